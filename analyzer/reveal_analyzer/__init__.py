@@ -1,0 +1,1 @@
+"""The analyzer: slices of nodes in, findings out."""

@@ -1,0 +1,1 @@
+"""The ``reveal`` command: one file a sub-command."""

@@ -1,0 +1,1 @@
+"""The collector: reads one host and ships one slice a second."""

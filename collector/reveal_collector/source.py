@@ -1,0 +1,59 @@
+"""What a source is: one reader of one kernel interface, one file each under ``sources``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+
+@dataclass(frozen=True)
+class Roots:
+    """Where the host's file systems are seen; a recorded tree of another host is as good."""
+
+    proc: Path = Path("/proc")
+    sys: Path = Path("/sys")
+    cgroup: Path = Path("/sys/fs/cgroup")
+
+    @property
+    def live(self) -> bool:
+        """Whether these are this machine's own kernel (then syscalls may be asked as well)."""
+        return self.proc == Path("/proc")
+
+
+class Unsupported(Exception):
+    """This host does not give what the source reads: why, and what would grant it."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+
+class LayoutChanged(Exception):
+    """The columns are others than before; ``channels`` holds the new ones, read again."""
+
+
+class Source(Protocol):
+    """One kernel interface.
+
+    ``open`` learns the layout or raises ``Unsupported``; afterwards ``channels`` names the
+    columns.  ``read`` gives one integer a column (``None`` where this one cannot be read
+    now), raises ``LayoutChanged`` after learning other columns, and ``OSError`` when the
+    whole source cannot be read this time.  ``read`` of a fast source runs in the tick thread:
+    descriptors kept open, no allocation that can be avoided, never a subprocess.
+    """
+
+    name: str
+    lane: Lane
+    channels: tuple[Channel, ...]
+
+    def open(self) -> None: ...
+
+    def read(self) -> Sequence[int | None]: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,10 @@
+"""Catalogue rows: cgroups, units, process groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reveal_contract.metric import Metric
+
+ROWS: tuple[Metric, ...] = ()
+PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()

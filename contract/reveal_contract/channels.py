@@ -1,0 +1,100 @@
+"""Channels (metric x instance) and the tables that name the columns of a message."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from reveal_contract.metric import Kind, Lane
+
+TABLE_VERSION = 1
+MAX_CHANNELS = 65_536
+_NAME = re.compile(r"[a-z0-9_.]{1,128}\Z")
+
+
+class TableError(ValueError):
+    """An announced channel table cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One column: a metric of one instance.
+
+    A raw integer on the wire times ``scale`` is the value in the metric's base unit
+    (ticks to ns, kB to bytes, sectors to bytes).  ``instance`` is "" for the node itself.
+    """
+
+    metric: str
+    instance: str = ""
+    kind: Kind = Kind.GAUGE
+    scale: float = 1.0
+    lane: Lane = Lane.FAST
+
+    @property
+    def label(self) -> str:
+        """The channel as shown to people: ``metric`` or ``metric{instance}``."""
+        return f"{self.metric}{{{self.instance}}}" if self.instance else self.metric
+
+
+@dataclass(frozen=True)
+class ChannelTable:
+    """The columns of a node's messages: first the fast channels, then the slow ones.
+
+    ``fast`` channels carry one sample a tick, ``slow`` ones (slow and rare lane) one a slice.
+    """
+
+    fast: tuple[Channel, ...]
+    slow: tuple[Channel, ...]
+
+    @cached_property
+    def key(self) -> bytes:
+        """8 bytes that identify this table on the wire."""
+        return hashlib.blake2b(self.to_json(), digest_size=8).digest()
+
+    def to_json(self) -> bytes:
+        """The announcement: canonical JSON, so that equal tables have equal bytes."""
+        rows = {
+            "version": TABLE_VERSION,
+            "fast": [_row(channel) for channel in self.fast],
+            "slow": [_row(channel) for channel in self.slow],
+        }
+        return json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> ChannelTable:
+        """Parse an announcement; raise ``TableError`` for anything that is not one."""
+        try:
+            rows = json.loads(data)
+        except ValueError as error:
+            raise TableError(f"channel table is not JSON: {error}") from None
+        if not isinstance(rows, dict) or rows.get("version") != TABLE_VERSION:
+            raise TableError(f"channel table is not of version {TABLE_VERSION}")
+        fast, slow = (_channels(rows.get(part), part) for part in ("fast", "slow"))
+        if len(fast) + len(slow) > MAX_CHANNELS:
+            raise TableError(f"channel table has over {MAX_CHANNELS} channels")
+        return cls(fast, slow)
+
+
+def _row(channel: Channel) -> list[str | float]:
+    return [channel.metric, channel.instance, channel.kind, channel.scale, channel.lane]
+
+
+def _channels(rows: object, part: str) -> tuple[Channel, ...]:
+    if not isinstance(rows, list):
+        raise TableError(f"channel table lacks the list {part!r}")
+    return tuple(_channel(row) for row in rows)
+
+
+def _channel(row: object) -> Channel:
+    match row:
+        case [str(metric), str(instance), str(kind), int() | float() as scale, str(lane)]:
+            if not _NAME.match(metric):
+                raise TableError(f"channel table: {metric!r} is not a metric name")
+            try:
+                return Channel(metric, instance, Kind(kind), float(scale), Lane(lane))
+            except ValueError as error:
+                raise TableError(f"channel table: {metric}: {error}") from None
+    raise TableError(f"channel table: {row!r} is not a channel")

@@ -1,0 +1,168 @@
+"""Finding: the one dataclass behind a JSONL row, an AnomalyReport, an Event and a page."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from reveal_contract.metric import Subsystem
+
+
+class Severity(StrEnum):
+    LOW = "Low"
+    MEDIUM = "Medium"
+    HIGH = "High"
+    CRITICAL = "Critical"
+
+    @property
+    def rank(self) -> int:
+        """0 for Low to 3 for Critical, for comparisons."""
+        return list(Severity).index(self)
+
+
+class State(StrEnum):
+    OPEN = "Open"
+    RESOLVED = "Resolved"
+
+
+class FindingScope(StrEnum):
+    NODE = "Node"
+    CROSS_NODE = "CrossNode"
+
+
+class Confidence(StrEnum):
+    """How a subject's part in a finding is known."""
+
+    MEASURED = "Measured"
+    INFERRED = "Inferred"
+    CO_LOCATED = "CoLocated"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One metric that speaks for the finding; ``value`` and ``baseline`` are decimal strings."""
+
+    metric: str
+    feature: str
+    instance: str
+    value: str
+    baseline: str
+    unit: str
+    direction: str  # "up" or "down"
+    known_as: str = ""  # the kernel's or tool's name for the metric
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What one detector of the paper said about the same windows."""
+
+    name: str
+    agrees: bool
+    score_percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    name: str
+    confidence_percent: int
+    remediation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A unit, cgroup or process group (off Kubernetes) whose share changed."""
+
+    kind: str  # "Unit", "Cgroup", "ProcessGroup"
+    name: str
+    share_percent: int
+    change_percent: int
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod whose share of the node's counters changed."""
+
+    namespace: str
+    name: str
+    uid: str
+    container: str
+    share_percent: int
+    change_percent: int
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An episode with its attribution; field names on the outside are camelCase."""
+
+    id: str
+    node_name: str
+    subsystem: Subsystem
+    severity: Severity
+    state: State
+    first_seen_ns: int
+    last_seen_ns: int
+    claim: str
+    scope: FindingScope = FindingScope.NODE
+    subsystems: tuple[Subsystem, ...] = ()
+    hypothesis: Hypothesis | None = None
+    methods: tuple[Method, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+    score_percent: int = 0
+    confidence_percent: int = 0
+    resolved_ns: int | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
+        row: dict[str, Any] = {
+            "id": self.id,
+            "nodeName": self.node_name,
+            "scope": self.scope.value,
+            "subsystem": self.subsystem.value,
+            "subsystems": [subsystem.value for subsystem in self.subsystems],
+            "severity": self.severity.value,
+            "state": self.state.value,
+            "firstSeenTime": rfc3339(self.first_seen_ns),
+            "lastSeenTime": rfc3339(self.last_seen_ns),
+            "claim": self.claim,
+            "hypothesis": _camel(self.hypothesis) if self.hypothesis else None,
+            "methods": [_camel(method) for method in self.methods],
+            "evidence": [_camel(evidence) for evidence in self.evidence],
+            "pods": [_camel(pod) for pod in self.pods],
+            "subjects": [_camel(subject) for subject in self.subjects],
+            "scorePercent": self.score_percent,
+            "confidencePercent": self.confidence_percent,
+            "notes": list(self.notes),
+        }
+        if self.resolved_ns is not None:
+            row["resolvedTime"] = rfc3339(self.resolved_ns)
+        return row
+
+
+def finding_id(node: str, subsystem: Subsystem, first_seen_ns: int) -> str:
+    """The identity of an episode: the same episode has the same id on every retry."""
+    seed = f"{node}\0{subsystem.value}\0{first_seen_ns}".encode()
+    return f"{subsystem.value.lower()}-{hashlib.blake2b(seed, digest_size=5).hexdigest()}"
+
+
+def rfc3339(ns: int) -> str:
+    """Nanoseconds since the epoch as RFC 3339 with milliseconds, in UTC."""
+    moment = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns // 1_000_000 % 1000:03d}Z"
+
+
+def _camel(part: object) -> dict[str, Any]:
+    names = getattr(part, "__slots__", ())
+    return {_camel_case(name): getattr(part, name) for name in names}
+
+
+def _camel_case(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)

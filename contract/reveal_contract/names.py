@@ -1,0 +1,46 @@
+"""Every key, field and label that components agree on, in one place."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+SHARDS = 64
+GROUP = "reveal-analyzer"
+CATALOGUE_KEY = "reveal:catalogue"  # hash: table key (hex) -> announced channel table
+NODES_KEY = "reveal:nodes"  # hash: node -> JSON of what its collector said last
+
+# fields of one stream message (one node, one slice)
+FIELD_NODE = "n"
+FIELD_BOOT = "b"
+FIELD_SEQUENCE = "q"
+FIELD_TABLE = "s"
+FIELD_TIME = "t"
+FIELD_DATA = "d"
+
+DEFAULT_PROFILE = "default"
+
+_CAPITAL_RUN = re.compile(r"([A-Z]+)([A-Z][a-z])")
+_CASE_CHANGE = re.compile(r"([a-z])([A-Z])")
+_NOT_NAME = re.compile(r"[^a-z0-9]+")
+
+
+def shard(node: str) -> int:
+    """The shard that carries a node's slices: stable for ever, spread evenly."""
+    return zlib.crc32(node.encode()) % SHARDS
+
+
+def samples_key(profile: str, number: int) -> str:
+    """The stream of one shard; the braces put all keys of a shard into one cluster slot."""
+    return f"reveal:{{{profile}:{number}}}:samples"
+
+
+def owner_key(profile: str, number: int) -> str:
+    """The lease that says which analyzer owns the shard."""
+    return f"reveal:{{{profile}:{number}}}:owner"
+
+
+def snake(name: str) -> str:
+    """A kernel field name as a catalogue word: ``TCPLostRetransmit`` -> ``tcp_lost_retransmit``."""
+    spaced = _CASE_CHANGE.sub(r"\1_\2", _CAPITAL_RUN.sub(r"\1_\2", name))
+    return _NOT_NAME.sub("_", spaced.lower()).strip("_")

@@ -1,0 +1,155 @@
+"""Settings of collector and analyzer: frozen, rendered by one side and parsed by the other.
+
+Parsing collects every bad field and raises one ``SettingsError`` that lists them all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, Self, get_args, get_type_hints
+
+from reveal_contract.names import DEFAULT_PROFILE
+
+SENSITIVITIES = ("Low", "Medium", "High")
+MODES = ("online", "paper")
+
+
+class SettingsError(ValueError):
+    """One or more settings are unusable; the text lists each."""
+
+
+@dataclass(frozen=True)
+class _Settings:
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any]) -> Self:
+        """Build from camelCase or snake_case keys; one error lists every bad field."""
+        known = get_type_hints(cls)
+        values, problems = {}, []
+        for key, value in given.items():
+            name = _snake_case(key)
+            if name not in known:
+                problems.append(f"{key}: no such setting")
+            elif (problem := _type_problem(value, known[name])) is not None:
+                problems.append(f"{key}: {problem}")
+            else:
+                values[name] = tuple(value) if isinstance(value, list) else value
+        problems += _missing(cls, given)
+        if not problems:
+            settings = cls(**values)
+            problems = settings.problems()
+            if not problems:
+                return settings
+        raise SettingsError("; ".join(problems))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Parse what ``to_json`` wrote."""
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise SettingsError(f"settings are not JSON: {error}") from None
+        if not isinstance(given, dict):
+            raise SettingsError("settings are not a JSON object")
+        return cls.from_mapping(given)
+
+    def to_json(self) -> str:
+        """A ConfigMap value: stable, camelCase."""
+        rows = {_camel_case(name): value for name, value in asdict(self).items()}
+        return json.dumps(rows, indent=1, sort_keys=True)
+
+    def problems(self) -> list[str]:
+        """What is wrong with these values, one sentence a field."""
+        return []
+
+
+@dataclass(frozen=True)
+class CollectorSettings(_Settings):
+    """What one collector does.  ``roots`` are where the host's file systems are seen."""
+
+    node: str
+    redis_url: str
+    profile: str = DEFAULT_PROFILE
+    proc_root: str = "/proc"
+    sys_root: str = "/sys"
+    cgroup_root: str = "/sys/fs/cgroup"
+    sample_period_milliseconds: int = 100
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    leave_out_subjects: tuple[str, ...] = ()
+    max_subjects: int = 64
+    cpu_budget_millicores: int = 10
+    buffer_seconds: int = 60
+    stream_seconds: int = 120
+    metrics_port: int = 0
+
+    def problems(self) -> list[str]:
+        found = []
+        if not 20 <= self.sample_period_milliseconds <= 1000:
+            found.append("samplePeriodMilliseconds: must be between 20 and 1000")
+        elif 1000 % self.sample_period_milliseconds:
+            found.append("samplePeriodMilliseconds: must divide 1000")
+        if not self.node or len(self.node.encode()) > 253:
+            found.append("node: must be a name of 1 to 253 bytes")
+        if self.buffer_seconds < 1:
+            found.append("bufferSeconds: must be at least 1")
+        return found
+
+
+@dataclass(frozen=True)
+class AnalyzerSettings(_Settings):
+    """What an analyzer does with the slices of every node it owns."""
+
+    redis_url: str = ""
+    profile: str = DEFAULT_PROFILE
+    mode: str = "online"
+    sensitivity: str = "Low"
+    window_seconds: int = 3
+    stride_seconds: int = 1
+    warmup_seconds: int = 60
+    hypotheses: tuple[str, ...] = ()
+    metrics_port: int = 0
+
+    def problems(self) -> list[str]:
+        found = []
+        if self.mode not in MODES:
+            found.append(f"mode: must be one of {', '.join(MODES)}")
+        if self.sensitivity not in SENSITIVITIES:
+            found.append(f"sensitivity: must be one of {', '.join(SENSITIVITIES)}")
+        if not 1 <= self.stride_seconds <= self.window_seconds <= 60:
+            found.append("windowSeconds: must be 1 to 60 and not below strideSeconds")
+        if self.warmup_seconds < 10:
+            found.append("warmupSeconds: must be at least 10")
+        return found
+
+
+def _missing(
+    cls: type[_Settings], values: Mapping[str, Any], given: Mapping[str, Any]
+) -> list[str]:
+    asked = {_snake_case(key) for key in given}
+    return [
+        f"{_camel_case(spec.name)}: is required"
+        for spec in fields(cls)
+        if spec.default is spec.default_factory
+        and spec.name not in values
+        and spec.name not in asked
+    ]
+
+
+def _type_problem(value: object, hint: Any) -> str | None:
+    if get_args(hint):  # tuple[str, ...]
+        good = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        return None if good else "must be a list of strings"
+    if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return None
+    return f"must be a {'number' if hint is int else 'string'}, not {value!r}"
+
+
+def _snake_case(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _camel_case(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
