@@ -124,16 +124,12 @@ class AnalyzerSettings(_Settings):
         return found
 
 
-def _missing(
-    cls: type[_Settings], values: Mapping[str, Any], given: Mapping[str, Any]
-) -> list[str]:
+def _missing(cls: type[_Settings], given: Mapping[str, Any]) -> list[str]:
     asked = {_snake_case(key) for key in given}
     return [
         f"{_camel_case(spec.name)}: is required"
         for spec in fields(cls)
-        if spec.default is spec.default_factory
-        and spec.name not in values
-        and spec.name not in asked
+        if spec.default is MISSING and spec.name not in asked
     ]
 
 

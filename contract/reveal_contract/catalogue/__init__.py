@@ -6,17 +6,22 @@ Kernels differ in the long tail of their counters (vmstat, netstat): such files 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from reveal_contract.catalogue import cpu, derived, memory, network, own, storage, subject
 from reveal_contract.metric import Metric
+
+Pattern = Callable[[str], Metric | None]
 
 _MODULES = (cpu, memory, storage, network, subject, own, derived)
 
 
 class UnknownMetricError(KeyError):
     """No row and no pattern of the catalogue fits this name."""
+
+
+_PATTERNS: tuple[Pattern, ...] = tuple(made for module in _MODULES for made in module.PATTERNS)
 
 
 def rows() -> tuple[Metric, ...]:
@@ -30,10 +35,9 @@ def find(name: str) -> Metric:
     row = _by_name().get(name)
     if row is not None:
         return row
-    for module in _MODULES:
-        for pattern in module.PATTERNS:
-            if (made := pattern(name)) is not None:
-                return made
+    for pattern in _PATTERNS:
+        if (made := pattern(name)) is not None:
+            return made
     raise UnknownMetricError(name)
 
 

@@ -1,0 +1,138 @@
+"""Recordings: the messages of one or more nodes and their channel tables, as sent, in one file.
+
+Layout: 8 bytes magic with a version, then records ``kind (1) | length (4) | crc32 (4) |
+payload``; kind ``T`` is an announced channel table, ``M`` a wire message, ``N`` a note (JSON).
+A table stands before the first message that needs it.  A file cut off in the middle of a
+record (disk full, power lost) is read up to there.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from reveal_contract.channels import ChannelTable, TableError
+
+MAGIC = b"RVLREC\x00\x01"
+_RECORD = struct.Struct("<cII")
+_MAX_RECORD = 64 << 20
+
+
+class RecordingError(ValueError):
+    """The file is no recording, or is damaged; the text says where."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One entry: a wire message with its table, or a note (then ``note`` is set)."""
+
+    data: bytes = b""
+    table: ChannelTable | None = None
+    note: dict[str, Any] | None = None
+
+
+class Writer:
+    """Appends to a new recording; each call leaves a readable file behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO = path.open("wb")
+        self._tables: set[bytes] = set()
+        self._file.write(MAGIC)
+
+    def message(self, data: bytes, table: ChannelTable) -> None:
+        if table.key not in self._tables:
+            self._put(b"T", table.to_json())
+            self._tables.add(table.key)
+        self._put(b"M", table.key + data)
+
+    def note(self, note: dict[str, Any]) -> None:
+        self._put(b"N", json.dumps(note, sort_keys=True).encode())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _put(self, kind: bytes, payload: bytes) -> None:
+        self._file.write(_RECORD.pack(kind, len(payload), zlib.crc32(payload)) + payload)
+        self._file.flush()
+
+
+class Reader:
+    """Iterates over the records of a file.
+
+    ``truncated`` is true after the iteration if the last record was cut off.  Raises
+    ``RecordingError`` where the file is no recording or a record is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.truncated = False
+
+    def __iter__(self) -> Iterator[Record]:
+        tables: dict[bytes, ChannelTable] = {}
+        with self.path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise RecordingError(f"{self.path} is not a recording made by reveal")
+            while (entry := self._next(file)) is not None:
+                kind, payload = entry
+                if kind == b"T":
+                    self._learn(tables, payload)
+                elif kind == b"N":
+                    yield Record(note=self._note(payload))
+                else:
+                    yield Record(payload[8:], self._table(tables, payload[:8]))
+
+    def _next(self, file: BinaryIO) -> tuple[bytes, bytes] | None:
+        at = file.tell()
+        head = file.read(_RECORD.size)
+        if len(head) < _RECORD.size:
+            self.truncated = bool(head)
+            return None
+        kind, length, crc = _RECORD.unpack(head)
+        if kind not in (b"T", b"M", b"N") or length > _MAX_RECORD:
+            raise RecordingError(f"{self.path} is damaged at byte {at}")
+        payload = file.read(length)
+        if len(payload) < length:
+            self.truncated = True
+            return None
+        if zlib.crc32(payload) != crc:
+            raise RecordingError(f"{self.path} is damaged at byte {at}: checksum does not match")
+        return kind, payload
+
+    def _learn(self, tables: dict[bytes, ChannelTable], payload: bytes) -> None:
+        try:
+            table = ChannelTable.from_json(payload)
+        except TableError as error:
+            raise RecordingError(f"{self.path}: {error}") from None
+        tables[table.key] = table
+
+    def _table(self, tables: dict[bytes, ChannelTable], key: bytes) -> ChannelTable:
+        if key not in tables:
+            raise RecordingError(f"{self.path}: no channel table {key.hex()} before its message")
+        return tables[key]
+
+    def _note(self, payload: bytes) -> dict[str, Any]:
+        try:
+            note = json.loads(payload)
+        except ValueError:
+            raise RecordingError(f"{self.path}: a note is not JSON") from None
+        if not isinstance(note, dict):
+            raise RecordingError(f"{self.path}: a note is not a JSON object")
+        return note
