@@ -1,0 +1,167 @@
+"""The collector as a process of its own, so that judging never delays a tick."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, Self
+
+from reveal_cli.exits import CliError
+
+_KEPT_LINES = 20
+
+
+class HostOptions(Protocol):
+    """The arguments of ``options.add_host``."""
+
+    node: str
+    proc_root: Path
+    sys_root: Path
+    cgroup_root: Path
+    include_source: list[str]
+    exclude_source: list[str]
+
+
+def host_flags(options: HostOptions) -> list[str]:
+    """The collector's flags for the node, roots and sources the user chose."""
+    flags = ["--node", options.node]
+    flags += ["--proc-root", str(options.proc_root), "--sys-root", str(options.sys_root)]
+    flags += ["--cgroup-root", str(options.cgroup_root)]
+    for name in options.include_source:
+        flags += ["--include", name]
+    for name in options.exclude_source:
+        flags += ["--exclude", name]
+    return flags
+
+
+class CollectorProcess:
+    """``reveal-collector`` as a child that dies with us; its last words are kept.
+
+    It runs in a session of its own: a Ctrl-C on the terminal reaches us alone, and we end
+    it in order.
+    """
+
+    def __init__(self, flags: Sequence[str]) -> None:
+        self._command = [sys.executable, "-m", "reveal_collector", "--die-with-parent", *flags]
+        self._said: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._process = self._start()
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    @property
+    def last_words(self) -> str:
+        """Its last message, for the sentence that says why it ended."""
+        return _message(self._said[-1]) if self._said else "it said nothing"
+
+    def stop(self, timeout: float) -> None:
+        """End it: ask, and after ``timeout`` seconds make sure."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._process.wait()
+        self._listener.join(0.5)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.stop(0.5)
+
+    def _start(self) -> subprocess.Popen[str]:
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CliError(f"cannot start the collector: {error.strerror}") from None
+        assert process.stderr is not None
+        self._listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        self._listener.start()
+        return process
+
+    def _listen(self, stream: IO[str]) -> None:
+        with stream:
+            self._said.extend(line.strip() for line in stream if line.strip())
+
+
+class Keeper:
+    """Keeps a collector running: one that ends is started again, a little later each time."""
+
+    def __init__(self, flags: Sequence[str]) -> None:
+        self._flags = list(flags)
+        self.process = CollectorProcess(flags)
+        self.restarts = 0
+        self._again_at: float | None = None
+
+    def check(self, now: float, delivered: bool) -> str:
+        """Start it again if it is due; what happened, or "" if all is well.
+
+        One that ends before it ever delivered has no host to read: that is an error.
+        """
+        code = self.process.returncode
+        if code is None:
+            return ""
+        if not delivered:
+            raise CliError(f"the collector ended: {self.process.last_words}")
+        if self._again_at is None:
+            self._again_at = now + min(2.0**self.restarts, 30.0)
+            return f"the collector ended ({self.process.last_words}); it is started again"
+        if now >= self._again_at:
+            self.process.stop(0)
+            self.process, self._again_at = CollectorProcess(self._flags), None
+            self.restarts += 1
+        return ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.process.stop(0.5)
+
+
+
+
+def wait_for(process: CollectorProcess, seconds: float) -> bool:
+    """Whether the process ended by itself within ``seconds``."""
+    until = time.monotonic() + seconds
+    while process.returncode is None and time.monotonic() < until:
+        time.sleep(0.05)
+    return process.returncode is not None
+
+
+def _message(line: str) -> str:
+    """The text of a log line, be it JSON (not on a terminal) or plain."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return line
+    return str(entry.get("message", line)) if isinstance(entry, dict) else line

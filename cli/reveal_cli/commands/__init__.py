@@ -1,0 +1,1 @@
+"""One file a command: ``add(commands)`` declares it, ``run(arguments, interrupt)`` does it."""

@@ -1,0 +1,129 @@
+"""Argument types and groups of arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import re
+from pathlib import Path
+from typing import TypeVar
+
+from reveal_contract.finding import Severity
+from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
+
+from reveal_cli.exits import USAGE, CliError
+
+_T = TypeVar("_T")
+
+FOREVER = math.inf
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?\Z")
+_MAX_NODE_BYTES = 253
+
+
+def duration(text: str) -> float:
+    """Seconds in "90", "90s", "3m", "1h30m"; infinity for "0" and "forever"."""
+    word = text.strip().lower()
+    if word == "forever":
+        return FOREVER
+    match = _DURATION.match(word)
+    if not word or match is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a duration: write 90s, 3m, 1h30m or forever"
+        )
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(hours * 3600 + minutes * 60 + seconds) or FOREVER
+
+
+def severity(text: str) -> Severity:
+    return _choice(text, {level.value.lower(): level for level in Severity}, "severity")
+
+
+def sensitivity(text: str) -> str:
+    return _choice(text, {word.lower(): word for word in SENSITIVITIES}, "sensitivity")
+
+
+def _choice(text: str, known: dict[str, _T], what: str) -> _T:
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a {what}: choose one of {', '.join(known)}"
+        )
+    return known[text.lower()]
+
+
+def add_judging(parser: argparse.ArgumentParser, warmup: str = "60s") -> None:
+    """What decides how slices are judged, live or from a recording."""
+    group = parser.add_argument_group("judging")
+    group.add_argument(
+        "--warmup", metavar="TIME", type=duration, default=duration(warmup),
+        help=f"how long to learn what is normal before judging (default {warmup}, at least 10s)",
+    )  # fmt: skip
+    group.add_argument(
+        "--sensitivity", metavar="LEVEL", type=sensitivity, default="Low",
+        help="low (default: few false findings), medium or high (weaker faults, more false ones)",
+    )  # fmt: skip
+    group.add_argument(
+        "--mode", choices=MODES, default="online",
+        help="online (default): harm in units that matter; paper: two of three detectors agree",
+    )  # fmt: skip
+    group.add_argument(
+        "--fail-on", metavar="SEVERITY", type=severity,
+        help="exit with 3 when a finding is at least this severe: low, medium, high or critical",
+    )  # fmt: skip
+
+
+def add_host(parser: argparse.ArgumentParser) -> None:
+    """Which host is read and which of its sources."""
+    group = parser.add_argument_group("what is read")
+    group.add_argument("--node", default=platform.node() or "localhost", help=argparse.SUPPRESS)
+    for name, place in (("proc", "/proc"), ("sys", "/sys"), ("cgroup", "/sys/fs/cgroup")):
+        group.add_argument(
+            f"--{name}-root", metavar="DIR", type=Path, default=Path(place),
+            help=f"where the host's {place} is seen (default {place})",
+        )  # fmt: skip
+    for word, what in (("include", "read only this source"), ("exclude", "leave this source out")):
+        group.add_argument(
+            f"--{word}-source", metavar="NAME", action="append", default=[],
+            help=f"{what}; may be given again (`reveal catalog` lists the sources)",
+        )  # fmt: skip
+
+
+def check_host(arguments: argparse.Namespace) -> None:
+    """Refuse a node name or root that cannot be used, before anything is started."""
+    if not 1 <= len(arguments.node.encode()) <= _MAX_NODE_BYTES:
+        raise CliError(f"--node must be a name of 1 to {_MAX_NODE_BYTES} bytes", USAGE)
+    for name in ("proc", "sys", "cgroup"):
+        root: Path = getattr(arguments, f"{name}_root")
+        try:
+            next(root.iterdir(), None)
+        except OSError as error:
+            raise CliError(
+                f"--{name}-root {root} cannot be read ({error.strerror}):"
+                f" name a directory that shows the host's {name} files"
+            ) from None
+
+
+def analyzer_settings(arguments: argparse.Namespace) -> AnalyzerSettings:
+    """The settings these flags ask for; one usage error lists all that is wrong with them."""
+    if math.isinf(arguments.warmup):
+        raise CliError("--warmup must end: give a time such as 60s", USAGE)
+    try:
+        return AnalyzerSettings.from_mapping(
+            {
+                "mode": arguments.mode,
+                "sensitivity": arguments.sensitivity,
+                "warmupSeconds": int(arguments.warmup),
+            }
+        )
+    except SettingsError as error:
+        raise CliError(str(error), USAGE) from None
+
+
+def clock(seconds: float) -> str:
+    """Seconds as people read them: 45s, 2m05s, 1h02m."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

@@ -1,0 +1,106 @@
+"""The table of findings as people read it: pure functions from findings to lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from reveal_contract.finding import Evidence, Finding
+
+from reveal_cli.options import clock
+
+MIN_WIDTH, MAX_WIDTH = 80, 120
+_GAP = 2
+# claim, subject and evidence share what the narrow columns leave, in these parts
+_SHARES = (5, 3, 4)
+_EVIDENCE_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    title: str
+    width: int
+
+
+def findings_table(findings: Sequence[Finding], width: int = MAX_WIDTH) -> list[str]:
+    """One block of lines a finding, none wider than ``width`` (held within 80 to 120)."""
+    columns = _columns(max(MIN_WIDTH, min(width, MAX_WIDTH)))
+    lines = [_line(columns, [column.title for column in columns])]
+    lines.append(_line(columns, ["-" * column.width for column in columns]))
+    for finding in findings:
+        cells = [
+            textwrap.wrap(cell, column.width) or [""]
+            for cell, column in zip(_cells(finding), columns, strict=True)
+        ]
+        cells[-1] = [
+            line
+            for evidence in finding.evidence[:_EVIDENCE_SHOWN]
+            for line in textwrap.wrap(evidence_text(evidence), columns[-1].width)
+        ]
+        for row in range(max(len(cell) for cell in cells)):
+            lines.append(_line(columns, [cell[row] if row < len(cell) else "" for cell in cells]))
+    return lines
+
+
+def advice(findings: Sequence[Finding]) -> list[str]:
+    """What to do about the hypotheses named, each said once."""
+    said = {}
+    for finding in findings:
+        if finding.hypothesis is not None and finding.hypothesis.remediation:
+            said[finding.hypothesis.name] = finding.hypothesis.remediation
+    return [f"{name}: {remedy}" for name, remedy in said.items()]
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """A metric with its value beside the usual one: ``cpu.x{0} 12 s/s (usual 1)``."""
+    where = f"{{{evidence.instance}}}" if evidence.instance else ""
+    unit = f" {evidence.unit}" if evidence.unit else ""
+    usual = f" (usual {evidence.baseline})" if evidence.baseline else ""
+    return f"{evidence.metric}{where} {evidence.value}{unit}{usual}"
+
+
+def subject_text(finding: Finding) -> str:
+    """The tenant at fault, or "-" where none was found to be."""
+    if finding.pods:
+        return f"{finding.pods[0].namespace}/{finding.pods[0].name}"
+    return finding.subjects[0].name if finding.subjects else "-"
+
+
+def local_time(ns: int) -> str:
+    """The time of day on this machine."""
+    return f"{datetime.fromtimestamp(ns // 1_000_000_000).astimezone():%H:%M:%S}"
+
+
+def _cells(finding: Finding) -> list[str]:
+    seconds = (finding.last_seen_ns - finding.first_seen_ns) / 1e9
+    return [
+        f"{local_time(finding.first_seen_ns)} {clock(max(1.0, seconds))}",
+        finding.subsystem.value,
+        finding.severity.value,
+        finding.state.value,
+        finding.claim,
+        subject_text(finding),
+        "",
+    ]
+
+
+def _columns(width: int) -> list[_Column]:
+    narrow = [_Column("TIME", 8), _Column("SUBSYSTEM", 9), _Column("SEVERITY", 8)]
+    narrow.append(_Column("STATE", 8))
+    rest = width - sum(column.width + _GAP for column in narrow) - 2 * _GAP
+    parts = [rest * share // sum(_SHARES) for share in _SHARES]
+    parts[0] += rest - sum(parts)
+    wide = [
+        _Column(title, part)
+        for title, part in zip(("CLAIM", "SUBJECT", "EVIDENCE"), parts, strict=True)
+    ]
+    return narrow + wide
+
+
+def _line(columns: Sequence[_Column], cells: Sequence[str]) -> str:
+    padded = (
+        cell.ljust(column.width + _GAP) for column, cell in zip(columns, cells, strict=True)
+    )
+    return "".join(padded).rstrip()

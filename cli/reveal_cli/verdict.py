@@ -1,0 +1,107 @@
+"""From slices to the final list of findings: live ones kept, the whole judged, both merged.
+
+The analyzer's modules are imported where they are used: they are heavy, and `--help`,
+`catalog` and a wrong flag need none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reveal_contract.channels import ChannelTable
+from reveal_contract.finding import Finding
+from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.wire import Message
+
+from reveal_cli.recordings import Slices
+
+if TYPE_CHECKING:
+    from reveal_analyzer.engine import NodeAnalyzer, Update
+
+SUSPECTED, OPENED, RESOLVED = "Suspected", "Opened", "Resolved"
+
+
+class Ledger:
+    """The latest state of every finding, and what is suspected right now."""
+
+    def __init__(self) -> None:
+        self._findings: dict[str, Finding] = {}
+        self._suspected: dict[str, Finding] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        """In the order of their onset."""
+        return in_order(self._findings.values())
+
+    @property
+    def suspected(self) -> list[Finding]:
+        return list(self._suspected.values())
+
+    def take(self, updates: Iterable[Update]) -> list[Finding]:
+        """Note the updates of one second; the findings that were opened by them.
+
+        A suspicion is said again each second it lasts; one that is not has passed.
+        """
+        opened, self._suspected = [], {}
+        for update in updates:
+            finding = update.finding
+            if update.change == SUSPECTED:
+                self._suspected[finding.id] = finding
+                continue
+            if update.change == OPENED:
+                opened.append(finding)
+            self._findings[finding.id] = finding
+        return opened
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.first_seen_ns, finding.id))
+
+
+def replay(slices: Iterable[tuple[Message, ChannelTable]], settings: AnalyzerSettings) -> Replay:
+    """Judge a recording second by second, exactly as it would have been judged live."""
+    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
+
+    result = Replay()
+    for message, table in slices:
+        if message.node not in result.analyzers:
+            result.analyzers[message.node] = NodeAnalyzer(message.node, settings)
+        result.ledger.take(result.analyzers[message.node].step(message, table))
+        result.count(message)
+    for analyzer in result.analyzers.values():
+        result.ledger.take(analyzer.finish())
+    return result
+
+
+class Replay:
+    """What a pass over a recording saw and found."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.analyzers: dict[str, NodeAnalyzer] = {}
+        self.slices = 0
+        self.lost = 0
+        self.first_ns = 0
+        self.last_ns = 0
+        self._sequences: dict[tuple[str, bytes], int] = {}
+
+    def count(self, message: Message) -> None:
+        stretch = (message.node, message.boot)
+        before = self._sequences.get(stretch, message.sequence - 1)
+        self.lost += max(0, message.sequence - before - 1)
+        self._sequences[stretch] = message.sequence
+        self.slices += 1
+        self.first_ns = self.first_ns or message.start_ns
+        self.last_ns = message.start_ns
+
+
+def judge_whole(path: Path, live: list[Finding], settings: AnalyzerSettings) -> list[Finding]:
+    """The live findings joined with those that the recording as a whole shows.
+
+    Online mode only: the paper's detectors have no other view of a recording.
+    """
+    from reveal_analyzer import report  # noqa: PLC0415
+
+    return in_order(report.merge(live, report.judge(Slices(path), settings)))
