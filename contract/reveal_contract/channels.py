@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,7 +69,7 @@ class ChannelTable:
         """Parse an announcement; raise ``TableError`` for anything that is not one."""
         try:
             rows = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TableError(f"channel table is not JSON: {error}") from None
         if not isinstance(rows, dict) or rows.get("version") != TABLE_VERSION:
             raise TableError(f"channel table is not of version {TABLE_VERSION}")
@@ -79,7 +80,8 @@ class ChannelTable:
 
 
 def _row(channel: Channel) -> list[str | float]:
-    return [channel.metric, channel.instance, channel.kind, channel.scale, channel.lane]
+    # float: 1 and 1.0 are one scale, but would be two keys
+    return [channel.metric, channel.instance, channel.kind, float(channel.scale), channel.lane]
 
 
 def _channels(rows: object, part: str) -> tuple[Channel, ...]:
@@ -94,7 +96,15 @@ def _channel(row: object) -> Channel:
             if not _NAME.match(metric):
                 raise TableError(f"channel table: {metric!r} is not a metric name")
             try:
-                return Channel(metric, instance, Kind(kind), float(scale), Lane(lane))
-            except ValueError as error:
+                instance.encode()  # a lone surrogate passes as JSON, but has no bytes
+                return Channel(metric, instance, Kind(kind), _scale(scale), Lane(lane))
+            except (ValueError, OverflowError) as error:
                 raise TableError(f"channel table: {metric}: {error}") from None
-    raise TableError(f"channel table: {row!r} is not a channel")
+    raise TableError(f"channel table: {ascii(row)[:200]} is not a channel")
+
+
+def _scale(value: float) -> float:
+    scale = float(value)
+    if not math.isfinite(scale) or scale <= 0 or isinstance(value, bool):
+        raise ValueError(f"{value} is not a scale")
+    return scale

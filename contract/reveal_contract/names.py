@@ -40,6 +40,11 @@ def owner_key(profile: str, number: int) -> str:
     return f"reveal:{{{profile}:{number}}}:owner"
 
 
+def analyzers_key(profile: str) -> str:
+    """Sorted set of the analyzers that are alive: name -> when it counts as dead (server ms)."""
+    return f"reveal:{{{profile}}}:analyzers"
+
+
 def snake(name: str) -> str:
     """A kernel field name as a catalogue word: ``TCPLostRetransmit`` -> ``tcp_lost_retransmit``."""
     spaced = _CASE_CHANGE.sub(r"\1_\2", _CAPITAL_RUN.sub(r"\1_\2", name))

@@ -38,13 +38,18 @@ class Record:
 
 
 class Writer:
-    """Appends to a new recording; each call leaves a readable file behind."""
+    """Appends to a new recording; each call leaves a readable file behind.
+
+    A call that fails (full disk) raises ``OSError`` and adds nothing.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: BinaryIO = path.open("wb")
+        # unbuffered: a buffer would keep what could not be written and fail again at close
+        self._file = path.open("wb", buffering=0)
         self._tables: set[bytes] = set()
-        self._file.write(MAGIC)
+        self._end = 0
+        self._append(MAGIC)
 
     def message(self, data: bytes, table: ChannelTable) -> None:
         if table.key not in self._tables:
@@ -70,8 +75,18 @@ class Writer:
         self.close()
 
     def _put(self, kind: bytes, payload: bytes) -> None:
-        self._file.write(_RECORD.pack(kind, len(payload), zlib.crc32(payload)) + payload)
-        self._file.flush()
+        self._append(_RECORD.pack(kind, len(payload), zlib.crc32(payload)) + payload)
+
+    def _append(self, data: bytes) -> None:
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            self._file.truncate(self._end)  # half a record would spoil those after it
+            self._file.seek(self._end)
+            raise
+        self._end += len(data)
 
 
 class Reader:
@@ -131,7 +146,7 @@ class Reader:
     def _note(self, payload: bytes) -> dict[str, Any]:
         try:
             note = json.loads(payload)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise RecordingError(f"{self.path}: a note is not JSON") from None
         if not isinstance(note, dict):
             raise RecordingError(f"{self.path}: a note is not a JSON object")

@@ -6,6 +6,7 @@ Parsing collects every bad field and raises one ``SettingsError`` that lists the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Self, get_args, get_type_hints
@@ -14,6 +15,8 @@ from reveal_contract.names import DEFAULT_PROFILE
 
 SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
+URL_SCHEMES = ("redis://", "rediss://", "unix://")
+_PROFILE = re.compile(r"[a-z0-9-]{1,63}\Z")  # part of a key's hash tag: no braces, no colons
 
 
 class SettingsError(ValueError):
@@ -36,19 +39,19 @@ class _Settings:
             else:
                 values[name] = tuple(value) if isinstance(value, list) else value
         problems += _missing(cls, given)
-        if not problems:
-            settings = cls(**values)
-            problems = settings.problems()
-            if not problems:
-                return settings
-        raise SettingsError("; ".join(problems))
+        if not _required(cls) <= values.keys():
+            raise SettingsError("; ".join(problems))
+        settings = cls(**values)  # bad ones at their defaults, so that the rest is judged too
+        if problems := problems + settings.problems():
+            raise SettingsError("; ".join(problems))
+        return settings
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Parse what ``to_json`` wrote."""
         try:
             given = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SettingsError(f"settings are not JSON: {error}") from None
         if not isinstance(given, dict):
             raise SettingsError("settings are not a JSON object")
@@ -92,9 +95,12 @@ class CollectorSettings(_Settings):
             found.append("samplePeriodMilliseconds: must divide 1000")
         if not self.node or len(self.node.encode()) > 253:
             found.append("node: must be a name of 1 to 253 bytes")
-        if self.buffer_seconds < 1:
-            found.append("bufferSeconds: must be at least 1")
-        return found
+        for name in ("buffer_seconds", "stream_seconds", "cpu_budget_millicores"):
+            if getattr(self, name) < 1:
+                found.append(f"{_camel_case(name)}: must be at least 1")
+        if self.max_subjects < 0:
+            found.append("maxSubjects: must not be negative")
+        return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,22 @@ class AnalyzerSettings(_Settings):
             found.append("windowSeconds: must be 1 to 60 and not below strideSeconds")
         if self.warmup_seconds < 10:
             found.append("warmupSeconds: must be at least 10")
-        return found
+        return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
+
+
+def _shared_problems(url: str, profile: str, metrics_port: int) -> list[str]:
+    found = []
+    if url and not url.startswith(URL_SCHEMES):
+        found.append(f"redisUrl: must begin with {', '.join(URL_SCHEMES)}")
+    if not _PROFILE.match(profile):
+        found.append("profile: must be 1 to 63 of a-z, 0-9 and -")
+    if not 0 <= metrics_port <= 65_535:
+        found.append("metricsPort: must be between 0 (none) and 65535")
+    return found
+
+
+def _required(cls: type[_Settings]) -> set[str]:
+    return {spec.name for spec in fields(cls) if spec.default is MISSING}
 
 
 def _missing(cls: type[_Settings], given: Mapping[str, Any]) -> list[str]:
@@ -129,7 +150,7 @@ def _missing(cls: type[_Settings], given: Mapping[str, Any]) -> list[str]:
     return [
         f"{_camel_case(spec.name)}: is required"
         for spec in fields(cls)
-        if spec.default is MISSING and spec.name not in asked
+        if spec.name in _required(cls) - asked
     ]
 
 

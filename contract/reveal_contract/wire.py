@@ -26,18 +26,19 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from reveal_contract.channels import MAX_CHANNELS
+from reveal_contract.channels import MAX_CHANNELS, ChannelTable
+from reveal_contract.metric import Kind
 
 VERSION = 1
 MAX_TICKS = 100
 MAX_NODE_BYTES = 253  # a Kubernetes node name (RFC 1123 subdomain)
-MAX_BODY = 64 << 20
+MAX_VALUES = 1 << 20  # ticks x fast channels: zeros cost nothing to send, but 8 bytes to hold
 _MAGIC = b"RVL"
 _HEAD = struct.Struct("<3sBI")
 _FIELDS = struct.Struct("<BBH16sQqI8sIIBB")
@@ -75,6 +76,11 @@ class Message:
     lateness: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
 
+def gauges(table: ChannelTable) -> Bools:
+    """Which fast channels of a table are levels (gauges and states), as ``encode`` needs it."""
+    return np.array([channel.kind is not Kind.COUNTER for channel in table.fast], np.bool_)
+
+
 def encode(message: Message, gauges: Bools) -> bytes:
     """The bytes of a message; ``gauges`` tells which fast channels are levels, not counters."""
     ticks, width = message.fast.shape
@@ -89,10 +95,13 @@ def encode(message: Message, gauges: Bools) -> bytes:
     body = zstandard.ZstdCompressor(level=_LEVEL).compress(
         b"".join([lateness, first_bytes, step_bytes, masks])
     )
-    head = _FIELDS.pack(
-        flags, ticks, len(node), message.boot, message.sequence, message.start_ns,
-        message.tick_us, message.table, width, message.slow.size, first_planes, step_planes,
-    )  # fmt: skip
+    try:
+        head = _FIELDS.pack(
+            flags, ticks, len(node), message.boot, message.sequence, message.start_ns,
+            message.tick_us, message.table, width, message.slow.size, first_planes, step_planes,
+        )  # fmt: skip
+    except struct.error as error:
+        raise WireError(f"sequence, start or tick is out of range: {error}") from None
     tail = head + node + body
     return _HEAD.pack(_MAGIC, VERSION, zlib.crc32(tail)) + tail
 
@@ -116,13 +125,20 @@ def decode(data: bytes, gauges: Bools | None = None) -> Message:
     return _decode_checked(data, gauges)
 
 
+def levels(message: Message, gauges: Bools) -> Message:
+    """A message decoded without ``gauges``, with the levels put in, now that they are known."""
+    fast = message.fast.copy()
+    _levels(fast, gauges)
+    return replace(message, fast=fast)
+
+
 def _decode_checked(data: bytes, gauges: Bools | None) -> Message:
     (
         flags, ticks, name_length, boot, sequence, start_ns,
         tick_us, table, width, slow_width, first_planes, step_planes,
     ) = _FIELDS.unpack_from(data, _HEAD.size)  # fmt: skip
     name_at = _HEAD.size + _FIELDS.size
-    if not 1 <= ticks <= MAX_TICKS or width + slow_width > MAX_CHANNELS:
+    if not _fits(ticks, width, slow_width) or not 1 <= name_length <= MAX_NODE_BYTES:
         raise WireError(f"message claims {ticks} ticks of {width} + {slow_width} channels")
     if first_planes > 8 or step_planes > 8 or flags > 3:
         raise WireError("message has impossible plane counts or flags")
@@ -154,12 +170,25 @@ def _decode_checked(data: bytes, gauges: Bools | None) -> Message:
 
 
 def _refuse_unencodable(message: Message, ticks: int, node: bytes) -> None:
-    if not 1 <= ticks <= MAX_TICKS:
-        raise WireError(f"a slice has 1 to {MAX_TICKS} ticks, not {ticks}")
+    width, slow_width = message.fast.shape[1], message.slow.size
+    if not _fits(ticks, width, slow_width):
+        raise WireError(f"a slice cannot hold {ticks} ticks of {width} + {slow_width} channels")
+    if message.fast_missing.shape != message.fast.shape or (
+        message.slow_missing.shape != message.slow.shape
+    ):
+        raise WireError("masks of missing values are not of the shape of the values")
     if not 1 <= len(node) <= MAX_NODE_BYTES:
         raise WireError(f"node name {message.node!r} is not of 1 to {MAX_NODE_BYTES} bytes")
     if len(message.boot) != 16 or len(message.table) != 8:
         raise WireError("boot id takes 16 bytes and table key 8")
+
+
+def _fits(ticks: int, width: int, slow_width: int) -> bool:
+    return (
+        1 <= ticks <= MAX_TICKS
+        and width + slow_width <= MAX_CHANNELS
+        and ticks * width <= MAX_VALUES
+    )
 
 
 def _as_steps(fast: Ints, missing: Bools, gauges: Bools) -> Ints:
@@ -226,8 +255,6 @@ def _lateness(message: Message, ticks: int) -> bytes:
 
 
 def _decompress(frame: bytes, size: int) -> bytes:
-    if size > MAX_BODY:
-        raise WireError(f"message claims a body of {size} bytes, more than {MAX_BODY}")
     try:
         if zstandard.frame_content_size(frame) != size:
             raise WireError("message body is not of the length its header claims")
@@ -236,8 +263,6 @@ def _decompress(frame: bytes, size: int) -> bytes:
         )
     except zstandard.ZstdError as error:
         raise WireError(f"message body cannot be decompressed: {error}") from None
-    if len(body) != size:
-        raise WireError("message body is shorter than its header claims")
     return body
 
 
