@@ -1,0 +1,1 @@
+"""Window features: one definition table, computed channel by channel in vectorised numpy."""

@@ -1,0 +1,44 @@
+"""Moments and order statistics (the definitions of tsfresh 0.21, which takes pandas' for two)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reveal_analyzer.features.prepared import Floats, Prepared
+
+
+def moments(window: Prepared) -> tuple[Floats, ...]:
+    """Sum, mean, variance, deviation, skewness, kurtosis, least, largest, median, energy."""
+    ordered = np.sort(window.values, axis=0)
+    ticks = window.ticks
+    return (
+        window.total,
+        window.mean,
+        window.variance,
+        np.sqrt(window.variance),
+        _skewness(window),
+        _kurtosis(window),
+        ordered[0],
+        ordered[-1],
+        0.5 * (ordered[(ticks - 1) // 2] + ordered[ticks // 2]),
+        (window.values * window.values).sum(0),
+    )
+
+
+def _skewness(window: Prepared) -> Floats:
+    """G1, corrected for bias as pandas does; NaN for a constant window."""
+    n = window.ticks
+    third = (window.squares * window.centred).sum(0)
+    factor = n * np.sqrt(n - 1.0) / (n - 2.0)
+    skewness = factor * third / (window.energy * np.sqrt(window.energy))
+    return np.where(window.constant, np.nan, skewness)
+
+
+def _kurtosis(window: Prepared) -> Floats:
+    """G2 (excess), corrected for bias as pandas does; NaN for a constant window."""
+    n = float(window.ticks)
+    fourth = (window.squares * window.squares).sum(0)
+    factor = n * (n + 1.0) * (n - 1.0) / ((n - 2.0) * (n - 3.0))
+    normal = 3.0 * (n - 1.0) * (n - 1.0) / ((n - 2.0) * (n - 3.0))
+    kurtosis = factor * fourth / (window.energy * window.energy) - normal
+    return np.where(window.constant, np.nan, kurtosis)

@@ -1,0 +1,222 @@
+"""The features of a window: names, parameters, what they fit.  Names are exactly tsfresh's.
+
+A column is called ``<channel>__<feature>[__<parameter>_<value>...]`` as in tsfresh 0.21, so
+that a name turns back into settings (``parse``).  One family has no tsfresh spelling: tsfresh
+always lets AIC choose the lag of the Dickey-Fuller test, which jumps from window to window;
+with the lag fixed the parameters are statsmodels' own (``autolag=None, maxlag=1``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_contract.metric import Kind, Role
+
+Parameter = str | int | float | bool | None
+
+_PARAMETER = re.compile(r'(?P<key>[a-z][a-z_]*?)_(?P<value>"[^"]*"|[^_"]+)\Z')
+
+
+class FeatureNameError(ValueError):
+    """This text is not the name of a feature column; the message says what is wrong with it."""
+
+
+class Family(StrEnum):
+    """Features computed together; one module each."""
+
+    MOMENTS = "moments"
+    CHANGES = "changes"
+    COUNTS = "counts"
+    TREND = "trend"
+    AUTOCORRELATION = "autocorrelation"
+    STATIONARITY = "stationarity"
+
+
+class Fit(NamedTuple):
+    """Which kinds of metric a family says something about, and its cost.
+
+    ``cost`` is relative: the share of the time of all features, in per cent
+    (``bench/features.py`` prints what it measures beside it).
+    """
+
+    kinds: frozenset[Kind]
+    cost: int
+
+
+_NUMBERS = frozenset({Kind.COUNTER, Kind.GAUGE, Kind.RATIO})
+_ALL = _NUMBERS | {Kind.STATE}
+
+# codes of a state have no slope and no lag product that would mean anything
+FITS: dict[Family, Fit] = {
+    Family.MOMENTS: Fit(_ALL, 30),
+    Family.CHANGES: Fit(_ALL, 10),
+    Family.COUNTS: Fit(_ALL, 20),
+    Family.TREND: Fit(_NUMBERS, 10),
+    Family.AUTOCORRELATION: Fit(_NUMBERS, 20),
+    Family.STATIONARITY: Fit(_NUMBERS, 10),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature: tsfresh's calculator, its parameters, its family, and how people say it."""
+
+    name: str
+    family: Family
+    phrase: str
+    params: tuple[tuple[str, Parameter], ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """The part of a column's name after the channel: ``autocorrelation__lag_1``."""
+        words = (f"{key}_{_written(value)}" for key, value in sorted(self.params))
+        return "__".join((self.name, *words))
+
+
+class ParsedName(NamedTuple):
+    """A column's name in parts; ``channel`` is ``metric`` or ``metric{instance}``."""
+
+    channel: str
+    feature: str
+    params: dict[str, Parameter]
+
+
+def definitions(adf_lag: int = 1) -> tuple[Feature, ...]:
+    """The 33 features, in the order of the rows of ``numpy_impl.features``."""
+    return tuple(_definitions(adf_lag))
+
+
+def column_name(channel: str, feature: Feature) -> str:
+    """``cpu.busy{3}`` and ``variance`` as ``cpu.busy{3}__variance``."""
+    return f"{channel}__{feature.suffix}"
+
+
+def parse(name: str) -> ParsedName:
+    """Channel, feature and parameters of a column's name; the inverse of ``column_name``.
+
+    An instance may hold anything, double underscores too.  Raises ``FeatureNameError``.
+    """
+    brace, end = name.find("{"), name.rfind("}__")
+    inside = 0 <= brace < end and "__" not in name[:brace]
+    at = end + 1 if inside else name.find("__")
+    channel, rest = name[:at], name[at + 2 :]
+    if at <= 0 or not rest:
+        raise FeatureNameError(f"{name!r} is not of the form channel__feature")
+    feature, *parts = rest.split("__")
+    return ParsedName(channel, feature, dict(_parameter(part, name) for part in parts))
+
+
+def columns(roles: Sequence[Role], kinds: Sequence[Kind] | None = None) -> NDArray[np.bool_]:
+    """Which features each channel gets (paper, section 4.2): a mask (features, channels).
+
+    Dynamic channels get every feature that fits their kind, event counters their sum, static
+    ones none: those say something between hosts only.
+    """
+    given = kinds if kinds is not None else [Kind.GAUGE] * len(roles)
+    mask = np.zeros((len(FEATURES), len(roles)), np.bool_)
+    for column, (role, kind) in enumerate(zip(roles, given, strict=True)):
+        if role is Role.DYNAMIC:
+            mask[:, column] = [kind in FITS[feature.family].kinds for feature in FEATURES]
+        elif role is Role.EVENT:
+            mask[SUM_ROW, column] = True
+    return mask
+
+
+def column_names(channels: Sequence[str], mask: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Names of the chosen columns, in the order of ``features(X)[mask]``."""
+    rows, places = np.nonzero(mask)
+    suffixes = [feature.suffix for feature in FEATURES]
+    pairs = zip(rows.tolist(), places.tolist(), strict=True)
+    return tuple(f"{channels[place]}__{suffixes[row]}" for row, place in pairs)
+
+
+def _definitions(adf_lag: int) -> Iterator[Feature]:
+    yield from _plain(Family.MOMENTS, _MOMENTS)
+    yield from _plain(Family.CHANGES, _CHANGES)
+    complexity = "complexity of its course"
+    yield Feature("cid_ce", Family.CHANGES, f"relative {complexity}", (("normalize", True),))
+    yield Feature("cid_ce", Family.CHANGES, complexity, (("normalize", False),))
+    yield from _plain(Family.COUNTS, _COUNTS)
+    yield Feature("number_crossing_m", Family.COUNTS, "count of crossings of zero", (("m", 0),))
+    for support in (1, 3):
+        phrase = f"count of peaks of support {support}"
+        yield Feature("number_peaks", Family.COUNTS, phrase, (("n", support),))
+    for attr, phrase in _TREND:
+        yield Feature("linear_trend", Family.TREND, phrase, (("attr", attr),))
+    for lag in (1, 2, 3):
+        phrase = f"autocorrelation at lag {lag}"
+        yield Feature("autocorrelation", Family.AUTOCORRELATION, phrase, (("lag", lag),))
+    for how, phrase in (("mean", "mean autocorrelation"), ("var", "spread of autocorrelation")):
+        aggregate = (("f_agg", how), ("maxlag", 10))
+        yield Feature("agg_autocorrelation", Family.AUTOCORRELATION, phrase, aggregate)
+    for attr, phrase in _DICKEY_FULLER:
+        test = (("attr", attr), ("autolag", None), ("maxlag", adf_lag))
+        yield Feature("augmented_dickey_fuller", Family.STATIONARITY, phrase, test)
+
+
+def _plain(family: Family, rows: Iterable[tuple[str, str]]) -> Iterator[Feature]:
+    return (Feature(name, family, phrase) for name, phrase in rows)
+
+
+_MOMENTS = (
+    ("sum_values", "sum"),
+    ("mean", "mean"),
+    ("variance", "within-window variance"),
+    ("standard_deviation", "standard deviation"),
+    ("skewness", "skewness"),
+    ("kurtosis", "kurtosis"),
+    ("minimum", "minimum"),
+    ("maximum", "maximum"),
+    ("median", "median"),
+    ("abs_energy", "energy"),
+)
+_CHANGES = (
+    ("mean_abs_change", "mean absolute change"),
+    ("absolute_sum_of_changes", "sum of absolute changes"),
+    ("mean_change", "mean change"),
+)
+_COUNTS = (
+    ("count_above_mean", "count of samples above the mean"),
+    ("longest_strike_above_mean", "longest run above the mean"),
+)
+_TREND = (
+    ("slope", "trend"),
+    ("stderr", "scatter about the trend"),
+    ("intercept", "start of the trend"),
+    ("rvalue", "correlation with time"),
+    ("pvalue", "significance of the trend"),
+)
+_DICKEY_FULLER = (
+    ("teststat", "stationarity"),
+    ("pvalue", "significance of stationarity"),
+    ("usedlag", "lag of the stationarity test"),
+)
+
+
+def _written(value: Parameter) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _parameter(part: str, name: str) -> tuple[str, Parameter]:
+    match = _PARAMETER.match(part)
+    if match is None:
+        raise FeatureNameError(f"{name!r}: {part!r} is not of the form parameter_value")
+    try:
+        value = ast.literal_eval(match["value"])
+    except (ValueError, SyntaxError):
+        raise FeatureNameError(f"{name!r}: {match['value']!r} is not a value") from None
+    if not isinstance(value, Parameter):
+        raise FeatureNameError(f"{name!r}: {match['value']!r} is not a plain value")
+    return match["key"], value
+
+
+FEATURES = definitions()
+SUM_ROW = next(row for row, feature in enumerate(FEATURES) if feature.name == "sum_values")
