@@ -1,0 +1,1 @@
+"""The paper's three detectors on window features, with held-out thresholds."""

@@ -1,0 +1,79 @@
+"""Mahalanobis distance in the principal components that keep 95 % of variance (paper, 4.3)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.detectors.base import Arrays, ScaledDetector
+from reveal_analyzer.detectors.scaler import Floats, Scores
+
+
+class Mahalanobis(ScaledDetector):
+    """Distance of a window's projection to the centroid of the reference.
+
+    ``whitening_`` (features, components) divides each principal axis by its standard deviation
+    (population, ddof 0), so that the squared distance is the squared length of the projection.
+    ``single`` keeps and multiplies it in float32, half the memory and time.
+    """
+
+    def __init__(
+        self, *, clip: float = 8.0, variance_kept: float = 0.95, single: bool = True
+    ) -> None:
+        super().__init__(clip=clip)
+        self.variance_kept = variance_kept
+        self.single = single
+
+    def fit_scaled(self, scaled: Scores) -> Self:
+        dtype = np.dtype(np.float32 if self.single else np.float64)
+        centre = np.asarray(scaled.mean(0, dtype=np.float64))
+        centred: NDArray[Any] = (scaled - centre).astype(dtype)
+        axes, variances = _principal_axes(centred, self.variance_kept)
+        self.whitening_: NDArray[Any] = np.ascontiguousarray(axes / np.sqrt(variances), dtype)
+        self.offset_: NDArray[Any] = (centre @ self.whitening_).astype(dtype)
+        self.centre_ = centre
+        return self
+
+    def score_scaled(self, scaled: Scores) -> Floats:
+        projected = self._project(scaled)
+        return np.asarray(np.linalg.norm(projected, axis=1), np.float64)
+
+    def contributions_scaled(self, scaled: Scores) -> Floats:
+        """Each feature's part of the *squared* distance; they sum to it, some below zero."""
+        back = self._project(scaled) @ self.whitening_.T
+        return np.asarray((scaled - self.centre_) * back, np.float64)
+
+    def to_arrays(self) -> Arrays:
+        return {"whitening": self.whitening_, "offset": self.offset_, "centre": self.centre_}
+
+    def from_arrays(self, arrays: Arrays) -> Self:
+        whitening, offset, centre = (arrays[name] for name in ("whitening", "offset", "centre"))
+        if whitening.shape != (centre.size, offset.size):
+            raise ValueError("whitening, offset and centre do not fit each other")
+        self.whitening_, self.offset_, self.centre_ = whitening, offset, centre
+        return self
+
+    def _project(self, scaled: Scores) -> NDArray[Any]:
+        return np.asarray(scaled.astype(self.whitening_.dtype) @ self.whitening_ - self.offset_)
+
+
+def _principal_axes(centred: NDArray[Any], variance_kept: float) -> tuple[NDArray[Any], Floats]:
+    """Axes (features, k) and variances (k,) of the fewest components that keep the share.
+
+    From the smaller of covariance and Gram matrix: both have the same non-zero eigenvalues.
+    """
+    n, width = centred.shape
+    by_window = n < width
+    matrix = centred @ centred.T if by_window else centred.T @ centred
+    values, vectors = np.linalg.eigh(matrix.astype(np.float64) / n)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    whole = max(float(values.sum()), np.finfo(np.float64).tiny)
+    share = np.cumsum(values) / whole
+    keep = min(int(np.searchsorted(share, variance_kept)) + 1, len(values))
+    keep = int((values[:keep] > 1e-6 * whole / max(1, len(values))).sum())
+    values, vectors = values[:keep], vectors[:, :keep]
+    if by_window:  # an eigenvector of the Gram matrix is one of the covariance, seen by windows
+        vectors = centred.T @ (vectors / np.sqrt(values * n)).astype(centred.dtype)
+    return vectors, values
