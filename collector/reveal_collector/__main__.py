@@ -1,0 +1,131 @@
+"""``reveal-collector``: samples this host and ships to Redis, into a recording, or both."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from reveal_collector import logs
+from reveal_collector.collector import Collector
+from reveal_collector.health import serve
+from reveal_collector.realtime import die_with_parent
+from reveal_collector.shipment import RecordingSink, Sink
+from reveal_collector.sink import RedisSink
+from reveal_contract import VERSION
+from reveal_contract.recording import Writer
+from reveal_contract.settings import CollectorSettings, SettingsError
+
+log = logging.getLogger(__name__)
+
+# Less than the 5 ms of the interpreter: how long an encoder may hold up a tick.
+SWITCH_SECONDS = 0.001
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM, SIGINT or the end of ``--duration``; 0 done, 1 error, 2 usage."""
+    arguments = parser().parse_args(argv)
+    logs.set_up()
+    try:
+        if arguments.die_with_parent:
+            die_with_parent()
+        settings = settings_of(arguments)
+        collector = Collector(settings, sinks_of(settings, arguments.record))
+        return run(collector, arguments.duration)
+    except SettingsError as error:
+        print(f"reveal-collector: {error}", file=sys.stderr)  # noqa: T201 - to a person
+        return 2
+    except OSError as error:
+        print(f"reveal-collector: {error}", file=sys.stderr)  # noqa: T201 - to a person
+        return 1
+
+
+def run(collector: Collector, duration: float | None) -> int:
+    """From start to clean stop, with the signals that end it."""
+    ending = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        ending.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    collector.start()
+    status = collector.status()
+    log.info("%s: %d channels of %d sources", status.node, status.channels, len(status.sources))
+    if collector.settings.metrics_port:
+        serve(collector, collector.settings.metrics_port)
+    ending.wait(duration)
+    collector.stop(0.9)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """One flag a setting, named as the setting, and what belongs to this run only."""
+    made = argparse.ArgumentParser(prog="reveal-collector", description=__doc__)
+    for spec in fields(CollectorSettings):
+        kind: dict[str, Any] = {"type": int} if isinstance(spec.default, int) else {}
+        if isinstance(spec.default, tuple):
+            kind = {"nargs": "*", "metavar": "NAME"}
+        shown = "" if spec.default in (MISSING, (), "") else f"default {spec.default}"
+        made.add_argument(f"--{spec.name.replace('_', '-')}", help=shown, **kind)
+    made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
+    made.add_argument("--record", type=Path, metavar="FILE", help="write a recording as well")
+    made.add_argument("--duration", type=float, metavar="SECONDS", help="end after this long")
+    made.add_argument(
+        "--die-with-parent", action="store_true", help="end when the parent process ends"
+    )
+    made.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return made
+
+
+def settings_of(arguments: argparse.Namespace) -> CollectorSettings:
+    """The file's settings, overridden by flags; the node is this host unless said."""
+    given: dict[str, Any] = {"node": socket.gethostname(), "redisUrl": ""}
+    if arguments.settings is not None:
+        given |= file_settings(arguments.settings)
+    flags = {
+        spec.name: tuple(value) if isinstance(value, list) else value
+        for spec in fields(CollectorSettings)
+        if (value := getattr(arguments, spec.name)) is not None
+    }
+    settings = replace(CollectorSettings.from_mapping(given), **flags)
+    if problems := settings.problems():
+        raise SettingsError("; ".join(problems))
+    return settings
+
+
+def file_settings(path: Path) -> dict[str, Any]:
+    """The JSON object in a settings file."""
+    try:
+        given = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise SettingsError(f"{path} is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise SettingsError(f"{path} is not a JSON object")
+    return given
+
+
+def sinks_of(settings: CollectorSettings, recording: Path | None) -> list[Sink]:
+    """Redis where a URL is given, a recording where a file is; one at least."""
+    made: list[Sink] = []
+    if settings.redis_url:
+        made.append(RedisSink(settings))
+    if recording is not None:
+        made.append(RecordingSink(Writer(recording)))
+    if not made:
+        raise SettingsError("nowhere to ship to: give --redis-url or --record")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

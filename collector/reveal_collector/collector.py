@@ -1,0 +1,209 @@
+"""The collector of one node: sources, tick thread, slices, sinks, put together."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reveal_collector import registry
+from reveal_collector.own import OwnFigures, OwnSource
+from reveal_collector.realtime import prefer_real_time, raise_file_limit
+from reveal_collector.registry import Missing
+from reveal_collector.sampler import Sampler
+from reveal_collector.shipment import Shipment, Sink, SinkHealth
+from reveal_collector.slices import Origin, RawSlice, SliceMaker
+from reveal_collector.source import Roots, Source
+from reveal_contract import VERSION
+from reveal_contract.settings import CollectorSettings
+from reveal_contract.wire import WireError, encode
+
+log = logging.getLogger(__name__)
+
+# Slices between tick thread and encoder: some when the encoder is starved, never without end.
+QUEUE = 10
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a collector is doing."""
+
+    node: str
+    boot: str
+    sequence: int
+    table: str
+    channels: int
+    sources: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    degraded: tuple[str, ...]
+    late_ticks: int
+    missed_ticks: int
+    skipped_slices: int
+    delivered: int
+    buffered: int
+    dropped: int
+
+    def to_report(self) -> dict[str, Any]:
+        """What stands in ``names.NODES_KEY``: JSON values."""
+        return {
+            "boot": self.boot,
+            "table": self.table,
+            "sequence": self.sequence,
+            "version": VERSION,
+            "time": time.time_ns(),
+            "channels": self.channels,
+            "missing": [lacking._asdict() for lacking in self.missing],
+            "degraded": list(self.degraded),
+            "dropped": self.dropped,
+            "buffered": self.buffered,
+        }
+
+
+class Collector:
+    """Samples this host from ``start`` to ``stop`` and gives every slice to all ``sinks``."""
+
+    def __init__(
+        self,
+        settings: CollectorSettings,
+        sinks: Sequence[Sink],
+        sources: Sequence[Source] | None = None,
+    ) -> None:
+        self.settings = settings
+        self._sinks = tuple(sinks)
+        self._given = sources
+        self._missing: tuple[Missing, ...] = ()
+        self._boot = boot_id(registry.roots_of(settings))
+        self._sampler: Sampler | None = None
+        self._raw: queue.Queue[RawSlice | None] = queue.Queue(QUEUE)
+        self._unencoded = 0
+        self._thread = threading.Thread(target=self._ship, name="reveal-ship", daemon=True)
+
+    def start(self) -> None:
+        """Open the sources and begin; raises ``SettingsError`` for an unknown source name."""
+        raise_file_limit()
+        sampler = Sampler(
+            self.settings.node,
+            [*self._open(), self._own()],
+            self._take,
+            self.settings.sample_period_milliseconds * 1_000_000,
+        )
+        self._sampler = sampler
+        for lacking in self._missing:
+            log.info("no source %s: %s", lacking.source, lacking.reason)
+        for sink in self._sinks:
+            sink.start(lambda: self.status().to_report())
+        self._thread.start()
+        sampler.start()
+
+    def stop(self, timeout: float = 1.0) -> None:
+        """Ship what the current slice holds, deliver what waits, close all: within ``timeout`` s."""
+        end = time.monotonic() + timeout
+        if self._sampler is not None:
+            self._sampler.stop(timeout / 2)
+            self._raw.put(None)
+            self._thread.join(max(0.1, end - time.monotonic()))
+        for sink in self._sinks:
+            sink.close(max(0.1, end - time.monotonic()))
+        if self._sampler is not None:
+            for feed in self._sampler.feeds:
+                feed.source.close()
+
+    def status(self) -> Status:
+        sampler = self._running()
+        health = self._health()
+        return Status(
+            node=self.settings.node, boot=self._boot.hex(), sequence=sampler.counts.sequence,
+            table=sampler.table.key.hex(), channels=sampler.counts.channels,
+            sources=tuple(feed.name for feed in sampler.feeds), missing=self._missing,
+            degraded=tuple(self._degraded(health)), late_ticks=sampler.counts.late_ticks,
+            missed_ticks=sampler.counts.missed_ticks,
+            skipped_slices=sampler.counts.skipped_slices,
+            delivered=max((one.delivered for one in health), default=0),
+            buffered=sum(one.buffered for one in health),
+            dropped=self._unencoded + sum(one.dropped for one in health),
+        )  # fmt: skip
+
+    def _open(self) -> Sequence[Source]:
+        if self._given is not None:
+            return self._given
+        probed = registry.probe_all(registry.roots_of(self.settings), self.settings)
+        self._missing = tuple(probed.missing)
+        self._given = probed.sources
+        return probed.sources
+
+    def _own(self) -> OwnSource:
+        return OwnSource([source.name for source in self._given or ()], self._figures)
+
+    def _running(self) -> Sampler:
+        if self._sampler is None:
+            raise RuntimeError("the collector has not been started")
+        return self._sampler
+
+    def _health(self) -> list[SinkHealth]:
+        return [sink.health() for sink in self._sinks]
+
+    def _degraded(self, health: Sequence[SinkHealth]) -> list[str]:
+        sampler = self._running()
+        found = [sampler.not_real_time] if sampler.not_real_time else []
+        for feed in sampler.feeds:
+            if feed.demoted:
+                found.append(feed.demoted)
+            if feed.broken:
+                found.append(f"{feed.name}: cannot be read, is tried again")
+        return found + [one.trouble for one in health if one.trouble]
+
+    def _figures(self) -> OwnFigures:
+        sampler, health = self._sampler, self._health()
+        if sampler is None:
+            return OwnFigures([0] * len(self._given or ()), 0, 0, 0, 0, 0)
+        return OwnFigures(
+            read_ns=[feed.read_ns for feed in sampler.feeds[:-1]],  # the last one is this one
+            late_ticks=sampler.counts.late_ticks,
+            missed_ticks=sampler.counts.missed_ticks,
+            dropped_slices=self._unencoded + sum(one.dropped for one in health),
+            buffered_slices=sum(one.buffered for one in health),
+            fallbacks=len(self._degraded(health)),
+        )
+
+    def _take(self, raw: RawSlice) -> None:
+        """In the tick thread: hand over, never wait."""
+        try:
+            self._raw.put_nowait(raw)
+        except queue.Full:
+            self._unencoded += 1
+
+    def _ship(self) -> None:
+        prefer_real_time()
+        origin = Origin(
+            self.settings.node, self._boot, self.settings.sample_period_milliseconds * 1000
+        )
+        maker = SliceMaker(origin)
+        while (raw := self._raw.get()) is not None:
+            try:
+                self._ship_one(maker, raw)
+            except (WireError, ValueError) as error:
+                self._unencoded += 1
+                log.error("slice %d cannot be encoded: %s", raw.sequence, error)
+
+    def _ship_one(self, maker: SliceMaker, raw: RawSlice) -> None:
+        message = maker.make(raw)
+        shipment = Shipment(
+            message.node, message.boot, message.sequence, message.start_ns, raw.table,
+            encode(message, maker.gauges),
+        )  # fmt: skip
+        for sink in self._sinks:
+            sink.put(shipment)
+
+
+def boot_id(roots: Roots) -> bytes:
+    """16 bytes that change with every boot (proc(5), random/boot_id); random where unknown."""
+    try:
+        text = (roots.proc / "sys/kernel/random/boot_id").read_text()
+        return uuid.UUID(text.strip()).bytes
+    except (OSError, ValueError):
+        return uuid.uuid4().bytes

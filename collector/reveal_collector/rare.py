@@ -1,0 +1,53 @@
+"""The rare lane: its own thread, for what may take milliseconds, and to reopen what broke."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from reveal_collector.feed import Feed, RareFeed
+
+log = logging.getLogger(__name__)
+
+RARE_PERIOD_NS = 10_000_000_000
+_LOOK_SECONDS = 1.0
+
+
+class RareLane:
+    """Reads rare feeds every ten seconds and tries broken feeds of all lanes again."""
+
+    def __init__(self, rare: Sequence[RareFeed], feeds: Sequence[Feed]) -> None:
+        self._rare = list(rare)
+        self._feeds = feeds
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reveal-rare", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float = 0.5) -> None:
+        """Ends between two reads; one stuck in the kernel is left to the daemon thread."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def add(self, rare: RareFeed) -> None:
+        """Take over a source that proved too slow for the tick thread."""
+        self._rare.append(rare)
+
+    def look(self, now_ns: int) -> None:
+        """Do what is due now."""
+        for rare in list(self._rare):
+            if now_ns >= rare.due_ns and not self._stopping.is_set():
+                rare.due_ns = now_ns + RARE_PERIOD_NS
+                rare.refresh()
+        for feed in self._feeds:
+            if feed.broken and now_ns >= feed.retry_at_ns:
+                feed.reopen(now_ns)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.look(time.monotonic_ns())
+            self._stopping.wait(_LOOK_SECONDS)

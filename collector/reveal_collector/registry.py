@@ -1,0 +1,101 @@
+"""All sources, by explicit list: what to build, what opens here, what does not and why."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.sources import (
+    diskstats,
+    meminfo,
+    netdev,
+    netstat,
+    psi,
+    softirqs,
+    stat,
+    vmstat,
+)
+from reveal_contract.settings import CollectorSettings, SettingsError
+
+log = logging.getLogger(__name__)
+
+FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
+    stat.sources,
+    softirqs.sources,
+    meminfo.sources,
+    vmstat.sources,
+    psi.sources,
+    diskstats.sources,
+    netdev.sources,
+    netstat.sources,
+)
+
+
+class Missing(NamedTuple):
+    """A source this host does not give: why, and what would grant it."""
+
+    source: str
+    reason: str
+    remedy: str
+
+
+class Probed(NamedTuple):
+    """What ``probe_all`` found: ``sources`` are open and belong to the caller now."""
+
+    sources: list[Source]
+    missing: list[Missing]
+
+
+def roots_of(settings: CollectorSettings) -> Roots:
+    return Roots(Path(settings.proc_root), Path(settings.sys_root), Path(settings.cgroup_root))
+
+
+def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
+    """The sources the settings ask for, none opened yet.
+
+    ``include`` and ``exclude`` hold names of sources; an unknown one raises ``SettingsError``.
+    """
+    made = [source for factory in FACTORIES for source in factory(roots)]
+    return selected(made, settings.include, settings.exclude)
+
+
+def selected(
+    sources: Sequence[Source], include: Sequence[str], exclude: Sequence[str]
+) -> list[Source]:
+    """Those to run, in their order: all or the included ones, less the excluded ones."""
+    known = {source.name for source in sources}
+    unknown = [name for name in (*include, *exclude) if name not in known]
+    if unknown:
+        raise SettingsError(
+            f"no such source: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        )
+    wanted = set(include) or known
+    return [source for source in sources if source.name in wanted and source.name not in exclude]
+
+
+def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
+    """Open every source the settings ask for; one that does not open never stops the others."""
+    opened: list[Source] = []
+    missing: list[Missing] = []
+    for source in build(roots, settings):
+        lacking = _open(source)
+        if lacking is None:
+            opened.append(source)
+        else:
+            source.close()
+            missing.append(lacking)
+    return Probed(opened, missing)
+
+
+def _open(source: Source) -> Missing | None:
+    try:
+        source.open()
+    except Unsupported as lacking:
+        return Missing(source.name, lacking.reason, lacking.remedy)
+    except Exception as error:  # garbled files of a foreign tree, a defect of one source
+        log.debug("source %s does not open", source.name, exc_info=True)
+        return Missing(source.name, f"cannot be opened: {error}", "")
+    return None

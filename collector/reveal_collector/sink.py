@@ -1,0 +1,195 @@
+"""Ships slices to Redis: one stream message each, kept while Redis is away, always in order."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from collections import deque
+from typing import Any, cast
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from reveal_collector.realtime import prefer_real_time
+from reveal_collector.shipment import Report, Shipment, SinkHealth
+from reveal_contract import names
+from reveal_contract.settings import CollectorSettings, SettingsError
+
+log = logging.getLogger(__name__)
+
+SOCKET_TIMEOUT = 5.0
+REPORT_SECONDS = 5.0
+FIRST_WAIT, LAST_WAIT = 0.2, 5.0
+BATCH = 32
+
+
+class RedisSink:
+    """Delivers from its own thread; the newest ``buffer_seconds`` slices wait for Redis.
+
+    A slice leaves the buffer when Redis has acknowledged it.  A reply that got lost makes it
+    go twice: the analyzer takes (node, boot, sequence) once.
+    """
+
+    def __init__(self, settings: CollectorSettings) -> None:
+        self._settings = settings
+        self._stream = names.samples_key(settings.profile, names.shard(settings.node))
+        self._client = connect(settings.redis_url)
+        self._waiting: deque[Shipment] = deque()
+        self._changed = threading.Condition()
+        self._closing_at: float | None = None
+        self._delivered = self._dropped = 0
+        self._trouble = ""
+        self._announced: set[bytes] = set()
+        self._report: Report = dict
+        self._report_due = 0.0
+        self._shard_nodes = 1
+        self._thread = threading.Thread(target=self._run, name="reveal-redis", daemon=True)
+
+    def start(self, report: Report) -> None:
+        self._report = report
+        self._thread.start()
+
+    def put(self, shipment: Shipment) -> None:
+        with self._changed:
+            if len(self._waiting) >= self._settings.buffer_seconds:
+                self._waiting.popleft()
+                self._dropped += 1
+            self._waiting.append(shipment)
+            self._changed.notify()
+
+    def health(self) -> SinkHealth:
+        return SinkHealth(self._delivered, len(self._waiting), self._dropped, self._trouble)
+
+    def close(self, timeout: float) -> None:
+        with self._changed:
+            self._closing_at = time.monotonic() + timeout
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+        if self._waiting:
+            log.warning("%d slices could not be delivered before the end", len(self._waiting))
+
+    def _run(self) -> None:
+        prefer_real_time()
+        wait = FIRST_WAIT
+        while self._await_work():
+            try:
+                self._deliver()
+                self._tell()
+            except (redis.RedisError, OSError) as error:
+                self._lost(error)
+                # jitter: the collectors of a whole cluster lose the same Redis together
+                self._pause(wait * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+                wait = min(2 * wait, LAST_WAIT)
+                continue
+            if self._trouble:
+                log.info("Redis takes slices again")
+                self._trouble, wait = "", FIRST_WAIT
+        self._client.close()
+
+    def _await_work(self) -> bool:
+        """Until there is something to deliver or report; false when all is done."""
+        with self._changed:
+            while not self._waiting:
+                if self._closing_at is not None:
+                    return False
+                left = self._report_due - time.monotonic()
+                if left <= 0:
+                    return True
+                self._changed.wait(left)
+            return self._closing_at is None or time.monotonic() < self._closing_at
+
+    def _deliver(self) -> None:
+        while batch := self._batch():
+            for shipment in batch:
+                self._announce(shipment)
+            self._add(batch)
+            with self._changed:
+                for shipment in batch:  # the oldest may have been dropped meanwhile
+                    if self._waiting and self._waiting[0] is shipment:
+                        self._waiting.popleft()
+            self._delivered += len(batch)
+
+    def _batch(self) -> list[Shipment]:
+        with self._changed:
+            return [self._waiting[at] for at in range(min(BATCH, len(self._waiting)))]
+
+    def _add(self, batch: list[Shipment]) -> None:
+        """All of them or none (MULTI), so that a refused one is not overtaken by the next."""
+        if len(batch) == 1:
+            self._xadd(self._client, batch[0])
+            return
+        with self._client.pipeline(transaction=True) as pipeline:
+            for shipment in batch:
+                self._xadd(pipeline, shipment)
+            pipeline.execute()
+
+    def _xadd(self, client: redis.Redis, shipment: Shipment) -> None:
+        fields: dict[Any, Any] = {
+            names.FIELD_NODE: shipment.node,
+            names.FIELD_BOOT: shipment.boot,
+            names.FIELD_SEQUENCE: shipment.sequence,
+            names.FIELD_TABLE: shipment.table.key.hex(),
+            names.FIELD_TIME: shipment.start_ns,
+            names.FIELD_DATA: shipment.data,
+        }
+        length = self._settings.stream_seconds * self._shard_nodes
+        client.xadd(self._stream, fields, maxlen=length, approximate=True)
+
+    def _announce(self, shipment: Shipment) -> None:
+        """Before the first message that needs it, the table: on each connection anew."""
+        key = shipment.table.key
+        if key not in self._announced:
+            self._client.hset(names.CATALOGUE_KEY, key.hex(), cast("str", shipment.table.to_json()))
+            self._announced = {key}
+
+    def _tell(self) -> None:
+        """Say how this node is, every few seconds; see whether Redis forgot the table."""
+        if time.monotonic() < self._report_due:
+            return
+        self._report_due = time.monotonic() + REPORT_SECONDS
+        report = dict(self._report())
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.hset(names.NODES_KEY, self._settings.node, json.dumps(report))
+            pipeline.hlen(names.NODES_KEY)
+            pipeline.hexists(names.CATALOGUE_KEY, str(report.get("table", "")))
+            _, nodes, known = pipeline.execute()
+        # a shard holds the slices of several nodes: hashed evenly, rarely over twice the mean
+        self._shard_nodes = 1 + 2 * (int(nodes) // names.SHARDS)
+        if not known:
+            self._announced = set()
+
+    def _lost(self, error: Exception) -> None:
+        trouble = f"Redis does not take slices, they are kept: {error or type(error).__name__}"
+        if trouble != self._trouble:
+            log.warning("%s", trouble)
+        self._trouble = trouble
+        self._announced = set()
+        self._client.connection_pool.disconnect()
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, but not beyond the end of the time that closing has."""
+        with self._changed:
+            if self._closing_at is None:
+                self._changed.wait_for(lambda: self._closing_at is not None, seconds)
+                return
+        time.sleep(max(0.0, min(seconds, self._closing_at - time.monotonic())))
+
+
+def connect(url: str) -> redis.Redis:
+    """A client of this URL (redis://, rediss://, unix://); nothing is sent yet."""
+    try:
+        return redis.Redis.from_url(
+            url,
+            protocol=2,
+            decode_responses=False,
+            socket_timeout=SOCKET_TIMEOUT,
+            socket_connect_timeout=SOCKET_TIMEOUT,
+            retry=Retry(NoBackoff(), 0),  # the sink itself retries, with the backlog in hand
+        )
+    except ValueError as error:
+        raise SettingsError(f"redisUrl: {url!r}: {error}") from None
