@@ -1,0 +1,130 @@
+"""A control group made for one job: version 1 (a directory in each hierarchy) or version 2.
+
+Both versions spell the same limits differently (kernel docs: ``admin-guide/cgroup-v1``,
+``admin-guide/cgroup-v2.rst``); here they have one name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+CONTROLLERS = ("cpu", "cpuacct", "memory", "blkio", "pids")  # version 1
+CONTROLLERS_V2 = ("cpu", "memory", "io", "pids")
+PERIOD_US = 100_000
+_PATIENCE_S = 3.0
+_PAUSE_S = 0.02
+
+
+def is_v2(root: Path = ROOT) -> bool:
+    """Whether the unified hierarchy is mounted here (a hybrid host counts as version 1)."""
+    return (root / "cgroup.controllers").exists()
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """A cgroup right below the root; ``name`` is its directory in every hierarchy."""
+
+    name: str
+    root: Path = ROOT
+
+    @property
+    def path(self) -> str:
+        """As /proc/PID/cgroup shows it, and as a subject is named."""
+        return f"/{self.name}"
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """One per hierarchy; cpu and cpuacct may be the same one."""
+        if is_v2(self.root):
+            return (self.root / self.name,)
+        hierarchies = (self.root / controller for controller in CONTROLLERS)
+        mounted = {path.resolve() for path in hierarchies if path.is_dir()}
+        return tuple(sorted(path / self.name for path in mounted))
+
+    def create(self) -> None:
+        """Make the directories; a version 2 root is asked to hand down its controllers."""
+        if is_v2(self.root):
+            for controller in CONTROLLERS_V2:
+                with contextlib.suppress(OSError):
+                    (self.root / "cgroup.subtree_control").write_text(f"+{controller}")
+        for directory in self.directories:
+            directory.mkdir(exist_ok=True)
+
+    def joins(self) -> list[str]:
+        """The files to write a process id to, to move the process in."""
+        return [str(directory / "cgroup.procs") for directory in self.directories]
+
+    def processes(self) -> set[int]:
+        found: set[int] = set()
+        for file in self.joins():
+            with contextlib.suppress(OSError):
+                found.update(int(line) for line in Path(file).read_text().split())
+        return found
+
+    def cpu_seconds(self) -> float:
+        """CPU time used by its processes so far."""
+        if is_v2(self.root):
+            rows = (self.root / self.name / "cpu.stat").read_text().splitlines()
+            return int(dict(row.split() for row in rows)["usage_usec"]) / 1e6
+        return int(self._read("cpuacct.usage")) / 1e9
+
+    def limit_cpu(self, cores: float | None) -> None:
+        """At most this many cores; None lifts the limit."""
+        quota = None if cores is None else round(cores * PERIOD_US)
+        if is_v2(self.root):
+            self._write("cpu.max", f"{'max' if quota is None else quota} {PERIOD_US}")
+        else:
+            self._write("cpu.cfs_period_us", str(PERIOD_US))
+            self._write("cpu.cfs_quota_us", str(-1 if quota is None else quota))
+
+    def limit_memory(self, size: int) -> None:
+        """At most ``size`` bytes."""
+        name = "memory.max" if is_v2(self.root) else "memory.limit_in_bytes"
+        self._write(name, str(size))
+
+    def limit_io(self, device: str, read: int, write: int) -> None:
+        """At most these bytes a second on the block device ``major:minor``."""
+        if is_v2(self.root):
+            self._write("io.max", f"{device} rbps={read} wbps={write}")
+        else:
+            self._write("blkio.throttle.read_bps_device", f"{device} {read}")
+            self._write("blkio.throttle.write_bps_device", f"{device} {write}")
+
+    def remove(self) -> None:
+        """Kill what is inside and remove the directories; wait for the kernel to let go."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while left := [directory for directory in self.directories if directory.exists()]:
+            for process in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            for directory in left:
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
+            if time.monotonic() > deadline:
+                raise OSError(f"cgroup {self.name} cannot be removed: it is still in use")
+            time.sleep(_PAUSE_S)
+
+    def _write(self, name: str, value: str) -> None:
+        self._file(name).write_text(value)
+
+    def _read(self, name: str) -> str:
+        return self._file(name).read_text()
+
+    def _file(self, name: str) -> Path:
+        for directory in self.directories:
+            if (directory / name).exists():
+                return directory / name
+        raise OSError(f"cgroup {self.name} has no {name} on this host")
+
+
+def leftovers(prefix: str, root: Path = ROOT) -> list[Cgroup]:
+    """The cgroups right below the root whose names begin with ``prefix``."""
+    parents = {directory.parent for directory in Cgroup("x", root).directories}
+    names = {path.name for parent in parents for path in parent.glob(f"{prefix}*")}
+    return [Cgroup(name, root) for name in sorted(names)]

@@ -1,0 +1,157 @@
+"""Faults of CPU time, scheduling and interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from reveal_cli.faults.base import (
+    Culprit,
+    Fault,
+    FaultError,
+    Injection,
+    Needs,
+    Stage,
+    program,
+    stress,
+)
+from reveal_cli.faults.cgroups import Cgroup
+from reveal_cli.faults.ledger import Undo
+from reveal_contract.metric import Subsystem
+
+_CPU = frozenset({Subsystem.CPU})
+_CPUS = os.cpu_count() or 1
+_LAST_CPU = str(_CPUS - 1)
+_HOGS = max(8, 4 * _CPUS)
+_TIGHT = 0.2  # cores left to a throttled job
+_NONE = Needs()
+_START_TIME = 19  # of /proc/PID/stat, counted from behind the name (proc(5), field 22)
+
+
+def _quota(cores: Callable[[Cgroup], float]) -> Callable[[Injection], None]:
+    """Cap the workload's cgroup at what ``cores`` says."""
+
+    def inject(injection: Injection) -> None:
+        group = injection.stage.workload
+        if group is None:
+            raise FaultError("the workload runs in no cgroup of its own")
+        injection.ledger.add(Undo("unlimit", (group.name,)))
+        group.limit_cpu(cores(group))
+
+    return inject
+
+
+def _half_of_its_need(group: Cgroup) -> float:
+    """Half of the cores the job has used on average since it began."""
+    begun = min(_start_seconds(pid) for pid in group.processes())
+    age = max(time.clock_gettime(time.CLOCK_BOOTTIME) - begun, 1.0)
+    return max(0.5 * group.cpu_seconds() / age, 0.02)
+
+
+def _start_seconds(pid: int) -> float:
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    ticks = int(stat[stat.rindex(")") + 2 :].split()[_START_TIME])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stall(only_one: bool) -> Callable[[Injection], None]:
+    """Stop the workload's processes (or the youngest one) as a hung job would be."""
+
+    def inject(injection: Injection) -> None:
+        members = _members(injection.stage)
+        chosen = members[-1:] if only_one else members
+        injection.ledger.add(Undo("resume", tuple(map(str, chosen))))
+        for pid in chosen:
+            os.kill(pid, signal.SIGSTOP)
+
+    return inject
+
+
+def _members(stage: Stage) -> list[int]:
+    if stage.workload is not None:
+        return sorted(stage.workload.processes())
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return sorted(pid for pid in pids if _group_of(pid) == stage.process_group)
+
+
+def _group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
+
+
+def _one_process(stage: Stage) -> str:
+    return "" if len(_members(stage)) > 1 else "the workload is a single process"
+
+
+def _fault(
+    name: str,
+    kind: str,
+    about: str,
+    inject: Callable[[Injection], None],
+    *,
+    weak: bool = False,
+    needs: Needs = _NONE,
+) -> Fault:
+    return Fault(name, kind, _CPU, about, inject, weak, needs)
+
+
+_STRESS = Needs(binaries=("stress-ng",))
+_QUOTA = Needs(root=True, workload=True, controllers=("cpu",))
+
+FAULTS: tuple[Fault, ...] = (
+    _fault("cpu_contend", "CPU contention", f"{_HOGS} processes that spin", program("spin", _HOGS)),
+    _fault(
+        "pin_cpu1", "one CPU overloaded", f"2 spinning processes bound to CPU {_LAST_CPU}",
+        program("spin", 2, _LAST_CPU),
+    ),
+    _fault(
+        "cpu_hog1_half", "one CPU overloaded", f"half of CPU {_LAST_CPU} taken",
+        program("spin", 1, _LAST_CPU, 0.5), weak=True,
+    ),
+    _fault(
+        "ctxt_storm", "context-switch storm", "two pairs of processes passing a byte to and fro",
+        program("switch", 2, 0),
+    ),
+    _fault(
+        "ctxt_weak", "context-switch storm", "one pair, 2,000 round trips a second",
+        program("switch", 1, 2000), weak=True,
+    ),
+    _fault(
+        "fork_storm", "fork storm", "two loops that start processes as fast as they can",
+        program("fork", 2, 0),
+    ),
+    _fault(
+        "fork_weak", "fork storm", "100 short processes a second", program("fork", 1, 100),
+        weak=True,
+    ),
+    _fault(
+        "timer_irqs", "timer interrupts", "timers at 50 kHz",
+        stress("--timer", "1", "--timer-freq", "50000"), needs=_STRESS,
+    ),
+    _fault(
+        "timer_weak", "timer interrupts", "timers at 3 kHz",
+        stress("--timer", "1", "--timer-freq", "3000"), weak=True, needs=_STRESS,
+    ),
+    Fault(
+        "cpu_quota", "CPU quota", _CPU, f"the workload's quota set to {_TIGHT} cores",
+        _quota(lambda _: _TIGHT), needs=_QUOTA, culprit=Culprit.WORKLOAD,
+    ),
+    Fault(
+        "quota_half", "CPU quota", _CPU, "the workload's quota set to half of what it uses",
+        _quota(_half_of_its_need), weak=True, needs=_QUOTA, culprit=Culprit.WORKLOAD,
+    ),
+    Fault(
+        "stalled", "stalled worker", _CPU | {Subsystem.NETWORK}, "the workload stopped (SIGSTOP)",
+        _stall(only_one=False), needs=Needs(workload=True), culprit=Culprit.WORKLOAD,
+    ),
+    Fault(
+        "stalled_one", "stalled worker", _CPU | {Subsystem.NETWORK},
+        "one process of the workload stopped", _stall(only_one=True), weak=True,
+        needs=Needs(workload=True, check=_one_process), culprit=Culprit.WORKLOAD,
+    ),
+)  # fmt: skip

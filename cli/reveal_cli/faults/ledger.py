@@ -1,0 +1,196 @@
+"""What is to be undone, kept in a file, so that even a killed run leaves nothing behind.
+
+Whoever changes the host (faults, workloads) writes down how to undo it *before* doing it.  On
+the way out the ledger is unwound, newest first; a ledger found without its owner (killed) is
+unwound at the next start by ``sweep``.  Processes carry the ledger's name in their environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from reveal_cli.faults.cgroups import Cgroup, leftovers
+
+MARK = "REVEAL_LEDGER"  # environment variable of every process started for a ledger
+CGROUP_PREFIXES = ("reveal-fault-", "reveal-work-")
+_PATIENCE_S = 3.0
+_PAUSE_S = 0.02
+_COMMAND_S = 10
+
+
+class LedgerError(RuntimeError):
+    """The ledger cannot be used; the text says why."""
+
+
+@dataclass(frozen=True)
+class Undo:
+    """One thing to undo; undoing what is gone already is no error.
+
+    ``how`` is ``write`` (a value to a file), ``command``, ``tree`` or ``cgroup`` (remove it),
+    ``unlimit`` (a cgroup's CPU) or ``resume`` (stopped processes).
+    """
+
+    how: str
+    what: tuple[str, ...]
+
+    def run(self) -> None:
+        match self.how, self.what:
+            case "write", (path, value):
+                with contextlib.suppress(FileNotFoundError):
+                    Path(path).write_text(value)
+            case "command", argv:
+                subprocess.run(argv, capture_output=True, timeout=_COMMAND_S, check=False)
+            case "tree", (path,):
+                shutil.rmtree(path, ignore_errors=True)
+            case "cgroup", (name,):
+                Cgroup(name).remove()
+            case "unlimit", (name,):
+                with contextlib.suppress(OSError):  # the cgroup may have ended meanwhile
+                    Cgroup(name).limit_cpu(None)
+            case "resume", pids:
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGCONT)
+            case _:
+                raise LedgerError(f"ledger: {self.how} {self.what} is no way to undo anything")
+
+
+def state_directory() -> Path:
+    """Where ledgers live: /run for root, a private directory per user for others."""
+    uid = os.getuid()
+    path = Path("/run/reveal") if uid == 0 else Path(tempfile.gettempdir()) / f"reveal-{uid}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    if path.stat().st_uid != uid:
+        raise LedgerError(f"{path} belongs to somebody else; remove it")
+    return path
+
+
+class Ledger:
+    """The undo stack of one owner.  Opening it takes a lock and unwinds what a killed run left."""
+
+    def __init__(self, name: str, directory: Path | None = None) -> None:
+        self.name = name
+        base = directory or state_directory()
+        self._path, self._lock_path = base / f"{name}.json", base / f"{name}.lock"
+        self._lock = _lock(self._lock_path)
+        if self._lock < 0:
+            raise LedgerError(f"another run ({name}) is at work on this host; wait for its end")
+        self._stack = _read(self._path)
+        self.close_leftovers()
+
+    def close_leftovers(self) -> None:
+        """Undo what the last owner of this ledger did not."""
+        kill_marked(self.name)
+        self.unwind()
+
+    @property
+    def depth(self) -> int:
+        """How many things are to be undone."""
+        return len(self._stack)
+
+    def add(self, undo: Undo) -> None:
+        """Note ``undo`` durably; call it before doing what it undoes."""
+        self._stack.append(undo)
+        self._save()
+
+    def unwind(self, depth: int = 0) -> None:
+        """Undo, newest first, all but the oldest ``depth``; one failure stops none of the rest."""
+        failed: list[str] = []
+        while len(self._stack) > depth:
+            try:
+                self._stack[-1].run()
+            except (OSError, subprocess.SubprocessError, LedgerError) as error:
+                failed.append(str(error))
+            self._stack.pop()
+            self._save()
+        if failed:
+            raise LedgerError("not everything could be undone: " + "; ".join(failed))
+
+    def close(self) -> None:
+        """Undo everything and give the lock back; a second call does nothing."""
+        if self._lock < 0:
+            return
+        try:
+            self.unwind()
+        finally:
+            self._path.unlink(missing_ok=True)
+            self._lock_path.unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = -1
+
+    def _save(self) -> None:
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps([asdict(undo) for undo in self._stack]))
+        fresh.replace(self._path)
+
+
+def sweep(directory: Path | None = None) -> None:
+    """Undo what killed runs left: every ledger without an owner, then cgroups by their prefix."""
+    base = directory or state_directory()
+    busy = False
+    for path in sorted(base.glob("*.json")):
+        try:
+            Ledger(path.stem, base).close()
+        except LedgerError:
+            busy = True
+    if os.getuid() == 0 and not busy:
+        for group in (group for prefix in CGROUP_PREFIXES for group in leftovers(prefix)):
+            group.remove()
+
+
+def kill_marked(name: str) -> None:
+    """Kill every process of this user that was started for the ledger ``name``; wait for it."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while (left := _marked(name)) and time.monotonic() < deadline:
+        for process in left:
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
+
+
+def _marked(name: str) -> list[int]:
+    wanted, found = f"{MARK}={name}".encode(), []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def _lock(path: Path) -> int:
+    """A descriptor that holds the lock, or -1 where another process does."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return -1
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                return descriptor
+        os.close(descriptor)  # the holder before us removed the file: ours locks nothing
+
+
+def _read(path: Path) -> list[Undo]:
+    try:
+        rows: Any = json.loads(path.read_text())
+        return [Undo(row["how"], tuple(row["what"])) for row in rows]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError):
+        path.unlink(missing_ok=True)  # nobody can say what it meant; the cgroups are swept anyway
+        return []

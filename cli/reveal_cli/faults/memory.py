@@ -1,0 +1,144 @@
+"""Faults of memory: page faults, locked and reserved pages, reclaim, swapping, OOM kills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from reveal_cli.faults.base import (
+    Culprit,
+    Fault,
+    FaultError,
+    Injection,
+    Needs,
+    Stage,
+    program,
+    stress,
+)
+from reveal_cli.faults.disk import data_file, no_disk
+from reveal_cli.faults.ledger import Undo
+from reveal_cli.faults.link import run
+from reveal_contract.metric import Subsystem
+
+_MEMORY = frozenset({Subsystem.MEMORY})
+_MIB = 1 << 20
+_HUGEPAGES = "/proc/sys/vm/nr_hugepages"
+_ZRAM = Path("/sys/class/zram-control")
+_ROOM = 3  # a fault takes at most one part in this many of what is available
+
+
+def _limited(size: int, name: str, *arguments: object) -> Callable[[Injection], None]:
+    """A program in a cgroup that may hold ``size`` bytes."""
+
+    def inject(injection: Injection) -> None:
+        _limit(injection, size)
+        injection.program(name, *arguments)
+
+    return inject
+
+
+def _limit(injection: Injection, size: int) -> None:
+    if injection.group is None:
+        raise FaultError("a memory limit needs a cgroup")
+    injection.group.limit_memory(size)
+
+
+def _thrash(injection: Injection) -> None:
+    _limit(injection, 128 * _MIB)
+    injection.program("reread", data_file(injection.stage.scratch))
+
+
+def _hugepages(count: int) -> Callable[[Injection], None]:
+    def inject(injection: Injection) -> None:
+        injection.write(_HUGEPAGES, int(Path(_HUGEPAGES).read_text()) + count)
+
+    return inject
+
+
+def _zram(injection: Injection) -> None:
+    """A compressed RAM disk as swap (kernel docs, ``blockdev/zram.rst``), and need of it."""
+    number = (_ZRAM / "hot_add").read_text().strip()
+    device = f"zram{number}"
+    injection.ledger.add(Undo("write", (str(_ZRAM / "hot_remove"), number)))
+    injection.ledger.add(Undo("write", (f"/sys/block/{device}/reset", "1")))
+    Path(f"/sys/block/{device}/disksize").write_text(str(512 * _MIB))
+    run("mkswap", f"/dev/{device}")
+    injection.ledger.add(Undo("command", ("swapoff", f"/dev/{device}")))
+    run("swapon", f"/dev/{device}")
+    _limit(injection, 128 * _MIB)
+    injection.program("cycle", 200 * _MIB)
+
+
+def _available() -> int:
+    rows = (row.split() for row in Path("/proc/meminfo").read_text().splitlines())
+    return next(int(row[1]) * 1024 for row in rows if row[0] == "MemAvailable:")
+
+
+def _room(size: int) -> Callable[[Stage], str]:
+    def check(_: Stage) -> str:
+        if _available() // _ROOM >= size:
+            return ""
+        return f"needs {_ROOM * size // _MIB} MiB of available memory"
+
+    return check
+
+
+def _lock_root(size: int) -> Needs:
+    return Needs(root=True, check=_room(size))
+
+
+_CGROUP = Needs(root=True, controllers=("memory",))
+_LEAST = 64 * _MIB
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "page_faults", "page-fault storm", _MEMORY | {Subsystem.CPU},
+        "two processes that take and give back fresh pages", program("page_faults", 2, _LEAST),
+    ),
+    Fault(
+        "tlb_shootdown", "TLB shootdowns", _MEMORY | {Subsystem.CPU},
+        "page tables changed under threads on all CPUs", stress("--tlb-shootdown", "2"),
+        needs=Needs(binaries=("stress-ng",)),
+    ),
+    Fault(
+        "mlock", "locked memory", _MEMORY, "1 GiB locked", program("lock", 1024 * _MIB),
+        needs=_lock_root(1024 * _MIB),
+    ),
+    Fault(
+        "mlock_weak", "locked memory", _MEMORY, "128 MiB locked", program("lock", 128 * _MIB),
+        weak=True, needs=_lock_root(128 * _MIB),
+    ),
+    Fault(
+        "hugepages", "hugepages reserved", _MEMORY, "512 huge pages (1 GiB) reserved, unused",
+        _hugepages(512), needs=Needs(root=True, files=(_HUGEPAGES,), check=_room(1024 * _MIB)),
+        culprit=Culprit.NOBODY,
+    ),
+    Fault(
+        "hugepages_weak", "hugepages reserved", _MEMORY, "32 huge pages (64 MiB) reserved, unused",
+        _hugepages(32), weak=True, needs=Needs(root=True, files=(_HUGEPAGES,)),
+        culprit=Culprit.NOBODY,
+    ),
+    Fault(
+        "memcg_thrash", "page cache thrash", _MEMORY | {Subsystem.STORAGE},
+        "a container of 128 MiB that reads 512 MiB again and again", _thrash,
+        needs=Needs(root=True, controllers=("memory",), check=lambda at: no_disk(at.scratch)),
+        prepare=lambda at: data_file(at.scratch),
+    ),
+    Fault(
+        "oom_kill", "OOM kills", _MEMORY, "a container of 64 MiB whose processes want 200 MiB",
+        _limited(_LEAST, "oom", 200 * _MIB), needs=_CGROUP,
+    ),
+    Fault(
+        "zram_swap", "swapping", _MEMORY, "a container of 128 MiB that uses 200 MiB, swap on zram",
+        _zram, needs=Needs(root=True, binaries=("mkswap", "swapon"), controllers=("memory",),
+                           files=(str(_ZRAM),)),
+    ),
+    Fault(
+        "leak", "memory leak", _MEMORY, "80 MB a second, up to 2 GiB",
+        program("leak", 80_000_000, 2048 * _MIB), needs=Needs(check=_room(2048 * _MIB)),
+    ),
+    Fault(
+        "leak_weak", "memory leak", _MEMORY, "20 MB a second, up to 512 MiB",
+        program("leak", 20_000_000, 512 * _MIB), weak=True, needs=Needs(check=_room(512 * _MIB)),
+    ),
+)  # fmt: skip
