@@ -65,7 +65,7 @@ class ChannelTable:
         return json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()
 
     @classmethod
-    def from_json(cls, data: bytes) -> ChannelTable:
+    def from_json(cls, data: bytes | str) -> ChannelTable:
         """Parse an announcement; raise ``TableError`` for anything that is not one."""
         try:
             rows = json.loads(data)

@@ -1,0 +1,184 @@
+"""The commands of one consumer on the streams of the shards: read, take over, acknowledge.
+
+Every command names one key, so that a Redis Cluster can serve it.  What is read for the first
+time becomes pending until it is acknowledged; a reply that is lost on its way leaves its
+entries pending too, so after any error the own pending ones are read before new ones.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import redis
+
+from reveal_contract.names import GROUP, samples_key
+
+log = logging.getLogger(__name__)
+
+BATCH = 512  # entries a stream and read
+
+# All pending entries of the group become the caller's; those who had them are forgotten.  Only
+# the lease holder reads, so nobody else works on them.  JUSTID leaves delivery counts alone.
+TAKE_OVER = """
+local cursor = '0-0'
+repeat
+  local page = redis.call('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, cursor,
+                          'COUNT', 1000, 'JUSTID')
+  cursor = page[1]
+until cursor == '0-0'
+for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+  if consumer[2] ~= ARGV[2] and consumer[4] == 0 then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer[2])
+  end
+end
+return cursor
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stream entry; ``fields`` is empty when it was trimmed while pending."""
+
+    shard: int
+    id: bytes
+    fields: Mapping[bytes, bytes]
+    history: bool = False
+
+
+class Consumer:
+    """One analyzer's place in the consumer group, which it makes where there is none.
+
+    Methods raise what redis-py raises when Redis is away.  ``recreated`` counts groups that
+    had vanished (a Redis that lost its data, a deleted stream).
+    """
+
+    def __init__(self, client: redis.Redis, profile: str, owner: str) -> None:
+        self.recreated = 0
+        self._client, self._profile, self._owner = client, profile, owner
+        self._foreign: set[int] = set()  # shards whose key holds something else than a stream
+
+    def take_over(self, shard: int, refill_seconds: float) -> list[Entry]:
+        """What the last owner left unfinished, with the seconds before it as ``history``."""
+        key = self._key(shard)
+        self._create_groups([shard])
+        if shard in self._foreign or (delivered := self._last_delivered(shard)) == b"0-0":
+            return []
+        self._client.eval(TAKE_OVER, 1, key, GROUP, self._owner)
+        pending = self.pending([shard])
+        seconds, micros = self._client.time()
+        since = max(0, seconds * 1000 + micros // 1000 - int(refill_seconds * 1000))
+        rows = self._client.xrange(key, min=since, max=delivered)
+        unfinished = {entry.id for entry in pending}
+        history = [
+            replace(entry, history=True)
+            for entry in _entries(shard, [(key, rows)])
+            if entry.id not in unfinished
+        ]
+        return sorted(history + pending, key=lambda entry: _order(entry.id))
+
+    def pending(self, shards: Iterable[int]) -> list[Entry]:
+        """What this consumer has read and not acknowledged, oldest first in each shard."""
+        found: list[Entry] = []
+        after = dict.fromkeys(shards, b"0")
+        while after:
+            entries = self._read(after)
+            found += entries
+            pages = _by_shard(entries)
+            after = {shard: page[-1].id for shard, page in pages.items() if len(page) == BATCH}
+        return found
+
+    def fresh(self, shards: Iterable[int]) -> list[Entry]:
+        """What nobody in the group has read yet, at most ``BATCH`` entries a shard."""
+        return self._read(dict.fromkeys(shards, b">"))
+
+    def acknowledge(self, ids: Mapping[int, Sequence[bytes]]) -> None:
+        self._each(ids, lambda pipe, shard: pipe.xack(self._key(shard), GROUP, *ids[shard]))
+
+    def _read(self, after: Mapping[int, bytes]) -> list[Entry]:
+        replies = self._each(
+            [shard for shard in after if shard not in self._foreign],
+            lambda pipe, shard: pipe.xreadgroup(
+                GROUP, self._owner, {self._key(shard): after[shard]}, count=BATCH
+            ),
+        )
+        entries: list[Entry] = []
+        vanished: list[int] = []
+        for shard, reply in replies.items():
+            if isinstance(reply, redis.ResponseError) and str(reply).startswith("NOGROUP"):
+                vanished.append(shard)
+            elif not self._failed(shard, reply):
+                entries += _entries(shard, reply)
+        if vanished:
+            self._recreate(vanished)
+        return entries
+
+    def _recreate(self, shards: list[int]) -> None:
+        log.warning("consumer group of %d shards had vanished, made anew", len(shards))
+        self.recreated += len(shards)
+        self._create_groups(shards)
+
+    def _create_groups(self, shards: Iterable[int]) -> None:
+        """Groups from the beginning of their streams: what came before us is to be read too."""
+        replies = self._each(
+            shards,
+            lambda pipe, shard: pipe.xgroup_create(self._key(shard), GROUP, id="0", mkstream=True),
+        )
+        for shard, reply in replies.items():
+            if not str(reply).startswith("BUSYGROUP"):
+                self._failed(shard, reply)
+
+    def _failed(self, shard: int, reply: object) -> bool:
+        """Whether this shard cannot be read; an error that concerns all of them is raised."""
+        if not isinstance(reply, Exception):
+            return False
+        if not str(reply).startswith("WRONGTYPE"):
+            raise reply
+        log.error("%s holds no stream, shard left out: delete the key", self._key(shard))
+        self._foreign.add(shard)
+        return True
+
+    def _last_delivered(self, shard: int) -> bytes:
+        for group in self._client.xinfo_groups(self._key(shard)):
+            if group["name"] == GROUP.encode():
+                return bytes(group["last-delivered-id"])
+        return b"0-0"
+
+    def _each(
+        self, shards: Iterable[int], command: Callable[[redis.client.Pipeline, int], object]
+    ) -> dict[int, Any]:
+        """One command a shard, sent together; an error of one is its reply."""
+        asked = list(shards)
+        if not asked:
+            return {}
+        with self._client.pipeline(transaction=False) as pipe:
+            for shard in asked:
+                command(pipe, shard)
+            return dict(zip(asked, pipe.execute(raise_on_error=False), strict=True))
+
+    def _key(self, shard: int) -> str:
+        return samples_key(self._profile, shard)
+
+
+def _entries(shard: int, reply: Any) -> list[Entry]:
+    """One shape for what redis-py makes of XREADGROUP: nothing, ``None`` fields, ``None`` ids."""
+    return [
+        Entry(shard, at, fields or {})
+        for _, rows in reply or ()
+        for at, fields in rows
+        if at is not None
+    ]
+
+
+def _by_shard(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+    pages: dict[int, list[Entry]] = {}
+    for entry in entries:
+        pages.setdefault(entry.shard, []).append(entry)
+    return pages
+
+
+def _order(stream_id: bytes) -> tuple[int, int]:
+    milliseconds, _, number = stream_id.partition(b"-")
+    return int(milliseconds), int(number)

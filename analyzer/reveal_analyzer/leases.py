@@ -1,0 +1,219 @@
+"""Which shards this analyzer owns: one lease a shard, spread by rendezvous hashing.
+
+Every live analyzer ranks all of them for each shard by a hash that all compute alike
+(Thaler and Ravishankar 1998, highest random weight).  The first of the ranking takes the
+shard at once; the others step in only when it stays free.  A lease runs out by itself when its
+owner dies, and is renewed or released only by the owner whose name it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import redis
+
+from reveal_contract.names import SHARDS, analyzers_key, owner_key
+
+# compare and renew, compare and delete: a plain PEXPIRE or DEL could hit another's lease
+RENEW = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 0
+"""
+RELEASE = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
+"""
+# the server's clock, as those of the analyzers' hosts may differ
+REGISTER = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('ZRANGE', KEYS[1], 0, -1)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times of the leases, in seconds."""
+
+    lease: float = 10.0  # until it runs out
+    beat: float = 1.0  # between renewals
+    patience: float = 3.0  # a free shard is left to each better-ranked analyzer for so long
+    settle: float = 30.0  # a shard is kept so long before a better-ranked one may have it
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    gained: list[int] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+
+
+def rank(shard: int, me: str, members: Iterable[str]) -> int:
+    """How many of ``members`` come before ``me`` for this shard; 0 for its first choice."""
+    mine = _weight(shard, me)
+    return sum(_weight(shard, member) > mine for member in members if member != me)
+
+
+def _weight(shard: int, member: str) -> bytes:
+    return hashlib.blake2b(f"{shard}\0{member}".encode(), digest_size=8).digest()
+
+
+class Leases:
+    """The leases of one analyzer.
+
+    ``idle`` says whether a shard may be handed over now (nothing of it is in hand).  The
+    methods raise what redis-py raises when Redis is away; nothing is forgotten then.
+    """
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        profile: str,
+        owner: str,
+        timing: Timing,
+        idle: Callable[[int], bool],
+    ) -> None:
+        self.members: tuple[str, ...] = (owner,)
+        self._client, self._profile, self._owner = client, profile, owner
+        self._timing, self._idle = timing, idle
+        self._ends: dict[int, float] = {}  # shard -> when the lease runs out (monotonic)
+        self._taken: dict[int, float] = {}
+        self._free_since: dict[int, float] = {}
+        self._next_beat = 0.0
+
+    def held(self) -> list[int]:
+        """The shards whose lease surely still runs."""
+        now = time.monotonic()
+        return [shard for shard, end in self._ends.items() if end > now]
+
+    def due(self) -> bool:
+        return time.monotonic() >= self._next_beat
+
+    def hurry(self) -> None:
+        """Renew at the next occasion, as after an outage."""
+        self._next_beat = 0.0
+
+    def beat(self) -> Changes:
+        """Register, renew what is held, hand over and take what is due."""
+        now = time.monotonic()
+        self.members = self._register()
+        lost = self._renew(now) + self._hand_over(now)
+        gained = self._take(self._wanted(now), now)
+        self._next_beat = now + self._timing.beat
+        return Changes(gained, lost)
+
+    def release(self) -> None:
+        """Give everything back, so that others need not wait for the leases to run out."""
+        self._drop(list(self._ends))
+        self._client.zrem(analyzers_key(self._profile), self._owner)
+
+    def _register(self) -> tuple[str, ...]:
+        try:
+            names = self._client.eval(
+                REGISTER, 1, analyzers_key(self._profile), self._owner, self._milliseconds
+            )
+        except redis.exceptions.OutOfMemoryError:
+            return self.members  # a full Redis still serves what is held already
+        return tuple(name.decode() for name in names)
+
+    def _renew(self, now: float) -> list[int]:
+        held = list(self._ends)
+        renewed = _granted(held, self._each(RENEW, held, self._milliseconds))
+        # a lease that ran out during an outage is still ours if nobody took it meanwhile
+        lapsed = [shard for shard in held if shard not in renewed]
+        renewed |= _granted(lapsed, self._claim(lapsed))
+        self._ends.update(dict.fromkeys(renewed, now + self._timing.lease))
+        lost = [shard for shard in lapsed if shard not in renewed]
+        self._forget(lost)
+        return lost
+
+    def _hand_over(self, now: float) -> list[int]:
+        ripe = [
+            shard
+            for shard, taken in self._taken.items()
+            if now - taken >= self._timing.settle and self._rank(shard) and self._idle(shard)
+        ]
+        self._drop(ripe)
+        return ripe
+
+    def _wanted(self, now: float) -> list[int]:
+        others = [shard for shard in range(SHARDS) if shard not in self._ends]
+        owners = self._pipelined(
+            lambda pipe, shard: pipe.exists(owner_key(self._profile, shard)), others
+        )
+        free = {shard for shard, owner in zip(others, owners, strict=True) if not owner}
+        self._free_since = {shard: self._free_since.get(shard, now) for shard in free}
+        return [
+            shard
+            for shard, since in self._free_since.items()
+            if now - since >= self._rank(shard) * self._timing.patience
+        ]
+
+    def _take(self, shards: Sequence[int], now: float) -> list[int]:
+        gained = sorted(_granted(shards, self._claim(shards)))
+        self._ends.update(dict.fromkeys(gained, now + self._timing.lease))
+        self._taken.update(dict.fromkeys(gained, now))
+        return gained
+
+    def _claim(self, shards: Sequence[int]) -> list[object]:
+        return self._pipelined(
+            lambda pipe, shard: pipe.set(
+                owner_key(self._profile, shard), self._owner, nx=True, px=self._milliseconds
+            ),
+            shards,
+        )
+
+    def _drop(self, shards: Collection[int]) -> None:
+        self._each(RELEASE, list(shards))
+        self._forget(shards)
+
+    def _forget(self, shards: Collection[int]) -> None:
+        for shard in shards:
+            del self._ends[shard], self._taken[shard]
+
+    def _each(self, script: str, shards: Sequence[int], *arguments: int) -> list[object]:
+        return self._pipelined(
+            lambda pipe, shard: pipe.eval(
+                script, 1, owner_key(self._profile, shard), self._owner, *arguments
+            ),
+            shards,
+        )
+
+    def _pipelined(
+        self, command: Callable[[redis.client.Pipeline, int], object], shards: Sequence[int]
+    ) -> list[object]:
+        """One command a shard, each over its own key (a cluster spreads them), sent together.
+
+        A full Redis grants nothing (``None``); any other error is raised.
+        """
+        if not shards:
+            return []
+        with self._client.pipeline(transaction=False) as pipe:
+            for shard in shards:
+                command(pipe, shard)
+            answers = pipe.execute(raise_on_error=False)
+        return [_granted_or_raised(answer) for answer in answers]
+
+    def _rank(self, shard: int) -> int:
+        return rank(shard, self._owner, self.members)
+
+    @property
+    def _milliseconds(self) -> int:
+        return int(self._timing.lease * 1000)
+
+
+def _granted(shards: Sequence[int], answers: Sequence[object]) -> set[int]:
+    return {shard for shard, answer in zip(shards, answers, strict=True) if answer}
+
+
+def _granted_or_raised(answer: object) -> object:
+    if isinstance(answer, redis.exceptions.OutOfMemoryError):
+        return None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

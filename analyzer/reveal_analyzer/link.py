@@ -1,0 +1,90 @@
+"""The analyzer's connection to Redis: up or down, since when and why, and when to try again."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+log = logging.getLogger(__name__)
+
+SOCKET_SECONDS = 2.0  # longer than any command takes; nothing here blocks in the server
+CONNECT_SECONDS = 1.0
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+# what an outage looks like: the socket fails, or the server answers that it cannot serve
+OUTAGE = (redis.RedisError, OSError)
+
+
+class LinkError(ValueError):
+    """The address is not one of a Redis; the text says why."""
+
+
+def connect(url: str) -> redis.Redis:
+    """A client that neither retries by itself nor decodes; nothing is sent yet.
+
+    RESP2 is pinned because redis-py shapes stream replies differently for RESP3, and its own
+    retries are off because a repeated XREADGROUP would skip what the lost reply held.
+    """
+    try:
+        return redis.Redis.from_url(
+            url,
+            protocol=2,
+            decode_responses=False,
+            socket_timeout=SOCKET_SECONDS,
+            socket_connect_timeout=CONNECT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+    except ValueError as error:
+        raise LinkError(f"{url!r} is not the address of a Redis: {error}") from None
+
+
+class Link:
+    """Whether Redis answers.
+
+    ``since`` is when it last changed (seconds since the epoch), ``reason`` why it is down,
+    ``outages`` how often it went down after having been up.
+    """
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.client = client
+        self.connected = False
+        self.since = time.time()
+        self.reason = "not connected yet"
+        self.outages = 0
+        self._failures = 0
+        self._retry_at = 0.0
+
+    def due(self) -> bool:
+        """Whether to talk to Redis now; false while a pause after a failure runs."""
+        return time.monotonic() >= self._retry_at
+
+    def up(self) -> None:
+        self._failures = 0
+        if not self.connected:
+            log.info("redis is connected")
+            self.connected, self.since, self.reason = True, time.time(), ""
+
+    def down(self, error: Exception) -> None:
+        """Note a failure; the next try is due after a pause that doubles up to five seconds."""
+        self._retry_at = time.monotonic() + pause(self._failures)
+        self._failures += 1
+        self.client.connection_pool.disconnect()  # a reply may still be under way on it
+        reason = f"{type(error).__name__}: {error}"
+        if self.connected or self._failures == 1:
+            log.warning("redis is away, will try again: %s", reason)
+        if self.connected:
+            self.outages += 1
+            self.since = time.time()
+        self.connected, self.reason = False, reason
+
+
+def pause(failures: int) -> float:
+    """Seconds before the next try, after so many in a row: capped, with half of it jitter."""
+    longest: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures, 16))
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
