@@ -34,10 +34,10 @@ def host_flags(options: HostOptions) -> list[str]:
     flags = ["--node", options.node]
     flags += ["--proc-root", str(options.proc_root), "--sys-root", str(options.sys_root)]
     flags += ["--cgroup-root", str(options.cgroup_root)]
-    for name in options.include_source:
-        flags += ["--include", name]
-    for name in options.exclude_source:
-        flags += ["--exclude", name]
+    if options.include_source:
+        flags += ["--include", *options.include_source]
+    if options.exclude_source:
+        flags += ["--exclude", *options.exclude_source]
     return flags
 
 
@@ -146,8 +146,6 @@ class Keeper:
         at: TracebackType | None,
     ) -> None:
         self.process.stop(0.5)
-
-
 
 
 def wait_for(process: CollectorProcess, seconds: float) -> bool:

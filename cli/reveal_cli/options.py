@@ -9,10 +9,9 @@ import re
 from pathlib import Path
 from typing import TypeVar
 
+from reveal_cli.exits import USAGE, CliError
 from reveal_contract.finding import Severity
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
-
-from reveal_cli.exits import USAGE, CliError
 
 _T = TypeVar("_T")
 

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO
 
+from reveal_cli.options import clock
 from reveal_contract.metric import Subsystem
 
-from reveal_cli.options import clock
-
 BAR = 24
-_AT_CUT = 16  # cells of the bar that a score at its cut fills; the rest shows by how much it is over
+_AT_CUT = (
+    16  # cells of the bar that a score at its cut fills; the rest shows by how much it is over
+)
 _SHOWN = 3
 _SHADES = {"bold": "1", "red": "31", "yellow": "33", "green": "32", "dim": "2"}
 

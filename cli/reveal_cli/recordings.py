@@ -10,63 +10,46 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-from reveal_contract.channels import ChannelTable
-from reveal_contract.metric import Kind
-from reveal_contract.recording import Reader, Record, RecordingError, Writer
-from reveal_contract.wire import Message, WireError, decode
-
 from reveal_cli.exits import CliError
+from reveal_contract.channels import ChannelTable
+from reveal_contract.recording import Reader, Record, RecordingError, Writer
+from reveal_contract.wire import Message, WireError, decode, gauges
 
 
 class Recording:
     """The recording of a running scan: in ``path``, or in a file without a name.
 
     A file without a name (its only link is our descriptor) leaves nothing behind however
-    the process ends.  When the disk is full the first failure is kept in ``problem`` and
-    nothing more is written, as a record cut off in the middle ends a recording.
+    the process ends.  What a full disk does not take is left out; ``problem`` tells the first
+    such failure, and ``left_out`` counts.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.problem = ""
+        self.left_out = 0
         self._name = str(path or "the temporary recording")
         self._unnamed: int | None = None
-        self._writer: Writer | None = None
         try:
             if path is None:
                 self._unnamed, path = _unnamed_file()
             self.path = path
             self._writer = Writer(path)
         except OSError as error:
-            self.close()
+            self._close_unnamed()
             raise CliError(f"cannot write {self._name}: {error.strerror}") from None
 
     def message(self, data: bytes, table: ChannelTable) -> None:
-        if self._writer is not None:
-            try:
-                self._writer.message(data, table)
-            except OSError as error:
-                self._give_up(error)
+        with self._failures_told():
+            self._writer.message(data, table)
 
     def note(self, note: dict[str, Any]) -> None:
-        if self._writer is not None:
-            try:
-                self._writer.note(note)
-            except OSError as error:
-                self._give_up(error)
-
-    def finish(self) -> None:
-        """End the writing; the file can be read until ``close``."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            with contextlib.suppress(OSError):  # already told: what is flushed last failed first
-                writer.close()
+        with self._failures_told():
+            self._writer.note(note)
 
     def close(self) -> None:
-        self.finish()
-        if self._unnamed is not None:
-            os.close(self._unnamed)
-            self._unnamed = None
+        with self._failures_told():
+            self._writer.close()
+        self._close_unnamed()
 
     def __enter__(self) -> Self:
         return self
@@ -79,12 +62,21 @@ class Recording:
     ) -> None:
         self.close()
 
-    def _give_up(self, error: OSError) -> None:
-        self.problem = (
-            f"cannot write {self._name} any more ({error.strerror}):"
-            " the scan goes on, its recording ends here"
-        )
-        self.finish()
+    @contextlib.contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.left_out += 1
+            self.problem = self.problem or (
+                f"cannot write {self._name} ({error.strerror}):"
+                " the scan goes on, what does not fit is missing from its recording"
+            )
+
+    def _close_unnamed(self) -> None:
+        if self._unnamed is not None:
+            os.close(self._unnamed)
+            self._unnamed = None
 
 
 class Slices:
@@ -109,7 +101,7 @@ class Slices:
                 self.notes.append(record.note)
             elif record.table is not None:
                 try:
-                    yield decode(record.data, _gauges(record.table)), record.table
+                    yield decode(record.data, gauges(record.table)), record.table
                 except WireError as error:
                     raise CliError(f"{self._reader.path}: record {number}: {error}") from None
 
@@ -120,10 +112,6 @@ class Slices:
             raise CliError(str(error)) from None
         except OSError as error:
             raise CliError(f"cannot read {self._reader.path}: {error.strerror}") from None
-
-
-def _gauges(table: ChannelTable) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.array([channel.kind is not Kind.COUNTER for channel in table.fast], np.bool_)
 
 
 def _unnamed_file() -> tuple[int, Path]:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reveal_contract.finding import Evidence, Finding
-
 from reveal_cli.options import clock
+from reveal_contract.finding import Evidence, Finding
 
 MIN_WIDTH, MAX_WIDTH = 80, 120
 _GAP = 2
@@ -100,7 +99,5 @@ def _columns(width: int) -> list[_Column]:
 
 
 def _line(columns: Sequence[_Column], cells: Sequence[str]) -> str:
-    padded = (
-        cell.ljust(column.width + _GAP) for column, cell in zip(columns, cells, strict=True)
-    )
+    padded = (cell.ljust(column.width + _GAP) for column, cell in zip(columns, cells, strict=True))
     return "".join(padded).rstrip()

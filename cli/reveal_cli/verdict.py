@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reveal_cli.recordings import Slices
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
-from reveal_cli.recordings import Slices
-
 if TYPE_CHECKING:
     from reveal_analyzer.engine import NodeAnalyzer, Update
 
-SUSPECTED, OPENED, RESOLVED = "Suspected", "Opened", "Resolved"
+SUSPECTED, OPENED = "Suspected", "Opened"
+_SUSPECTED_SECONDS = 5
 
 
 class Ledger:
@@ -28,7 +28,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._findings: dict[str, Finding] = {}
-        self._suspected: dict[str, Finding] = {}
+        self._suspected: list[tuple[int, Finding]] = []
+        self._second = 0
 
     @property
     def findings(self) -> list[Finding]:
@@ -37,22 +38,27 @@ class Ledger:
 
     @property
     def suspected(self) -> list[Finding]:
-        return list(self._suspected.values())
+        return [finding for _, finding in self._suspected]
 
     def take(self, updates: Iterable[Update]) -> list[Finding]:
         """Note the updates of one second; the findings that were opened by them.
 
-        A suspicion is said again each second it lasts; one that is not has passed.
+        A suspicion is said once: it is shown until it becomes a finding or has grown old.
         """
-        opened, self._suspected = [], {}
+        self._second += 1
+        opened = []
         for update in updates:
-            finding = update.finding
             if update.change == SUSPECTED:
-                self._suspected[finding.id] = finding
+                self._suspected.append((self._second, update.finding))
                 continue
             if update.change == OPENED:
-                opened.append(finding)
-            self._findings[finding.id] = finding
+                opened.append(update.finding)
+            self._findings[update.finding.id] = update.finding
+        self._suspected = [
+            (since, finding)
+            for since, finding in self._suspected
+            if self._second - since < _SUSPECTED_SECONDS and not opened
+        ]
         return opened
 
 
@@ -62,14 +68,14 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 def replay(slices: Iterable[tuple[Message, ChannelTable]], settings: AnalyzerSettings) -> Replay:
     """Judge a recording second by second, exactly as it would have been judged live."""
-    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
+    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - heavy
 
     result = Replay()
     for message, table in slices:
         if message.node not in result.analyzers:
             result.analyzers[message.node] = NodeAnalyzer(message.node, settings)
         result.ledger.take(result.analyzers[message.node].step(message, table))
-        result.count(message)
+        result.count(message, table)
     for analyzer in result.analyzers.values():
         result.ledger.take(analyzer.finish())
     return result
@@ -82,17 +88,19 @@ class Replay:
         self.ledger = Ledger()
         self.analyzers: dict[str, NodeAnalyzer] = {}
         self.slices = 0
+        self.channels = 0
         self.lost = 0
         self.first_ns = 0
         self.last_ns = 0
         self._sequences: dict[tuple[str, bytes], int] = {}
 
-    def count(self, message: Message) -> None:
+    def count(self, message: Message, table: ChannelTable) -> None:
         stretch = (message.node, message.boot)
         before = self._sequences.get(stretch, message.sequence - 1)
         self.lost += max(0, message.sequence - before - 1)
         self._sequences[stretch] = message.sequence
         self.slices += 1
+        self.channels = len(table.fast) + len(table.slow)
         self.first_ns = self.first_ns or message.start_ns
         self.last_ns = message.start_ns
 

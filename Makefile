@@ -1,0 +1,69 @@
+# Needs python3 (3.11 or newer) and make, nothing else: what is used goes into a private .venv.
+#   make scan ARGS="--duration 1m"        make test ARGS="-k wire"
+
+PYTHON ?= python3
+ARGS   ?=
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUN    := $(VENV)/.installed-all
+DEV    := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help scan demo test lint type imports tests bench clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+scan: $(RUN) ## watch this host for 3 minutes and say what is wrong (ARGS="--duration 1m")
+	@$(BIN)/reveal scan $(ARGS)
+
+demo: $(RUN) ## put a real, harmless fault on this host and show it found (ARGS="--list")
+	@$(BIN)/reveal demo $(ARGS)
+
+test: lint type imports tests ## all checks: style, types, borders of the packages, tests
+
+lint: $(DEV) ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+type: $(DEV) ## mypy, strict
+	@$(BIN)/mypy
+
+imports: $(DEV) ## import-linter: who may import whom
+	@$(BIN)/lint-imports
+
+tests: $(DEV) ## pytest without the slow ones (ARGS="-m slow" for those)
+	@$(BIN)/pytest $(or $(ARGS),-m "not slow")
+
+bench: $(DEV) ## the measured figures; minutes, on a quiet machine
+	@for file in bench/*.py; do \
+	  case $$file in bench/faults.py|bench/report.py) continue;; esac; \
+	  echo "== $$file"; $(BIN)/python $$file || exit 1; \
+	done
+
+clean: ## remove the private .venv and all caches
+	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Reveal needs Python 3.11 or newer, and '$(PYTHON)' is" \
+	    "$$($(PYTHON) --version 2>/dev/null || echo missing): install one, or name it with" \
+	    "'make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments:" \
+	    "install its venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "making a private environment in $(VENV)" >&2
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# installed once, and again when the dependencies change
+$(RUN): pyproject.toml | $(BIN)/python
+	@echo "installing what reveal needs (once, a minute or two)" >&2
+	@$(PIP) install --editable '.[all]'
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	@echo "installing reveal and its development tools (once, a few minutes)" >&2
+	@$(PIP) install --editable '.[dev]'
+	@touch $@ $(RUN)

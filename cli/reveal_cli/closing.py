@@ -1,0 +1,90 @@
+"""The last lines of a scan or an analysis: what was found, for how long, and what was not seen."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reveal_cli.exits import DONE, FOUND
+from reveal_cli.options import clock
+from reveal_cli.table import MAX_WIDTH, advice, findings_table
+from reveal_contract.finding import Finding, Severity
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How far the findings reach: times in seconds, losses in slices."""
+
+    watched: float
+    judged: float
+    warmup: float
+    slices: int
+    channels: int
+    lost: int = 0
+    away: float = 0.0
+    load: dict[str, Any] = field(default_factory=dict)
+    missing: Sequence[Mapping[str, str]] = ()
+
+
+def width() -> int:
+    """Of the terminal the data goes to; the widest table for a file or pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH
+
+
+def closing(findings: Sequence[Finding], seen: Seen, columns: int = MAX_WIDTH) -> list[str]:
+    """The whole of what is printed for people at the end."""
+    lines = []
+    if findings:
+        lines += [*findings_table(findings, columns), ""]
+        if said := advice(findings):
+            lines += ["What to do", *(f"  {line}" for line in said), ""]
+    lines.append(_verdict(findings, seen))
+    lines += _reservations(seen)
+    return lines
+
+
+def exit_code(findings: Sequence[Finding], fail_on: Severity | None) -> int:
+    """3 where a finding is at least as severe as the user asked to fail on, else 0."""
+    if fail_on is not None and any(f.severity.rank >= fail_on.rank for f in findings):
+        return FOUND
+    return DONE
+
+
+def _verdict(findings: Sequence[Finding], seen: Seen) -> str:
+    if findings:
+        many = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
+        return f"{many} in {clock(seen.watched)}: {_extent(seen)}."
+    if not seen.judged:
+        return (
+            f"Nothing was judged: it ended after {clock(seen.watched)}, while still learning"
+            f" what is normal ({clock(seen.warmup)})."
+        )
+    return f"Nothing is wrong, as far as can be seen: {_extent(seen)}."
+
+
+def _extent(seen: Seen) -> str:
+    lost = f"{seen.lost} lost" if seen.lost else "none lost"
+    return (
+        f"{clock(seen.judged)} judged after {clock(seen.warmup)} of learning,"
+        f" {seen.slices} slices of {seen.channels} channels, {lost}"
+    )
+
+
+def _reservations(seen: Seen) -> list[str]:
+    lines = []
+    if seen.away:
+        lines.append(f"Redis was away for {clock(seen.away)}; slices lost: {seen.lost}.")
+    if seen.load:
+        load = ", ".join(f"{name} {amount}" for name, amount in seen.load.items())
+        lines.append(f"Load while learning (what was busy then is taken for normal): {load}.")
+    if seen.missing:
+        lines.append(f"Not seen here: {', '.join(map(_source, seen.missing))}.")
+    return lines
+
+
+def _source(missing: Mapping[str, str]) -> str:
+    """A missing source with its reason, as the collector reports it."""
+    return f"{missing.get('source', '?')} ({missing.get('reason', 'no reason given')})"

@@ -1,0 +1,264 @@
+"""One host watched end to end: private Redis, collector process, analyzer here.
+
+Everything that must not outlive the scan is entered on one stack, in the order of need, and
+leaves in reverse, whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from reveal_cli.collecting import Keeper
+from reveal_cli.exits import CliError
+from reveal_cli.interrupt import Interrupt
+from reveal_cli.progress import Progress, View
+from reveal_cli.recordings import Recording
+from reveal_cli.table import local_time, subject_text
+from reveal_cli.verdict import Ledger
+from reveal_contract import names
+from reveal_contract.finding import Finding
+from reveal_contract.settings import AnalyzerSettings
+
+if TYPE_CHECKING:
+    import redis
+
+    from reveal_analyzer.engine import NodeAnalyzer
+    from reveal_analyzer.stream import Received, StreamReader
+
+FIRST_SLICE = 20.0  # a collector that delivers nothing for so long never will, s
+_STOPPING = 0.6  # what the collector gets to end in order, s
+_AWAY_SAID = 3.0  # a Redis away for shorter is no news, s
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to watch and for how long; ``redis_url`` "" means a private server."""
+
+    node: str
+    duration: float
+    settings: AnalyzerSettings
+    host_flags: tuple[str, ...]
+    redis_url: str = ""
+
+    @property
+    def profile(self) -> str:
+        """Keys of our own, so that scans on one Redis never read each other's slices."""
+        return f"scan-{self.node}-{os.getpid()}"
+
+
+@dataclass
+class Watched:
+    """What a session saw, for the table, the summary and the exit code."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    started_ns: int = 0
+    ended_ns: int = 0
+    slices: int = 0
+    lost: int = 0
+    refused: int = 0
+    channels: int = 0
+    restarts: int = 0
+    away_seconds: float = 0.0
+    seconds: float = 0.0
+    judged: bool = False
+    warmup_load: dict[str, Any] = field(default_factory=dict)
+    collector: dict[str, Any] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)
+
+
+class Session:
+    """Watches until the time is over or the user interrupts; ``run`` gives what was seen.
+
+    ``each_turn`` is called with the seconds watched so far, about twenty times a second: the
+    demo starts and stops its fault from there.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        recording: Recording,
+        progress: Progress,
+        interrupt: Interrupt,
+        each_turn: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self.plan = plan
+        self.watched = Watched()
+        self._recording, self._progress, self._interrupt = recording, progress, interrupt
+        self._each_turn = each_turn
+        self._first_at: float | None = None
+        self._away_since: float | None = None
+        self._said: set[str] = set()
+
+    def run(self) -> Watched:
+        """Watch; raises ``CliError`` if it could not begin, ``Interrupted`` before it did."""
+        self.watched.started_ns = self.watched.ended_ns = time.time_ns()
+        with contextlib.ExitStack() as stack:
+            url = self.plan.redis_url or self._broker(stack)
+            flags = ("--redis-url", url, "--profile", self.plan.profile, *self.plan.host_flags)
+            collector = stack.enter_context(Keeper(flags))
+            with self._interrupt.raising():
+                reader, analyzer, client = self._analysis(url)
+            stack.callback(client.close)
+            stack.callback(reader.close)
+            if self.plan.redis_url:
+                stack.callback(_forget, client, self.plan)
+            try:
+                self._watch(reader, analyzer, collector)
+            finally:
+                self.watched.ended_ns = time.time_ns()
+            collector.process.stop(min(_STOPPING, self._interrupt.left(_STOPPING)))
+            self._take(reader, analyzer)
+            self.watched.ledger.take(analyzer.finish())
+            self.watched.collector = _collector_state(client, self.plan.node)
+        return self.watched
+
+    def _broker(self, stack: contextlib.ExitStack) -> str:
+        from reveal_cli.broker import Broker, BrokerError  # noqa: PLC0415 - redis is an extra
+
+        try:
+            self._server = stack.enter_context(Broker())
+        except BrokerError as error:
+            raise CliError(str(error)) from None
+        return self._server.url
+
+    def _analysis(self, url: str) -> tuple[StreamReader, NodeAnalyzer, redis.Redis]:
+        import redis  # noqa: PLC0415 - heavy, and wanted only here
+
+        from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
+        from reveal_analyzer.stream import StreamReader  # noqa: PLC0415
+
+        settings = replace(self.plan.settings, redis_url=url, profile=self.plan.profile)
+        client = redis.Redis.from_url(url, socket_timeout=0.5)
+        reader = StreamReader(settings, f"scan-{os.getpid()}")
+        return reader, NodeAnalyzer(self.plan.node, settings), client
+
+    def _watch(self, reader: StreamReader, analyzer: NodeAnalyzer, collector: Keeper) -> None:
+        began = time.monotonic()
+        while not self._over(began) and not self._interrupt.requested:
+            self._take(reader, analyzer)  # waits for the rest of a tick of the stream
+            self._look_after(reader, collector)
+            self._each_turn(self._elapsed)
+            self._show(analyzer)
+
+    @property
+    def _elapsed(self) -> float:
+        return 0.0 if self._first_at is None else time.monotonic() - self._first_at
+
+    def _over(self, began: float) -> bool:
+        if self._first_at is None and time.monotonic() - began > FIRST_SLICE:
+            raise CliError(
+                f"the collector delivered nothing within {FIRST_SLICE:.0f} s;"
+                " `reveal doctor` says what this host gives"
+            )
+        return self._elapsed >= self.plan.duration
+
+    def _take(self, reader: StreamReader, analyzer: NodeAnalyzer) -> None:
+        """Judge and keep what has arrived."""
+        received = reader.poll()
+        for slice_ in received:
+            self._one(slice_, analyzer)
+        if received:
+            reader.ack(received)
+            self.watched.seconds = self._elapsed
+            self.watched.refused = reader.counts.refused
+
+    def _one(self, slice_: Received, analyzer: NodeAnalyzer) -> None:
+        seen = self.watched
+        self._first_at = self._first_at or time.monotonic()
+        seen.slices += 1
+        seen.lost += slice_.gap
+        seen.channels = len(slice_.table.fast) + len(slice_.table.slow)
+        if slice_.gap:
+            self._warn(f"{slice_.gap} slices lost before {local_time(slice_.message.start_ns)}")
+        self._recording.message(slice_.data, slice_.table)
+        for finding in seen.ledger.take(analyzer.step(slice_.message, slice_.table)):
+            self._progress.event(_event(finding))
+        status = analyzer.status()
+        seen.judged = seen.judged or not status.learning
+        seen.warmup_load = dict(status.warmup_load)
+
+    def _look_after(self, reader: StreamReader, collector: Keeper) -> None:
+        """The collector, the connection and the recording, each said when it fails."""
+        if said := collector.check(time.monotonic(), delivered=self._first_at is not None):
+            self._warn(said)
+        self.watched.restarts = collector.restarts
+        if self._recording.problem and self._recording.problem not in self._said:
+            self._said.add(self._recording.problem)
+            self._warn(self._recording.problem)
+        self._follow_connection(reader.connected)
+
+    def _follow_connection(self, connected: bool) -> None:
+        now = time.monotonic()
+        if not connected:
+            self._away_since = self._away_since or now
+            if not self.plan.redis_url and not self._server.alive:
+                self._server.restart()
+        elif self._away_since is not None:
+            away, self._away_since = now - self._away_since, None
+            self.watched.away_seconds += away
+            if away >= _AWAY_SAID:
+                self._warn(f"Redis was away for {away:.0f} s; what was kept meanwhile arrives now")
+
+    def _warn(self, line: str) -> None:
+        self.watched.troubles.append(line)
+        self._progress.say(line)
+
+    def _show(self, analyzer: NodeAnalyzer) -> None:
+        status = analyzer.status()
+        left = self.plan.settings.warmup_seconds - self._elapsed
+        phase = "starting" if self._first_at is None else "watching"
+        if status.learning and self._first_at is not None:
+            phase = "learning what is normal here"
+        away = 0.0 if self._away_since is None else time.monotonic() - self._away_since
+        self._progress.show(
+            View(
+                node=self.plan.node,
+                phase=phase,
+                elapsed=self._elapsed,
+                duration=self.plan.duration,
+                slices=self.watched.slices,
+                lost=self.watched.lost,
+                channels=self.watched.channels,
+                warmup_left=max(0.0, left) if status.learning else 0.0,
+                findings=len(self.watched.ledger.findings),
+                over=dict(status.over),
+                suspected=[_event(finding) for finding in self.watched.ledger.suspected],
+                changed=list(status.changed),
+                trouble=f"Redis is away since {away:.0f} s" if away >= 1 else "",
+            )
+        )
+
+
+def _event(finding: Finding) -> str:
+    where = subject_text(finding)
+    who = "" if where == "-" else f" ({where})"
+    when = local_time(finding.first_seen_ns)
+    return f"{when} {finding.subsystem.value} {finding.severity.value}: {finding.claim}{who}"
+
+
+def _collector_state(client: redis.Redis, node: str) -> dict[str, Any]:
+    """What the collector last said of itself; empty if Redis cannot tell any more."""
+    with contextlib.suppress(Exception):  # for the summary only: never a reason to fail
+        said = client.hget(names.NODES_KEY, node)
+        state = json.loads(said) if isinstance(said, bytes) else {}
+        return state if isinstance(state, dict) else {}
+    return {}
+
+
+def _forget(client: redis.Redis, plan: Plan) -> None:
+    """Take our keys out of a Redis that is not ours."""
+    with contextlib.suppress(Exception):  # it may be gone; the streams are bounded anyway
+        for key in _own_keys(plan.profile):
+            client.delete(key)
+
+
+def _own_keys(profile: str) -> Iterator[str]:
+    for shard in range(names.SHARDS):
+        yield names.samples_key(profile, shard)
+        yield names.owner_key(profile, shard)
