@@ -102,10 +102,14 @@ class Trio:
             self._judged(scaled[at : at + 1], [s[at] for s in scores]) for at in range(len(windows))
         ]
 
-    def save(self, path: Path) -> None:
-        """Write the model as arrays (npz), whole or not at all."""
+    def save(self, path: Path, layout: str = "") -> None:
+        """Write the model as arrays (npz), whole or not at all.
+
+        ``layout`` names the columns it was fitted on; ``load`` asks for the same.
+        """
         arrays: Arrays = {
             "schema": np.array(SCHEMA),
+            "layout": np.array(layout),
             "features": np.array(self.scaler_.features_),
             "clip": np.array(self.scaler_.clip),
             "kept": self.scaler_.kept_,
@@ -120,12 +124,12 @@ class Trio:
             np.savez(file, **arrays)  # type: ignore[arg-type]
         part.replace(path)
 
-    def load(self, path: Path) -> Self:
+    def load(self, path: Path, layout: str = "") -> Self:
         """Take over a saved model; raises ``ModelError`` for anything else, ``OSError`` too."""
         try:
             with np.load(path, allow_pickle=False) as held:
                 arrays: Arrays = {name: held[name] for name in held.files}
-            self._take(arrays)
+            self._take(arrays, layout)
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ModelError(f"{path}: not a usable model of detectors: {error}") from None
         return self
@@ -172,9 +176,11 @@ class Trio:
         shares = (positive[order] / whole).tolist() if whole > 0 else []
         return tuple(Part(*pair) for pair in zip(columns, shares, strict=False) if pair[1] > 0)
 
-    def _take(self, arrays: Arrays) -> None:
+    def _take(self, arrays: Arrays, layout: str) -> None:
         if arrays["schema"].shape or int(arrays["schema"]) != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
+        if str(arrays["layout"]) != layout:
+            raise ValueError("it was fitted on other columns")
         scaler = Scaler(clip=float(arrays["clip"]))
         scaler.features_, scaler.kept_ = int(arrays["features"]), arrays["kept"]
         scaler.mean_, scaler.spread_ = arrays["mean"], arrays["spread"]
