@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultbench import prototype_names
 from numpy.typing import NDArray
 
+from faultbench import prototype_names
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane, Subsystem
 from reveal_contract.wire import Message

@@ -41,11 +41,11 @@ def _loss(per_mille: int) -> Callable[[Injection], None]:
         link = _path(injection)
         table = link.inside("nft", "delete", "table", "ip", _TABLE)
         injection.ledger.add(Undo("command", table))
-        rules = (
-            f"table ip {_TABLE} {{ chain input {{ type filter hook input priority 0; "
-            f"numgen random mod 1000 < {per_mille} counter drop; }} }}"
-        )
-        run(*link.inside("nft", rules))
+        run(*link.inside("nft", "add", "table", "ip", _TABLE))
+        chain = ("chain", "ip", _TABLE, "input")
+        run(*link.inside("nft", "add", *chain, "{ type filter hook input priority 0; }"))
+        rule = f"numgen random mod 1000 < {per_mille} counter drop"
+        run(*link.inside("nft", "add", "rule", *chain[1:], *rule.split()))
 
     return inject
 
