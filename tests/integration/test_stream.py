@@ -1,0 +1,180 @@
+"""The stream reader against a real Redis: order, repeats, gaps and messages that cannot be used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reveal_contract import names, wire
+from reveal_contract.channels import ChannelTable
+from streams import (
+    T0,
+    TABLE,
+    Stream,
+    beats,
+    count,
+    message,
+    nodes_of_one_shard,
+    places,
+    read,
+)
+
+
+def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:
+    sent = [message("n", sequence) for sequence in range(5)]
+    stream.send(*sent)
+    reader = stream.reader()
+    got = read(reader, count(5))
+    assert places(got) == [("n", sequence) for sequence in range(5)]
+    for one, original in zip(got, sent, strict=True):
+        np.testing.assert_array_equal(one.message.fast, original.fast)
+        np.testing.assert_array_equal(one.message.slow, original.slow)
+        assert one.table == TABLE
+        assert wire.decode(one.data).sequence == original.sequence
+        assert (one.gap, one.restarted, one.history) == (0, False, False)
+    assert stream.pending("n") == 0
+    assert beats(reader) == []
+
+
+def test_what_is_not_acknowledged_stays_pending_and_comes_to_the_next(stream: Stream) -> None:
+    stream.send(*(message("n", sequence) for sequence in range(4)))
+    reader = stream.reader("same")
+    got = read(reader, count(4), ack=False)
+    reader.ack(got[:2])
+    reader.close()
+    again = read(stream.reader("same"), count(4))
+    assert places(again) == [("n", sequence) for sequence in range(4)]
+    assert [one.history for one in again] == [True, True, False, False]
+    assert stream.pending("n") == 0
+
+
+def test_repeats_are_dropped_and_acknowledged(stream: Stream) -> None:
+    slices = [message("n", sequence) for sequence in range(3)]
+    stream.send(*slices, *slices, message("n", 3))
+    reader = stream.reader()
+    assert places(read(reader, count(4))) == [("n", sequence) for sequence in range(4)]
+    assert reader.counts.repeated == 3
+    assert stream.pending("n") == 0
+
+
+def test_gaps_are_told_and_counted(stream: Stream) -> None:
+    stream.send(message("n", 10), message("n", 11), message("n", 15))
+    reader = stream.reader()
+    assert [one.gap for one in read(reader, count(3))] == [0, 0, 3]
+    assert reader.counts.missing == 3
+
+
+def test_restarts_are_told_apart_from_repeats(stream: Stream) -> None:
+    later = T0 + 900 * 10**9
+    stream.send(
+        message("n", 800),
+        message("n", 0, start_ns=later),  # collector restarted
+        message("n", 1, start_ns=later + 10**9),
+        message("n", 0, boot=b"c" * 16, start_ns=later + 60 * 10**9),  # node booted
+        message("n", 1, boot=b"c" * 16, start_ns=later + 61 * 10**9),
+    )
+    reader = stream.reader()
+    assert [one.restarted for one in read(reader, count(5))] == [False, True, False, True, False]
+    assert reader.counts.missing == 0
+
+
+def test_garbage_is_refused_counted_and_stops_nobody(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream.send(message("n", 0))
+    good = wire.encode(message("n", 1), wire.gauges(TABLE))
+    at = stream.raw("n", {names.FIELD_NODE: "n", names.FIELD_DATA: b"garbage"})
+    stream.raw("n", {names.FIELD_DATA: good[:-1]})
+    stream.raw("n", {"other": "field"})
+    stranger = wire.encode(message("wrong-shard", 0), wire.gauges(TABLE))
+    stream.raw("n", {names.FIELD_DATA: stranger})
+    stream.send(message("n", 1))
+    reader = stream.reader()
+    assert places(read(reader, count(2))) == [("n", 0), ("n", 1)]
+    assert reader.counts.refused == 4
+    assert at.decode() in caplog.text
+    assert "belongs to shard" in caplog.text
+    assert stream.pending("n") == 0
+
+
+def test_a_message_that_disagrees_with_its_table_is_refused(stream: Stream) -> None:
+    other = ChannelTable(TABLE.fast, ())
+    wrong = message("n", 0, other)
+    object.__setattr__(wrong, "table", TABLE.key)
+    stream.send(wrong, message("n", 1))
+    reader = stream.reader()
+    assert places(read(reader, count(1))) == [("n", 1)]
+    assert reader.counts.refused == 1
+
+
+def test_slices_wait_in_order_for_their_table(stream: Stream) -> None:
+    late = ChannelTable(TABLE.fast[:1], ())
+    stream.send(message("n", 0), message("n", 1, late), message("n", 2))
+    neighbour = nodes_of_one_shard()
+    stream.send(message(neighbour[0], 7), message(neighbour[1], 7))
+    reader = stream.reader()
+    got = read(reader, count(3))
+    assert ("n", 1) not in places(got)
+    assert ("n", 2) not in places(got), "overtook a slice that waits"
+    assert stream.pending("n") == 2
+    stream.announce(late)
+    assert places(read(reader, count(2))) == [("n", 1), ("n", 2)]
+    assert stream.pending("n") == 0
+
+
+def test_a_table_that_never_comes_is_given_up(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_analyzer.tables.WAIT_SECONDS", 0.0)
+    lost = ChannelTable(TABLE.fast[:1], ())
+    stream.client.hset(names.CATALOGUE_KEY, lost.key.hex(), b'{"version": 1}')
+    stream.send(message("n", 0, lost))
+    reader = stream.reader()
+    assert read(reader, lambda _: reader.counts.refused == 1) == []
+    stream.send(message("n", 1))
+    assert places(read(reader, count(1))) == [("n", 1)]
+    assert stream.pending("n") == 0
+
+
+def test_more_waiting_than_there_is_room_drops_the_oldest(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_analyzer.tables.MAX_WAITING", 3)
+    late = ChannelTable(TABLE.fast[:1], ())
+    stream.send(*(message("n", sequence, late) for sequence in range(5)))
+    reader = stream.reader()
+    read(reader, lambda _: reader.counts.refused == 2)
+    stream.announce(late)
+    assert places(read(reader, count(3))) == [("n", 2), ("n", 3), ("n", 4)]
+
+
+def test_a_key_that_is_no_stream_costs_only_its_shard(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = next(f"m{i}" for i in range(99) if names.shard(f"m{i}") != names.shard("n"))
+    stream.client.set(names.samples_key("default", names.shard("n")), "text")
+    stream.send(message(other, 0))
+    reader = stream.reader()
+    assert places(read(reader, count(1))) == [(other, 0)]
+    assert "holds no stream" in caplog.text
+
+
+def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:
+    first, second = nodes_of_one_shard()
+    with stream.client.pipeline(transaction=False) as pipe:
+        for sequence in range(700):
+            for node in (first, second):
+                data = wire.encode(message(node, sequence), wire.gauges(TABLE))
+                key = names.samples_key("default", names.shard(node))
+                pipe.xadd(key, {names.FIELD_DATA: data})
+        pipe.execute()
+    dead = stream.reader("dead")
+    got = read(dead, count(1400), ack=False)
+    for node in (first, second):
+        mine = [one.message.sequence for one in got if one.node == node]
+        assert mine == list(range(700))
+    heir = read(stream.reader("heir"), count(1400))  # 1,400 pending: over two pages
+    assert sorted(places(heir)) == sorted(places(got))
+    assert [one for one in places(heir) if one[0] == first] == [(first, s) for s in range(700)]
+    assert not any(one.history for one in heir)
+    assert stream.pending(first) == 0

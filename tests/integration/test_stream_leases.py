@@ -1,0 +1,240 @@
+"""The stream reader against a real Redis: leases, take-over, outages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from reveal_analyzer.leases import Timing, rank
+from reveal_analyzer.stream import StreamReader
+from reveal_contract import names
+from reveal_contract.settings import AnalyzerSettings
+from streams import (
+    QUICK,
+    Stream,
+    beats,
+    count,
+    message,
+    places,
+    read,
+)
+
+
+def test_one_analyzer_owns_all_shards_within_a_second(stream: Stream) -> None:
+    reader = stream.reader(timing=Timing())
+    began = time.monotonic()
+    reader.poll()
+    assert len(reader.shards) == names.SHARDS
+    assert reader.connected
+    assert time.monotonic() - began < 1
+
+
+def test_two_share_the_shards_by_rank(stream: Stream) -> None:
+    one, two = stream.reader("one"), stream.reader("two")
+    deadline = time.monotonic() + 5
+    while set(one.shards) & set(two.shards) or len(one.shards) + len(two.shards) < names.SHARDS:
+        assert time.monotonic() < deadline
+        one.poll()
+        two.poll()
+    wanted = [shard for shard in range(names.SHARDS) if rank(shard, "one", ["two"]) == 0]
+    while sorted(one.shards) != wanted:
+        assert time.monotonic() < deadline, (one.shards, wanted)
+        one.poll()
+        two.poll()
+    assert 20 <= len(wanted) <= 44
+
+
+def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: Stream) -> None:
+    nodes = [f"node-{i}" for i in range(20)]
+    dead = stream.reader("dead")
+    stream.send(*(message(node, sequence) for sequence in range(3) for node in nodes))
+    got = read(dead, count(60), ack=False)
+    dead.ack([one for one in got if one.message.sequence < 2])
+    heir = stream.reader("heir")
+    assert heir.poll() == []
+    assert heir.shards == []
+    began = time.monotonic()  # the first polls no more: as good as killed
+    got = read(heir, lambda got: sum(not one.history for one in got) == 20)
+    assert time.monotonic() - began < QUICK.lease + 2 * QUICK.patience + 1
+    assert len(heir.shards) == names.SHARDS
+    for node in nodes:
+        mine = [one for one in got if one.node == node]
+        assert [one.message.sequence for one in mine] == [0, 1, 2]
+        assert [one.history for one in mine] == [True, True, False]
+        assert [one.gap for one in mine] == [0, 0, 0]
+    assert stream.client.xpending(names.samples_key("default", names.shard("node-0")), names.GROUP)[
+        "consumers"
+    ] in ([], None)
+    stream.send(message("node-0", 3))
+    assert places(read(heir, count(1))) == [("node-0", 3)]
+    # the dead one wakes up: it must see that it owns nothing, and say whose state is stale
+    assert dead.poll() == []
+    assert dead.shards == []
+    assert set(dead.lost_nodes()) == set(nodes)
+    assert dead.lost_nodes() == []
+
+
+def test_a_closed_analyzers_shards_go_over_at_once(stream: Stream) -> None:
+    one, two = stream.reader("one", timing=Timing()), stream.reader("two", timing=QUICK)
+    one.poll()
+    two.poll()
+    assert len(one.shards) == names.SHARDS
+    one.close()
+    read(two, lambda _: len(two.shards) == names.SHARDS, seconds=2)
+
+
+def test_a_lease_is_never_renewed_once_another_holds_it(stream: Stream) -> None:
+    reader = stream.reader("one")
+    reader.poll()
+    key = names.owner_key("default", 5)
+    stream.client.set(key, "other")
+    read(reader, lambda _: 5 not in reader.shards)
+    assert stream.client.get(key) == b"other"
+    assert stream.client.pttl(key) == -1, "renewed although another holds it"
+    reader.close()
+    assert stream.client.get(key) == b"other"
+
+
+def test_trimmed_pending_entries_are_cleared(stream: Stream) -> None:
+    stream.send(*(message("n", sequence) for sequence in range(3)))
+    dead = stream.reader("dead")
+    read(dead, count(3), ack=False)
+    stream.client.xtrim(names.samples_key("default", names.shard("n")), maxlen=0)
+    stream.send(message("n", 3))
+    heir = stream.reader("heir")
+    assert places(read(heir, count(1))) == [("n", 3)]
+    own = stream.reader("dead")
+    heir.close()
+    read(own, lambda _: len(own.shards) == names.SHARDS)
+    assert stream.pending("n") == 0
+
+
+def test_own_pending_that_was_trimmed_is_acknowledged(stream: Stream) -> None:
+    stream.send(message("n", 0))
+    reader = stream.reader("me")
+    read(reader, count(1), ack=False)
+    stream.client.xtrim(names.samples_key("default", names.shard("n")), maxlen=0)
+    again = stream.reader("me")  # same name: nothing to claim, so the ids stay for us to clear
+    reader.link.client.delete(*(names.owner_key("default", s) for s in range(names.SHARDS)))
+    read(again, lambda _: stream.pending("n") == 0)
+
+
+def test_a_vanished_group_is_made_again_and_nothing_comes_twice(stream: Stream) -> None:
+    stream.send(message("n", 0), message("n", 1))
+    reader = stream.reader()
+    read(reader, count(2))
+    stream.client.xgroup_destroy(names.samples_key("default", names.shard("n")), names.GROUP)
+    stream.send(message("n", 2))
+    assert places(read(reader, count(1))) == [("n", 2)]
+    assert reader.counts.repeated == 2
+    assert reader.status()["groups_recreated"] >= 1
+
+
+def test_an_outage_is_waited_out_and_an_empty_redis_works_on(
+    redis_launcher: Callable[..., Any], stack: ExitStack
+) -> None:
+    server = redis_launcher()
+    stream = Stream(f"unix://{server.socket}", stack)
+    stream.announce()
+    stream.send(message("n", 0))
+    reader = stream.reader()
+    read(reader, count(1))
+    server.stop()
+    assert beats(reader, 5) == []
+    assert not reader.connected
+    assert abs(reader.since - time.time()) < 5
+    assert reader.link.reason
+    server.start()  # empty: no groups, no leases, no announced table
+    stream.send(message("n", 4))
+    got = read(reader, count(1), seconds=10)
+    assert places(got) == [("n", 4)]
+    assert got[0].gap == 3
+    assert not got[0].restarted
+    assert reader.connected
+    assert reader.status()["outages"] == 1
+    assert len(reader.shards) == names.SHARDS
+
+
+def cut_next_read(reader: StreamReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next XREADGROUP is served, but its reply is lost on the way."""
+    fresh = reader._consumer.fresh
+
+    def lose(shards: Any) -> Any:
+        fresh(shards)
+        monkeypatch.undo()
+        raise redis.ConnectionError("cut")
+
+    monkeypatch.setattr(reader._consumer, "fresh", lose)
+
+
+def test_acknowledgements_given_during_an_outage_are_sent_after_it(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream.send(message("n", 0))
+    reader = stream.reader()
+    got = read(reader, count(1), ack=False)
+    cut_next_read(reader, monkeypatch)
+    assert reader.poll() == []
+    assert not reader.connected
+    reader.ack(got)
+    assert stream.pending("n") == 1
+    assert read(reader, lambda _: stream.pending("n") == 0) == []
+    assert reader.connected
+
+
+def test_entries_of_a_lost_reply_come_with_the_next(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream.send(message("n", 0))
+    reader = stream.reader()
+    read(reader, count(1))
+    stream.send(message("n", 1))
+    cut_next_read(reader, monkeypatch)
+    assert reader.poll() == []
+    stream.send(message("n", 2))
+    assert places(read(reader, count(2))) == [("n", 1), ("n", 2)]
+    assert stream.pending("n") == 0
+
+
+def test_no_redis_at_all_is_a_state_not_an_error(tmp_path: Path) -> None:
+    reader = StreamReader(AnalyzerSettings(redis_url=f"unix://{tmp_path}/none.sock"), "one")
+    assert reader.poll() == []
+    assert not reader.connected
+    assert "none.sock" in reader.link.reason
+    reader.close()
+
+
+def test_slices_in_hand_are_neither_repeated_nor_acknowledged_after_an_error(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream.send(message("n", 0), message("n", 1))
+    reader = stream.reader()
+    got = read(reader, count(2), ack=False)
+    cut_next_read(reader, monkeypatch)
+    again = read(reader, lambda _: reader.status()["outages"] == 1 and reader.connected, ack=False)
+    assert again == []
+    assert stream.pending("n") == 2
+    reader.ack(got)
+    assert stream.pending("n") == 0
+
+
+def test_a_full_redis_still_gives_what_it_holds(
+    redis_launcher: Callable[..., Any], stack: ExitStack
+) -> None:
+    server = redis_launcher()
+    stream = Stream(f"unix://{server.socket}", stack)
+    stream.announce()
+    reader = stream.reader()
+    reader.poll()
+    stream.send(message("n", 0))
+    stream.client.config_set("maxmemory", "1")
+    assert places(read(reader, count(1))) == [("n", 0)]
+    beats(reader, 5)
+    assert reader.connected
+    assert len(reader.shards) == names.SHARDS
