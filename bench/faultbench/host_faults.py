@@ -93,7 +93,7 @@ def _subject(fault: str | None) -> str | None:
 def load(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
     """The slices of one npz file, in order.  The one that holds the jump in time is left out."""
     counted, names, times, gap = _read(path)
-    fed = prototype_names.channels(names, _SUBJECTS)
+    fed = prototype_names.channels(_used(names, counted), _SUBJECTS)
     table = ChannelTable(_of_lanes(fed, {Lane.FAST}), _of_lanes(fed, {Lane.SLOW, Lane.RARE}))
     fast, slow = (_Columns(counted, part, fed) for part in (table.fast, table.slow))
     boot = hashlib.blake2b(path.stem.encode(), digest_size=16).digest()
@@ -119,6 +119,17 @@ def _read(path: Path) -> tuple[Ints, list[str], Ints, int]:
             return counted, [str(name) for name in file["names"]], file["time_ns"], int(file["gap"])
     except (OSError, ValueError, KeyError) as error:
         raise HostFaultsError(f"{path} is not a recorded run: {error}") from None
+
+
+def _used(names: list[str], counted: Ints) -> list[str]:
+    """The names, blank for a disk or NIC that never did anything: a collector shows no such."""
+    busy = {_device(name) for name, column in zip(names, counted.T, strict=True) if column.any()}
+    return [name if _device(name) in busy | {""} else "" for name in names]
+
+
+def _device(name: str) -> str:
+    kind, _, rest = name.partition(".")
+    return f"{kind}.{rest.split('.')[0]}" if kind in ("disk", "net") else ""
 
 
 def _of_lanes(fed: dict[Channel, list[int]], lanes: set[Lane]) -> tuple[Channel, ...]:
