@@ -6,16 +6,16 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
 
-from reveal_cli.exits import CliError
+from reveal_cli.exits import ERROR, USAGE, CliError
 
 _KEPT_LINES = 20
+_NAME = "reveal-collector: "  # begins the sentence of an error a user can act on
 
 
 class HostOptions(Protocol):
@@ -62,6 +62,14 @@ class CollectorProcess:
     def last_words(self) -> str:
         """Its last message, for the sentence that says why it ended."""
         return _message(self._said[-1]) if self._said else "it said nothing"
+
+    def failure(self) -> CliError:
+        """Why it ended before its work was done, in its own words, with its own exit code."""
+        self._listener.join(0.5)
+        code, said = self._process.poll(), self.last_words
+        if not said.startswith(_NAME):
+            return CliError(f"the collector ended ({code}): {said}")
+        return CliError(said.removeprefix(_NAME), USAGE if code == USAGE else ERROR)
 
     def stop(self, timeout: float) -> None:
         """End it: ask, and after ``timeout`` seconds make sure."""
@@ -126,7 +134,7 @@ class Keeper:
         if code is None:
             return ""
         if not delivered:
-            raise CliError(f"the collector ended: {self.process.last_words}")
+            raise self.process.failure()
         if self._again_at is None:
             self._again_at = now + min(2.0**self.restarts, 30.0)
             return f"the collector ended ({self.process.last_words}); it is started again"
@@ -146,14 +154,6 @@ class Keeper:
         at: TracebackType | None,
     ) -> None:
         self.process.stop(0.5)
-
-
-def wait_for(process: CollectorProcess, seconds: float) -> bool:
-    """Whether the process ended by itself within ``seconds``."""
-    until = time.monotonic() + seconds
-    while process.returncode is None and time.monotonic() < until:
-        time.sleep(0.05)
-    return process.returncode is not None
 
 
 def _message(line: str) -> str:

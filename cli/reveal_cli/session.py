@@ -259,6 +259,7 @@ def _forget(client: redis.Redis, plan: Plan) -> None:
 
 
 def _own_keys(profile: str) -> Iterator[str]:
+    yield names.analyzers_key(profile)
     for shard in range(names.SHARDS):
         yield names.samples_key(profile, shard)
         yield names.owner_key(profile, shard)

@@ -13,6 +13,7 @@ from reveal_cli.collecting import CollectorProcess, host_flags
 from reveal_cli.exits import DONE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_host, check_host, clock, duration
+from reveal_contract.recording import MAGIC
 
 _STOPPING = 1.5  # what the collector gets to end its file in order, s
 
@@ -40,9 +41,9 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     with CollectorProcess(flags) as collector:
         until = time.monotonic() + arguments.duration
         while not interrupt.requested and time.monotonic() < until:
-            if (code := collector.returncode) is not None:
-                collector.stop(0)
-                raise CliError(f"the collector ended ({code}): {collector.last_words}")
+            if collector.returncode is not None:
+                _drop_empty(arguments.file)
+                raise collector.failure()
             time.sleep(0.05)
         collector.stop(_STOPPING)
     if sys.stderr.isatty():
@@ -59,3 +60,9 @@ def _claim(path: Path) -> None:
         raise CliError(f"{path} exists already: name another file or remove it") from None
     except OSError as error:
         raise CliError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _drop_empty(path: Path) -> None:
+    """Nothing was recorded: the next try may have the name."""
+    if path.stat().st_size <= len(MAGIC):
+        path.unlink()
