@@ -34,6 +34,10 @@ class Unsupported(Exception):
         self.remedy = remedy
 
 
+class ParseError(OSError):
+    """A kernel file holds text its interface does not give; said with file and token."""
+
+
 class LayoutChanged(Exception):
     """The columns are others than before; ``channels`` holds the new ones, read again."""
 

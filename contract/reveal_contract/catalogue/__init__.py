@@ -9,12 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from reveal_contract.catalogue import cpu, derived, memory, network, own, storage, subject
+from reveal_contract.catalogue import (
+    cpu,
+    derived,
+    memory,
+    network,
+    own,
+    perf,
+    protocols,
+    storage,
+    subject,
+    vmstat,
+)
 from reveal_contract.metric import Metric
 
 Pattern = Callable[[str], Metric | None]
 
-_MODULES = (cpu, memory, storage, network, subject, own, derived)
+_MODULES = (cpu, memory, vmstat, storage, network, protocols, perf, subject, own, derived)
 
 
 class UnknownMetricError(KeyError):

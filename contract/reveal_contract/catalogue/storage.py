@@ -3,8 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from reveal_contract.metric import Metric
+from reveal_contract.metric import Harm, Kind, Lane, Metric, Scope, Subsystem
 
-ROWS: tuple[Metric, ...] = ()
+_OPERATIONS = partial(
+    Metric, unit="operations", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.DISK,
+    source="diskstats", lane=Lane.FAST, quantum=5,
+)  # fmt: skip
+_BYTES = partial(_OPERATIONS, unit="bytes", quantum=1e5)
+# 10 ms a second; milliseconds in the file
+_TIME = partial(_OPERATIONS, unit="ns", quantum=1e7, harm=Harm.HIGHER)
+_PRESSURE = partial(
+    Metric, unit="ns", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.NODE,
+    source="psi", lane=Lane.FAST, quantum=5e6, harm=Harm.HIGHER, family="storage.pressure",
+)  # fmt: skip
+
+ROWS: tuple[Metric, ...] = (
+    _OPERATIONS("storage.disk.reads", origin="rd_ios (r/s)", meaning="Reads completed"),
+    _OPERATIONS(
+        "storage.disk.read_merges", origin="rd_merges (rrqm/s)",
+        meaning="Reads joined with a neighbouring request",
+    ),
+    _BYTES("storage.disk.read_bytes", origin="sectors_read", meaning="Bytes read"),
+    _TIME(
+        "storage.disk.read_time", origin="rd_ticks",
+        meaning="Time reads spent from queueing to completion, summed over reads",
+    ),
+    _OPERATIONS("storage.disk.writes", origin="wr_ios (w/s)", meaning="Writes completed"),
+    _OPERATIONS(
+        "storage.disk.write_merges", origin="wr_merges (wrqm/s)",
+        meaning="Writes joined with a neighbouring request",
+    ),
+    _BYTES("storage.disk.write_bytes", origin="sectors_written", meaning="Bytes written"),
+    _TIME(
+        "storage.disk.write_time", origin="wr_ticks",
+        meaning="Time writes spent from queueing to completion, summed over writes",
+    ),
+    _OPERATIONS(
+        "storage.disk.in_flight", unit="requests", kind=Kind.GAUGE, origin="in_flight",
+        harm=Harm.HIGHER, meaning="Requests handed to the device and not completed",
+    ),
+    _TIME(
+        "storage.disk.busy_time", origin="io_ticks (%util)",
+        meaning="Time with at least one request in flight (full for a parallel device long "
+        "before it is saturated)",
+    ),
+    _TIME(
+        "storage.disk.queue_time", origin="time_in_queue (aqu-sz)",
+        meaning="Time requests spent queued or in service, summed over requests",
+    ),
+    _OPERATIONS("storage.disk.discards", origin="dc_ios (d/s)", meaning="Discards completed"),
+    _OPERATIONS(
+        "storage.disk.discard_merges", origin="dc_merges (drqm/s)",
+        meaning="Discards joined with a neighbouring request",
+    ),
+    _BYTES("storage.disk.discard_bytes", origin="sectors_discarded", meaning="Bytes discarded"),
+    _TIME(
+        "storage.disk.discard_time", origin="dc_ticks", harm=Harm.NEITHER,
+        meaning="Time discards spent from queueing to completion, summed over discards",
+    ),
+    _OPERATIONS("storage.disk.flushes", origin="fl_ios (f/s)", meaning="Cache flushes completed"),
+    _TIME(
+        "storage.disk.flush_time", origin="fl_ticks",
+        meaning="Time cache flushes took, summed over flushes",
+    ),
+    Metric(
+        "storage.procs_blocked", "tasks", Kind.GAUGE, Subsystem.STORAGE, Scope.NODE, "stat",
+        Lane.FAST, "procs_blocked", "Tasks waiting for block I/O", quantum=0.5, harm=Harm.HIGHER,
+    ),
+    _PRESSURE(
+        "storage.pressure.some", origin="psi io some",
+        meaning="Time in which at least one task waited for I/O",
+    ),
+    _PRESSURE(
+        "storage.pressure.full", origin="psi io full",
+        meaning="Time in which all tasks that were not idle waited for I/O",
+    ),
+)  # fmt: skip
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()

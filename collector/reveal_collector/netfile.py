@@ -1,0 +1,23 @@
+"""Where the network files of the host are: per network namespace, so asked through process 1."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from reveal_collector.source import Roots
+
+
+def net_file(roots: Roots, name: str) -> Path:
+    """``/proc/1/net/NAME`` where it can be read, else the reader's own ``/proc/net/NAME``.
+
+    ``/proc/net`` is ``self/net``: in a pod it shows the pod's namespace, not the host's.
+    """
+    first = roots.proc / "1" / "net" / name
+    try:
+        with first.open("rb") as file:
+            if os.read(file.fileno(), 1):
+                return first
+    except OSError:
+        pass
+    return roots.proc / "net" / name

@@ -1,0 +1,29 @@
+"""``/proc/meminfo``: where the memory of the node is, as levels.
+
+Names come and go with the kernel; MemAvailable is there since 3.14.  Most values lag by up to
+a second, as CPUs fold in their share of a change only then.
+"""
+
+from __future__ import annotations
+
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_contract.metric import Lane
+from reveal_contract.names import snake
+
+# an address range, not memory
+_LEFT_OUT = {"vmalloc_total", "vmalloc_chunk"}
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [TokenSource("meminfo", Lane.FAST, roots.proc / "meminfo", learn)]
+
+
+def learn(text: str) -> Layout:
+    layout = []
+    for start, tokens in rows(text):
+        key = snake(tokens[0])
+        if key and key not in _LEFT_OUT and len(tokens) > 1 and is_number(tokens[1]):
+            scale = 1024.0 if tokens[-1] == "kB" else 1.0
+            layout.append((start + 1, channel(f"memory.{key}", scale=scale)))
+    return layout

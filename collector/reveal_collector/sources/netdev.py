@@ -1,0 +1,41 @@
+"""``/proc/net/dev``: what each network interface received and sent.
+
+Counters start again at 0 when a driver reloads.  An interface that never carried a packet is
+left out until it does.
+"""
+
+from __future__ import annotations
+
+from reveal_collector.netfile import net_file
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+FIELDS = (
+    "rx_bytes", "rx_packets", "rx_errs", "rx_drop", "rx_fifo", "rx_frame", "rx_compressed",
+    "rx_multicast",
+    "tx_bytes", "tx_packets", "tx_errs", "tx_drop", "tx_fifo", "tx_colls", "tx_carrier",
+    "tx_compressed",
+)  # fmt: skip
+_RECEIVED, _SENT = 2, 10  # packets, after the name
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [TokenSource("netdev", Lane.FAST, net_file(roots, "dev"), learn)]
+
+
+def learn(text: str) -> Layout:
+    columns: list[tuple[int, Channel | None]] = []
+    for start, tokens in rows(text):
+        name, values = tokens[0].removesuffix(":"), tokens[1:]
+        if name == tokens[0] or len(values) != len(FIELDS) or not all(map(is_number, values)):
+            continue  # the two header lines
+        if tokens[_RECEIVED] == tokens[_SENT] == "0":
+            columns += [(start + _RECEIVED, None), (start + _SENT, None)]
+        else:
+            columns += [
+                (start + at, channel(f"network.nic.{field}", name))
+                for at, field in enumerate(FIELDS, 1)
+            ]
+    return columns

@@ -1,0 +1,58 @@
+"""``/proc/stat``: CPU time in ticks, interrupts, context switches, forks, run queue.
+
+The columns are described in the kernel's Documentation/filesystems/proc.rst, section 1.8.
+``guest`` is contained in ``user``, ``guest_nice`` in ``nice``; kernels before 2.6.33 lack the
+last columns.  ``idle`` and ``iowait`` may go back by a tick.
+"""
+
+from __future__ import annotations
+
+import os
+
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_contract.metric import Lane
+
+TIMES = (
+    "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+    "guest", "guest_nice",
+)  # fmt: skip
+TOTALS = {
+    "ctxt": "cpu.context_switches",
+    "processes": "cpu.forks",
+    "procs_running": "cpu.procs_running",
+    "procs_blocked": "storage.procs_blocked",
+    "intr": "cpu.interrupts.total",
+    "softirq": "cpu.softirqs.total",
+}
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [_Stat("stat", Lane.FAST, roots.proc / "stat", learn)]
+
+
+def learn(text: str) -> Layout:
+    tick = 1e9 / os.sysconf("SC_CLK_TCK")
+    layout = []
+    for start, tokens in rows(text):
+        label = tokens[0]
+        if label.startswith("cpu"):
+            layout += [
+                (start + at, channel(f"cpu.{time}", label[3:], tick))
+                for at, (time, token) in enumerate(zip(TIMES, tokens[1:], strict=False), 1)
+                if is_number(token)
+            ]
+        elif label in TOTALS and len(tokens) > 1 and is_number(tokens[1]):
+            layout.append((start + 1, channel(TOTALS[label])))
+    return layout
+
+
+class _Stat(TokenSource):
+    def text(self) -> bytes:
+        """Without the count of each interrupt: thousands of zeros on a large host."""
+        data = self._file.read()
+        start = data.find(b"\nintr ") + 6
+        if start < 6:
+            return data
+        total, end = data.find(b" ", start), data.find(b"\n", start)
+        return data if not start <= total < end else data[:total] + data[end:]
