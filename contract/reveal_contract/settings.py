@@ -16,7 +16,7 @@ from reveal_contract.names import DEFAULT_PROFILE
 SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
 URL_SCHEMES = ("redis://", "rediss://", "unix://")
-_PROFILE = re.compile(r"[a-z0-9-]{1,63}\Z")  # part of a key's hash tag: no braces, no colons
+_PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
 
 
 class SettingsError(ValueError):
@@ -135,7 +135,7 @@ def _shared_problems(url: str, profile: str, metrics_port: int) -> list[str]:
     if url and not url.startswith(URL_SCHEMES):
         found.append(f"redisUrl: must begin with {', '.join(URL_SCHEMES)}")
     if not _PROFILE.match(profile):
-        found.append("profile: must be 1 to 63 of a-z, 0-9 and -")
+        found.append("profile: must be 1 to 400 letters, digits, dots, dashes and underscores")
     if not 0 <= metrics_port <= 65_535:
         found.append("metricsPort: must be between 0 (none) and 65535")
     return found
