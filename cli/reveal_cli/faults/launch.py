@@ -23,18 +23,24 @@ _JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 99; shift; done; shift;
 _TERM_S, _KILL_S = 1.0, 3.0
 
 
-def start(command: Sequence[str], mark: str, group: Cgroup | None) -> subprocess.Popen[bytes]:
-    """Start ``command`` as leader of a session of its own, in ``group`` where one is given."""
+def start(
+    command: Sequence[str], mark: str, group: Cgroup | None, output: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start ``command`` as leader of a session of its own, in ``group`` where one is given.
+
+    What it prints is appended to ``output``, errors too, or dropped.
+    """
     dying = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     joins = ["sh", "-c", _JOIN, "sh", *group.joins(), "--"] if group else []
-    return subprocess.Popen(
-        [*dying, *joins, *command],
-        env={**os.environ, MARK: mark, "PYTHONPATH": _python_path()},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with (output or Path(os.devnull)).open("ab") as said:
+        return subprocess.Popen(
+            [*dying, *joins, *command],
+            env={**os.environ, MARK: mark, "PYTHONPATH": _python_path()},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,131 @@
+"""Steady real workloads to inject faults into: a training job, a request server, a data loader.
+
+    with Workload("train", scratch) as job:
+        stage = job.stage             # what a fault is injected into
+        job.subject                   # how its cgroup or process group is called
+
+As root a workload runs in a cgroup of its own (``/reveal-work-train``), the server's clients in
+a network namespace behind a veth pair; else it runs in a process group, over loopback.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from reveal_cli.faults import launch
+from reveal_cli.faults.base import Stage, process_group_subject
+from reveal_cli.faults.cgroups import Cgroup
+from reveal_cli.faults.ledger import Ledger, Undo
+from reveal_cli.faults.link import WORKLOAD
+
+NAMES = ("train", "server", "loader")
+CGROUP_PREFIX = "reveal-work-"
+# one BLAS thread: with more, the job's own threads would compete for a small host's CPUs
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class WorkloadError(RuntimeError):
+    """The workload could not be started; the text says why."""
+
+
+class Workload:
+    """One running workload.  Files go to ``scratch``, its JSON log to ``log``."""
+
+    def __init__(self, name: str, scratch: Path, log: Path | None = None) -> None:
+        if name not in NAMES:
+            raise WorkloadError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
+        self.name, self.scratch, self.log = name, scratch, log
+        self._ledger: Ledger | None = None
+        self._group: Cgroup | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start it; raises ``WorkloadError`` (and cleans up) when that fails."""
+        try:
+            self._ledger = Ledger(f"workload-{self.name}")
+            self._begin(self._ledger)
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            self.stop()
+            raise WorkloadError(f"{self.name}: {error}") from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End it and remove what it left; a second call does nothing."""
+        while self._processes:
+            launch.stop(self._processes.pop())
+        ledger, self._ledger, self._group = self._ledger, None, None
+        if ledger is not None:
+            ledger.close()
+
+    @property
+    def stage(self) -> Stage:
+        """What faults act on while it runs."""
+        return Stage(
+            workload=self._group,
+            process_group=0 if self._group else self._leader.pid,
+            link=WORKLOAD if self._group and self.name == "server" else None,
+            scratch=self.scratch,
+        )
+
+    @property
+    def subject(self) -> str:
+        return self._group.path if self._group else process_group_subject(self._leader.pid)
+
+    @property
+    def alive(self) -> bool:
+        return bool(self._processes) and all(each.poll() is None for each in self._processes)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def _leader(self) -> subprocess.Popen[bytes]:
+        if not self._processes:
+            raise WorkloadError(f"{self.name} is not running")
+        return self._processes[0]
+
+    def _begin(self, ledger: Ledger) -> None:
+        for variable in _ONE_THREAD:
+            os.environ[variable] = "1"
+        files = self.scratch / f"reveal-work-{self.name}"
+        ledger.add(Undo("tree", (str(files),)))
+        files.mkdir(mode=0o700, exist_ok=True)
+        if os.getuid() == 0:
+            self._group = Cgroup(CGROUP_PREFIX + self.name)
+            ledger.add(Undo("cgroup", (self._group.name,)))
+            self._group.create()
+        if self.name == "server":
+            self._serve(ledger)
+        else:
+            self._run(*launch.python(f"reveal_cli.workloads.{self.name}", str(files)))
+
+    def _serve(self, ledger: Ledger) -> None:
+        server, client = (
+            launch.python(f"reveal_cli.workloads.{module}") for module in ("server", "client")
+        )
+        if self._group is None:
+            self._run(*server, "127.0.0.1")
+            self._run(*client, "127.0.0.1")
+        else:
+            WORKLOAD.create(ledger)
+            self._run(*server, WORKLOAD.near_address)
+            self._run(*WORKLOAD.inside(*client, WORKLOAD.near_address))
+
+    def _run(self, *command: str) -> None:
+        mark = f"workload-{self.name}"
+        self._processes.append(launch.start(command, mark, self._group, self.log))
