@@ -77,14 +77,6 @@ _INTERFACES = (
         harm=Harm.NEITHER, role=Role.STATIC, meaning="Largest packet the interface sends whole",
     ),
     _CARD(
-        "network.nic.rx_queues", unit="queues", kind=Kind.STATE, origin="queues/rx-*", quantum=1,
-        harm=Harm.NEITHER, role=Role.STATIC, meaning="Receive queues of the interface",
-    ),
-    _CARD(
-        "network.nic.tx_queues", unit="queues", kind=Kind.STATE, origin="queues/tx-*", quantum=1,
-        harm=Harm.NEITHER, role=Role.STATIC, meaning="Send queues of the interface",
-    ),
-    _CARD(
         "network.nic.rx_crc_errors", origin="rx_crc_errors",
         meaning="Packets with a wrong checksum",
     ),
@@ -131,13 +123,14 @@ _QUEUES = (
     ),
     _SOFTNET(
         "network.softnet.backlog", unit="packets", kind=Kind.GAUGE,
-        origin="softnet_stat backlog_len", quantum=100, harm=Harm.HIGHER, meaning="Packets waiting in the backlog of a CPU",
+        origin="softnet_stat backlog_len", quantum=100, harm=Harm.HIGHER,
+        meaning="Packets waiting in the backlog of a CPU",
     ),
 )  # fmt: skip
 
 _STATE_NAMES = {
     "established": "ESTAB", "syn_sent": "SYN-SENT", "syn_recv": "SYN-RECV",
-    "fin_wait1": "FIN-WAIT-1", "fin_wait2": "FIN-WAIT-2", "time_wait": "TIME-WAIT",
+    "fin_wait1": "FIN-WAIT-1", "fin_wait2": "FIN-WAIT-2",
     "close": "UNCONN", "close_wait": "CLOSE-WAIT", "last_ack": "LAST-ACK", "listen": "LISTEN",
     "closing": "CLOSING",
 }  # fmt: skip
@@ -160,6 +153,10 @@ _CONNECTIONS = (
         "network.tcp.retrans_out", unit="packets", origin="tcp_info retrans", quantum=3,
         harm=Harm.HIGHER,
         meaning="Segments retransmitted and not acknowledged, over all connections",
+    ),
+    _STATES(
+        "network.tcp.accept_queue", unit="connections", origin="ss Recv-Q of LISTEN", quantum=5,
+        harm=Harm.HIGHER, meaning="Connections waiting for a program to accept them",
     ),
     _STATES(
         "network.tcp.send_queue", unit="bytes", origin="ss Send-Q", quantum=1e6,

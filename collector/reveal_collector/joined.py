@@ -1,0 +1,134 @@
+"""Several readers as one source: a file for each NUMA node, a number for each sysfs attribute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from reveal_collector.source import LayoutChanged, ParseError, Source, Unsupported
+from reveal_collector.textfile import KeptFile
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+# how sysfs spells what a number would say; "unknown" is a link without carrier detection
+_WORDS = {b"up": 1, b"unknown": 1, b"down": 0, b"lowerlayerdown": 0, b"dormant": 0,
+          b"notpresent": 0, b"testing": 0}  # fmt: skip
+
+
+class Joined:
+    """The columns of several sources one after the other; one that fails leaves its own empty."""
+
+    def __init__(
+        self, name: str, lane: Lane, find: Callable[[], Sequence[Source]], absent: str
+    ) -> None:
+        self.name, self.lane = name, lane
+        self.channels: tuple[Channel, ...] = ()
+        self._find, self._absent = find, absent
+        self._parts: list[Source] = []
+
+    def open(self) -> None:
+        self.close()
+        reason = Unsupported(self._absent)
+        for part in self._find():
+            try:
+                part.open()
+            except Unsupported as why:
+                reason = why
+            else:
+                self._parts.append(part)
+        if not self._parts:
+            raise reason
+        self._join()
+
+    def read(self) -> Sequence[int | None]:
+        values: list[int | None] = []
+        changed = False
+        for part in self._parts:
+            try:
+                values += part.read()
+            except LayoutChanged:
+                changed = True
+            except OSError:
+                values += [None] * len(part.channels)
+        if changed:
+            self._join()
+            raise LayoutChanged(self.name)
+        return values
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+        self._parts, self.channels = [], ()
+
+    def _join(self) -> None:
+        self.channels = tuple(each for part in self._parts for each in part.channels)
+
+
+class NumberFiles:
+    """Files that hold one number each, as sysfs has them.
+
+    ``find`` lists them with their channels; it is asked again when the entries of ``folder``
+    (the interfaces, the CPUs) are others than before.  A file that cannot be read now (EINVAL
+    for the speed of a link that is down) gives ``None``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        lane: Lane,
+        folder: Path,
+        find: Callable[[], Mapping[Path, Channel]],
+        remedy: str = "",
+    ) -> None:
+        self.name, self.lane = name, lane
+        self.channels: tuple[Channel, ...] = ()
+        self._folder, self._find, self._remedy = folder, find, remedy
+        self._entries: list[str] = []
+        self._files: list[KeptFile] = []
+
+    def open(self) -> None:
+        try:
+            self._learn()
+        except OSError as error:
+            raise Unsupported(f"{self._folder}: {error.strerror}", self._remedy) from None
+        if not self.channels:
+            raise Unsupported(f"{self._folder} holds nothing known here", self._remedy)
+
+    def read(self) -> Sequence[int | None]:
+        if os.listdir(self._folder) != self._entries:  # noqa: PTH208 - a syscall less
+            self._learn()
+            raise LayoutChanged(self.name)
+        return [_number(file) for file in self._files]
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+        self._files, self.channels = [], ()
+
+    def _learn(self) -> None:
+        self.close()
+        self._entries = os.listdir(self._folder)  # noqa: PTH208
+        channels = []
+        for path, channel in self._find().items():
+            file = KeptFile(path)
+            try:
+                file.open()
+            except Unsupported:
+                continue
+            self._files.append(file)
+            channels.append(channel)
+        self.channels = tuple(channels)
+
+
+def _number(file: KeptFile) -> int | None:
+    try:
+        token = file.read().strip()
+    except OSError:
+        return None
+    if token in _WORDS:
+        return _WORDS[token]
+    try:
+        return int(token)
+    except ValueError:
+        raise ParseError(f"{file.path}: {token[:40]!r} is no number") from None

@@ -1,0 +1,73 @@
+"""A CPU clock finer than ticks: ``cpu.run_time`` in nanoseconds.
+
+``/proc/stat`` counts ticks of 10 ms, so over 100 ms a CPU's use has eleven possible values, and
+work shorter than a tick is mostly missed.  In order of preference: ``/proc/schedstat`` (ns, and
+with it ``cpu.run_delay``: how long ready tasks waited; kernel: scheduler/sched-stats.rst),
+``cpuacct.usage_percpu`` of the root cgroup (v1, ns), ``usage_usec`` of the root ``cpu.stat``
+(v2, all CPUs together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+_CPUACCT = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
+_RUN_TIME, _RUN_DELAY = 7, 8  # tokens of a cpu line, versions 14 and later
+_NS_PER_US = 1000.0
+_REMEDY = "a kernel with CONFIG_SCHEDSTATS, or a cgroup file system with CPU accounting"
+
+
+def sources(roots: Roots) -> list[Source]:
+    schedstat = roots.proc / "schedstat"
+    if schedstat.exists():
+        return [_Schedstat("cpuclock", Lane.FAST, schedstat, learn_schedstat)]
+    path, learn = _fallback(roots.cgroup)
+    return [TokenSource("cpuclock", Lane.FAST, path, learn, _REMEDY)]
+
+
+def _fallback(cgroup: Path) -> tuple[Path, Callable[[str], Layout]]:
+    for folder in _CPUACCT:
+        if (path := cgroup / folder / "cpuacct.usage_percpu").exists():
+            return path, learn_cpuacct
+    unified = cgroup / "unified" / "cpu.stat"
+    return (unified if unified.exists() else cgroup / "cpu.stat"), learn_cpu_stat
+
+
+def learn_schedstat(text: str) -> Layout:
+    columns: list[tuple[int, Channel | None]] = []
+    for start, tokens in rows(text):
+        if tokens[0].startswith("cpu") and len(tokens) > _RUN_DELAY:
+            cpu = tokens[0].removeprefix("cpu")
+            columns.append((start + _RUN_TIME, channel("cpu.run_time", cpu)))
+            columns.append((start + _RUN_DELAY, channel("cpu.run_delay", cpu)))
+    return columns
+
+
+def learn_cpuacct(text: str) -> Layout:
+    """One number a possible CPU; those that never ran anything wait for their first use."""
+    return [
+        (at, channel("cpu.run_time", str(at)) if spent != "0" else None)
+        for at, spent in enumerate(text.split())
+        if is_number(spent)
+    ]
+
+
+def learn_cpu_stat(text: str) -> Layout:
+    return [
+        (start + 1, channel("cpu.run_time", scale=_NS_PER_US))
+        for start, tokens in rows(text)
+        if tokens[0] == "usage_usec" and len(tokens) == 2 and is_number(tokens[1])
+    ]
+
+
+class _Schedstat(TokenSource):
+    def text(self) -> bytes:
+        """Without the lines of the scheduling domains, most of the file on a large host."""
+        lines = self._file.read().split(b"\n")
+        return b"\n".join(line for line in lines if line.startswith(b"cpu"))

@@ -1,0 +1,31 @@
+"""``/proc/loadavg``: the load averages (moved every 5 s), and tasks ready and existing now."""
+
+from __future__ import annotations
+
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number
+from reveal_contract.metric import Lane
+
+_FIELDS = (
+    ("cpu.load.1m", 0.01), ("cpu.load.5m", 0.01), ("cpu.load.15m", 0.01),
+    ("cpu.load.running", 1.0), ("cpu.load.tasks", 1.0),
+)  # fmt: skip
+_PLAIN = bytes.maketrans(b"/", b" ")
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [_Loadavg("loadavg", Lane.SLOW, roots.proc / "loadavg", learn)]
+
+
+def learn(text: str) -> Layout:
+    """``3 15 9 2 90 7993``: hundredths, running, tasks; the last process id is no measurement."""
+    return [
+        (at, channel(metric, scale=scale))
+        for at, ((metric, scale), token) in enumerate(zip(_FIELDS, text.split(), strict=False))
+        if is_number(token)
+    ]
+
+
+class _Loadavg(TokenSource):
+    def text(self) -> bytes:
+        return self._file.read().translate(_PLAIN, b".")

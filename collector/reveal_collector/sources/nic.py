@@ -1,0 +1,51 @@
+"""``/sys/class/net``: what ``net/dev`` does not say of an interface.
+
+Link state and its changes cost nothing and are read once a second.  Speed takes the RTNL lock
+and statistics may ask the card, so both are left to the rare lane, and to real interfaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from reveal_collector.joined import NumberFiles
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import channel
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+_LINK = {"carrier_changes": "carrier_changes", "operstate": "up"}
+_STATISTICS = (
+    "rx_crc_errors", "rx_missed_errors", "rx_length_errors", "rx_over_errors", "rx_nohandler",
+    "tx_aborted_errors", "tx_window_errors",
+)  # fmt: skip
+_BITS_PER_MBIT = 1e6
+
+
+def sources(roots: Roots) -> list[Source]:
+    folder = roots.sys / "class/net"
+    return [
+        NumberFiles("nic", Lane.SLOW, folder, lambda: dict(_links(folder))),
+        NumberFiles(
+            "nicstats", Lane.RARE, folder, lambda: dict(_cards(folder)),
+            "this host has no network card of its own, virtual interfaces only",
+        ),
+    ]  # fmt: skip
+
+
+def _links(folder: Path) -> Iterator[tuple[Path, Channel]]:
+    for path in sorted(folder.iterdir()):
+        if path.name != "lo":
+            for file, field in _LINK.items():
+                yield path / file, channel(f"network.nic.{field}", path.name)
+
+
+def _cards(folder: Path) -> Iterator[tuple[Path, Channel]]:
+    for path in sorted(folder.iterdir()):
+        if not (path / "device").exists():
+            continue
+        yield path / "speed", channel("network.nic.speed", path.name, _BITS_PER_MBIT)
+        yield path / "mtu", channel("network.nic.mtu", path.name)
+        for name in _STATISTICS:
+            yield path / "statistics" / name, channel(f"network.nic.{name}", path.name)

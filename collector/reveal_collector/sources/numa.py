@@ -1,0 +1,62 @@
+"""``numastat`` and ``meminfo`` of each NUMA node: where pages were had, and what they hold.
+
+Kernel: Documentation/admin-guide/numastat.rst.  The node's meminfo says what the host's says,
+for one node; hosts with one node have both too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from reveal_collector.joined import Joined
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_contract.metric import Lane
+from reveal_contract.names import snake
+
+_NODE = re.compile(r"node(\d+)\Z")
+
+
+def sources(roots: Roots) -> list[Source]:
+    folder = roots.sys / "devices/system/node"
+    return [Joined("numa", Lane.SLOW, lambda: list(_parts(folder)), f"{folder} holds no node")]
+
+
+def nodes(folder: Path) -> dict[str, Path]:
+    """The NUMA nodes by number; none where the folder cannot be read."""
+    try:
+        found = [(named[1], path) for path in folder.iterdir() if (named := _NODE.match(path.name))]
+    except OSError:
+        return {}
+    return dict(sorted(found, key=lambda item: int(item[0])))
+
+
+def _parts(folder: Path) -> Iterator[Source]:
+    for number, path in nodes(folder).items():
+        for file, learn in (("numastat", learn_numastat), ("meminfo", learn_meminfo)):
+            yield _part(path / file, number, learn)
+
+
+def _part(path: Path, node: str, learn: Callable[[str, str], Layout]) -> Source:
+    return TokenSource("numa", Lane.SLOW, path, lambda text: learn(text, node))
+
+
+def learn_numastat(text: str, node: str) -> Layout:
+    """Lines like ``numa_hit 2514105``."""
+    return [
+        (start + 1, channel(f"memory.numa.{key.removeprefix('numa_')}", node))
+        for start, tokens in rows(text)
+        if len(tokens) == 2 and is_number(tokens[1]) and (key := snake(tokens[0]))
+    ]
+
+
+def learn_meminfo(text: str, node: str) -> Layout:
+    """Lines like ``Node 0 MemFree:  4245812 kB``."""
+    return [
+        (start + 3, channel(f"memory.numa.{key}", node, 1024.0 if tokens[-1] == "kB" else 1.0))
+        for start, tokens in rows(text)
+        if len(tokens) >= 4 and tokens[0] == "Node" and is_number(tokens[3])
+        if (key := snake(tokens[2]))
+    ]

@@ -1,0 +1,35 @@
+"""``/proc/net/sockstat`` and ``sockstat6``: sockets by protocol and the memory they hold.
+
+``mem`` counts pages, ``memory`` of fragments bytes (net/ipv4/proc.c).
+"""
+
+from __future__ import annotations
+
+import os
+
+from reveal_collector.netfile import net_file
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_contract.metric import Lane
+from reveal_contract.names import snake
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [
+        TokenSource("sockstat", Lane.SLOW, net_file(roots, "sockstat"), learn),
+        TokenSource("sockstat6", Lane.SLOW, net_file(roots, "sockstat6"), learn, "IPv6 is off"),
+    ]
+
+
+def learn(text: str) -> Layout:
+    """``TCP: inuse 1 orphan 0``: a protocol, then pairs of name and value."""
+    layout = []
+    for start, tokens in rows(text):
+        protocol = snake(tokens[0])
+        for at in range(2, len(tokens), 2):
+            field = snake(tokens[at - 1])
+            if protocol and field and is_number(tokens[at]):
+                scale = float(os.sysconf("SC_PAGE_SIZE")) if field == "mem" else 1.0
+                metric = f"network.sockets.{protocol}.{'memory' if field == 'mem' else field}"
+                layout.append((start + at, channel(metric, scale=scale)))
+    return layout

@@ -1,0 +1,64 @@
+"""``/proc/net/softnet_stat``: the receive queue of each CPU, in hexadecimal without names.
+
+One line an online CPU; its number is column 13 since 5.10, before that lines are counted.
+Columns: net/core/net-procfs.c.
+"""
+
+from __future__ import annotations
+
+from reveal_collector.netfile import net_file
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, rows
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+_FIELDS = (
+    (0, "processed"), (1, "dropped"), (2, "squeezed"), (9, "received_rps"), (10, "flow_limit"),
+    (11, "backlog"),
+)  # fmt: skip
+_CPU = 12
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [_Softnet("softnet", Lane.SLOW, net_file(roots, "softnet_stat"), learn)]
+
+
+def learn(text: str) -> Layout:
+    columns: list[tuple[int, Channel | None]] = []
+    for number, (start, tokens) in enumerate(rows(text)):
+        cpu = str(number)
+        if len(tokens) > _CPU:
+            cpu = str(_hexadecimal(tokens[_CPU], number))
+            columns.append((start + _CPU, None))
+        columns += [
+            (start + at, channel(f"network.softnet.{field}", cpu))
+            for at, field in _FIELDS
+            if at < len(tokens)
+        ]
+    return columns
+
+
+def _hexadecimal(token: str, default: int) -> int:
+    try:
+        return int(token, 16)
+    except ValueError:
+        return default
+
+
+class _Softnet(TokenSource):
+    """The values of each CPU followed by their sum over CPUs."""
+
+    words = False
+    _members: tuple[tuple[int, ...], ...] = ()
+
+    def parse(self, tokens: tuple[bytes, ...]) -> list[int | None]:
+        values = [int(token, 16) for token in tokens]
+        sums = [sum(values[at] for at in members) for members in self._members]
+        return [*values, *sums]
+
+    def arrange(self, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
+        members: dict[str, list[int]] = {}
+        for at, each in enumerate(channels):
+            members.setdefault(each.metric, []).append(at)
+        self._members = tuple(map(tuple, members.values()))
+        return channels + tuple(channel(metric) for metric in members)
