@@ -43,7 +43,12 @@ class Interrupt:
 
     @contextmanager
     def raising(self, limit: float | None = None) -> Iterator[None]:
-        """Let a signal, or ``limit`` seconds going by, end the block with ``Interrupted``."""
+        """Let a signal, or ``limit`` seconds going by, end the block with ``Interrupted``.
+
+        One that came before the block ends it at once, unless there is a ``limit`` for that.
+        """
+        if limit is None and self.requested:
+            raise Interrupted
         if limit is not None:
             previous = signal.signal(signal.SIGALRM, self._on_alarm)
             signal.setitimer(signal.ITIMER_REAL, max(limit, 0.001))

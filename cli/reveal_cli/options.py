@@ -16,7 +16,7 @@ from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, Set
 _T = TypeVar("_T")
 
 FOREVER = math.inf
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?\Z")
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?\Z", re.ASCII)
 _MAX_NODE_BYTES = 253
 
 

@@ -19,6 +19,7 @@ BAR = 24
 _AT_CUT = (
     16  # cells of the bar that a score at its cut fills; the rest shows by how much it is over
 )
+_LABEL = 11
 _SHOWN = 3
 _SHADES = {"bold": "1", "red": "31", "yellow": "33", "green": "32", "dim": "2"}
 
@@ -119,9 +120,9 @@ def block(view: View, width: int, paint: bool = False) -> list[str]:
     lines = [(_headline(view), "bold")]
     for subsystem, over in view.over.items():
         colour = "red" if over >= 1 else "yellow" if over >= 0.6 else "green"
-        lines.append((f"  {subsystem.value:<9}{bar(over)} {over:5.2f}", colour))
+        lines.append((f"  {subsystem.value:<{_LABEL}}{bar(over)} {over:5.2f}", colour))
     if view.over:
-        lines.append((f"  {'':<9}{'└ 1.00 = the cut':>{_AT_CUT + 15}}", "dim"))
+        lines.append((f"{'':<{2 + _LABEL + _AT_CUT}}└ 1.00: a fault", "dim"))
     lines += _listed("suspected", view.suspected, "yellow")
     lines += _listed("changed", view.changed, "dim")
     if view.trouble:
@@ -154,7 +155,9 @@ def _headline(view: View) -> str:
 
 
 def _listed(title: str, lines: Sequence[str], colour: str) -> list[tuple[str, str]]:
-    shown = [(f"  {title if not at else '':<9}{line}", colour) for at, line in enumerate(lines)]
+    shown = [
+        (f"  {title if not at else '':<{_LABEL}}{line}", colour) for at, line in enumerate(lines)
+    ]
     if len(shown) > _SHOWN:
-        return [*shown[:_SHOWN], (f"  {'':<9}and {len(shown) - _SHOWN} more", colour)]
+        return [*shown[:_SHOWN], (f"  {'':<{_LABEL}}and {len(shown) - _SHOWN} more", colour)]
     return shown

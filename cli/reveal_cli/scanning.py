@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from reveal_cli.output import (
 )
 from reveal_cli.progress import Progress
 from reveal_cli.recordings import Recording
-from reveal_cli.session import Plan, Session, Watched
+from reveal_cli.session import EachTurn, Plan, Session, Watched
 from reveal_cli.verdict import judge_whole
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding
@@ -42,7 +41,7 @@ def scan(
     directory: Path | None,
     progress: Progress,
     interrupt: Interrupt,
-    each_turn: Callable[[float], None] = lambda _: None,
+    each_turn: EachTurn = lambda _, __: None,
 ) -> Result:
     """Scan and leave the outputs whole, also when it fails (``CliError``) or is interrupted."""
     with Recording(claim_directory(directory) if directory else None) as recording:
@@ -66,10 +65,10 @@ class _Scan:
         self._failed = False
         self.watched = Watched()
 
-    def run(self, each_turn: Callable[[float], None]) -> Result:
-        def turn(elapsed: float) -> None:
-            each_turn(elapsed)
-            self._keep(self.watched.ledger.findings)
+    def run(self, each_turn: EachTurn) -> Result:
+        def turn(elapsed: float, watched: Watched) -> None:
+            each_turn(elapsed, watched)
+            self._keep(watched.ledger.findings)
 
         session = Session(self._plan, self._recording, self._progress, self._interrupt, turn)
         self.watched, failure = session.watched, None

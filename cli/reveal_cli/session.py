@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -72,11 +73,14 @@ class Watched:
     troubles: list[str] = field(default_factory=list)
 
 
+EachTurn = Callable[[float, Watched], None]
+
+
 class Session:
     """Watches until the time is over or the user interrupts; ``run`` gives what was seen.
 
-    ``each_turn`` is called with the seconds watched so far, about twenty times a second: the
-    demo starts and stops its fault from there.
+    ``each_turn`` is called about twenty times a second with the seconds watched so far and what
+    was seen, and once more, with infinity, when watching ends: the demo's fault lives there.
     """
 
     def __init__(
@@ -85,7 +89,7 @@ class Session:
         recording: Recording,
         progress: Progress,
         interrupt: Interrupt,
-        each_turn: Callable[[float], None] = lambda _: None,
+        each_turn: EachTurn,
     ) -> None:
         self.plan = plan
         self.watched = Watched()
@@ -112,6 +116,7 @@ class Session:
                 self._watch(reader, analyzer, collector)
             finally:
                 self.watched.ended_ns = time.time_ns()
+                self._each_turn(math.inf, self.watched)
             collector.process.stop(min(_STOPPING, self._interrupt.left(_STOPPING)))
             self._take(reader, analyzer)
             self.watched.ledger.take(analyzer.finish())
@@ -143,7 +148,7 @@ class Session:
         while not self._over(began) and not self._interrupt.requested:
             self._take(reader, analyzer)  # waits for the rest of a tick of the stream
             self._look_after(reader, collector)
-            self._each_turn(self._elapsed)
+            self._each_turn(self._elapsed, self.watched)
             self._show(analyzer)
 
     @property
@@ -178,7 +183,7 @@ class Session:
             self._warn(f"{slice_.gap} slices lost before {local_time(slice_.message.start_ns)}")
         self._recording.message(slice_.data, slice_.table)
         for finding in seen.ledger.take(analyzer.step(slice_.message, slice_.table)):
-            self._progress.event(_event(finding))
+            self._progress.event(f"found {_event(finding)}")
         status = analyzer.status()
         seen.judged = seen.judged or not status.learning
         seen.warmup_load = dict(status.warmup_load)

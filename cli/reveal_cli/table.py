@@ -75,7 +75,7 @@ def local_time(ns: int) -> str:
 def _cells(finding: Finding) -> list[str]:
     seconds = (finding.last_seen_ns - finding.first_seen_ns) / 1e9
     return [
-        f"{local_time(finding.first_seen_ns)} {clock(max(1.0, seconds))}",
+        f"{local_time(finding.first_seen_ns)} for {clock(max(1.0, seconds))}",
         finding.subsystem.value,
         finding.severity.value,
         finding.state.value,

@@ -1,0 +1,60 @@
+"""Signals: a flag by default, an end of long work under ``raising``."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from reveal_cli.interrupt import SIGNALS, Interrupt, Interrupted
+
+
+@pytest.fixture
+def interrupt(own_signals: None) -> Interrupt:
+    made = Interrupt()
+    made.install()
+    return made
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_is_a_wish_only(interrupt: Interrupt, number: int) -> None:
+    assert not interrupt.requested
+    os.kill(os.getpid(), number)
+    assert interrupt.requested
+
+
+def test_raising_ends_the_block_and_only_once(interrupt: Interrupt) -> None:
+    with pytest.raises(Interrupted), interrupt.raising():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)  # must not cut off the cleaning up
+    os.kill(os.getpid(), signal.SIGTERM)  # nor reach beyond the block
+
+
+def test_a_wish_from_before_ends_the_block_at_once(interrupt: Interrupt) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(Interrupted), interrupt.raising():
+        pytest.fail("the block was entered")
+
+
+def test_a_limit_ends_even_a_block_that_began_after_the_wish(interrupt: Interrupt) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    began = time.monotonic()
+    with pytest.raises(Interrupted), interrupt.raising(limit=0.05):
+        while time.monotonic() < began + 5:
+            pass
+    assert time.monotonic() - began < 1
+
+
+def test_a_limit_not_reached_leaves_no_alarm(interrupt: Interrupt) -> None:
+    with interrupt.raising(limit=5):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_is_left_of_the_grace_runs_from_the_first_signal(interrupt: Interrupt) -> None:
+    assert interrupt.left(2) == 2
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert 1 < interrupt.left(2) <= 2
+    assert interrupt.left(0) == 0

@@ -1,0 +1,95 @@
+"""Arguments: what is understood, and that one clear sentence says what is not."""
+
+import argparse
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_cli.__main__ import build_parser, main
+from reveal_cli.commands.scan import plan_of
+from reveal_cli.exits import DONE, ERROR, USAGE, CliError
+from reveal_cli.options import clock, duration, severity
+from reveal_contract.finding import Severity
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("3m", 180), ("1h30m", 5400), ("2m05s", 125), (" 3M ", 180),
+     ("0", math.inf), ("forever", math.inf), ("0s", math.inf)],
+)  # fmt: skip
+def test_duration_reads_what_people_write(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-5", "3x", "m", "1.5h", "5m3h", "inf", "nan", "\uff11\uff12"])
+def test_duration_refuses_the_rest_with_a_sentence(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 3m"):
+        duration(text)
+
+
+@given(st.integers(1, 100_000))
+def test_clock_is_read_back_as_about_the_same(seconds: int) -> None:
+    assert duration(clock(seconds)) == pytest.approx(seconds, abs=60 if seconds >= 3600 else 0)
+
+
+def test_severity_is_known_in_any_case() -> None:
+    assert severity("hIGH") is Severity.HIGH
+    with pytest.raises(argparse.ArgumentTypeError, match="low, medium, high, critical"):
+        severity("severe")
+
+
+@pytest.mark.parametrize(
+    "flags", [["scan", "--nonsense"], ["nonsense"], ["scan", "--mode", "magic"], []]
+)
+def test_wrong_usage_exits_with_2(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        build_parser().parse_args(flags)
+    assert ended.value.code == USAGE
+    assert "usage: reveal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["scan", "record", "analyze", "catalog", "doctor", "demo"])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        build_parser().parse_args([command, "--help"])
+    assert ended.value.code == DONE
+    assert len(capsys.readouterr().out.splitlines()) > 8
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--duration", "30s"], "nothing would be judged"),
+        (["--warmup", "5s"], "warmupSeconds"),
+        (["--warmup", "forever", "--duration", "forever"], "must end"),
+    ],
+)
+def test_a_plan_that_can_judge_nothing_is_wrong_usage(flags: list[str], says: str) -> None:
+    with pytest.raises(CliError, match=says) as refused:
+        plan_of(build_parser().parse_args(["scan", *flags]))
+    assert refused.value.code == USAGE
+
+
+def test_flags_reach_the_collector_and_the_settings() -> None:
+    plan = plan_of(
+        build_parser().parse_args(
+            ["scan", "--proc-root", "/tmp/p", "--exclude-source", "psi", "--exclude-source", "stat",
+             "--warmup", "20s", "--sensitivity", "HIGH", "--mode", "paper"]
+        )
+    )  # fmt: skip
+    flags = list(plan.host_flags)
+    assert flags[flags.index("--proc-root") + 1] == "/tmp/p"
+    assert flags[flags.index("--exclude") :] == ["--exclude", "psi", "stat"]
+    assert (plan.settings.warmup_seconds, plan.settings.sensitivity) == (20, "High")
+    assert plan.settings.mode == "paper"
+
+
+def test_an_unreadable_root_is_said_before_anything_starts(
+    capsys: pytest.CaptureFixture[str], own_signals: None
+) -> None:
+    assert main(["scan", "--proc-root", "/nowhere"]) == ERROR
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "--proc-root /nowhere cannot be read" in said
