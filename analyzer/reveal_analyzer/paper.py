@@ -191,11 +191,10 @@ class PaperDetector:
 
     def _pair(self, column: int, share: float, vector: Floats) -> Pair:
         assert self._trio is not None
-        scaler = self._trio.scaler_
         channel = int(self._layout.channels[column])
         feature = FEATURES[self._layout.rows[column]]
         value = float(vector[column])
-        baseline = float(scaler.mean_[np.searchsorted(scaler.kept_, column)])
+        baseline = float(self._trio.baseline_[column])
         level = "higher" if value > baseline else "lower"
         return Pair(
             channel=self._names[channel],

@@ -64,5 +64,8 @@ class ScaledDetector(ABC):
         """What was learned, but for the scaler."""
 
     @abstractmethod
-    def from_arrays(self, arrays: Arrays) -> Self:
-        """Take over what ``to_arrays`` gave; raises ``KeyError`` or ``ValueError``."""
+    def from_arrays(self, arrays: Arrays, width: int) -> Self:
+        """Take over what ``to_arrays`` gave, for so many kept features.
+
+        Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything else.
+        """

@@ -94,13 +94,15 @@ class IsolationForest(ScaledDetector):
             "scale": np.array(forest.scale),
         }
 
-    def from_arrays(self, arrays: Arrays) -> Self:
+    def from_arrays(self, arrays: Arrays, width: int) -> Self:
         trees, levels = map(int, arrays["shape"])
         feature, cut, depth = (arrays[name] for name in ("feature", "cut", "depth"))
         if trees < 1 or not 0 <= levels < 32 or feature.size != trees * (2**levels - 1):
             raise ValueError("the trees are not of the shape they claim")
         if cut.size != feature.size or depth.size != trees * (2 ** (levels + 1) - 1):
             raise ValueError("the trees' cuts or depths are not of the shape they claim")
+        if feature.size and not 0 <= feature.min() <= feature.max() < width:
+            raise ValueError(f"the trees split on features beyond the {width} there are")
         ends = np.cumsum([trees << level for level in range(levels + 1)])
         self.forest_ = Forest(
             feature=np.split(feature, ends[: levels - 1]) if levels else [],

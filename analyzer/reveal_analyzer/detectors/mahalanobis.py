@@ -48,10 +48,10 @@ class Mahalanobis(ScaledDetector):
     def to_arrays(self) -> Arrays:
         return {"whitening": self.whitening_, "offset": self.offset_, "centre": self.centre_}
 
-    def from_arrays(self, arrays: Arrays) -> Self:
+    def from_arrays(self, arrays: Arrays, width: int) -> Self:
         whitening, offset, centre = (arrays[name] for name in ("whitening", "offset", "centre"))
-        if whitening.shape != (centre.size, offset.size):
-            raise ValueError("whitening, offset and centre do not fit each other")
+        if whitening.shape != (width, offset.size) or centre.shape != (width,):
+            raise ValueError(f"its axes are not of {width} features")
         self.whitening_, self.offset_, self.centre_ = whitening, offset, centre
         return self
 

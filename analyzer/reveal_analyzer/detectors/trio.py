@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,16 +10,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.detectors.base import Arrays, ScaledDetector
-from reveal_analyzer.detectors.isolation_forest import IsolationForest
-from reveal_analyzer.detectors.mahalanobis import Mahalanobis
-from reveal_analyzer.detectors.scaler import Floats, Scaler, Scores
+from reveal_analyzer.detectors.base import Arrays
+from reveal_analyzer.detectors.member import METHODS, Member, below, prefixed
+from reveal_analyzer.detectors.scaler import Floats
 from reveal_analyzer.detectors.threshold import Threshold, folds, threshold
-from reveal_analyzer.detectors.zscore import ZScore
 
 SCHEMA = 1
 MIN_WINDOWS = 30
-METHODS = ("ZScore", "Mahalanobis", "IsolationForest")
 
 
 class ModelError(ValueError):
@@ -61,6 +57,12 @@ class MethodScores:
 class Trio:
     """Fits the three on a reference of windows and judges others, deterministically.
 
+    The reference is cut into ``parts`` stretches of time.  Each member is fitted without one of
+    them and scores that one; thresholds are percentiles of these held-out scores, and a new
+    window's score is the mean of the members'.  No detector is fitted on all windows: its
+    distances would be shorter than those the threshold was taken from (measured: with 60
+    windows of 400 features, half of all healthy windows fell on the wrong side).
+
     ``contamination`` is the share of healthy windows that may lie over a method's threshold,
     ``overlap`` how many strides apart two windows still share samples, ``top`` how many feature
     columns a method names.
@@ -70,13 +72,13 @@ class Trio:
         self,
         *,
         contamination: float = 0.01,
-        held_out_parts: int = 3,
+        parts: int = 3,
         overlap: int = 2,
         top: int = 30,
         random_state: int = 0,
     ) -> None:
         self.contamination = contamination
-        self.held_out_parts = held_out_parts
+        self.parts = parts
         self.overlap = overlap
         self.top = top
         self.random_state = random_state
@@ -84,22 +86,27 @@ class Trio:
     def fit(self, windows: Floats, times: NDArray[np.integer] | None = None) -> Self:
         """Learn from windows (n >= 30, features); ``times`` in strides, consecutive if not given.
 
-        Thresholds come from windows held out by stretches of time; the detectors themselves are
-        then fitted on all.
+        ``baseline_`` is the mean of every feature, NaN where it was never known.
         """
         if len(windows) < MIN_WINDOWS:
             raise ValueError(f"a reference takes {MIN_WINDOWS} windows or more, not {len(windows)}")
         at = np.arange(len(windows)) if times is None else times
-        self.thresholds_ = self._held_out_thresholds(windows, at)
-        self.scaler_, self.detectors_ = self._fitted(windows)
+        members, held_out = [], []
+        for fit_on, left_out in folds(at, self.parts, self.overlap):
+            member = Member.fit(windows[fit_on], self.random_state)
+            held_out.append(member.scores(windows[left_out]))
+            members.append(member)
+        quantile = 1.0 - self.contamination
+        self.thresholds_ = [threshold(each, quantile) for each in np.concatenate(held_out, axis=1)]
+        self.members_ = members
+        self.baseline_ = _known_mean(windows)
         return self
 
     def judge(self, windows: Floats) -> list[MethodScores]:
         """What each method says of each window (n, features)."""
-        scaled = self.scaler_.transform(windows)
-        scores = [detector.score_scaled(scaled) for detector in self.detectors_]
+        scores = np.mean([member.scores(windows) for member in self.members_], axis=0)
         return [
-            self._judged(scaled[at : at + 1], [s[at] for s in scores]) for at in range(len(windows))
+            self._judged(windows[at : at + 1], scores[:, at].tolist()) for at in range(len(windows))
         ]
 
     def save(self, path: Path, layout: str = "") -> None:
@@ -110,15 +117,12 @@ class Trio:
         arrays: Arrays = {
             "schema": np.array(SCHEMA),
             "layout": np.array(layout),
-            "features": np.array(self.scaler_.features_),
-            "clip": np.array(self.scaler_.clip),
-            "kept": self.scaler_.kept_,
-            "mean": self.scaler_.mean_,
-            "spread": self.scaler_.spread_,
+            "members": np.array(len(self.members_)),
+            "baseline": self.baseline_,
             "thresholds": np.array([[each.value, each.centre] for each in self.thresholds_]),
         }
-        for name, detector in zip(METHODS, self.detectors_, strict=True):
-            arrays |= {f"{name}.{key}": array for key, array in detector.to_arrays().items()}
+        for number, member in enumerate(self.members_):
+            arrays |= prefixed(str(number), member.to_arrays())
         part = path.with_name(path.name + ".part")
         with part.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -130,82 +134,49 @@ class Trio:
             with np.load(path, allow_pickle=False) as held:
                 arrays: Arrays = {name: held[name] for name in held.files}
             self._take(arrays, layout)
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise ModelError(f"{path}: not a usable model of detectors: {error}") from None
         return self
 
-    def _held_out_thresholds(
-        self, windows: Floats, times: NDArray[np.integer]
-    ) -> tuple[Threshold, ...]:
-        held: list[list[Floats]] = [[] for _ in METHODS]
-        for fit_on, left_out in folds(times, self.held_out_parts, self.overlap):
-            scaler, detectors = self._fitted(windows[fit_on])
-            scaled = scaler.transform(windows[left_out])
-            for scores, detector in zip(held, detectors, strict=True):
-                scores.append(detector.score_scaled(scaled))
-        quantile = 1.0 - self.contamination
-        return tuple(threshold(np.concatenate(scores), quantile) for scores in held)
+    def _judged(self, window: Floats, scores: list[float]) -> MethodScores:
+        each = enumerate(zip(scores, self.thresholds_, strict=True))
+        return MethodScores(
+            tuple(self._method(method, score, limit, window) for method, (score, limit) in each)
+        )
 
-    def _fitted(self, windows: Floats) -> tuple[Scaler, tuple[ScaledDetector, ...]]:
-        scaler = Scaler().fit(windows)
-        scaled = scaler.transform(windows)
-        return scaler, tuple(each.fit_scaled(scaled) for each in self._unfitted())
+    def _method(self, method: int, score: float, limit: Threshold, window: Floats) -> MethodScore:
+        agrees = score > limit.value
+        top = self._top(method, window) if agrees else ()
+        return MethodScore(METHODS[method], score, limit.value, agrees, limit.percent(score), top)
 
-    def _unfitted(self) -> tuple[ScaledDetector, ...]:
-        return ZScore(), Mahalanobis(), IsolationForest(random_state=self.random_state)
-
-    def _judged(self, scaled: Scores, scores: Sequence[float]) -> MethodScores:
-        parts = zip(METHODS, self.detectors_, self.thresholds_, scores, strict=True)
-        return MethodScores(tuple(self._method(*part, scaled) for part in parts))
-
-    def _method(
-        self, name: str, detector: ScaledDetector, limit: Threshold, score: float, scaled: Scores
-    ) -> MethodScore:
-        agrees = bool(score > limit.value)
-        top = self._top(detector.contributions_scaled(scaled)[0]) if agrees else ()
-        return MethodScore(name, float(score), limit.value, agrees, limit.percent(score), top)
-
-    def _top(self, contributions: Floats) -> tuple[Part, ...]:
+    def _top(self, method: int, window: Floats) -> tuple[Part, ...]:
         """The columns that add most, as shares of all that is added."""
-        positive = np.maximum(contributions, 0.0)
-        count = min(self.top, positive.size)
+        each = [member.contributions(method, window)[0] for member in self.members_]
+        positive = np.maximum(np.mean(each, axis=0), 0.0)
+        count = min(self.top, int(np.count_nonzero(positive)))
+        if not count:
+            return ()
         largest = np.argpartition(-positive, count - 1)[:count]
         order = largest[np.lexsort((largest, -positive[largest]))]
-        whole = positive.sum()
-        columns = self.scaler_.kept_[order].tolist()
-        shares = (positive[order] / whole).tolist() if whole > 0 else []
-        return tuple(Part(*pair) for pair in zip(columns, shares, strict=False) if pair[1] > 0)
+        shares = positive[order] / positive.sum()
+        return tuple(map(Part, order.tolist(), shares.tolist()))
 
     def _take(self, arrays: Arrays, layout: str) -> None:
-        if arrays["schema"].shape or int(arrays["schema"]) != SCHEMA:
+        if int(arrays["schema"]) != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         if str(arrays["layout"]) != layout:
             raise ValueError("it was fitted on other columns")
-        scaler = Scaler(clip=float(arrays["clip"]))
-        scaler.features_, scaler.kept_ = int(arrays["features"]), arrays["kept"]
-        scaler.mean_, scaler.spread_ = arrays["mean"], arrays["spread"]
-        detectors = self._unfitted()
-        for name, detector in zip(METHODS, detectors, strict=True):
-            own = {
-                key.removeprefix(f"{name}."): array
-                for key, array in arrays.items()
-                if key.startswith(f"{name}.")
-            }
-            detector.from_arrays(own)
-        thresholds = tuple(Threshold(*map(float, pair)) for pair in arrays["thresholds"])
-        _refuse_inconsistent(scaler, detectors, thresholds)
-        self.scaler_, self.detectors_, self.thresholds_ = scaler, detectors, thresholds
+        count = int(arrays["members"])
+        members = [Member.from_arrays(below(str(number), arrays)) for number in range(count)]
+        thresholds = [Threshold(*map(float, pair)) for pair in arrays["thresholds"]]
+        if not members or len(thresholds) != len(METHODS):
+            raise ValueError(f"it has {count} members and {len(thresholds)} thresholds")
+        if {(member.scaler.features_,) for member in members} != {arrays["baseline"].shape}:
+            raise ValueError("its members are not of one width")
+        self.members_, self.thresholds_, self.baseline_ = members, thresholds, arrays["baseline"]
 
 
-def _refuse_inconsistent(
-    scaler: Scaler, detectors: tuple[ScaledDetector, ...], thresholds: tuple[Threshold, ...]
-) -> None:
-    kept = scaler.kept_.size
-    if not kept == scaler.mean_.size == scaler.spread_.size:
-        raise ValueError("its means and spreads are not of one length")
-    if kept and not 0 <= scaler.kept_.min() <= scaler.kept_.max() < scaler.features_:
-        raise ValueError("it names features that it does not have")
-    if len(thresholds) != len(METHODS):
-        raise ValueError(f"it has {len(thresholds)} thresholds, not {len(METHODS)}")
-    for detector in detectors:
-        detector.score_scaled(np.zeros((1, kept), np.float32))
+def _known_mean(windows: Floats) -> Floats:
+    known = np.isfinite(windows)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(known, windows, 0.0).sum(0) / known.sum(0))

@@ -27,5 +27,5 @@ class ZScore(ScaledDetector):
     def to_arrays(self) -> Arrays:
         return {}
 
-    def from_arrays(self, arrays: Arrays) -> Self:
+    def from_arrays(self, arrays: Arrays, width: int) -> Self:
         return self

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_analyzer.detectors.threshold import Threshold, folds, threshold
+
+
+def test_the_threshold_is_a_score_seen_and_the_largest_of_few() -> None:
+    scores = np.arange(1000.0)
+    assert threshold(scores, 0.99).value == 990
+    assert threshold(scores, 0.99).centre == 499.5
+    assert threshold(scores[:60], 0.99).value == 59
+
+
+def test_no_held_out_scores_give_no_threshold() -> None:
+    with pytest.raises(ValueError, match="none"):
+        threshold(np.zeros(0))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20), st.floats(0, 10), st.floats(0, 10))
+def test_percent_rises_with_the_score(scores: list[float], centre: float, above: float) -> None:
+    limit = Threshold(centre + above, centre)
+    percents = [limit.percent(score) for score in sorted(scores)]
+    assert percents == sorted(percents)
+    assert percents[0] >= 0
+    assert percents[-1] <= 99
+
+
+def test_percent_is_zero_at_the_median_and_fifty_at_the_threshold() -> None:
+    limit = Threshold(3.0, 1.0)
+    assert [limit.percent(score) for score in (0.0, 1.0, 3.0, 5.0)] == [0, 0, 50, 67]
+    assert limit.percent(float("nan")) == 0
+    assert Threshold(0.5, 0.5).percent(0.5) == 0
+
+
+@given(st.integers(30, 200), st.integers(2, 5), st.integers(0, 4))
+def test_what_is_held_out_shares_no_sample_with_what_is_fitted_on(
+    n: int, count: int, gap: int
+) -> None:
+    times = np.arange(n) * 2
+    np.random.default_rng(n).shuffle(times)
+    seen = []
+    for fit_on, held_out in folds(times, count, gap):
+        distances = np.abs(times[fit_on][:, None] - times[held_out])
+        assert distances.min() > gap
+        seen.extend(held_out.tolist())
+    assert sorted(seen) == list(range(n))
