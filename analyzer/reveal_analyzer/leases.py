@@ -89,7 +89,7 @@ class Leases:
     def held(self) -> list[int]:
         """The shards whose lease surely still runs."""
         now = time.monotonic()
-        return [shard for shard, end in self._ends.items() if end > now]
+        return [shard for shard, end in list(self._ends.items()) if end > now]
 
     def due(self) -> bool:
         return time.monotonic() >= self._next_beat

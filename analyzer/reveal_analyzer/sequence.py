@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from reveal_contract.wire import Message
 
-REMEMBERED = 256  # slices; a stream keeps about half of that
+REMEMBERED = 128  # slices; about what a stream keeps
 _FITS_SLICES = 2  # how far a repeat's time may be from where its number puts it
 
 

@@ -1,0 +1,133 @@
+"""``reveal-analyzer``: reads the slices of all nodes from Redis and says what is wrong.
+
+Several may run on one Redis: they share the nodes, and take over from one that dies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from reveal_analyzer.link import LinkError
+from reveal_analyzer.sinks.jsonl import JsonlSink
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.stream import StreamReader
+from reveal_analyzer.worker import Worker
+from reveal_contract import VERSION
+from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
+
+STOP_SECONDS = 0.7  # what an orderly end may take; a Redis that hangs must not hold us longer
+_FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port")
+
+
+class Overdue(BaseException):
+    """The orderly end took too long; what was not acknowledged comes to the next analyzer."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM or SIGINT; 0 done, 1 error, 2 usage."""
+    arguments = parser().parse_args(argv)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    # before the seconds of imports, so that a signal during them ends us in order too
+    stopping = _stop_on_signals()
+    try:
+        settings = settings_of(arguments)
+        run(build(settings, arguments.jsonl, arguments.owner), stopping)
+    except (SettingsError, LinkError) as error:
+        return _fail(str(error), 2)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror or error}", 1)
+    except Overdue:
+        logging.warning("ended before all was acknowledged, the next analyzer gets the rest")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="reveal-analyzer", description=__doc__)
+    made.add_argument(
+        "--redis", dest="redis_url", metavar="URL", help="redis://, rediss://, unix://"
+    )
+    made.add_argument("--profile", metavar="NAME", help="whose nodes to read (default: default)")
+    made.add_argument("--mode", choices=MODES, help="online (default), or as the paper decides")
+    made.add_argument("--sensitivity", choices=SENSITIVITIES)
+    made.add_argument("--metrics-port", type=int, metavar="PORT", help="serve /metrics there")
+    made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
+    made.add_argument("--jsonl", type=Path, metavar="FILE", help="append findings as JSON rows")
+    made.add_argument(
+        "--owner",
+        default=f"{socket.gethostname()}-{os.getpid()}",
+        metavar="NAME",
+        help="unique among analyzers (default: host name and process id)",
+    )
+    made.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return made
+
+
+def settings_of(arguments: argparse.Namespace) -> AnalyzerSettings:
+    """The settings file, overridden by the flags that were given."""
+    read = AnalyzerSettings()
+    if arguments.settings is not None:
+        read = AnalyzerSettings.from_json(arguments.settings.read_bytes())
+    given = {name: getattr(arguments, name) for name in _FLAGS}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    settings = AnalyzerSettings.from_mapping({**vars(read), **chosen})
+    if not settings.redis_url:
+        raise SettingsError("redisUrl: is required, give --redis URL")
+    return settings
+
+
+def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
+    """Everything wired together, metrics served; nothing is read yet."""
+    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - a second of imports
+
+    metrics = Metrics()
+    sinks = [JsonlSink(jsonl)] if jsonl is not None else []
+    reader = StreamReader(settings, owner)
+    if settings.metrics_port:
+        metrics.serve(settings.metrics_port)
+    return Worker(reader, lambda node: NodeAnalyzer(node, settings), sinks, metrics)
+
+
+def run(worker: Worker, stopping: Callable[[], bool]) -> None:
+    """Turn after turn until told to stop, then give everything back."""
+    while not stopping():
+        worker.turn()
+    worker.close()
+
+
+def _stop_on_signals() -> Callable[[], bool]:
+    asked: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if not asked:
+            signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
+        asked.append(number)
+
+    def overdue(number: int, frame: FrameType | None) -> None:
+        raise Overdue
+
+    signal.signal(signal.SIGALRM, overdue)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return lambda: bool(asked)
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"reveal-analyzer: {sentence}", file=sys.stderr)  # noqa: T201 - to a person
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

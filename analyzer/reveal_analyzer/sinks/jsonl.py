@@ -1,0 +1,83 @@
+"""Findings as rows of JSON, one a change, appended to a file."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import deque
+from pathlib import Path
+
+from reveal_analyzer.sinks import SUSPECTED, Change
+
+log = logging.getLogger(__name__)
+
+MAX_KEPT = 10_000  # rows held while the file cannot be written, oldest dropped
+
+
+class JsonlSink:
+    """Appends a row for each change but mere suspicions; whole rows only, in the file at once.
+
+    While the file cannot be written (full disk) rows are kept in memory and written with the
+    next one.  ``kept`` is how many, ``dropped`` how many were too many.  Raises ``OSError``
+    where the file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kept: deque[bytes] = deque()
+        self.dropped = 0
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._failing = False
+        if _ends_within_a_row(self._fd):
+            os.write(self._fd, b"\n")
+
+    def write(self, change: Change) -> None:
+        if change.change == SUSPECTED:
+            return
+        row = json.dumps(change.finding.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        self.kept.append(row.encode(errors="replace") + b"\n")
+        if len(self.kept) > MAX_KEPT:
+            self.kept.popleft()
+            self.dropped += 1
+        self.flush()
+
+    def flush(self) -> bool:
+        """Write what is kept; whether all of it is in the file."""
+        while self.kept:
+            try:
+                self._append(self.kept[0])
+            except OSError as error:
+                self._say_failing(error)
+                return False
+            self.kept.popleft()
+        if self._failing:
+            log.warning("findings are written to %s again, %d were lost", self.path, self.dropped)
+            self._failing = False
+        return True
+
+    def close(self) -> None:
+        """Write what can be written; harmless when called again."""
+        if self._fd < 0:
+            return
+        if not self.flush():
+            log.error("%d findings could not be written to %s", len(self.kept), self.path)
+        os.close(self._fd)
+        self._fd = -1
+
+    def _append(self, row: bytes) -> None:
+        if (written := os.write(self._fd, row)) == len(row):
+            return
+        # the disk took a part: half a row would spoil the one after it
+        os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+        raise OSError(f"only {written} of {len(row)} bytes were written")
+
+    def _say_failing(self, error: OSError) -> None:
+        if not self._failing:
+            log.error("findings cannot be written to %s, kept in memory: %s", self.path, error)
+        self._failing = True
+
+
+def _ends_within_a_row(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    return size > 0 and os.pread(fd, 1, size - 1) != b"\n"

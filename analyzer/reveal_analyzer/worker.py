@@ -1,0 +1,132 @@
+"""The loop of an analyzer: slices in, each to its node's analysis, changes out, acknowledge.
+
+A slice is acknowledged after its changes went to the sinks: an analyzer that dies in between
+leaves it to the next one, which reports the same findings under the same ids.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.stream import Received, StreamReader
+from reveal_contract.channels import ChannelTable
+from reveal_contract.wire import Message
+
+log = logging.getLogger(__name__)
+
+FORGET_SECONDS = 6 * 3600.0  # a node silent for so long has left the cluster
+_SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
+
+
+class Analysis(Protocol):
+    """What is known of one node; ``step`` takes its slices in order."""
+
+    def step(
+        self, message: Message, table: ChannelTable, *, silent: bool = False
+    ) -> Sequence[Change]: ...
+
+
+@dataclass
+class _Node:
+    analysis: Analysis
+    seen: float
+
+
+class Worker:
+    """Serves the nodes of the shards that its reader holds; one thread."""
+
+    def __init__(
+        self,
+        reader: StreamReader,
+        analysis: Callable[[str], Analysis],
+        sinks: Sequence[Sink],
+        metrics: Metrics,
+    ) -> None:
+        self._reader, self._analysis = reader, analysis
+        self._metrics, self._sinks = metrics, [*sinks, metrics]
+        self._nodes: dict[str, _Node] = {}
+        self._said_failed: dict[str, float] = {}
+        metrics.watch(self._status)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes whose slices came here."""
+        return list(self._nodes)
+
+    def turn(self) -> None:
+        """One poll of the stream (50 ms) and all that follows from it."""
+        received = self._reader.poll()
+        self._forget(self._reader.lost_nodes())
+        for one in received:
+            self._report(self._step(one))
+            if not one.history:
+                self._metrics.verdict.observe(max(0.0, time.time() - _closed(one.message)))
+        self._reader.ack(received)
+        self._forget(self._silent())
+
+    def close(self) -> None:
+        """Give the shards back and close the sinks.
+
+        Open findings stay open: who takes over goes on with them.
+        """
+        self._reader.close()
+        for sink in self._sinks:
+            sink.close()
+
+    def _step(self, one: Received) -> Sequence[Change]:
+        now = time.monotonic()
+        node = self._nodes.get(one.node)
+        try:
+            if node is None:
+                node = self._nodes[one.node] = _Node(self._analysis(one.node), now)
+            node.seen = now
+            return node.analysis.step(one.message, one.table, silent=one.history)
+        except Exception:
+            # a defect that one node's data brings out must not silence the others
+            self._nodes.pop(one.node, None)
+            self._metrics.node_failures.inc()
+            if now - self._said_failed.get(one.node, -1e9) >= _SAY_AGAIN_SECONDS:
+                self._said_failed[one.node] = now
+                place = f"slice {one.message.sequence} of {one.node}"
+                log.exception("analysis of %s failed, the node begins anew", place)
+            return ()
+
+    def _report(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if change.change in (OPENED, RESOLVED):
+                finding = change.finding
+                log.info("%s on %s: %s", change.change, finding.node_name, finding.claim)
+            for sink in self._sinks:
+                self._write(sink, change)
+
+    def _write(self, sink: Sink, change: Change) -> None:
+        try:
+            sink.write(change)
+        except Exception:
+            name = type(sink).__name__
+            self._metrics.sink_failures.labels(name).inc()
+            log.exception("%s could not take finding %s", name, change.finding.id)
+
+    def _silent(self) -> list[str]:
+        oldest = time.monotonic() - FORGET_SECONDS
+        return [name for name, node in self._nodes.items() if node.seen < oldest]
+
+    def _forget(self, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            self._nodes.pop(node, None)
+            self._said_failed.pop(node, None)
+            self._metrics.forget(node)
+
+    def _status(self) -> dict[str, int]:
+        return {**self._reader.status(), "connected": int(self._reader.connected)}
+
+
+def _closed(message: Message) -> float:
+    """When the slice was complete on its node, in seconds since the epoch."""
+    return message.start_ns / 1e9 + len(message.fast) * message.tick_us / 1e6

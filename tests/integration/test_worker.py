@@ -1,0 +1,200 @@
+"""The analyzer's loop on a real Redis, and the process around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from reveal_analyzer.sinks import Change
+from reveal_analyzer.sinks.jsonl import JsonlSink
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.worker import Worker
+from reveal_contract.channels import ChannelTable
+from reveal_contract.finding import Finding, Severity, State, finding_id
+from reveal_contract.metric import Subsystem
+from reveal_contract.wire import Message
+from streams import QUICK, Stream, message
+
+
+@dataclass(frozen=True)
+class Update:
+    change: str
+    finding: Finding
+
+
+@dataclass
+class Recorder:
+    """An analysis that remembers, fails at sequence 13 and opens a finding at 5."""
+
+    node: str
+    seen: list[tuple[int, bool]] = field(default_factory=list)
+
+    def step(
+        self, message: Message, table: ChannelTable, *, silent: bool = False
+    ) -> Sequence[Change]:
+        if message.sequence == 13:
+            raise ZeroDivisionError("thirteen")
+        self.seen.append((message.sequence, silent))
+        if message.sequence != 5 or silent:
+            return ()
+        at, end = message.start_ns, message.start_ns + 1
+        return [Update("Opened", Finding(
+            finding_id(self.node, Subsystem.CPU, at), self.node, Subsystem.CPU, Severity.HIGH,
+            State.OPEN, at, end, "it is slow",
+        ))]  # fmt: skip
+
+
+class Bench:
+    """A worker on the stream, with what its analyses saw."""
+
+    def __init__(self, stream: Stream, path: Path, owner: str = "one") -> None:
+        self.made: list[Recorder] = []
+        self.metrics = Metrics()
+        self.reader = stream.reader(owner, timing=QUICK)
+        self.sink = JsonlSink(path)
+        self.worker = Worker(self.reader, self._make, [self.sink], self.metrics)
+
+    def _make(self, node: str) -> Recorder:
+        self.made.append(Recorder(node))
+        return self.made[-1]
+
+    def turn_until(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 5
+        while not done():
+            assert time.monotonic() < deadline, (self.made, self.reader.status())
+            self.worker.turn()
+
+    def metric(self, name: str) -> float:
+        value = self.metrics.registry.get_sample_value(name)
+        assert value is not None
+        return value
+
+
+def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path: Path) -> None:
+    stream.send(*(message("n", sequence) for sequence in range(7)))
+    bench = Bench(stream, tmp_path / "f.jsonl")
+    pending_at_write: list[int] = []
+    write = bench.sink.write
+
+    def spy(change: Change) -> None:
+        pending_at_write.append(stream.pending("n"))
+        write(change)
+
+    bench.sink.write = spy  # type: ignore[method-assign]
+    bench.turn_until(lambda: len(bench.made) == 1 and len(bench.made[0].seen) == 7)
+    assert pending_at_write == [7]
+    assert stream.pending("n") == 0
+    rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+    assert [row["nodeName"] for row in rows] == ["n"]
+    assert bench.metric("reveal_slices_total") == 7
+    assert bench.metric("reveal_verdict_seconds_count") == 7
+    bench.worker.close()
+
+
+def test_a_failing_node_begins_anew_and_stops_no_other(
+    stream: Stream, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream.send(*(message("bad", sequence) for sequence in range(11, 16)))
+    stream.send(*(message("good", sequence) for sequence in range(3)))
+    bench = Bench(stream, tmp_path / "f.jsonl")
+    bench.turn_until(lambda: sum(len(one.seen) for one in bench.made) == 7)
+    seen = {(one.node, *one.seen) for one in bench.made}
+    assert seen == {
+        ("bad", (11, False), (12, False)),
+        ("bad", (14, False), (15, False)),
+        ("good", (0, False), (1, False), (2, False)),
+    }
+    assert bench.metric("reveal_node_failures_total") == 1
+    assert "ZeroDivisionError: thirteen" in caplog.text
+    assert stream.pending("bad") == 0
+
+
+def test_a_failing_sink_stops_neither_slices_nor_the_other_sinks(
+    stream: Stream, tmp_path: Path
+) -> None:
+    stream.send(*(message("n", sequence) for sequence in range(7)))
+    bench = Bench(stream, tmp_path / "f.jsonl")
+    bench.sink.write = lambda change: 1 / 0  # type: ignore[method-assign, assignment]
+    bench.turn_until(lambda: len(bench.made) == 1 and len(bench.made[0].seen) == 7)
+    assert bench.metric("reveal_slices_total") == 7
+    labels = {"sink": "JsonlSink"}
+    assert bench.metrics.registry.get_sample_value("reveal_sink_failures_total", labels) == 1
+    labels = {"subsystem": "CPU", "severity": "High"}
+    assert bench.metrics.registry.get_sample_value("reveal_findings_total", labels) == 1
+
+
+def test_an_heir_fills_its_windows_and_reports_nothing_twice(
+    stream: Stream, tmp_path: Path
+) -> None:
+    stream.send(*(message("n", sequence) for sequence in range(7)))
+    first = Bench(stream, tmp_path / "f.jsonl", "first")
+    first.turn_until(lambda: len(first.made) == 1 and len(first.made[0].seen) == 7)
+    heir = Bench(stream, tmp_path / "f.jsonl", "heir")
+    stream.send(message("n", 7))
+    heir.turn_until(lambda: len(heir.made) == 1 and len(heir.made[0].seen) == 8)
+    assert heir.made[0].seen == [*((sequence, True) for sequence in range(7)), (7, False)]
+    assert len((tmp_path / "f.jsonl").read_text().splitlines()) == 1
+    assert heir.metric("reveal_verdict_seconds_count") == 1
+    # the first wakes up and drops what it knew of the node
+    assert first.worker.nodes == ["n"]
+    first.turn_until(lambda: first.worker.nodes == [])
+
+
+def _analyzer(*flags: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "reveal_analyzer", *flags],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        ([], 2, "redisUrl: is required"),
+        (["--redis", "ftp://x"], 2, "redisUrl: must begin with"),
+        (["--redis", "unix:///x", "--profile", "a{b}"], 2, "profile: must be"),
+        (["--settings", "/nonexistent/s.json"], 1, "/nonexistent/s.json: No such file"),
+        (["--redis", "unix:///x", "--sensitivity", "Huge"], 2, "invalid choice"),
+    ],
+)
+def test_bad_usage_is_one_sentence(flags: list[str], code: int, said: str) -> None:
+    with _analyzer(*flags) as process:
+        _, text = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert said in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("hung", [False, True])
+def test_sigterm_ends_the_process_within_a_second(
+    stream: Stream, tmp_path: Path, hung: bool
+) -> None:
+    pytest.importorskip("reveal_analyzer.engine")
+    with _analyzer("--redis", stream.url, "--jsonl", str(tmp_path / "f.jsonl")) as process:
+        deadline = time.monotonic() + 30
+        while not stream.client.keys("reveal:*:owner"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        server = int(stream.client.info("server")["process_id"])
+        try:
+            if hung:
+                os.kill(server, signal.SIGSTOP)
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, text = process.communicate(timeout=5)
+            assert time.monotonic() - began < 1.5  # a second, and the interpreter's own end
+        finally:
+            os.kill(server, signal.SIGCONT)
+    assert process.returncode == 0, text
+    assert "Traceback" not in text
+    if not hung:
+        assert stream.client.keys("reveal:*:owner") == []

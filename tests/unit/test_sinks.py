@@ -1,0 +1,195 @@
+"""Sinks: rows on disk however the disk behaves, and metrics as a scraper parses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import urllib.request
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from reveal_analyzer.sinks.jsonl import JsonlSink
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_contract.finding import Finding, Severity, State
+from reveal_contract.metric import Subsystem
+
+
+@dataclass(frozen=True)
+class Update:
+    change: str
+    finding: Finding
+
+
+def update(change: str = "Opened", at: str = "a", **other: Any) -> Update:
+    given: dict[str, Any] = {
+        "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.HIGH,
+        "state": State.RESOLVED if change == "Resolved" else State.OPEN,
+        "first_seen_ns": 1, "last_seen_ns": 2, "claim": "täglich", **other,
+    }  # fmt: skip
+    return Update(change, Finding(id=at, **given))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_one_row_a_change_in_the_file_at_once(tmp_path: Path) -> None:
+    sink = JsonlSink(tmp_path / "f.jsonl")
+    for change in ("Suspected", "Opened", "Changed", "Resolved"):
+        sink.write(update(change))
+    assert [row["state"] for row in rows(sink.path)] == ["Open", "Open", "Resolved"]
+    assert rows(sink.path)[0] == update().finding.to_dict()
+    sink.close()
+    sink.close()
+
+
+def test_rows_are_appended_after_those_of_an_earlier_run(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"id": "old"}\n{"id": "cut o')
+    sink = JsonlSink(path)
+    sink.write(update())
+    sink.close()
+    old, cut, new = path.read_text().splitlines()
+    assert (json.loads(old)["id"], cut, json.loads(new)["id"]) == ("old", '{"id": "cut o', "a")
+
+
+class Disk:
+    """``os.write`` of a disk with so much room left."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._write = os.write
+
+    def write(self, fd: int, data: bytes) -> int:
+        taken = self._write(fd, data[: self.room]) if self.room else 0
+        self.room -= taken
+        if not taken:
+            raise OSError(28, "No space left on device")
+        return taken
+
+
+def test_a_full_disk_keeps_rows_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = JsonlSink(tmp_path / "f.jsonl")
+    sink.write(update(at="first"))
+    disk = Disk(room=100)
+    monkeypatch.setattr("reveal_analyzer.sinks.jsonl.os.write", disk.write)
+    sink.write(update(at="second"))
+    sink.write(update(at="third"))
+    assert [row["id"] for row in rows(sink.path)] == ["first"], "half a row stayed"
+    assert len(sink.kept) == 2
+    assert caplog.text.count("cannot be written") == 1, "said more than once"
+    disk.room = 1 << 20
+    sink.write(update(at="fourth"))
+    assert [row["id"] for row in rows(sink.path)] == ["first", "second", "third", "fourth"]
+    assert "written to" in caplog.text
+    sink.close()
+
+
+def test_a_disk_that_stays_full_is_bounded_and_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    monkeypatch.setattr("reveal_analyzer.sinks.jsonl.MAX_KEPT", 3)
+    sink = JsonlSink(Path("/dev/full"))
+    for number in range(5):
+        sink.write(update(at=str(number)))
+    assert len(sink.kept) == 3
+    assert sink.dropped == 2
+    sink.close()
+    assert "3 findings could not be written" in caplog.text
+
+
+def test_a_file_that_cannot_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="missing"):
+        JsonlSink(tmp_path / "missing" / "f.jsonl")
+
+
+STATUS = {
+    "received": 5, "missing": 2, "repeated": 1, "restarts": 0, "refused": 3, "trimmed": 0,
+    "groups_recreated": 0, "outages": 1, "waiting": 4, "shards": 64, "connected": 1,
+}  # fmt: skip
+
+
+def scrape(port: int) -> dict[tuple[str, tuple[str, ...]], float]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+        text = reply.read().decode()
+    return {
+        (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert isinstance(port, int)
+    return port
+
+
+def test_a_scraper_sees_stream_and_findings(free_port: int) -> None:
+    metrics = Metrics()
+    metrics.watch(lambda: STATUS)
+    metrics.serve(free_port)
+    metrics.verdict.observe(0.03)
+    metrics.write(update("Suspected"))
+    metrics.write(update("Opened", "a"))
+    metrics.write(update("Opened", "b"))
+    metrics.write(update("Opened", "c", node_name="n2", subsystem=Subsystem.NETWORK))
+    seen = scrape(free_port)
+    assert seen["reveal_slices_total", ()] == 5
+    assert seen["reveal_slices_missing_total", ()] == 2
+    assert seen["reveal_messages_refused_total", ()] == 3
+    assert seen["reveal_stream_connected", ()] == 1
+    assert seen["reveal_stream_shards", ()] == 64
+    assert seen["reveal_findings_open", ("n1", "High", "CPU")] == 2
+    assert seen["reveal_findings_open", ("n2", "High", "Network")] == 1
+    assert seen["reveal_findings_total", ("High", "CPU")] == 2
+    assert seen["reveal_suspicions_total", ("CPU",)] == 1
+    assert seen["reveal_verdict_seconds_bucket", ("0.05",)] == 1
+    assert seen["reveal_verdict_seconds_bucket", ("0.025",)] == 0
+    assert any(name == "reveal_build_info" for name, _ in seen)
+
+
+def test_open_findings_follow_severity_and_resolution() -> None:
+    metrics = Metrics()
+
+    def shown() -> dict[str, float]:
+        return {
+            sample.labels["severity"]: sample.value
+            for family in metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == "reveal_findings_open"
+        }
+
+    first = update("Opened", "a")
+    metrics.write(first)
+    metrics.write(update("Opened", "b"))
+    worse = replace(first.finding, severity=Severity.CRITICAL)
+    metrics.write(Update("Changed", worse))
+    assert shown() == {"High": 1, "Critical": 1}
+    metrics.write(Update("Resolved", replace(worse, state=State.RESOLVED)))
+    assert shown() == {"High": 1}
+    metrics.write(update("Opened", "c", node_name="n2"))
+    metrics.forget("n1")
+    assert shown() == {"High": 1}
+    metrics.forget("n2")
+    assert shown() == {}
+
+
+def test_a_taken_port_is_one_sentence(free_port: int) -> None:
+    with socket.socket() as holder:
+        holder.bind(("0.0.0.0", free_port))
+        holder.listen()
+        with pytest.raises(OSError, match=f"port {free_port} for metrics"):
+            Metrics().serve(free_port)
