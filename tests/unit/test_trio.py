@@ -1,0 +1,162 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reveal_analyzer.detectors.trio import METHODS, ModelError, Trio
+
+Floats = NDArray[np.float64]
+
+
+def windows(n: int, seed: int, width: int = 60) -> Floats:
+    """Windows whose neighbours share two thirds of their noise, as overlapping ones do."""
+    noise = np.random.default_rng(seed).normal(size=(n + 2, width))
+    return noise[:-2] + noise[1:-1] + noise[2:]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Trio:
+    return Trio().fit(windows(120, seed=0))
+
+
+def test_few_healthy_windows_are_over_a_held_out_threshold(fitted: Trio) -> None:
+    judged = fitted.judge(windows(600, seed=1))
+    over = np.array([[method.agrees for method in each.methods] for each in judged])
+    assert over.mean(0).max() < 0.04
+    assert np.mean([each.agreeing >= 2 for each in judged]) < 0.02
+
+
+def test_in_sample_thresholds_would_mislead() -> None:
+    """The reason for holding out: with few windows of many features each window that is fitted
+    on has axes of its own and lies far out on them, so that no new one is ever farther."""
+    past, new = windows(60, seed=3, width=400), windows(300, seed=4, width=400)
+    trio = Trio().fit(past)
+    member = trio.members_[0]  # fitted without the first 20 windows and two beside them
+    in_sample = np.quantile(member.scores(past[22:])[1], 0.99)
+    loud = windows(1, seed=5, width=400) * 2
+    assert member.scores(loud)[1, 0] < in_sample
+    assert trio.judge(loud)[0].methods[1].agrees
+    assert np.mean([judged.methods[1].agrees for judged in trio.judge(new)]) < 0.03
+
+
+def test_all_three_agree_on_a_gross_change_and_name_its_columns(fitted: Trio) -> None:
+    window = windows(1, seed=2)
+    moved = set(range(5, 25))
+    window[0, 5:25] = 13.0
+    verdict = fitted.judge(window)[0]
+    assert verdict.agreeing == 3
+    for method in verdict.methods:
+        assert method.score > method.threshold
+        assert method.score_percent > 50
+        assert {part.column for part in method.top[:4]} <= moved
+        shares = [part.share for part in method.top]
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) <= 1 + 1e-9
+
+
+def test_a_usual_window_is_agreed_on_by_none(fitted: Trio) -> None:
+    verdict = fitted.judge(np.zeros((1, 60)))[0]
+    assert [method.name for method in verdict.methods] == list(METHODS)
+    assert verdict.agreeing == 0
+    assert all(method.top == () and method.score_percent < 50 for method in verdict.methods)
+
+
+def test_judging_is_deterministic_and_the_same_one_by_one(fitted: Trio) -> None:
+    new = windows(20, seed=6)
+    again = Trio().fit(windows(120, seed=0))
+    together = fitted.judge(new)
+    assert again.judge(new) == together
+    for at, one in enumerate(together):
+        alone = fitted.judge(new[at : at + 1])[0]
+        for mine, its in zip(alone.methods, one.methods, strict=True):
+            assert mine.score == pytest.approx(its.score, rel=1e-5)
+
+
+def test_no_windows_no_verdicts(fitted: Trio) -> None:
+    assert fitted.judge(np.zeros((0, 60))) == []
+
+
+def test_garbage_in_a_window_is_judged_not_raised(fitted: Trio) -> None:
+    garbage = np.full((3, 60), np.nan)
+    garbage[1], garbage[2] = np.inf, 1e300
+    verdicts = fitted.judge(garbage)
+    assert [each.agreeing for each in verdicts[:2]] == [0, 0]
+    assert verdicts[2].agreeing >= 2
+
+
+def test_a_reference_in_which_nothing_varies_marks_nothing() -> None:
+    trio = Trio().fit(np.full((30, 8), 4.0))
+    assert trio.judge(np.full((1, 8), 9.0))[0].agreeing == 0
+
+
+def test_a_short_reference_is_refused() -> None:
+    with pytest.raises(ValueError, match="30 windows or more, not 29"):
+        Trio().fit(windows(29, seed=0))
+
+
+def test_a_saved_model_judges_the_same(fitted: Trio, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    fitted.save(path, "columns")
+    loaded = Trio().load(path, "columns")
+    assert loaded.judge(windows(9, seed=7)) == fitted.judge(windows(9, seed=7))
+    assert [each.name for each in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_a_model_of_other_columns_or_schema_is_refused(fitted: Trio, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    fitted.save(path, "columns")
+    with pytest.raises(ModelError, match="other columns"):
+        Trio().load(path)
+    arrays = dict(np.load(path))
+    arrays["schema"] = np.array(99)
+    np.savez(path, **arrays)
+    with pytest.raises(ModelError, match="schema"):
+        Trio().load(path, "columns")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("1.kept", np.array([10_000])),
+        ("0.mean", np.zeros(3)),
+        ("thresholds", np.zeros((2, 2))),
+        ("thresholds", np.zeros(3)),
+        ("0.clip", np.array(["x"])),
+        ("2.Mahalanobis.whitening", np.zeros((3, 3))),
+        ("2.Mahalanobis.whitening", np.zeros(7)),
+        ("1.IsolationForest.shape", np.array([100, 40])),
+        ("1.IsolationForest.shape", np.array([7])),
+        ("1.IsolationForest.cut", np.zeros(5, np.float32)),
+        ("1.IsolationForest.feature", None),
+        ("1.IsolationForest.feature", -70),
+        ("1.IsolationForest.feature", 60),
+        ("schema", None),
+        ("members", np.array(0)),
+        ("members", np.array(4)),
+        ("baseline", np.zeros(2)),
+    ],
+)
+def test_a_garbled_model_is_refused_whole(
+    fitted: Trio, tmp_path: Path, name: str, value: NDArray[np.generic] | int | None
+) -> None:
+    path = tmp_path / "model.npz"
+    fitted.save(path)
+    arrays = dict(np.load(path))
+    if value is None:
+        del arrays[name]
+    else:
+        arrays[name] = value if not isinstance(value, int) else np.full_like(arrays[name], value)
+    np.savez(path, **arrays)
+    other = Trio()
+    with pytest.raises(ModelError, match=r"model\.npz"):
+        other.load(path)
+    assert not hasattr(other, "members_")
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no archive", b"not an archive", bytes(500)])
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "model.npz"
+    path.write_bytes(data)
+    with pytest.raises(ModelError):
+        Trio().load(path)
