@@ -93,7 +93,7 @@ def settings_of(arguments: argparse.Namespace) -> CollectorSettings:
     given: dict[str, Any] = {"node": socket.gethostname(), "redisUrl": ""}
     if arguments.settings is not None:
         given |= file_settings(arguments.settings)
-    flags = {
+    flags: dict[str, Any] = {
         spec.name: tuple(value) if isinstance(value, list) else value
         for spec in fields(CollectorSettings)
         if (value := getattr(arguments, spec.name)) is not None

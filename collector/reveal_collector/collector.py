@@ -101,7 +101,7 @@ class Collector:
         sampler.start()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Ship what the current slice holds, deliver what waits, close all: within ``timeout`` s."""
+        """Ship what the current slice holds, deliver what waits, close all: within ``timeout``."""
         end = time.monotonic() + timeout
         if self._sampler is not None:
             self._sampler.stop(timeout / 2)

@@ -9,28 +9,48 @@ from typing import NamedTuple
 
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.sources import (
+    buddy,
+    cpuclock,
     diskstats,
+    hugepages,
+    interrupts,
+    loadavg,
     meminfo,
     netdev,
     netstat,
+    nic,
+    numa,
     psi,
+    sockstat,
     softirqs,
+    softnet,
     stat,
+    subjects,
     vmstat,
 )
+from reveal_collector.sources.tenants import Choice
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 log = logging.getLogger(__name__)
 
 FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
     stat.sources,
+    cpuclock.sources,
     softirqs.sources,
+    interrupts.sources,
+    loadavg.sources,
     meminfo.sources,
     vmstat.sources,
+    numa.sources,
+    hugepages.sources,
+    buddy.sources,
     psi.sources,
     diskstats.sources,
     netdev.sources,
     netstat.sources,
+    sockstat.sources,
+    softnet.sources,
+    nic.sources,
 )
 
 
@@ -59,6 +79,7 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
     ``include`` and ``exclude`` hold names of sources; an unknown one raises ``SettingsError``.
     """
     made = [source for factory in FACTORIES for source in factory(roots)]
+    made += subjects.sources(roots, Choice(settings.max_subjects, settings.leave_out_subjects))
     return selected(made, settings.include, settings.exclude)
 
 

@@ -1,0 +1,205 @@
+"""Files of a cgroup: where versions 1 and 2 keep what, and how each file reads.
+
+Kernel documents: admin-guide/cgroup-v2.rst, cgroup-v1/{cpuacct,memory,blkio-controller}.rst,
+scheduler/sched-bwc.rst.  Version 1 counts nanoseconds where version 2 counts microseconds; of
+memory.stat the ``total_`` rows of version 1 mean what version 2 shows: the whole subtree.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reveal_contract.metric import Lane
+
+MAX_DEPTH = 4
+UNIFIED = "unified"
+_VERSION_1 = ("cpu", "cpuacct", "memory", "blkio", "pids")
+
+Parse = Callable[[bytes], Sequence[int | None]]
+
+
+@dataclass(frozen=True)
+class CgroupFile:
+    """One file of a cgroup: the metrics it gives, a scale to base units, and how to read it."""
+
+    hierarchy: str  # a controller of version 1, or ``UNIFIED``
+    names: tuple[str, ...]  # the first of these that exists
+    metrics: tuple[str, ...]
+    parse: Parse
+    scales: tuple[float, ...] = ()
+    lane: Lane = Lane.SLOW
+
+    def scale(self, column: int) -> float:
+        return self.scales[column] if self.scales else 1.0
+
+
+def number(data: bytes) -> Sequence[int | None]:
+    """A file that is one number; "max" is none."""
+    text = data.strip()
+    return (int(text) if text.isdigit() else None,)
+
+
+def keyed(*columns: tuple[str, ...]) -> Parse:
+    """Lines ``key value``: each column the sum of those of its keys that are there."""
+    keys = [tuple(key.encode() for key in column) for column in columns]
+
+    def parse(data: bytes) -> Sequence[int | None]:
+        tokens = data.split()
+        found = dict(zip(tokens[::2], tokens[1::2], strict=False))
+        return [_total(found, column) for column in keys]
+
+    return parse
+
+
+def _total(found: Mapping[bytes, bytes], keys: Sequence[bytes]) -> int | None:
+    values = [int(found[key]) for key in keys if key in found]
+    return sum(values) if values else None
+
+
+def stall_total(data: bytes) -> Sequence[int | None]:
+    """``some ... total=N`` of a pressure file, microseconds."""
+    _, found, rest = data.partition(b"total=")
+    digits = rest.split(maxsplit=1)
+    return (int(digits[0]) if found and digits else None,)
+
+
+def device_pairs(*keys: str) -> Parse:
+    """``io.stat``: lines ``8:0 rbytes=1 wbytes=2``, summed over devices.
+
+    A device has no line before its first I/O; no line at all means nothing was done yet.
+    """
+    wanted = [f"{key}=".encode() for key in keys]
+
+    def parse(data: bytes) -> Sequence[int | None]:
+        tokens = data.split()
+        return [
+            sum(int(token[len(key) :]) for token in tokens if token.startswith(key))
+            for key in wanted
+        ]
+
+    return parse
+
+
+def device_lines(*operations: str) -> Parse:
+    """Blkio of version 1: lines ``8:0 Read 5``, summed over devices."""
+    wanted = [operation.encode() for operation in operations]
+
+    def parse(data: bytes) -> Sequence[int | None]:
+        rows = [line.split() for line in data.splitlines()]
+        return [
+            sum(int(row[2]) for row in rows if len(row) == 3 and row[1] == operation)
+            for operation in wanted
+        ]
+
+    return parse
+
+
+_USEC = 1000.0
+_PAGE_FAULTS = ("memory.subject.page_faults", "memory.subject.major_faults")
+_REFAULTS = ("workingset_refault_anon", "workingset_refault_file")
+_THROTTLED = ("cpu.subject.throttled_periods", "cpu.subject.throttled_time")
+_BYTES = ("storage.subject.read_bytes", "storage.subject.write_bytes")
+_REQUESTS = ("storage.subject.reads", "storage.subject.writes")
+_MEMORY_STAT = (
+    "memory.subject.anon", "memory.subject.file", *_PAGE_FAULTS, "memory.subject.refaults",
+    "memory.subject.scanned",
+)  # fmt: skip
+
+# In this order: what version 1 gives is not taken from version 2 as well (hybrid hosts).
+FILES: tuple[CgroupFile, ...] = (
+    CgroupFile("cpuacct", ("cpuacct.usage",), ("cpu.subject.usage",), number, lane=Lane.FAST),
+    CgroupFile(
+        "cpu", ("cpu.stat",), _THROTTLED,
+        keyed(("nr_throttled",), ("throttled_time",)), lane=Lane.FAST,
+    ),
+    CgroupFile("memory", ("memory.usage_in_bytes",), ("memory.subject.usage",), number),
+    CgroupFile(
+        "memory", ("memory.stat",), _MEMORY_STAT,
+        keyed(
+            ("total_rss",), ("total_cache",), ("total_pgfault",), ("total_pgmajfault",),
+            tuple(f"total_{key}" for key in _REFAULTS), ("total_pgscan",),
+        ),
+    ),
+    CgroupFile("memory", ("memory.oom_control",), ("memory.subject.oom_kills",),
+               keyed(("oom_kill",))),
+    CgroupFile("memory", ("memory.failcnt",), ("memory.subject.limit_hits",), number),
+    CgroupFile(
+        "blkio", ("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"),
+        _BYTES, device_lines("Read", "Write"),
+    ),
+    CgroupFile(
+        "blkio", ("blkio.throttle.io_serviced_recursive", "blkio.throttle.io_serviced"),
+        _REQUESTS, device_lines("Read", "Write"),
+    ),
+    CgroupFile("pids", ("pids.current",), ("cpu.subject.tasks",), number),
+    CgroupFile(
+        UNIFIED, ("cpu.stat",), ("cpu.subject.usage", *_THROTTLED),
+        keyed(("usage_usec",), ("nr_throttled",), ("throttled_usec",)),
+        (_USEC, 1.0, _USEC), Lane.FAST,
+    ),
+    CgroupFile(UNIFIED, ("memory.current",), ("memory.subject.usage",), number),
+    CgroupFile(
+        UNIFIED, ("memory.stat",), _MEMORY_STAT,
+        keyed(
+            ("anon",), ("file",), ("pgfault",), ("pgmajfault",),
+            (*_REFAULTS, "workingset_refault"), ("pgscan",),
+        ),
+    ),
+    CgroupFile(
+        UNIFIED, ("memory.events",), ("memory.subject.oom_kills", "memory.subject.limit_hits"),
+        keyed(("oom_kill",), ("max",)),
+    ),
+    CgroupFile(UNIFIED, ("io.stat",), (*_BYTES, *_REQUESTS),
+               device_pairs("rbytes", "wbytes", "rios", "wios")),
+    CgroupFile(UNIFIED, ("pids.current",), ("cpu.subject.tasks",), number),
+    CgroupFile(UNIFIED, ("cpu.pressure",), ("cpu.subject.pressure",), stall_total, (_USEC,)),
+    CgroupFile(UNIFIED, ("memory.pressure",), ("memory.subject.pressure",), stall_total, (_USEC,)),
+    CgroupFile(UNIFIED, ("io.pressure",), ("storage.subject.pressure",), stall_total, (_USEC,)),
+)  # fmt: skip
+
+
+def hierarchies(root: Path) -> dict[str, Path]:
+    """Where each controller's tree begins: version 1 by controller, version 2 as ``UNIFIED``."""
+    found = {name: root / name for name in _VERSION_1 if (root / name / "cgroup.procs").exists()}
+    for place in (root, root / "unified"):
+        if (place / "cgroup.controllers").exists():
+            return {**found, UNIFIED: place}
+    return found
+
+
+def cpu_root(trees: Mapping[str, Path]) -> Path | None:
+    """The tree that says which cgroup a process's CPU time goes to."""
+    for name in ("cpuacct", "cpu", UNIFIED):
+        if name in trees:
+            return trees[name]
+    return None
+
+
+def below(tree: Path, depth: int = MAX_DEPTH) -> Iterator[Path]:
+    """Every cgroup under ``tree``, parents first; one that vanishes meanwhile is left out."""
+    if depth == 0:
+        return
+    try:
+        with os.scandir(tree) as entries:
+            children = sorted(
+                entry.name for entry in entries if entry.is_dir(follow_symlinks=False)
+            )
+    except OSError:
+        return
+    for name in children:
+        yield tree / name
+        yield from below(tree / name, depth - 1)
+
+
+def holds_processes(cgroup: Path) -> bool:
+    """Whether a process is in it; a threaded cgroup (EOPNOTSUPP) counts as one that has."""
+    try:
+        with (cgroup / "cgroup.procs").open("rb") as file:
+            return bool(file.read(1))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return cgroup.is_dir()
