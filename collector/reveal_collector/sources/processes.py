@@ -188,8 +188,10 @@ class ProcessGroups:
 
     def _pids(self) -> list[int]:
         listed = self._list.read().split() if self._list is not None else []
-        names: Sequence[bytes | str] = listed or os.listdir(self._proc)
-        pids = {int(name) for name in names if name.isdigit()} - self._kernel
+        if not listed:
+            with os.scandir(self._proc) as entries:
+                listed = [os.fsencode(entry.name) for entry in entries]
+        pids = {int(name) for name in listed if name.isdigit()} - self._kernel
         return sorted(pids - {0})  # 0: a process outside of this PID namespace
 
     def _pass(self) -> None:

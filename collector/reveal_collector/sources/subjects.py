@@ -136,7 +136,7 @@ class _CgroupSource:
         self._seen = self._tenants.current
         known = {cgroup.tenant: cgroup for cgroup in self._cgroups}
         self._cgroups = [
-            known.pop(tenant, None) or _Cgroup(tenant, self._trees, self.lane)
+            known.pop(tenant) if tenant in known else _Cgroup(tenant, self._trees, self.lane)
             for tenant in self._seen
         ]
         for gone in known.values():

@@ -195,10 +195,10 @@ class Tenants:
 
     def _follow(self, inotify: Inotify) -> None:
         while not self._stopping.is_set():
-            sighted = all([inotify.watch(folder) for folder in self._folders()])
-            rescan = _RESCAN if sighted else _RESCAN_BLIND
-            ready, _, _ = select.select([inotify, self._wake], [], [], rescan)
-            if inotify in ready:
+            unseen = sum(not inotify.watch(folder) for folder in self._folders())
+            rescan = _RESCAN_BLIND if unseen else _RESCAN
+            ready, _, _ = select.select([inotify.fileno(), self._wake], [], [], rescan)
+            if inotify.fileno() in ready:
                 self._stopping.wait(_SETTLE)  # a unit makes its cgroup in each hierarchy
                 inotify.drain()
             if not self._stopping.is_set():

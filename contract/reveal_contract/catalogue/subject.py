@@ -22,7 +22,7 @@ def _counter(
     name: str, unit: str, quantum: float, origin: str, meaning: str, harm: Harm = Harm.NEITHER
 ) -> Metric:
     return Metric(
-        name, unit, Kind.COUNTER, _OWNERS[name.split(".", maxsplit=1)[0]], Scope.SUBJECT, "subjects",
+        name, unit, Kind.COUNTER, _OWNERS[name.partition(".")[0]], Scope.SUBJECT, "subjects",
         Lane.FAST if name in _FAST else Lane.SLOW, origin, meaning, quantum, harm,
     )  # fmt: skip
 
