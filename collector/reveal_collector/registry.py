@@ -11,6 +11,7 @@ from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.sources import (
     buddy,
     cpuclock,
+    cpufreq,
     diskstats,
     hugepages,
     interrupts,
@@ -20,12 +21,14 @@ from reveal_collector.sources import (
     netstat,
     nic,
     numa,
+    perf,
     psi,
     sockstat,
     softirqs,
     softnet,
     stat,
     subjects,
+    tcpdiag,
     vmstat,
 )
 from reveal_collector.sources.tenants import Choice
@@ -51,6 +54,9 @@ FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
     sockstat.sources,
     softnet.sources,
     nic.sources,
+    tcpdiag.sources,
+    cpufreq.sources,
+    perf.sources,
 )
 
 

@@ -3,8 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from reveal_contract.metric import Metric
+from reveal_contract.metric import Harm, Kind, Lane, Metric, Scope, Subsystem
 
-ROWS: tuple[Metric, ...] = ()
+_EVENT = partial(
+    Metric, unit="events", kind=Kind.COUNTER, subsystem=Subsystem.CPU, scope=Scope.CPU,
+    source="perf", lane=Lane.SLOW, quantum=100,
+)  # fmt: skip
+_TRACE = partial(
+    Metric, unit="events", kind=Kind.COUNTER, scope=Scope.NODE, source="tracepoints",
+    lane=Lane.SLOW,
+)  # fmt: skip
+_MEMORY, _STORAGE, _NETWORK = Subsystem.MEMORY, Subsystem.STORAGE, Subsystem.NETWORK
+_HIGHER = Harm.HIGHER
+
+_EVENTS = (
+    _EVENT(
+        "cpu.perf.context_switches", origin="context-switches", family="cpu.context_switches",
+        meaning="Switches from one task to another, idling included",
+    ),
+    _EVENT(
+        "cpu.perf.migrations", origin="cpu-migrations", quantum=50,
+        meaning="Tasks moved to another CPU",
+    ),
+    _EVENT(
+        "memory.perf.minor_faults", origin="minor-faults", subsystem=_MEMORY,
+        family="memory.vm.pgfault", meaning="Page faults served without I/O",
+    ),
+    _EVENT(
+        "memory.perf.major_faults", origin="major-faults", subsystem=_MEMORY, quantum=10,
+        harm=_HIGHER, family="memory.vm.pgmajfault", meaning="Page faults that waited for I/O",
+    ),
+    _EVENT(
+        "cpu.perf.alignment_faults", origin="alignment-faults", quantum=10, harm=_HIGHER,
+        meaning="Unaligned accesses the kernel had to carry out",
+    ),
+    _EVENT(
+        "cpu.perf.emulation_faults", origin="emulation-faults", quantum=10, harm=_HIGHER,
+        meaning="Instructions the kernel had to emulate",
+    ),
+    _EVENT(
+        "cpu.perf.cgroup_switches", origin="cgroup-switches",
+        meaning="Switches to a task of another cgroup",
+    ),
+)  # fmt: skip
+
+
+def _trace(
+    subsystem: Subsystem, origin: str, meaning: str, quantum: float, harm: Harm = Harm.NEITHER,
+    family: str = "",
+) -> Metric:  # fmt: skip
+    area = subsystem.value.lower()
+    return _TRACE(
+        f"{area}.trace.{origin.partition(':')[2]}", subsystem=subsystem, origin=origin,
+        meaning=meaning, quantum=quantum, harm=harm, family=family,
+    )  # fmt: skip
+
+
+_TRACEPOINTS = (
+    _trace(_MEMORY, "oom:mark_victim", "Processes chosen to be killed as memory ran out", 1,
+           _HIGHER, "memory.vm.oom_kill"),
+    _trace(_NETWORK, "tcp:tcp_retransmit_skb", "TCP segments sent again", 3, _HIGHER,
+           "network.tcp.retrans_segs"),
+    _trace(_NETWORK, "tcp:tcp_retransmit_synack", "SYN-ACK segments sent again", 3, _HIGHER),
+    _trace(_NETWORK, "tcp:tcp_receive_reset", "TCP resets received", 3),
+    _trace(_NETWORK, "tcp:tcp_send_reset", "TCP resets sent", 3),
+    _trace(_NETWORK, "udp:udp_fail_queue_rcv_skb", "UDP datagrams a socket could not take", 3,
+           _HIGHER, "network.udp.rcvbuf_errors"),
+    _trace(_NETWORK, "sock:sock_rcvqueue_full", "Packets refused as a receive queue was full", 3,
+           _HIGHER),
+    _trace(_NETWORK, "sock:sock_exceed_buf_limit", "Times a socket buffer hit its limit", 3,
+           _HIGHER),
+    _trace(_NETWORK, "net:net_dev_xmit_timeout", "Send queues of a card that hung", 1, _HIGHER),
+    _trace(_STORAGE, "block:block_rq_issue", "Requests handed to block devices", 5),
+    _trace(_STORAGE, "block:block_rq_complete", "Requests block devices completed", 5),
+    _trace(_STORAGE, "block:block_rq_error", "Requests that failed", 1, _HIGHER),
+    _trace(_STORAGE, "block:block_rq_requeue", "Requests a device could not take yet", 5,
+           _HIGHER),
+    _trace(_STORAGE, "writeback:balance_dirty_pages", "Times a writer was made to wait because "
+           "too much was dirty", 3, _HIGHER),
+    _trace(_STORAGE, "writeback:writeback_start", "Runs of writeback", 5),
+    _trace(_STORAGE, "jbd2:jbd2_run_stats", "Commits of an ext4 journal", 3),
+    _trace(_STORAGE, "jbd2:jbd2_lock_buffer_stall", "Long waits for a journal buffer", 1,
+           _HIGHER),
+    _trace(_MEMORY, "vmscan:mm_vmscan_direct_reclaim_begin", "Times a task itself had to reclaim "
+           "memory", 3, _HIGHER),
+    _trace(_MEMORY, "vmscan:mm_vmscan_memcg_reclaim_begin", "Times a task had to reclaim memory "
+           "within the limit of its cgroup", 3, _HIGHER),
+    _trace(_MEMORY, "vmscan:mm_vmscan_throttled", "Times a reclaiming task was made to wait", 3,
+           _HIGHER),
+    _trace(_MEMORY, "vmscan:mm_vmscan_wakeup_kswapd", "Times the background reclaimer was woken",
+           3),
+    _trace(_MEMORY, "compaction:mm_compaction_begin", "Runs of compaction", 3, _HIGHER),
+    _trace(_MEMORY, "migrate:mm_migrate_pages", "Batches of pages moved", 10),
+    _trace(_MEMORY, "ras:mc_event", "Memory errors the hardware reported", 1, _HIGHER),
+    _trace(Subsystem.CPU, "sched:sched_process_fork", "Processes and threads created", 3,
+           family="cpu.forks"),
+    _trace(Subsystem.CPU, "sched:sched_process_exec", "Programs started", 3),
+    _trace(Subsystem.CPU, "sched:sched_process_exit", "Processes and threads ended", 3),
+    _trace(Subsystem.CPU, "sched:sched_process_hang", "Tasks stuck for minutes", 1, _HIGHER),
+    _trace(Subsystem.CPU, "mce:mce_record", "Machine check errors recorded", 1, _HIGHER),
+    _trace(Subsystem.CPU, "ras:aer_event", "PCIe errors reported", 1, _HIGHER),
+    _trace(Subsystem.CPU, "thermal:thermal_zone_trip", "Temperature limits passed", 1, _HIGHER),
+)  # fmt: skip
+
+ROWS: tuple[Metric, ...] = (*_EVENTS, *_TRACEPOINTS)
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()
