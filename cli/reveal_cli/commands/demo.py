@@ -42,7 +42,8 @@ from reveal_contract.finding import Finding
 from reveal_contract.metric import Subsystem
 
 _QUIET, _FAULT, _AFTER = 10.0, 20.0, 12.0  # after the warm-up, s
-_LATE_NS = 5_000_000_000  # a finding that begins so long after the fault is not the fault's
+# a finding that begins outside of these is not the fault's; one slice is a second long
+_EARLY_NS, _LATE_NS = 1_500_000_000, 5_000_000_000
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -146,8 +147,7 @@ class _Show:
             finding
             for finding in findings
             if finding.subsystem in self.fault.subsystems
-            and finding.first_seen_ns <= until
-            and finding.last_seen_ns >= self.onset_ns
+            and self.onset_ns - _EARLY_NS <= finding.first_seen_ns <= until
         ]
 
     def verdict(self, findings: Sequence[Finding]) -> list[str]:

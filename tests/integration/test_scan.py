@@ -1,0 +1,210 @@
+"""A real scan: private Redis, collector process, analyzer, outputs; and its end by signal."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reveal_cli.output import FINDINGS, RECORDING, SUMMARY
+from reveal_cli.recordings import Slices
+
+SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
+FIELDS = {
+    "id", "nodeName", "scope", "subsystem", "subsystems", "severity", "state", "firstSeenTime",
+    "lastSeenTime", "claim", "hypothesis", "methods", "evidence", "pods", "subjects",
+    "scorePercent", "confidencePercent",
+}  # fmt: skip
+
+
+class Host:
+    """Scans with a temporary directory of their own, so that what they leave can be seen."""
+
+    def __init__(self, temporary: Path) -> None:
+        self.temporary = temporary
+        self.environment = {**os.environ, "TMPDIR": str(temporary)}
+
+    def start(self, *flags: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*SCAN, *flags], env=self.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def processes(self) -> list[str]:
+        """Command lines of all processes that were started with our temporary directory."""
+        wanted = f"TMPDIR={self.temporary}".encode()
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+        return found
+
+    def assert_clean(self) -> None:
+        assert self.processes() == []
+        assert list(self.temporary.iterdir()) == []
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    return Host(temporary)
+
+
+def assert_whole(directory: Path) -> dict[str, Any]:
+    """All three files can be read to their end; the summary."""
+    slices = Slices(directory / RECORDING)
+    count = sum(1 for _ in slices)
+    assert not slices.truncated
+    rows = [json.loads(line) for line in (directory / FINDINGS).read_text().splitlines()]
+    assert all(row.keys() >= FIELDS for row in rows)
+    summary: dict[str, Any] = json.loads((directory / SUMMARY).read_text())
+    assert summary["slices"]["received"] == count
+    assert summary["findings"]["total"] == len(rows)
+    return summary
+
+
+@pytest.mark.timeout(60)
+def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(out), "--json")
+    said, warned = scan.communicate(timeout=40)
+    assert scan.returncode == 0, warned
+    assert warned == ""
+    summary = assert_whole(out)
+    assert said == (out / FINDINGS).read_text()
+    assert 11 <= summary["slices"]["received"] <= 15
+    assert summary["slices"]["lost"] == 0
+    assert summary["channels"] >= 300
+    assert 3 <= summary["judgedSeconds"] <= 5
+    host.assert_clean()
+    for _ in range(2):
+        again = subprocess.run(
+            [sys.executable, "-m", "reveal_cli", "analyze", "--json", "--warmup", "10s",
+             str(out / RECORDING)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (again.returncode, again.stdout) == (0, said)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_at_any_moment_ends_it_cleanly(
+    host: Host, tmp_path: Path, number: signal.Signals
+) -> None:
+    moments = random.Random(number).sample(range(20, 400), 6)
+    for attempt, hundredths in enumerate(moments):
+        out = tmp_path / f"out{attempt}"
+        scan = host.start("--duration", "60s", "--warmup", "10s", "--output", str(out))
+        wait_until(out.exists)  # before that, nothing of ours exists and the default is right
+        time.sleep(hundredths / 100)
+        asked = time.monotonic()
+        scan.send_signal(number)
+        _, warned = scan.communicate(timeout=20)
+        assert time.monotonic() - asked < 2
+        assert (scan.returncode, warned) == (0, "")
+        assert assert_whole(out)["interrupted"]
+        host.assert_clean()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_two_scans_at_once_do_not_disturb_each_other(host: Host, tmp_path: Path) -> None:
+    outs = [tmp_path / name for name in ("one", "two")]
+    flags = ("--duration", "12s", "--warmup", "10s")
+    scans = [host.start(*flags, "--output", str(out)) for out in outs]
+    for scan, out in zip(scans, outs, strict=True):
+        _, warned = scan.communicate(timeout=40)
+        assert (scan.returncode, warned) == (0, "")
+        summary = assert_whole(out)
+        assert summary["slices"]["lost"] == 0
+        assert 9 <= summary["slices"]["received"] <= 13
+    host.assert_clean()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_the_same_directory_is_refused_to_the_second(host: Host, tmp_path: Path) -> None:
+    (tmp_path / RECORDING).write_bytes(b"precious")
+    scan = host.start("--output", str(tmp_path))
+    _, warned = scan.communicate(timeout=20)
+    assert scan.returncode == 1
+    assert warned.count("\n") == 1
+    assert "exists already" in warned
+    assert (tmp_path / RECORDING).read_bytes() == b"precious"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_killed_collector_is_started_again(host: Host, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(out))
+    wait_until(lambda: (out / RECORDING).exists() and (out / RECORDING).stat().st_size > 10_000)
+    for entry in Path("/proc").glob("[0-9]*"):
+        if is_collector_of(entry, scan.pid):
+            os.kill(int(entry.name), signal.SIGKILL)
+    _, warned = scan.communicate(timeout=40)
+    assert scan.returncode == 0
+    assert "the collector ended" in warned
+    assert assert_whole(out)["collectorRestarts"] == 1
+    host.assert_clean()
+
+
+@pytest.mark.slow
+@pytest.mark.root
+@pytest.mark.timeout(60)
+def test_a_full_disk_is_said_once_and_the_scan_goes_on(host: Host, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs root and the right to mount")
+    try:
+        scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(disk / "out"))
+        recording = disk / "out" / RECORDING
+        wait_until(lambda: recording.exists() and recording.stat().st_size > 10_000)
+        with (
+            pytest.raises(OSError, match="No space left"),
+            (disk / "ballast").open("wb", 0) as file,
+        ):
+            while True:
+                file.write(bytes(4096))
+        said, warned = scan.communicate(timeout=40)
+        assert scan.returncode == 1
+        assert "No space left on device" in warned.splitlines()[0]
+        assert (
+            sum("cannot write" in line and RECORDING in line for line in warned.splitlines()) == 1
+        )
+        assert "slices of" in said
+        slices = Slices(recording)
+        assert 1 <= sum(1 for _ in slices) < 14
+        assert not slices.truncated
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    host.assert_clean()
+
+
+def is_collector_of(entry: Path, parent: int) -> bool:
+    try:
+        status, command = (entry / "stat").read_text(), (entry / "cmdline").read_bytes()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[1] == str(parent) and b"reveal_collector" in command
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
