@@ -118,11 +118,14 @@ class Ledger:
             raise LedgerError("not everything could be undone: " + "; ".join(failed))
 
     def close(self) -> None:
-        """Undo everything and give the lock back; a second call does nothing."""
+        """Undo everything and give the lock back; a second call does nothing.
+
+        Processes a signal made us lose sight of between their start and now are killed first.
+        """
         if self._lock < 0:
             return
         try:
-            self.unwind()
+            self.close_leftovers()
         finally:
             self._path.unlink(missing_ok=True)
             self._lock_path.unlink(missing_ok=True)

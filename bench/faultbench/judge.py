@@ -1,0 +1,223 @@
+"""Feeds sessions to the analyzer and says what it found, when, and whether it was right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from faultbench.sessions import GRACE_S, SETTLE_S, Case, Session, Slice
+from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_contract.channels import Channel
+from reveal_contract.finding import Finding
+from reveal_contract.settings import AnalyzerSettings
+
+FAULT_CGROUPS = "/reveal-fault-"
+SUSPECTED, OPENED = "Suspected", "Opened"
+
+
+@dataclass(frozen=True)
+class Said:
+    """One change the analyzer announced, at the close of the slice ending at ``at``."""
+
+    at: float
+    change: str
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class FalseFinding:
+    """A finding where nothing was injected."""
+
+    session: str
+    at: float
+    subsystem: str
+    claim: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one case.  Delays are seconds after onset, None when it never came."""
+
+    session: str
+    workload: str
+    case: Case
+    suspected: float | None = None
+    found: float | None = None
+    subsystem: str = ""
+    by: str = ""
+    claim: str = ""
+    others: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+    false: tuple[FalseFinding, ...] = ()
+
+    @property
+    def subsystem_right(self) -> bool:
+        return self.subsystem in {each.value for each in self.case.subsystems}
+
+    @property
+    def subject_right(self) -> bool | None:
+        """Whether the first subject named is the one at fault; None where nobody is."""
+        if self.case.subject is None:
+            return None
+        return self.subjects[:1] == (self.case.subject,)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All that a session gave: its cases, false findings elsewhere, healthy seconds watched."""
+
+    session: str
+    workload: str
+    neighbour_cores: float
+    outcomes: tuple[Outcome, ...] = ()
+    false: tuple[FalseFinding, ...] = ()
+    healthy_seconds: float = 0.0
+
+
+def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False) -> Judged:
+    """Judge every case of a session.
+
+    Each case is judged by a fresh analyzer that has seen the warm-up and the case only; when
+    ``chained``, by one that lives through the whole session.
+    """
+    slices = list(session.read())
+    if chained or not session.cases:
+        said = list(listen(slices, settings, hidden))
+        outcomes = [
+            _chained_outcome(session, case, said, slices, settings) for case in session.cases
+        ]
+        watched = [each for each in slices if each.end > session.warmup]
+        return Judged(
+            session.name, session.workload, session.neighbour_cores, tuple(outcomes),
+            tuple(false_findings(session, said)), healthy_seconds(session.cases, watched),
+        )  # fmt: skip
+    outcomes = [judge_case(session, case, slices, settings) for case in session.cases]
+    return Judged(
+        session.name, session.workload, session.neighbour_cores, tuple(outcomes),
+        tuple(each for outcome in outcomes for each in outcome.false),
+        sum(healthy_seconds([case], stretch(slices, case)) for case in session.cases),
+    )  # fmt: skip
+
+
+def judge_case(
+    session: Session, case: Case, slices: Sequence[Slice], settings: AnalyzerSettings
+) -> Outcome:
+    """A fresh analyzer on the warm-up and the case; a second one that also sees the culprit."""
+    part = [each for each in slices if each.end <= session.warmup] + stretch(slices, case)
+    said = list(listen(part, settings, hidden))
+    seeing = list(listen(part, settings)) if _names_somebody(case, said) else []
+    alone = [each for each in said if each.at > session.warmup]
+    return outcome(session, case, said, seeing, tuple(false_findings(session, alone)))
+
+
+def _chained_outcome(
+    session: Session,
+    case: Case,
+    said: Sequence[Said],
+    slices: Sequence[Slice],
+    settings: AnalyzerSettings,
+) -> Outcome:
+    until = [each for each in slices if each.end <= case.end]
+    seeing = list(listen(until, settings)) if _names_somebody(case, said) else []
+    return outcome(session, case, said, seeing, ())
+
+
+def _names_somebody(case: Case, said: Sequence[Said]) -> bool:
+    return case.subject is not None and _opened(case, said) is not None
+
+
+def hidden(channel: Channel) -> bool:
+    """The channels of a fault's own cgroup: they would give the answer away."""
+    return channel.instance.startswith(FAULT_CGROUPS)
+
+
+def stretch(slices: Iterable[Slice], case: Case) -> list[Slice]:
+    """The slices that belong to a case."""
+    return [each for each in slices if case.begin < each.end <= case.end]
+
+
+def listen(
+    slices: Iterable[Slice],
+    settings: AnalyzerSettings,
+    leave_out: Callable[[Channel], bool] | None = None,
+) -> Iterator[Said]:
+    """Play slices to a fresh analyzer; what it says, as it says it."""
+    analyzer: NodeAnalyzer | None = None
+    for each in slices:
+        if analyzer is None:
+            analyzer = NodeAnalyzer(each.message.node, settings, leave_out=leave_out)
+        for update in analyzer.step(each.message, each.table):
+            yield _said(each.end, update)
+
+
+def _said(at: float, update: Update) -> Said:
+    return Said(at, str(update.change), update.finding)
+
+
+def outcome(
+    session: Session,
+    case: Case,
+    said: Sequence[Said],
+    seeing: Sequence[Said],
+    false: tuple[FalseFinding, ...],
+) -> Outcome:
+    """What the analyzer said of a case.
+
+    ``said`` is of the run without the fault's own channels and decides what was found,
+    ``seeing`` of the run with them and tells the subjects, as of the last word on the finding.
+    """
+    made = Outcome(session.name, session.workload, case, false=false)
+    in_time = [each for each in said if _in_time(case, each)]
+    first = _opened(case, said)
+    hints = [each.at for each in in_time if each.change in (SUSPECTED, OPENED)]
+    suspected = hints[0] - case.onset if hints else None
+    if first is None:
+        return replace(made, suspected=suspected)
+    last = _last_word(case, said, first.finding.id)
+    shown = _opened(case, seeing)
+    named = _last_word(case, seeing, shown.finding.id) if shown else None
+    return replace(
+        made,
+        suspected=suspected,
+        found=first.at - case.onset,
+        subsystem=last.subsystem.value,
+        by=last.hypothesis.name if last.hypothesis else "score",
+        claim=last.claim,
+        others=tuple(
+            each.finding.subsystem.value
+            for each in in_time
+            if each.change == OPENED and each.finding.id != first.finding.id
+        ),
+        subjects=tuple(subject.name for subject in named.subjects) if named else (),
+    )
+
+
+def _in_time(case: Case, said: Said) -> bool:
+    return case.onset < said.at <= case.offset + GRACE_S
+
+
+def _opened(case: Case, said: Iterable[Said]) -> Said | None:
+    return next((each for each in said if each.change == OPENED and _in_time(case, each)), None)
+
+
+def _last_word(case: Case, said: Iterable[Said], identity: str) -> Finding:
+    words = [each.finding for each in said if each.finding.id == identity and each.at <= case.end]
+    return words[-1]
+
+
+def false_findings(session: Session, said: Iterable[Said]) -> Iterator[FalseFinding]:
+    """What was found while nothing was injected and nothing was settling."""
+    for each in said:
+        if each.change == OPENED and _healthy(session.cases, each.at):
+            finding = each.finding
+            yield FalseFinding(session.name, each.at, finding.subsystem.value, finding.claim)
+
+
+def healthy_seconds(cases: Iterable[Case], slices: Iterable[Slice]) -> float:
+    """Seconds of these slices in which whatever is found is false."""
+    listed = list(cases)
+    return float(sum(1 for each in slices if _healthy(listed, each.end)))
+
+
+def _healthy(cases: Iterable[Case], at: float) -> bool:
+    return not any(case.onset < at <= case.offset + SETTLE_S for case in cases)

@@ -1,0 +1,194 @@
+"""Records sessions: a steady workload, the collector beside it, faults one after the other."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from faultbench import host
+from faultbench.index import CaseRow, Index, read_index
+from reveal_cli.faults import Fault, FaultError, Injection, Ledger, Undo, sweep
+from reveal_cli.faults.base import CGROUP_PREFIX
+from reveal_cli.faults.cgroups import Cgroup
+from reveal_cli.faults.disk import data_file, no_disk
+from reveal_cli.workloads import CGROUP_PREFIX as WORK_PREFIX
+from reveal_cli.workloads import Workload
+
+MIXED = "mixed"
+# a cycle of jobs that come and go: (job, from, to) in seconds
+CYCLE_S = 300.0
+SCHEDULE = (("train", 0.0, 210.0), ("server", 90.0, 300.0), ("loader", 150.0, 240.0))
+_STEP_S = 0.2
+
+Say = Callable[[str], None]
+
+
+class RecordError(RuntimeError):
+    """Recording cannot go on; the text says why."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of each part; the quiet lead and the rest belong to the case."""
+
+    warmup: float = 75.0
+    lead: float = 12.0
+    fault: float = 14.0
+    rest: float = 14.0
+
+
+@dataclass
+class _Running:
+    """A session under way."""
+
+    index: Index
+    jobs: dict[str, Workload]
+    collector: subprocess.Popen[bytes]
+    scratch: Path
+
+    def groups(self) -> list[Cgroup]:
+        return [Cgroup(WORK_PREFIX + name) for name in self.jobs]
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, unless something that must run has ended."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _STEP_S))
+            if self.collector.poll() is not None:
+                raise RecordError(f"the collector ended by itself; {self.index.recording} says why")
+            for name, job in self.jobs.items():
+                if not job.alive:
+                    raise RecordError(f"the workload {name} ended by itself")
+
+
+class Recorder:
+    """Writes sessions into a directory; what is there already is not recorded again."""
+
+    def __init__(self, directory: Path, scratch: Path, timing: Timing, say: Say) -> None:
+        if os.getuid() != 0:
+            raise RecordError("recording needs root: workloads and faults get cgroups of their own")
+        if why := no_disk(scratch):
+            raise RecordError(why)
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory, self.timing, self._base, self._say = directory, timing, scratch, say
+
+    def faults(self, workload: str, faults: Sequence[Fault]) -> None:
+        """Record those of ``faults`` that the directory lacks for this workload."""
+        done = {
+            name
+            for index in self._indexes(workload)
+            for name in (*index.skipped, *(case.fault for case in index.cases))
+        }
+        pending = [fault for fault in faults if fault.name not in done]
+        random.Random(workload).shuffle(pending)  # areas mixed, the same way each time
+        if not pending:
+            self._say(f"{workload}: nothing left to record")
+            return
+        with ExitStack() as stack:
+            running = self._begin(stack, workload, workload)
+            for number, fault in enumerate(pending, 1):
+                self._say(f"{workload}: {number} of {len(pending)}: {fault.name}")
+                self._case(running, fault)
+                running.index.save(self.directory)
+
+    def healthy(self, minutes: float) -> None:
+        """Record ``minutes`` of jobs that start, stop and change phase, and nothing else."""
+        recorded = sum(index.clock(index.end_ns) for index in self._indexes(MIXED))
+        left = minutes * 60 - recorded
+        if left <= 0:
+            self._say("healthy: nothing left to record")
+            return
+        with ExitStack() as stack:
+            running = self._begin(stack, MIXED, "train")
+            index = running.index
+            while index.clock(time.time_ns()) < left:
+                self._follow(stack, running, due(index.clock(time.time_ns())))
+                running.wait(_STEP_S)
+                index.end_ns = time.time_ns()
+                index.save(self.directory)
+
+    def _begin(self, stack: ExitStack, name: str, job: str) -> _Running:
+        """Scratch directory, job, collector and warm-up; all of it undone by ``stack``."""
+        sweep()
+        ledger = Ledger("bench")
+        stack.callback(ledger.close)
+        scratch = self._base / f"reveal-bench-{os.getpid()}"
+        ledger.add(Undo("tree", (str(scratch),)))
+        scratch.mkdir(mode=0o700)
+        data_file(scratch)
+        jobs = {job: stack.enter_context(Workload(job, scratch))}
+        number = 1 + len(self._indexes(name))
+        recording = self.directory / f"{name}-{number}.rvl"
+        index = Index(name, recording.name, time.time_ns(), host.describe())
+        collector = stack.enter_context(host.collecting(recording))
+        running = _Running(index, jobs, collector, scratch)
+        self._say(f"{name}: warm-up of {self.timing.warmup:.0f} s")
+        meter = host.Meter(running.groups())
+        running.wait(self.timing.warmup)
+        index.warm_ns, index.neighbour_cores = time.time_ns(), meter.neighbours()
+        index.end_ns = index.warm_ns
+        index.save(self.directory)
+        return running
+
+    def _case(self, running: _Running, fault: Fault) -> None:
+        """Quiet lead, fault, rest; the times and the neighbours' load go to the index."""
+        (job,) = running.jobs.values()
+        index = running.index
+        if why := fault.why_not(job.stage):
+            index.skipped[fault.name] = why
+            self._say(f"  skipped: {why}")
+            return
+        fault.prepare(job.stage)
+        begin, meter = time.time_ns(), host.Meter(running.groups())
+        running.wait(self.timing.lead)
+        onset = time.time_ns()
+        injection = fault.on(job.stage)
+        try:
+            injection.start()
+            running.wait(self.timing.fault)
+            neighbours = meter.neighbours(_own_seconds(injection))
+        except FaultError as error:
+            index.skipped[fault.name] = str(error)
+            self._say(f"  skipped: {error}")
+            return
+        finally:
+            offset = time.time_ns()
+            injection.stop()
+        running.wait(self.timing.rest)
+        index.end_ns = time.time_ns()
+        index.cases.append(
+            CaseRow(
+                fault.name, fault.kind, fault.weak, sorted(fault.subsystems), injection.subject,
+                round(neighbours, 3), begin, onset, offset, index.end_ns,
+            )
+        )  # fmt: skip
+
+    def _follow(self, stack: ExitStack, running: _Running, wanted: set[str]) -> None:
+        """Start and stop jobs until those that are due run."""
+        for name in running.jobs.keys() - wanted:
+            self._say(f"healthy: {name} stops")
+            running.jobs.pop(name).stop()
+        for name in wanted - running.jobs.keys():
+            self._say(f"healthy: {name} starts")
+            running.jobs[name] = stack.enter_context(Workload(name, running.scratch))
+
+    def _indexes(self, workload: str) -> list[Index]:
+        paths = sorted(self.directory.glob(f"{workload}-*.session.json"))
+        return [read_index(path) for path in paths]
+
+
+def due(clock: float, schedule: Iterable[tuple[str, float, float]] = SCHEDULE) -> set[str]:
+    """The jobs that run at this time of a healthy session, in seconds since it began."""
+    return {job for job, start, end in schedule if start <= clock % CYCLE_S < end}
+
+
+def _own_seconds(injection: Injection) -> float:
+    """CPU time used by a fault's own cgroup, 0 where it has none."""
+    group = Cgroup(CGROUP_PREFIX + injection.fault.name)
+    return group.cpu_seconds() if injection.subject == group.path else 0.0
