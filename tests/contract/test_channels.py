@@ -1,0 +1,124 @@
+"""Channel tables: one announcement for equal tables, one error for what is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_contract.channels import MAX_CHANNELS, Channel, ChannelTable, TableError
+from reveal_contract.metric import Kind, Lane
+
+_names = st.from_regex(r"[a-z0-9_.]{1,40}", fullmatch=True)
+_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+channels = st.builds(
+    Channel,
+    _names,
+    _text,
+    st.sampled_from(Kind),
+    st.floats(min_value=1e-12, max_value=1e12),
+    st.sampled_from(Lane),
+)
+tables = st.builds(
+    ChannelTable,
+    st.lists(channels, max_size=5).map(tuple),
+    st.lists(channels, max_size=5).map(tuple),
+)
+ROW = ["cpu.user", "", "counter", 1.0, "fast"]
+
+
+@given(tables)
+def test_an_announcement_gives_the_table_and_its_key_back(table: ChannelTable) -> None:
+    read = ChannelTable.from_json(table.to_json())
+    assert read == table
+    assert read.key == table.key
+    assert len(table.key) == 8
+
+
+@given(tables, tables)
+def test_keys_differ_where_tables_do(one: ChannelTable, two: ChannelTable) -> None:
+    assert (one.key == two.key) == (one == two)
+
+
+def test_fast_and_slow_are_not_the_same() -> None:
+    channel = (Channel("a.b"),)
+    assert ChannelTable(channel, ()).key != ChannelTable((), channel).key
+
+
+def test_a_whole_scale_is_the_same_table_as_an_integer() -> None:
+    assert ChannelTable((Channel("a", scale=1),), ()).key == ChannelTable((Channel("a"),), ()).key
+
+
+def test_the_key_is_the_one_of_the_first_release() -> None:
+    table = ChannelTable((Channel("cpu.user", "0", Kind.COUNTER, 1e7),), (Channel("memory.free"),))
+    assert table.key.hex() == "0bff4196662e521d"
+
+
+def announced(**parts: object) -> bytes:
+    return json.dumps({"version": 1, "fast": [ROW], "slow": [], **parts}).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"7",
+        b"[" * 100_000,
+        announced(version=2),
+        announced(fast=None),
+        announced(slow={"a": 1}),
+        announced(fast=[[]]),
+        announced(fast=[ROW[:4]]),
+        announced(fast=[["CPU user", *ROW[1:]]]),
+        announced(fast=[["", *ROW[1:]]]),
+        announced(fast=[["a" * 129, *ROW[1:]]]),
+        announced(fast=[["a", 5, *ROW[2:]]]),
+        announced(fast=[["a", "\ud800", *ROW[2:]]]),
+        announced(fast=[["a", "", "kind", 1.0, "fast"]]),
+        announced(fast=[["a", "", "gauge", 1.0, "lane"]]),
+        announced(fast=[["a", "", "gauge", "1", "fast"]]),
+        announced(fast=[["a", "", "gauge", float("nan"), "fast"]]),
+        announced(fast=[["a", "", "gauge", float("inf"), "fast"]]),
+        announced(fast=[["a", "", "gauge", 0, "fast"]]),
+        announced(fast=[["a", "", "gauge", -1.0, "fast"]]),
+        announced(fast=[["a", "", "gauge", True, "fast"]]),
+        announced(fast=[["a", "", "gauge", 10**400, "fast"]]),
+        announced(fast=[ROW] * MAX_CHANNELS, slow=[ROW]),
+    ],
+    ids=range(26),
+)
+def test_what_is_no_announcement_is_one_error(data: bytes) -> None:
+    with pytest.raises(TableError, match="channel table"):
+        ChannelTable.from_json(data)
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_are_one_error(data: bytes) -> None:
+    with pytest.raises(TableError):
+        ChannelTable.from_json(data)
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+
+
+@given(_json, _json)
+def test_any_json_is_a_table_or_one_error(fast: object, slow: object) -> None:
+    try:
+        table = ChannelTable.from_json(announced(fast=fast, slow=slow))
+    except TableError:
+        return
+    assert ChannelTable.from_json(table.to_json()) == table
+
+
+def test_labels_are_for_people() -> None:
+    assert Channel("cpu.user", "3").label == "cpu.user{3}"
+    assert Channel("memory.free").label == "memory.free"

@@ -1,0 +1,119 @@
+"""Findings: the JSON row others parse, stable identities, times as RFC 3339."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_contract.finding import (
+    Confidence,
+    Evidence,
+    Finding,
+    Hypothesis,
+    Method,
+    Pod,
+    Severity,
+    State,
+    Subject,
+    finding_id,
+    rfc3339,
+)
+from reveal_contract.metric import Subsystem
+
+AT = 1_700_000_000_123_456_789
+BARE = Finding(
+    "cpu-1", "n1", Subsystem.CPU, Severity.HIGH, State.OPEN, AT, AT + 10**9, "CPU is slow"
+)
+FULL = replace(
+    BARE,
+    subsystems=(Subsystem.CPU, Subsystem.MEMORY),
+    hypothesis=Hypothesis("CpuContention", 80, "move the neighbour"),
+    methods=(Method("Forest", True, 97),),
+    evidence=(Evidence("cpu.user", "mean", "3", "0.5", "0.1", "ns/s", "up", "user"),),
+    pods=(Pod("ns", "p", "uid", "c", 60, 55, Confidence.MEASURED),),
+    subjects=(Subject("Unit", "a.service", 60, 55, Confidence.CO_LOCATED),),
+    score_percent=90,
+    confidence_percent=80,
+    resolved_ns=AT + 5 * 10**9,
+    notes=("learned under load",),
+)
+
+
+def test_the_row_is_the_one_of_the_anomaly_report() -> None:
+    row = json.loads(json.dumps(FULL.to_dict()))
+    assert row == {
+        "id": "cpu-1", "nodeName": "n1", "scope": "Node",
+        "subsystem": "CPU", "subsystems": ["CPU", "Memory"], "severity": "High", "state": "Open",
+        "firstSeenTime": "2023-11-14T22:13:20.123Z", "lastSeenTime": "2023-11-14T22:13:21.123Z",
+        "resolvedTime": "2023-11-14T22:13:25.123Z", "claim": "CPU is slow",
+        "hypothesis": {
+            "name": "CpuContention", "confidencePercent": 80, "remediation": "move the neighbour",
+        },
+        "methods": [{"name": "Forest", "agrees": True, "scorePercent": 97}],
+        "evidence": [{
+            "metric": "cpu.user", "feature": "mean", "instance": "3", "value": "0.5",
+            "baseline": "0.1", "unit": "ns/s", "direction": "up", "knownAs": "user",
+        }],
+        "pods": [{
+            "namespace": "ns", "name": "p", "uid": "uid", "container": "c",
+            "sharePercent": 60, "changePercent": 55, "confidence": "Measured",
+        }],
+        "subjects": [{
+            "kind": "Unit", "name": "a.service", "sharePercent": 60, "changePercent": 55,
+            "confidence": "CoLocated",
+        }],
+        "scorePercent": 90, "confidencePercent": 80, "notes": ["learned under load"],
+    }  # fmt: skip
+
+
+def test_a_bare_finding_has_every_field_but_the_end() -> None:
+    row = BARE.to_dict()
+    assert set(row) == set(FULL.to_dict()) - {"resolvedTime"}
+    assert row["hypothesis"] is None
+    assert row["pods"] == row["evidence"] == []
+
+
+def test_the_row_holds_no_floats() -> None:
+    """Reports are Kubernetes objects: integers and decimal strings only."""
+
+    def check(part: object) -> None:
+        assert not isinstance(part, float)
+        if isinstance(part, dict | list):
+            for inner in part.values() if isinstance(part, dict) else part:
+                check(inner)
+
+    check(FULL.to_dict())
+
+
+def test_an_identity_is_stable_and_a_name_kubernetes_takes() -> None:
+    name = finding_id("n1", Subsystem.CPU, AT)
+    assert name == "cpu-b775d90229"
+    assert name.replace("-", "").isalnum()
+    assert name == name.lower()
+
+
+@given(st.text(max_size=9), st.sampled_from(Subsystem), st.integers(0, AT), st.integers(1, 10**9))
+def test_other_episodes_have_other_identities(
+    node: str, subsystem: Subsystem, at: int, later: int
+) -> None:
+    if node.isprintable():
+        name = finding_id(node, subsystem, at)
+        assert name == finding_id(node, subsystem, at)
+        assert name != finding_id(node, subsystem, at + later)
+        assert name != finding_id(f"{node}x", subsystem, at)
+
+
+@given(st.integers(0, 4_000_000_000_000_000_000))
+def test_times_parse_back_to_the_millisecond(ns: int) -> None:
+    parsed = datetime.fromisoformat(rfc3339(ns))
+    assert round(parsed.timestamp() * 1000) == ns // 1_000_000
+
+
+def test_severities_are_ordered() -> None:
+    ranks = [severity.rank for severity in Severity]
+    assert ranks == [0, 1, 2, 3]
+    assert Severity.CRITICAL.rank > Severity.HIGH.rank > Severity.LOW.rank

@@ -1,0 +1,165 @@
+"""Recordings: as sent, readable up to where they were cut, and damage is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.recording import MAGIC, Reader, Record, RecordingError, Writer
+
+ONE = ChannelTable((Channel("a.one"),), ())
+TWO = ChannelTable((Channel("a.two"),), ())
+NOTE = {"fault": "cpu", "at": 5}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "r.rvl"
+    with Writer(path) as writer:
+        writer.message(b"first", ONE)
+        writer.note(NOTE)
+        writer.message(b"second", TWO)
+        writer.message(b"third", ONE)
+    return path
+
+
+EXPECTED = [Record(b"first", ONE), Record(note=NOTE), Record(b"second", TWO), Record(b"third", ONE)]
+
+
+def read(path: Path) -> tuple[list[Record], bool]:
+    reader = Reader(path)
+    return list(reader), reader.truncated
+
+
+def test_what_is_written_comes_back_in_order(path: Path) -> None:
+    assert read(path) == (EXPECTED, False)
+
+
+def test_a_reader_can_be_read_again(path: Path) -> None:
+    reader = Reader(path)
+    assert list(reader) == list(reader) == EXPECTED
+
+
+def test_a_table_is_written_once(path: Path) -> None:
+    assert path.read_bytes().count(b"a.one") == 1
+
+
+def test_each_call_leaves_a_readable_file(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "r.rvl")
+    assert read(writer.path) == ([], False)
+    writer.message(b"first", ONE)
+    assert read(writer.path) == (EXPECTED[:1], False)
+    writer.close()
+
+
+def test_a_file_cut_anywhere_is_read_up_to_there(path: Path) -> None:
+    data = path.read_bytes()
+    seen = set()
+    for length in range(len(MAGIC), len(data)):
+        path.write_bytes(data[:length])
+        records, truncated = read(path)
+        assert records == EXPECTED[: len(records)]
+        seen.add((len(records), truncated))
+    assert {(number, True) for number in range(4)} <= seen
+    assert (4, False) not in seen
+
+
+@pytest.mark.parametrize("data", [b"", b"RVLREC", b"PK\3\4" + bytes(50), b"RVLREC\x00\x02" + b"M"])
+def test_another_file_is_no_recording(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    with pytest.raises(RecordingError, match="not a recording"):
+        read(path)
+
+
+def test_a_changed_byte_is_found_or_ends_the_file(path: Path) -> None:
+    """Only a changed length can pass for a cut: what is read is right in any case."""
+    data = bytearray(path.read_bytes())
+    refused = 0
+    for at in range(len(MAGIC), len(data)):
+        data[at] ^= 0x41
+        path.write_bytes(data)
+        try:
+            records, truncated = read(path)
+        except RecordingError as error:
+            assert str(path) in str(error)
+            refused += 1
+        else:
+            assert truncated
+            assert records == EXPECTED[: len(records)]
+        data[at] ^= 0x41
+    assert refused > 0.8 * (len(data) - len(MAGIC))
+
+
+def _forged(tmp_path: Path, kind: bytes, payload: bytes) -> Path:
+    writer = Writer(tmp_path / "r.rvl")
+    writer._put(kind, payload)
+    writer.close()
+    return writer.path
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "said"),
+    [
+        (b"M", ONE.key + b"data", "no channel table"),
+        (b"M", b"", "no channel table"),
+        (b"T", b"no table", "channel table is not JSON"),
+        (b"N", b"{", "not JSON"),
+        (b"N", b"[" * 100_000, "not JSON"),
+        (b"N", b"[]", "not a JSON object"),
+        (b"X", b"", "damaged at byte 8"),
+    ],
+)
+def test_records_of_no_sense_are_said(
+    tmp_path: Path, kind: bytes, payload: bytes, said: str
+) -> None:
+    with pytest.raises(RecordingError, match=said):
+        read(_forged(tmp_path, kind, payload))
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_never_crash(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "random.rvl"
+    path.write_bytes(MAGIC + data)
+    reader = Reader(path)
+    try:
+        assert len(list(reader)) * 9 <= len(data)
+    except RecordingError as error:
+        assert "random.rvl" in str(error)
+
+
+class FullFile:
+    """A file on a disk with so much room left, then full, then with room again."""
+
+    def __init__(self, file: Any, room: int) -> None:
+        self._file, self.room = file, room
+
+    def write(self, data: memoryview) -> int:
+        if not self.room:
+            raise OSError(28, "No space left on device")
+        taken = self._file.write(data[: self.room])
+        self.room -= taken
+        assert isinstance(taken, int)
+        return taken
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize("room", [0, 1, 12, 60])
+def test_a_full_disk_leaves_whole_records_and_can_go_on(tmp_path: Path, room: int) -> None:
+    writer = Writer(tmp_path / "r.rvl")
+    writer.message(b"first", ONE)
+    writer._file = FullFile(writer._file, room)  # type: ignore[assignment]
+    with pytest.raises(OSError, match="No space"):
+        writer.note({"long": "x" * 100})
+    assert read(writer.path) == (EXPECTED[:1], False)
+    writer._file.room = 1 << 20  # type: ignore[attr-defined]
+    writer.note(NOTE)
+    assert read(writer.path) == (EXPECTED[:2], False)
+    writer.close()

@@ -1,0 +1,143 @@
+"""Settings: what one side renders the other parses, and one error lists all that is bad."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_contract.settings import (
+    MODES,
+    SENSITIVITIES,
+    AnalyzerSettings,
+    CollectorSettings,
+    SettingsError,
+)
+
+COLLECTOR = {"node": "n1", "redisUrl": "unix:///run/redis.sock"}
+
+
+@given(
+    st.sampled_from(MODES), st.sampled_from(SENSITIVITIES), st.integers(1, 60), st.integers(10, 999)
+)
+def test_analyzer_settings_survive_the_way(
+    mode: str, sensitivity: str, window: int, warmup: int
+) -> None:
+    settings = AnalyzerSettings(
+        mode=mode, sensitivity=sensitivity, window_seconds=window, warmup_seconds=warmup
+    )
+    assert AnalyzerSettings.from_json(settings.to_json()) == settings
+
+
+def test_collector_settings_survive_the_way() -> None:
+    settings = CollectorSettings("n1", "redis://r:6379/0", include=("stat", "vmstat"))
+    assert CollectorSettings.from_json(settings.to_json()) == settings
+
+
+def test_rendering_is_stable_and_camel_case() -> None:
+    text = AnalyzerSettings().to_json()
+    assert text == AnalyzerSettings().to_json()
+    assert list(json.loads(text)) == sorted(json.loads(text))
+    assert "windowSeconds" in json.loads(text)
+
+
+def test_snake_case_is_taken_too() -> None:
+    assert AnalyzerSettings.from_mapping({"warmup_seconds": 20}).warmup_seconds == 20
+
+
+def test_defaults_are_good() -> None:
+    assert AnalyzerSettings().problems() == []
+    assert CollectorSettings.from_mapping(COLLECTOR).problems() == []
+
+
+def test_one_error_lists_every_bad_field() -> None:
+    with pytest.raises(SettingsError) as caught:
+        CollectorSettings.from_mapping(
+            {
+                "node": 5,
+                "wrongName": 1,
+                "maxSubjects": "many",
+                "include": "stat",
+                "metricsPort": True,
+            }
+        )
+    said = str(caught.value).split("; ")
+    assert [line.split(":")[0] for line in said] == [
+        "node", "wrongName", "maxSubjects", "include", "metricsPort", "redisUrl",
+    ]  # fmt: skip
+
+
+def test_wrong_types_and_wrong_values_are_listed_together() -> None:
+    with pytest.raises(SettingsError) as caught:
+        AnalyzerSettings.from_mapping({"mode": "magic", "windowSeconds": "3", "warmupSeconds": 1})
+    for name in ("mode", "windowSeconds", "warmupSeconds"):
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("samplePeriodMilliseconds", 10),
+        ("samplePeriodMilliseconds", 2000),
+        ("samplePeriodMilliseconds", 300),
+        ("node", ""),
+        ("node", "n" * 254),
+        ("bufferSeconds", 0),
+        ("streamSeconds", 0),
+        ("cpuBudgetMillicores", 0),
+        ("maxSubjects", -1),
+        ("metricsPort", 65_536),
+        ("metricsPort", -1),
+        ("redisUrl", "localhost:6379"),
+        ("profile", ""),
+        ("profile", "a{b}"),
+        ("profile", "a:b"),
+        ("profile", "a\n"),
+    ],
+)
+def test_collector_values_out_of_range_are_named(field: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=f"^{field}: "):
+        CollectorSettings.from_mapping({**COLLECTOR, field: value})
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"sensitivity": "Huge"}, "sensitivity"),
+        ({"strideSeconds": 4}, "windowSeconds"),
+        ({"windowSeconds": 61}, "windowSeconds"),
+        ({"strideSeconds": 0}, "windowSeconds"),
+        ({"redisUrl": "http://x"}, "redisUrl"),
+    ],
+)
+def test_analyzer_values_out_of_range_are_named(given: dict[str, object], field: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{field}: "):
+        AnalyzerSettings.from_mapping(given)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000])
+def test_what_is_no_json_object_is_said(text: str) -> None:
+    with pytest.raises(SettingsError, match="JSON"):
+        AnalyzerSettings.from_json(text)
+
+
+_values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers())
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([spec.name for spec in fields(CollectorSettings)]) | st.text(max_size=5),
+        _values,
+    )
+)
+def test_any_mapping_gives_good_settings_or_one_error(given: dict[str, object]) -> None:
+    try:
+        settings = CollectorSettings.from_mapping(given)
+    except SettingsError as error:
+        assert str(error)
+    else:
+        assert settings.problems() == []
+        assert CollectorSettings.from_json(settings.to_json()) == settings
