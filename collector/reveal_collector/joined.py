@@ -93,7 +93,7 @@ class NumberFiles:
         except OSError as error:
             raise Unsupported(f"{self._folder}: {error.strerror}", self._remedy) from None
         if not self.channels:
-            raise Unsupported(f"{self._folder} holds nothing known here", self._remedy)
+            raise Unsupported(f"{self._folder} has none of the files wanted", self._remedy)
 
     def read(self) -> Sequence[int | None]:
         if os.listdir(self._folder) != self._entries:  # noqa: PTH208 - a syscall less

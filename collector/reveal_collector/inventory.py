@@ -1,0 +1,198 @@
+"""What this host gives, what it does not and why, and what would grant it.
+
+``inventory`` opens every source once and closes it again; ``reveal catalog`` shows its rows,
+``reveal doctor`` its advice.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reveal_collector.registry import Missing, probe_all
+from reveal_collector.source import Roots, Source
+from reveal_contract.catalogue import find
+from reveal_contract.settings import CollectorSettings
+
+_CAP_SYS_NICE = 23  # bit of CapEff, capabilities(7)
+_PMUS = ("cpu", "cpu_core", "cpu_atom", "armv8_", "armv9_", "apple_")
+
+# what is lost without a source, for the reader of the advice
+_GIVES = {
+    "psi": "how long tasks waited for CPU, memory and I/O: the plainest sign of contention",
+    "perf": "context switches, migrations and page faults by CPU",
+    "tracepoints": "single events: retransmissions, OOM kills, failed requests, direct reclaim",
+    "cpuclock": "CPU time finer than ticks of 10 ms",
+    "cpufreq": "CPU clocks and thermal throttling",
+    "tcpdiag": "TCP connections by state and what they have in flight",
+    "nic": "link state and its changes",
+    "nicstats": "link speed and errors the card itself counts",
+    "numa": "memory by NUMA node",
+    "hugepages": "huge page pools by size and node",
+    "snmp6": "IPv6 traffic and errors",
+    "sockstat6": "IPv6 sockets",
+    "cgroups": "which cgroup or unit is at fault",
+    "process-groups": "which process group is at fault, where there are no cgroups",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One channel of this host, as people and ``--json`` see it."""
+
+    channel: str
+    metric: str
+    instance: str
+    unit: str
+    kind: str
+    lane: str
+    subsystem: str
+    source: str
+    origin: str
+    meaning: str
+    harm: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something this host lacks: what it would give and how to grant it."""
+
+    lacking: str
+    gives: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Inventory:
+    rows: tuple[Row, ...]
+    missing: tuple[Missing, ...]
+    advice: tuple[Advice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Privileges:
+    """What the process may do, as far as collecting depends on it."""
+
+    root: bool
+    real_time: bool
+
+
+def inventory(roots: Roots, settings: CollectorSettings) -> Inventory:
+    """All channels of the host under ``roots`` and what is missing.
+
+    Raises ``SettingsError`` when the settings name a source that does not exist.
+    """
+    probed = probe_all(roots, settings)
+    try:
+        rows = tuple(row for source in probed.sources for row in _rows(source))
+    finally:
+        for source in probed.sources:
+            source.close()
+    return Inventory(rows, tuple(probed.missing), tuple(advice(roots, probed.missing, held())))
+
+
+def advice(roots: Roots, missing: Iterable[Missing], privileges: Privileges) -> list[Advice]:
+    """What to do about what is missing, the most rewarding first."""
+    found = [
+        Advice(
+            f"{lacking.source}: {lacking.reason}", _GIVES.get(lacking.source, ""), lacking.remedy
+        )
+        for lacking in missing
+    ]
+    found.sort(key=lambda each: _rank(each.lacking.partition(":")[0]))
+    if not roots.live:
+        return found
+    return [*_of_process(privileges), *found, *_of_host(roots)]
+
+
+def held() -> Privileges:
+    """The privileges of this process."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
+    granted = capabilities(Path("/proc/self/status").read_text())
+    return Privileges(os.geteuid() == 0, bool(granted >> _CAP_SYS_NICE & 1) or limit != 0)
+
+
+def capabilities(status: str) -> int:
+    """The effective capabilities of ``/proc/PID/status`` as a bit set; 0 where it has none."""
+    for line in status.splitlines():
+        key, _, value = line.partition(":")
+        if key == "CapEff":
+            return int(value, 16)
+    return 0
+
+
+def _rows(source: Source) -> list[Row]:
+    rows = []
+    for channel in source.channels:
+        metric = find(channel.metric)
+        rows.append(
+            Row(
+                channel.label, channel.metric, channel.instance, metric.unit, channel.kind.value,
+                source.lane.value, metric.subsystem.value, source.name, metric.origin,
+                metric.meaning, metric.harm.value,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _rank(source: str) -> int:
+    order = list(_GIVES)
+    return order.index(source) if source in order else len(order)
+
+
+def _of_process(privileges: Privileges) -> list[Advice]:
+    found = []
+    if not privileges.root:
+        found.append(
+            Advice(
+                "not run as root",
+                "the host's own network namespace, other users' processes, tracepoints",
+                "run with sudo, or grant CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+            )
+        )
+    if not privileges.real_time:
+        found.append(
+            Advice(
+                "SCHED_FIFO is not permitted",
+                "ticks on time when the host is saturated: 0.1 ms late instead of 10 ms",
+                "grant CAP_SYS_NICE, or set an rtprio limit of 1 for the user",
+            )
+        )
+    return found
+
+
+def _of_host(roots: Roots) -> list[Advice]:
+    found = []
+    if not has_pmu(_names(roots.sys / "bus/event_source/devices")):
+        found.append(
+            Advice(
+                "no hardware performance counters",
+                "instructions per cycle, cache and branch misses",
+                "bare metal, or a virtual machine type that exposes the PMU",
+            )
+        )
+    if not (roots.cgroup / "cgroup.controllers").exists():
+        found.append(
+            Advice(
+                "cgroup version 2 is not the host's main hierarchy",
+                "pressure and I/O by unit, all controllers in one place",
+                "boot with systemd.unified_cgroup_hierarchy=1",
+            )
+        )
+    return found
+
+
+def has_pmu(devices: Sequence[str]) -> bool:
+    """Whether one of the event sources counts in hardware on the CPU's cores."""
+    return any(name == pmu or (pmu[-1] == "_" and name.startswith(pmu))
+               for name in devices for pmu in _PMUS)  # fmt: skip
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return []
