@@ -1,0 +1,311 @@
+"""The tick thread's work, with a clock that is turned by hand and sources that misbehave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from reveal_collector import feed as feeds
+from reveal_collector.clock import phase_ns
+from reveal_collector.feed import Feed
+from reveal_collector.rare import RARE_PERIOD_NS
+from reveal_collector.sampler import Sampler
+from reveal_collector.slices import RawSlice
+from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Kind, Lane
+
+TICK = 100_000_000
+SECOND = 10 * TICK
+
+
+class HandClock:
+    """Time passes only by sleeping, and where ``delay`` says so on top of it."""
+
+    def __init__(self) -> None:
+        self.now, self.epoch = 5 * SECOND, 1_700_000_000 * SECOND
+        self.delay: Callable[[int], int] = lambda due: 0
+
+    def monotonic(self) -> int:
+        return self.now
+
+    def wall(self) -> int:
+        return self.epoch + self.now
+
+    def sleep_until(self, monotonic_ns: int) -> None:
+        self.now = max(self.now, monotonic_ns + self.delay(monotonic_ns))
+
+
+class FakeSource:
+    """Counts its reads; ``script`` may change columns or raise."""
+
+    def __init__(self, name: str, lane: Lane = Lane.FAST, columns: Sequence[str] = ("a",)) -> None:
+        self.name, self.lane = name, lane
+        self.reads = self.opened = self.closed = 0
+        self.script: Callable[[int], None] = lambda reads: None
+        self.name_columns(columns)
+
+    def name_columns(self, columns: Sequence[str]) -> None:
+        self.columns = list(columns)
+        self.channels = tuple(
+            Channel(f"{self.name}.x", column, Kind.COUNTER, 1.0, self.lane) for column in columns
+        )
+
+    def open(self) -> None:
+        self.opened += 1
+
+    def read(self) -> Sequence[int | None]:
+        self.reads += 1
+        self.script(self.reads)
+        return [self.reads * 100 + ord(column) for column in self.columns]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Bench:
+    """A sampler driven slice by slice."""
+
+    def __init__(self, *sources: FakeSource) -> None:
+        self.clock = HandClock()
+        self.slices: list[RawSlice] = []
+        self.sampler = Sampler("n1", sources, self.slices.append, clock=self.clock)
+        self.due = self.sampler.first_due()
+
+    def slice(self) -> RawSlice:
+        self.due = self.sampler.take_slice(self.due)
+        return self.slices[-1]
+
+
+def test_fast_sources_are_read_every_tick_and_slow_ones_once() -> None:
+    fast, slow, rare = FakeSource("f"), FakeSource("s", Lane.SLOW), FakeSource("r", Lane.RARE)
+    bench = Bench(fast, slow, rare)
+    bench.sampler.rare_lane.look(0)
+    made = bench.slice()
+    assert (fast.reads, slow.reads, rare.reads) == (10, 1, 1)
+    assert made.fast == [[100 * n + ord("a") for n in range(1, 11)]]
+    assert made.slow == [100 + ord("a")] * 2
+    assert [channel.lane for channel in made.table.slow] == [Lane.SLOW, Lane.RARE]
+
+
+def test_slow_sources_are_staggered_over_the_ticks() -> None:
+    slow = [FakeSource(f"s{n}", Lane.SLOW) for n in range(5)]
+    at: dict[str, int] = {}
+    bench = Bench(FakeSource("f"), *slow)
+    for source in slow:
+        source.script = lambda reads, name=source.name: at.update({name: bench.clock.now})
+    begin = bench.due
+    bench.slice()
+    assert [(at[f"s{n}"] - begin) // TICK for n in range(5)] == [0, 2, 4, 6, 8]
+
+
+def test_a_rare_source_is_read_every_ten_seconds_and_held_between() -> None:
+    rare = FakeSource("r", Lane.RARE)
+    bench = Bench(rare)
+    for now in (0, RARE_PERIOD_NS - 1, RARE_PERIOD_NS):
+        bench.sampler.rare_lane.look(now)
+        assert bench.slice().slow == [rare.reads * 100 + ord("a")]
+    assert rare.reads == 2
+
+
+def test_the_grid_is_the_nodes_own_and_sequences_go_on_after_a_restart() -> None:
+    bench = Bench(FakeSource("f"))
+    assert bench.due % TICK == phase_ns("n1", TICK)
+    first = bench.slice()
+    again = Bench(FakeSource("f"))
+    again.clock.now = bench.due + SECOND // 2
+    again.due = again.sampler.first_due()
+    assert again.slice().sequence == first.sequence + 2
+    assert {phase_ns(f"node-{n}", TICK) // (TICK // 4) for n in range(40)} == {0, 1, 2, 3}
+
+
+def test_a_late_tick_is_recorded_and_a_missed_one_is_missing() -> None:
+    source = FakeSource("f")
+    bench = Bench(source)
+    late = {bench.due + 3 * TICK: 20_000_000, bench.due + 5 * TICK: 130_000_000}
+    bench.clock.delay = lambda due: late.get(due, 0)
+    made = bench.slice()
+    assert made.lateness[3] == 20_000
+    assert made.lateness[5] == 130_000
+    assert made.fast[0][5] is None
+    assert made.lateness[6] == 30_000
+    assert made.fast[0][6] is not None
+    assert (bench.sampler.counts.missed_ticks, source.reads) == (1, 9)
+
+
+def test_a_standstill_is_a_gap_in_the_sequence() -> None:
+    bench = Bench(FakeSource("f"))
+    before = bench.slice()
+    bench.clock.now = bench.due + 60 * SECOND + TICK // 20
+    after = bench.slice()
+    assert after.sequence - before.sequence == 61
+    assert bench.sampler.counts.skipped_slices == 60
+    assert None not in after.fast[0]
+
+
+def test_a_step_of_the_wall_clock_moves_stamps_and_nothing_else() -> None:
+    bench = Bench(FakeSource("f"))
+    before = bench.slice()
+    bench.clock.epoch -= 3600 * SECOND
+    after = bench.slice()
+    assert after.sequence == before.sequence + 1
+    assert after.start_ns == before.start_ns + SECOND - 3600 * SECOND
+    assert list(after.lateness) == [0] * 10
+
+
+def test_new_columns_come_with_the_next_table_and_lose_nothing_old() -> None:
+    moving, steady = FakeSource("m", columns="ab"), FakeSource("f")
+    bench = Bench(moving, steady)
+
+    def change(reads: int) -> None:
+        if reads == 4:
+            moving.name_columns("cba")
+            raise LayoutChanged("m")
+
+    moving.script = change
+    during = bench.slice()
+    assert len(during.table.fast) == 3
+    values = during.fast[0]
+    assert [value % 100 for value in values if value is not None] == [97, 98] * 10
+    after = bench.slice()
+    assert [channel.instance for channel in after.table.fast] == ["c", "b", "a", "a"]
+    assert None not in after.fast[0]
+    assert len(after.fast[1]) == 10
+
+
+def test_a_column_that_is_gone_is_missing_until_the_next_table() -> None:
+    source = FakeSource("m", columns="ab")
+    bench = Bench(source)
+
+    def change(reads: int) -> None:
+        if reads == 6:
+            source.name_columns("b")
+            raise LayoutChanged("m")
+
+    source.script = change
+    values = bench.slice().fast[0]
+    assert values[::2][5:] == [None] * 5
+    assert None not in values[1::2]
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), ValueError("garbled")])
+def test_a_failing_source_gives_missing_values_and_the_others_go_on(error: Exception) -> None:
+    bad, good = FakeSource("b"), FakeSource("g")
+    bench = Bench(bad, good)
+
+    def fail(reads: int) -> None:
+        if reads == 3:
+            raise error
+
+    bad.script = fail
+    made = bench.slice()
+    assert [n for n, cell in enumerate(made.fast[0]) if cell is None] == [2]
+    assert None not in made.fast[1]
+
+
+def test_a_source_that_keeps_failing_is_left_alone_reopened_later_and_back_with_new_columns() -> (
+    None
+):
+    bad = FakeSource("b")
+    bench = Bench(bad, FakeSource("g"))
+
+    def fail(reads: int) -> None:
+        raise OSError(19, "No such device")
+
+    bad.script = fail
+    bench.slice()
+    assert bad.reads == feeds.FAILURES
+    broken = bench.sampler.feeds[0]
+    bench.sampler.rare_lane.look(broken.retry_at_ns - 1)
+    assert bad.opened == 0
+
+    bad.script = lambda reads: None
+    bad.name_columns("xy")
+    bench.sampler.rare_lane.look(broken.retry_at_ns)
+    assert (bad.closed, bad.opened, broken.broken) == (1, 1, False)
+    made = bench.slice()
+    assert [channel.instance for channel in made.table.fast] == ["x", "y", "a"]
+    assert None not in made.fast[0]
+
+
+def test_what_cannot_be_reopened_is_tried_less_and_less_often() -> None:
+    bad = FakeSource("b")
+    broken = Feed(bad)
+    bad.script = lambda reads: (_ for _ in ()).throw(OSError(5, "no"))
+    for _ in range(feeds.FAILURES):
+        assert broken.read() == (None,)
+
+    def refuse() -> None:
+        raise Unsupported("gone")
+
+    bad.open = refuse  # type: ignore[method-assign]
+    waits = []
+    for _ in range(8):
+        now = broken.retry_at_ns
+        broken.reopen(now)
+        waits.append((broken.retry_at_ns - now) // 1_000_000_000)
+    assert waits == [2, 4, 8, 16, 32, 60, 60, 60]
+    assert broken.broken
+
+
+def test_a_wrong_number_of_values_never_shifts_the_columns_of_others() -> None:
+    bad = FakeSource("b")
+    bench = Bench(bad, FakeSource("g"))
+    bad.columns = ["a", "b"]  # more values than channels, without saying so
+    made = bench.slice()
+    assert made.fast[0] == [None] * 10
+    assert None not in made.fast[1]
+
+
+def timed(source: FakeSource, nanoseconds: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> Feed:
+    clock = [0]
+    monkeypatch.setattr(feeds, "monotonic_ns", lambda: clock[0])
+    slow_feed = Feed(source)
+    for spent in nanoseconds:
+
+        def spend(reads: int, spent: int = spent) -> None:
+            clock[0] += spent
+
+        source.script = spend
+        slow_feed.read()
+    return slow_feed
+
+
+@pytest.mark.parametrize(
+    ("lane", "spent", "goes_to"),
+    [
+        (Lane.FAST, [150_000] * 50, None),
+        (Lane.FAST, [250_000] * 50, Lane.SLOW),
+        (Lane.FAST, [20_000] * 48 + [9_000_000] * 2, None),
+        (Lane.FAST, [20_000] * 47 + [9_000_000] * 3, Lane.SLOW),
+        (Lane.FAST, [250_000] * 20, None),
+        (Lane.SLOW, [3_000_000] * 10, None),
+        (Lane.SLOW, [7_000_000] * 10, Lane.RARE),
+        (Lane.RARE, [900_000_000] * 10, None),
+    ],
+)
+def test_the_lane_follows_the_time_a_read_takes(
+    lane: Lane, spent: list[int], goes_to: Lane | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert timed(FakeSource("s", lane), spent, monkeypatch).judge() is goes_to
+
+
+def test_a_demoted_source_changes_lane_in_the_table_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, steady = FakeSource("s"), FakeSource("g")
+    bench = Bench(source, steady)
+    clock = bench.clock
+    monkeypatch.setattr(feeds, "monotonic_ns", lambda: clock.now)
+
+    def spend(reads: int) -> None:
+        clock.now += 300_000
+
+    source.script = spend
+    for _ in range(6):
+        made = bench.slice()
+    assert [channel.metric for channel in made.table.fast] == ["g.x"]
+    assert [(c.metric, c.lane) for c in made.table.slow] == [("s.x", Lane.SLOW)]
+    assert bench.sampler.feeds[0].demoted == "s: fast -> slow, a read takes 300 us"
+    assert len(made.slow) == 1
