@@ -101,8 +101,9 @@ class Leases:
     def beat(self) -> Changes:
         """Register, renew what is held, hand over and take what is due."""
         now = time.monotonic()
+        lost = self._renew(now)
         self.members = self._register()
-        lost = self._renew(now) + self._hand_over(now)
+        lost += self._hand_over(now)
         gained = self._take(self._wanted(now), now)
         self._next_beat = now + self._timing.beat
         return Changes(gained, lost)
@@ -117,7 +118,9 @@ class Leases:
             names = self._client.eval(
                 REGISTER, 1, analyzers_key(self._profile), self._owner, self._milliseconds
             )
-        except redis.exceptions.OutOfMemoryError:
+        except redis.ResponseError as error:
+            if not _is_full(error):
+                raise
             return self.members  # a full Redis still serves what is held already
         return tuple(name.decode() for name in names)
 
@@ -212,8 +215,15 @@ def _granted(shards: Sequence[int], answers: Sequence[object]) -> set[int]:
 
 
 def _granted_or_raised(answer: object) -> object:
-    if isinstance(answer, redis.exceptions.OutOfMemoryError):
-        return None
     if isinstance(answer, Exception):
+        if _is_full(answer):
+            return None
         raise answer
     return answer
+
+
+def _is_full(error: Exception) -> bool:
+    """By its text: before Redis 7 a script's error has no class of its own."""
+    return "OOM command not allowed" in str(error) or isinstance(
+        error, redis.exceptions.OutOfMemoryError
+    )
