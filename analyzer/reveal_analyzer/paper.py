@@ -277,6 +277,7 @@ class _Layout:
     dynamic: NDArray[np.intp]  # channels with window features
     events: NDArray[np.intp]  # channels of which only the sum is taken
     mask: NDArray[np.bool_]  # (features, dynamic channels)
+    whole: bool  # every channel has every feature: nothing need be picked
 
     @classmethod
     def of(cls, mask: NDArray[np.bool_]) -> _Layout:
@@ -289,9 +290,12 @@ class _Layout:
             dynamic=dynamic,
             events=events,
             mask=mask[:, dynamic],
+            whole=bool(mask.all()),
         )
 
     def vector(self, window: Floats) -> Floats:
+        if self.whole:
+            return features(window).ravel()
         dynamic = np.ascontiguousarray(window[:, self.dynamic])
         return np.concatenate([features(dynamic)[self.mask], window[:, self.events].sum(0)])
 

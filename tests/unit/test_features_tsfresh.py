@@ -128,9 +128,12 @@ def test_any_length(ticks: int) -> None:
     assert_equal_to_tsfresh(np.concatenate([random_series(ticks)[:, ::6], degenerate(ticks)], 1))
 
 
-def test_beyond_numpys_pairwise_block() -> None:
+@pytest.mark.parametrize("ticks", [127, 128, 200])
+def test_longer_than_bytes_can_count(ticks: int) -> None:
     rng = np.random.default_rng(3)
-    assert_equal_to_tsfresh(rng.normal(size=(130, 4)))
+    ramp = np.arange(ticks)[:, None] * -1.0
+    jump = np.where(np.arange(ticks) > 5, 1.0, -400.0)[:, None]
+    assert_equal_to_tsfresh(np.concatenate([rng.normal(size=(ticks, 4)), ramp, jump], axis=1))
 
 
 def test_huge_offset_loses_no_more_than_tsfresh_itself() -> None:

@@ -136,6 +136,18 @@ def test_event_counters_are_summed_and_static_channels_left_out() -> None:
     assert {name for name in told if name.startswith("net.drops")} == {"net.drops__sum_values"}
 
 
+def test_static_channels_have_no_say() -> None:
+    roles = [Role.DYNAMIC] * 12 + [Role.STATIC] * 12
+    detector = PaperDetector(NAMES, SUBSYSTEMS, roles=roles)
+    for window in healthy(60):
+        detector.learn(window)
+    window = healthy(1, seed=3)[0]
+    plain = detector.judge(window)
+    window = window.copy()
+    window[:, 12:] *= 50
+    assert detector.judge(window) == plain
+
+
 def test_a_refit_makes_a_lasting_change_the_new_normal() -> None:
     options = PaperOptions(warmup_windows=40, refit_windows=40, reservoir=60)
     detector = PaperDetector(NAMES, SUBSYSTEMS, options=options)

@@ -6,15 +6,17 @@ import numpy as np
 
 from reveal_analyzer.features.prepared import Bools, Floats, Prepared
 
+_SMALL = 127
+
 
 def counts(window: Prepared) -> tuple[Floats, ...]:
     """Samples above the mean, longest run above it, crossings of 0, peaks of support 1 and 3."""
     above = window.values > window.mean
     positive = window.values > 0.0
     return (
-        above.sum(0, dtype=np.float64),
+        _tally(above),
         _longest_run(above),
-        (positive[1:] != positive[:-1]).sum(0, dtype=np.float64),
+        _tally(positive[1:] != positive[:-1]),
         _peaks(window.values, 1),
         _peaks(window.values, 3),
     )
@@ -22,8 +24,9 @@ def counts(window: Prepared) -> tuple[Floats, ...]:
 
 def _longest_run(above: Bools) -> Floats:
     """Each tick's distance from the last tick not above; the largest is the longest run."""
-    ticks = np.arange(len(above), dtype=np.int32)[:, None]
-    last_below = np.maximum.accumulate(np.where(above, np.int32(-1), ticks), axis=0)
+    kind = np.int8 if len(above) <= _SMALL else np.int32
+    ticks = np.arange(len(above), dtype=kind)[:, None]
+    last_below = np.maximum.accumulate(np.where(above, kind(-1), ticks), axis=0)
     return np.asarray((ticks - last_below).max(0), np.float64)
 
 
@@ -38,4 +41,11 @@ def _peaks(values: Floats, support: int) -> Floats:
     for distance in range(1, support + 1):
         peak &= inner > values[support - distance : end - distance]
         peak &= inner > values[support + distance : end + distance]
-    return np.asarray(peak.sum(0), np.float64)
+    return _tally(peak)
+
+
+def _tally(flags: Bools) -> Floats:
+    """How many are set along time; in bytes while they suffice, which is several times faster."""
+    if len(flags) <= _SMALL:
+        return np.asarray(flags.view(np.int8).sum(0, dtype=np.int8), np.float64)
+    return np.asarray(flags.sum(0), np.float64)

@@ -56,12 +56,12 @@ _ALL = _NUMBERS | {Kind.STATE}
 
 # codes of a state have no slope and no lag product that would mean anything
 FITS: dict[Family, Fit] = {
-    Family.MOMENTS: Fit(_ALL, 30),
-    Family.CHANGES: Fit(_ALL, 10),
+    Family.MOMENTS: Fit(_ALL, 14),
+    Family.CHANGES: Fit(_ALL, 4),
     Family.COUNTS: Fit(_ALL, 20),
     Family.TREND: Fit(_NUMBERS, 10),
     Family.AUTOCORRELATION: Fit(_NUMBERS, 20),
-    Family.STATIONARITY: Fit(_NUMBERS, 10),
+    Family.STATIONARITY: Fit(_NUMBERS, 32),
 }
 
 
