@@ -7,7 +7,7 @@
 A case is 12 s of quiet, 14 s of fault and 14 s of rest, after a warm-up of 75 s that cases of a
 session share: each is judged by a fresh analyzer that has seen the warm-up and the case only
 (``--chained``: one that lives through the whole session).  The fault's own cgroup is hidden
-from detection; a second run with it tells whether the right subject is named.
+from detection, not from the naming of subjects.
 """
 
 from __future__ import annotations

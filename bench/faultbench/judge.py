@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from faultbench.sessions import GRACE_S, SETTLE_S, Case, Session, Slice
@@ -82,10 +82,8 @@ def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False
     """
     slices = list(session.read())
     if chained or not session.cases:
-        said = list(listen(slices, settings, hidden))
-        outcomes = [
-            _chained_outcome(session, case, said, slices, settings) for case in session.cases
-        ]
+        said = list(listen(slices, settings))
+        outcomes = [outcome(session, case, said) for case in session.cases]
         watched = [each for each in slices if each.end > session.warmup]
         return Judged(
             session.name, session.workload, session.neighbour_cores, tuple(outcomes),
@@ -102,28 +100,11 @@ def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False
 def judge_case(
     session: Session, case: Case, slices: Sequence[Slice], settings: AnalyzerSettings
 ) -> Outcome:
-    """A fresh analyzer on the warm-up and the case; a second one that also sees the culprit."""
+    """A fresh analyzer that sees the warm-up and the case."""
     part = [each for each in slices if each.end <= session.warmup] + stretch(slices, case)
-    said = list(listen(part, settings, hidden))
-    seeing = list(listen(part, settings)) if _names_somebody(case, said) else []
+    said = list(listen(part, settings))
     alone = [each for each in said if each.at > session.warmup]
-    return outcome(session, case, said, seeing, tuple(false_findings(session, alone)))
-
-
-def _chained_outcome(
-    session: Session,
-    case: Case,
-    said: Sequence[Said],
-    slices: Sequence[Slice],
-    settings: AnalyzerSettings,
-) -> Outcome:
-    until = [each for each in slices if each.end <= case.end]
-    seeing = list(listen(until, settings)) if _names_somebody(case, said) else []
-    return outcome(session, case, said, seeing, ())
-
-
-def _names_somebody(case: Case, said: Sequence[Said]) -> bool:
-    return case.subject is not None and _opened(case, said) is not None
+    return outcome(session, case, said, tuple(false_findings(session, alone)))
 
 
 def hidden(channel: Channel) -> bool:
@@ -136,16 +117,15 @@ def stretch(slices: Iterable[Slice], case: Case) -> list[Slice]:
     return [each for each in slices if case.begin < each.end <= case.end]
 
 
-def listen(
-    slices: Iterable[Slice],
-    settings: AnalyzerSettings,
-    leave_out: Callable[[Channel], bool] | None = None,
-) -> Iterator[Said]:
-    """Play slices to a fresh analyzer; what it says, as it says it."""
+def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[Said]:
+    """Play slices to a fresh analyzer; what it says, as it says it.
+
+    What is left out is hidden from detection alone: subjects are named from all channels.
+    """
     analyzer: NodeAnalyzer | None = None
     for each in slices:
         if analyzer is None:
-            analyzer = NodeAnalyzer(each.message.node, settings, leave_out=leave_out)
+            analyzer = NodeAnalyzer(each.message.node, settings, leave_out=hidden)
         for update in analyzer.step(each.message, each.table):
             yield _said(each.end, update)
 
@@ -158,14 +138,9 @@ def outcome(
     session: Session,
     case: Case,
     said: Sequence[Said],
-    seeing: Sequence[Said],
-    false: tuple[FalseFinding, ...],
+    false: tuple[FalseFinding, ...] = (),
 ) -> Outcome:
-    """What the analyzer said of a case.
-
-    ``said`` is of the run without the fault's own channels and decides what was found,
-    ``seeing`` of the run with them and tells the subjects, as of the last word on the finding.
-    """
+    """What the analyzer said of a case: the first finding in time, by its last word."""
     made = Outcome(session.name, session.workload, case, false=false)
     in_time = [each for each in said if _in_time(case, each)]
     first = _opened(case, said)
@@ -174,8 +149,6 @@ def outcome(
     if first is None:
         return replace(made, suspected=suspected)
     last = _last_word(case, said, first.finding.id)
-    shown = _opened(case, seeing)
-    named = _last_word(case, seeing, shown.finding.id) if shown else None
     return replace(
         made,
         suspected=suspected,
@@ -188,7 +161,7 @@ def outcome(
             for each in in_time
             if each.change == OPENED and each.finding.id != first.finding.id
         ),
-        subjects=tuple(subject.name for subject in named.subjects) if named else (),
+        subjects=tuple(subject.name for subject in last.subjects),
     )
 
 
