@@ -1,0 +1,148 @@
+"""Kept-open text files: layouts, names that must hold, numbers that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reveal_collector.source import LayoutChanged, ParseError, Unsupported
+from reveal_collector.textfile import KeptFile, Layout, TokenSource, channel, is_number, rows
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Kind, Lane
+
+
+def learn(text: str) -> Layout:
+    return [
+        (start + 1, channel("memory.vm.pgfault", tokens[0]))
+        for start, tokens in rows(text)
+        if len(tokens) == 2 and is_number(tokens[1])
+    ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "counts"
+    file.write_text("a 1\nb 2\n")
+    return file
+
+
+@pytest.fixture
+def source(path: Path) -> TokenSource:
+    made = TokenSource("counts", Lane.FAST, path, learn)
+    made.open()
+    return made
+
+
+def labels(source: TokenSource) -> list[str]:
+    return [each.instance for each in source.channels]
+
+
+def test_reads_what_changed(source: TokenSource, path: Path) -> None:
+    assert list(source.read()) == [1, 2]
+    path.write_text("a 5\nb -7\n")
+    assert list(source.read()) == [5, -7]
+
+
+def test_kind_and_lane_are_the_catalogues() -> None:
+    assert channel("memory.mem_free").kind is Kind.GAUGE
+    assert channel("network.ip6.in_receives").lane is Lane.SLOW
+
+
+def test_a_row_more_is_a_new_layout(source: TokenSource, path: Path) -> None:
+    path.write_text("a 1\nnew 3\nb 2\n")
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert labels(source) == ["a", "new", "b"]
+    assert list(source.read()) == [1, 3, 2]
+
+
+def test_swapped_names_never_shift_values(source: TokenSource, path: Path) -> None:
+    path.write_text("b 2\na 1\n")
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert dict(zip(labels(source), source.read(), strict=True)) == {"a": 1, "b": 2}
+
+
+def test_a_name_that_becomes_a_number_is_a_new_layout(source: TokenSource, path: Path) -> None:
+    path.write_text("a 1\n7 2\n")
+    with pytest.raises(LayoutChanged):
+        source.read()
+
+
+def test_a_number_that_is_none_is_said_and_survived(source: TokenSource, path: Path) -> None:
+    path.write_text("a x\nb 2\n")
+    with pytest.raises(ParseError, match="counts: .*x"):
+        source.read()
+    path.write_text("a 3\nb 2\n")
+    assert list(source.read()) == [3, 2]
+
+
+def test_watched_tokens_make_a_new_layout(path: Path) -> None:
+    def idle_until_used(text: str) -> list[tuple[int, Channel | None]]:
+        return [
+            (at, None if token == "0" else channel("cpu.run_time", str(at)))
+            for at, token in enumerate(text.split())
+        ]
+
+    path.write_text("5 0")
+    source = TokenSource("clock", Lane.FAST, path, idle_until_used)
+    source.open()
+    assert list(source.read()) == [5]
+    path.write_text("6 1")
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert list(source.read()) == [6, 1]
+
+
+def test_a_name_that_stands_twice_is_one_channel(path: Path) -> None:
+    path.write_text("a 1\na 2\n")
+    source = TokenSource("counts", Lane.FAST, path, learn)
+    source.open()
+    assert labels(source) == ["a"]
+    assert list(source.read()) == [1]
+
+
+@pytest.mark.parametrize("blank", ["\x1c", "\x1f", "\x85", "\xa0", "\u2003"])
+def test_odd_blanks_do_not_shift_tokens(path: Path, blank: str) -> None:
+    path.write_bytes(f"a{blank}z 1\nb 2\n".encode("utf-8"))
+    source = TokenSource("counts", Lane.FAST, path, learn)
+    source.open()
+    assert list(source.read()) == [1, 2]
+
+
+def test_files_of_several_pages_are_read_whole(path: Path) -> None:
+    text = "".join(f"key_{number} {number}\n" for number in range(20_000))
+    path.write_text(text)
+    file = KeptFile(path)
+    file.open()
+    assert file.read() == text.encode()
+    file.close()
+
+
+def test_what_is_missing_is_said_with_its_remedy(tmp_path: Path) -> None:
+    source = TokenSource("gone", Lane.FAST, tmp_path / "gone", learn, "load the module")
+    with pytest.raises(Unsupported, match="gone does not exist") as caught:
+        source.open()
+    assert caught.value.remedy == "load the module"
+
+
+def test_a_file_without_numbers_is_not_supported(path: Path) -> None:
+    path.write_text("nothing here\n")
+    source = TokenSource("counts", Lane.FAST, path, learn)
+    with pytest.raises(Unsupported, match="no number"):
+        source.open()
+
+
+def test_opening_again_learns_anew(source: TokenSource, path: Path) -> None:
+    path.write_text("c 9\n")
+    source.open()
+    assert labels(source) == ["c"]
+    assert list(source.read()) == [9]
+
+
+@pytest.mark.parametrize(
+    ("token", "number"), [("12", True), ("-1", True), ("²", False), ("", False), ("0x1", False)]
+)
+def test_is_number(token: str, number: bool) -> None:
+    assert is_number(token) is number
