@@ -55,7 +55,7 @@ class _Cgroup:
             return
         try:
             parsed = file.parse(opened.read())
-        except OSError:
+        except (OSError, ValueError):
             parsed = ()
         columns = [
             at for at, (metric, value) in enumerate(zip(file.metrics, parsed, strict=False))
@@ -79,7 +79,7 @@ class _Cgroup:
             try:
                 parsed = file.parse(opened.read() if clock is None else clock)
                 values.extend([parsed[at] for at in columns])
-            except OSError:  # ENODEV: the cgroup is gone
+            except (OSError, ValueError):  # ENODEV: the cgroup is gone; or its text is garbled
                 values.extend([None] * len(columns))
             clock = None
         self.values = values

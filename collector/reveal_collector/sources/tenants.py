@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 # Units that only stand for a mount or hold nothing but PID 1: never a tenant.
 _NO_TENANT = ("*.mount", "init.scope")
+_OCCUPIED_DEPTH = 8  # containers nest: processes may be deeper than the subject they belong to
 _EMPTY_GRACE = 30.0
 _LINGER = 30.0
 _RESCAN = 30.0
@@ -55,11 +56,11 @@ class Found:
     usage: int  # CPU time in the unit of its hierarchy, to rank by
 
 
-def walk(trees: Mapping[str, Path], depth: int = MAX_DEPTH) -> dict[str, Found]:
-    """Every cgroup below the roots by its path; occupied where a process is in or below it."""
+def walk(trees: Mapping[str, Path]) -> dict[str, Found]:
+    """Every cgroup down to ``MAX_DEPTH`` by its path; occupied where it or one below it is."""
     found: dict[str, Found] = {}
     for hierarchy, tree in trees.items():
-        for cgroup in below(tree, depth):
+        for cgroup in below(tree, _OCCUPIED_DEPTH):
             path = f"/{cgroup.relative_to(tree)}"
             before = found.get(path)
             occupied = (before is not None and before.occupied) or holds_processes(cgroup)
@@ -71,7 +72,7 @@ def walk(trees: Mapping[str, Path], depth: int = MAX_DEPTH) -> dict[str, Found]:
         if found[path].occupied and parent in found and not found[parent].occupied:
             above = found[parent]
             found[parent] = Found(above.tenant, True, above.usage)
-    return found
+    return {path: one for path, one in found.items() if path.count("/") <= MAX_DEPTH}
 
 
 def _usage(hierarchy: str, cgroup: Path) -> int:
@@ -195,14 +196,21 @@ class Tenants:
 
     def _follow(self, inotify: Inotify) -> None:
         while not self._stopping.is_set():
-            unseen = sum(not inotify.watch(folder) for folder in self._folders())
-            rescan = _RESCAN_BLIND if unseen else _RESCAN
+            rescan = _RESCAN if self._watch_all(inotify) else _RESCAN_BLIND
+            self._look_safely()
             ready, _, _ = select.select([inotify.fileno(), self._wake], [], [], rescan)
             if inotify.fileno() in ready:
                 self._stopping.wait(_SETTLE)  # a unit makes its cgroup in each hierarchy
                 inotify.drain()
-            if not self._stopping.is_set():
-                self._look_safely()
+
+    def _watch_all(self, inotify: Inotify) -> bool:
+        """Watch every folder, those too that are made meanwhile; false where one is refused."""
+        before: set[Path] = set()
+        refused = 0
+        while new := set(self._folders()) - before:
+            refused += sum(not inotify.watch(folder) for folder in new)
+            before |= new
+        return refused == 0
 
     def _look_safely(self) -> None:
         try:

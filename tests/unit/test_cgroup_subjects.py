@@ -1,0 +1,281 @@
+"""Cgroups as subjects: version 1, version 2 and hybrid trees of files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.sources import subjects, tenants
+from reveal_collector.sources.cgroups import FILES, UNIFIED, cpu_root, hierarchies
+from reveal_collector.sources.tenants import Choice, Found, Tenant, Tenants, chosen, walk
+
+UNIT = "system.slice/job.service"
+PATH = f"/{UNIT}"
+
+
+def write(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+
+
+def version_1(root: Path, path: str, procs: str = "42\n", usage: int = 7_000_000) -> None:
+    for controller in ("cpuacct", "cpu", "memory", "blkio", "pids"):
+        write(root / controller, cgroup__procs="1\n")
+        write(root / controller / path, cgroup__procs=procs)
+    write(root / "cpuacct" / path, cpuacct__usage=f"{usage}\n")
+    write(
+        root / "cpu" / path, cpu__stat="nr_periods 20\nnr_throttled 3\nthrottled_time 150000000\n"
+    )
+    write(
+        root / "memory" / path,
+        memory__usage_in_bytes="8192\n",
+        memory__stat="cache 1\nrss 2\npgfault 3\ntotal_cache 4096\ntotal_rss 2048\n"
+        "total_pgfault 30\ntotal_pgmajfault 4\ntotal_workingset_refault_anon 5\n"
+        "total_workingset_refault_file 6\n",
+        memory__oom_control="oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
+        memory__failcnt="9\n",
+    )
+    lines = (
+        "8:0 Read {0}\n8:0 Write {1}\n8:0 Sync 5\n8:0 Total 9\n8:16 Read 1\n8:16 Write 2\nTotal 12"
+    )
+    write(
+        root / "blkio" / path,
+        blkio__throttle__io_service_bytes_recursive=lines.format(1000, 2000),
+        blkio__throttle__io_service_bytes="8:0 Read 1\n8:0 Write 1\nTotal 2\n",
+        blkio__throttle__io_serviced_recursive=lines.format(10, 20),
+    )
+    write(root / "pids" / path, pids__current="5\n")
+
+
+def version_2(root: Path, path: str, procs: str = "42\n", usage: int = 7000) -> None:
+    write(root, cgroup__controllers="cpu io memory pids\n", cgroup__procs="1\n")
+    pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 total=1\n"
+    write(
+        root / path,
+        cgroup__procs=procs,
+        cpu__stat=f"usage_usec {usage}\nuser_usec 1\nsystem_usec 2\nnr_periods 20\n"
+        "nr_throttled 3\nthrottled_usec 150000\n",
+        memory__current="8192\n",
+        memory__stat="anon 2048\nfile 4096\nworkingset_refault_anon 5\nworkingset_refault_file 6\n"
+        "pgscan 8\npgfault 30\npgmajfault 4\n",
+        memory__events="low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\n",
+        io__stat="8:0 rbytes=1000 wbytes=2000 rios=10 wios=20 dbytes=0 dios=0\n"
+        "8:16 rbytes=1 wbytes=2 rios=1 wios=2 dbytes=0 dios=0\n",
+        pids__current="5\n",
+        cpu__pressure=pressure.format(11),
+        memory__pressure=pressure.format(12),
+        io__pressure=pressure.format(13),
+    )
+
+
+@contextmanager
+def opened(root: Path, choice: Choice | None = None) -> Iterator[tuple[Source, Source]]:
+    clocks, use, _ = subjects.sources(Roots(cgroup=root), choice)
+    clocks.open()
+    use.open()
+    try:
+        yield clocks, use
+    finally:
+        clocks.close()
+        use.close()
+
+
+def values(*sources: Source) -> dict[str, float]:
+    """Every channel's value in base units, by label."""
+    read = {}
+    for source in sources:
+        for channel, value in zip(source.channels, source.read(), strict=True):
+            assert value is not None
+            read[channel.label] = value * channel.scale
+    return read
+
+
+EXPECTED = {
+    "cpu.subject.usage": 7e6,
+    "cpu.subject.throttled_periods": 3,
+    "cpu.subject.throttled_time": 1.5e8,
+    "memory.subject.usage": 8192,
+    "memory.subject.anon": 2048,
+    "memory.subject.file": 4096,
+    "memory.subject.page_faults": 30,
+    "memory.subject.major_faults": 4,
+    "memory.subject.refaults": 11,
+    "memory.subject.oom_kills": 2,
+    "memory.subject.limit_hits": 9,
+    "storage.subject.read_bytes": 1001,
+    "storage.subject.write_bytes": 2002,
+    "storage.subject.reads": 11,
+    "storage.subject.writes": 22,
+    "cpu.subject.tasks": 5,
+}
+ONLY_2 = {
+    "memory.subject.scanned": 8,
+    "cpu.subject.pressure": 11_000,
+    "memory.subject.pressure": 12_000,
+    "storage.subject.pressure": 13_000,
+}
+
+
+def of(path: str, wanted: dict[str, float]) -> dict[str, float]:
+    return {f"{metric}{{{path}}}": value for metric, value in wanted.items()}
+
+
+def only(path: str, read: dict[str, float]) -> dict[str, float]:
+    return {label: value for label, value in read.items() if label.endswith(f"{{{path}}}")}
+
+
+def test_version_1_and_2_give_the_same_metrics_in_the_same_units(tmp_path: Path) -> None:
+    version_1(tmp_path / "1", UNIT)
+    version_2(tmp_path / "2", UNIT)
+    with opened(tmp_path / "1") as sources:
+        assert only(PATH, values(*sources)) == of(PATH, EXPECTED)
+    with opened(tmp_path / "2") as sources:
+        assert only(PATH, values(*sources)) == of(PATH, EXPECTED | ONLY_2)
+
+
+def test_a_hybrid_host_takes_from_version_2_what_version_1_lacks(tmp_path: Path) -> None:
+    version_1(tmp_path, UNIT)
+    version_2(tmp_path / "unified", UNIT, usage=99)
+    with opened(tmp_path) as sources:
+        read = only(PATH, values(*sources))
+    pressure = {name: value for name, value in ONLY_2.items() if name.endswith("pressure")}
+    assert read == of(PATH, EXPECTED | pressure | {"memory.subject.scanned": 8})
+
+
+def test_the_cpu_clock_and_throttling_are_fast_and_the_rest_slow(tmp_path: Path) -> None:
+    version_2(tmp_path, UNIT)
+    with opened(tmp_path) as (clocks, use):
+        fast = {channel.metric for channel in clocks.channels}
+        assert fast == {name for name in EXPECTED if "usage" in name or "thro" in name} - {
+            "memory.subject.usage"
+        }
+        assert not fast & {channel.metric for channel in use.channels}
+
+
+def test_a_cgroup_counts_when_a_process_is_in_or_below_it(tmp_path: Path) -> None:
+    version_2(tmp_path, "a/b", procs="7\n")
+    version_2(tmp_path, "a", procs="")
+    version_2(tmp_path, "empty", procs="")
+    found = walk(hierarchies(tmp_path))
+    assert {path for path, one in found.items() if one.occupied} == {"/a", "/a/b"}
+    assert {path for path, one in found.items() if not one.occupied} == {"/empty"}
+
+
+def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> None:
+    for path in ("dev.mount", "init.scope", "reveal-fault-x", "a/b/c/d/e", "job"):
+        version_2(tmp_path, path)
+    for path in ("a", "a/b", "a/b/c", "a/b/c/d"):
+        version_2(tmp_path, path, procs="")
+    with opened(tmp_path, Choice(leave_out=("/reveal-fault",))) as (clocks, _):
+        paths = {channel.instance for channel in clocks.channels}
+    assert paths == {"/a", "/a/b", "/a/b/c", "/a/b/c/d", "/job"}
+
+
+def test_the_busiest_are_taken_and_one_that_is_in_is_not_outdone_by_a_little() -> None:
+    found = {path: Found(Tenant(path, 1), True, 0) for path in ("/a", "/b", "/c")}
+    busy = {"/a": 5.0, "/b": 3.0, "/c": 1.0}
+    assert [t.path for t in chosen(found, busy, set(), 2)] == ["/a", "/b"]
+    assert [t.path for t in chosen(found, busy, {"/c"}, 2)] == ["/a", "/b"]
+    assert [t.path for t in chosen(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == ["/a", "/c"]
+
+
+def test_a_quiet_cgroup_is_read_less_often_and_a_busy_one_every_tick(tmp_path: Path) -> None:
+    version_2(tmp_path, UNIT)
+    stat = tmp_path / UNIT / "cpu.stat"
+    with opened(tmp_path) as (clocks, _):
+        for _ in range(subjects.QUIET + 2):
+            clocks.read()
+        text = stat.read_text()
+        stat.write_text(text.replace("usage_usec 7000", "usage_usec 7001"))
+        used = [clocks.read()[-3] for _ in range(subjects.BACK_OFF)]
+        assert used[-1] == 7001
+        stat.write_text(text.replace("usage_usec 7000", "usage_usec 7002"))
+        assert clocks.read()[-3] == 7002
+
+
+def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:
+    version_2(tmp_path, "a")
+    found = Tenants(hierarchies(tmp_path), Choice())
+    found.look(0.0)
+    version_2(tmp_path, "b", procs="")
+    found.look(1.0)
+    assert [tenant.path for tenant in found.current] == ["/a", "/b"]
+    shutil.rmtree(tmp_path / "a")
+    found.look(2.0)
+    assert [tenant.path for tenant in found.current] == ["/a", "/b"]  # lingers
+    found.look(2.0 + tenants._LINGER)
+    assert [tenant.path for tenant in found.current] == []  # and the empty one had its time
+
+
+def test_inotify_tells_of_a_new_cgroup_within_moments(tmp_path: Path) -> None:
+    version_2(tmp_path, "a")
+    with opened(tmp_path) as (clocks, _):
+        before = clocks.channels
+        version_2(tmp_path, "b")
+        assert eventually_changes(clocks)
+        assert {channel.instance for channel in clocks.channels} == {"/a", "/b"}
+        assert len(clocks.read()) == len(clocks.channels) == 2 * len(before)
+
+
+def eventually_changes(source: Source) -> bool:
+    import time
+
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            source.read()
+        except LayoutChanged:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_a_host_without_cgroups_says_so(tmp_path: Path) -> None:
+    clocks, _, _ = subjects.sources(Roots(cgroup=tmp_path / "none"))
+    with pytest.raises(Unsupported, match="no cgroup hierarchy"):
+        clocks.open()
+
+
+def test_the_tree_that_owns_cpu_time_is_found(tmp_path: Path) -> None:
+    version_2(tmp_path / "2", UNIT)
+    version_1(tmp_path / "1", UNIT)
+    assert cpu_root(hierarchies(tmp_path / "2")) == tmp_path / "2"
+    assert cpu_root(hierarchies(tmp_path / "1")) == tmp_path / "1" / "cpuacct"
+    assert cpu_root({}) is None
+    assert set(hierarchies(tmp_path / "2")) == {UNIFIED}
+
+
+@given(st.sampled_from(FILES), st.binary(max_size=300))
+def test_no_text_of_a_file_breaks_more_than_that_file(
+    file: subjects.CgroupFile, data: bytes
+) -> None:
+    try:
+        parsed = file.parse(data)
+    except ValueError:
+        return
+    assert len(parsed) == len(file.metrics)
+    assert all(value is None or isinstance(value, int) for value in parsed)
+
+
+def test_a_garbled_file_costs_its_own_columns_only(tmp_path: Path) -> None:
+    version_2(tmp_path, UNIT)
+    with opened(tmp_path) as (_, use):
+        use.read()
+        (tmp_path / UNIT / "io.stat").write_text("8:0 rbytes=x wbytes=1")
+        rows = [use.read() for _ in range(subjects.BACK_OFF)]
+        lost = {
+            channel.metric
+            for channel, value in zip(use.channels, rows[-1], strict=True)
+            if value is None
+        }
+    assert lost == {f"storage.subject.{name}" for name in ("reads", "writes")} | {
+        f"storage.subject.{name}_bytes" for name in ("read", "write")
+    }
