@@ -1,0 +1,140 @@
+"""Columns of one second: what the live score sees of a channel table.
+
+Per-CPU channels are folded to their largest (which CPU does the work changes all the time and
+is not news), subjects' to their sum, gauges appear as level and as change per second, and a
+few ratios that do not follow the load are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer import derived
+from reveal_analyzer.derived import Ratio
+from reveal_contract import catalogue
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
+
+LEVEL, CHANGE = "mean", "mean_change"
+LARGEST, TOTAL = "maximum", "sum_values"
+_FOLDED = {Scope.CPU: LARGEST, Scope.SUBJECT: TOTAL}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One number a second: a metric of an instance, seen through a feature.
+
+    ``feature`` is ``mean`` (rate of a counter, level of a gauge), ``mean_change`` (of a gauge),
+    ``maximum`` (over CPUs) or ``sum_values`` (over subjects).
+    """
+
+    metric: Metric
+    instance: str
+    feature: str
+
+    @property
+    def label(self) -> str:
+        """Identity over changes of the table."""
+        where = f"{{{self.instance}}}" if self.instance else ""
+        return f"{self.metric.name}{where}__{self.feature}"
+
+    @property
+    def harm(self) -> Harm:
+        """A level can hurt; that it moves is activity."""
+        return Harm.NEITHER if self.feature == CHANGE else self.metric.harm
+
+
+Fold = Callable[[NDArray[np.float64]], np.float64]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to make the columns of a table from its channels.
+
+    ``values`` come from a vector of all channels' seconds (fast then slow): ``take`` picks
+    the columns that are a channel as it is, ``folds`` are (column, channels, reduce).
+    """
+
+    columns: tuple[Column, ...]
+    channels: tuple[Channel, ...]
+    scale: NDArray[np.float64]
+    gauge: NDArray[np.bool_]
+    take: NDArray[np.intp]
+    changes: NDArray[np.intp]
+    folds: tuple[tuple[NDArray[np.intp], Fold], ...]
+    ratios: tuple[Ratio, ...]
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(column.label for column in self.columns)
+
+
+def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
+    """The columns of a table, without the channels ``leave_out`` names."""
+    channels = (*table.fast, *table.slow)
+    kept = [
+        at
+        for at, channel in enumerate(channels)
+        if known(channel) and not (leave_out and leave_out(channel))
+    ]
+    metrics = {at: catalogue.find(channels[at].metric) for at in kept}
+    single, folded = _sort_out(channels, kept, metrics)
+    changing = [at for at in single if channels[at].kind is Kind.GAUGE]
+    columns = [Column(metrics[at], channels[at].instance, LEVEL) for at in single]
+    columns += [Column(metrics[at], channels[at].instance, CHANGE) for at in changing]
+    columns += [Column(metrics[places[0]], name, how) for (_, name, how), places in folded.items()]
+    ratios = derived.ratios(channels, kept)
+    columns += [Column(ratio.metric, ratio.instance, LEVEL) for ratio in ratios]
+    return Plan(
+        columns=tuple(columns),
+        channels=channels,
+        ratios=ratios,
+        scale=np.array([channel.scale for channel in channels]),
+        gauge=np.array([channel.kind is not Kind.COUNTER for channel in channels], bool),
+        take=np.array(single, np.intp),
+        changes=np.array(changing, np.intp),
+        folds=tuple(
+            (np.array(places, np.intp), np.fmax.reduce if how == LARGEST else np.nansum)
+            for (_, _, how), places in folded.items()
+        ),
+    )
+
+
+def known(channel: Channel) -> bool:
+    """Whether this version's catalogue has the metric; a newer collector may send more."""
+    try:
+        catalogue.find(channel.metric)
+    except catalogue.UnknownMetricError:
+        return False
+    return True
+
+
+def _sort_out(
+    channels: Sequence[Channel], kept: Sequence[int], metrics: dict[int, Metric]
+) -> tuple[list[int], dict[tuple[str, str, str], list[int]]]:
+    """Channels that stand alone, and those folded over CPUs or subjects."""
+    single: list[int] = []
+    folded: dict[tuple[str, str, str], list[int]] = {}
+    for at in kept:
+        channel, metric = channels[at], metrics[at]
+        if metric.source == "own":
+            continue
+        how = _FOLDED.get(metric.scope)
+        if how is None or not channel.instance:
+            single.append(at)
+        else:
+            kind = channel.instance.rpartition("/")[0] if metric.scope is Scope.CPU else ""
+            folded.setdefault((metric.name, kind, how), []).append(at)
+    return single, folded
+
+
+def quanta(columns: Sequence[Column], memory_bytes: float, cpus: int) -> NDArray[np.float64]:
+    """The amount of each column that begins to matter on a node of this size."""
+    capacity = {Capacity.ABSOLUTE: 1.0, Capacity.MEMORY: memory_bytes, Capacity.CPUS: float(cpus)}
+    halved = np.array([0.5 if column.feature == CHANGE else 1.0 for column in columns])
+    return halved * [column.metric.quantum * capacity[column.metric.capacity] for column in columns]

@@ -1,0 +1,122 @@
+"""Derived metrics: quotients and sums of channels that say more than the channels do.
+
+Their catalogue rows are in ``reveal_contract.catalogue.derived``; here stands how they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_contract import catalogue
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Metric
+
+Floats = NDArray[np.float64]
+_BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
+_SHARE = 1_000_000  # parts per million
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One derived column: ``compute`` takes the seconds of all channels."""
+
+    metric: Metric
+    instance: str
+    compute: Callable[[Floats], float]
+
+
+def ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio, ...]:
+    """All derived columns these channels allow."""
+    at = {(channels[k].metric, channels[k].instance): k for k in kept}
+    made = [_busy(at), _spread(at), _busiest(at), _retransmit_share(at), _reserved_share(at)]
+    disks = dict.fromkeys(name for metric, name in at if metric == "storage.disk.reads")
+    made += [_await(at, disk) for disk in disks]
+    return tuple(ratio for ratio in made if ratio is not None)
+
+
+Places = dict[tuple[str, str], int]
+
+
+def _busy(at: Places) -> Ratio | None:
+    parts = _places(at, _BUSY, "")
+    if not parts:
+        return None
+    return Ratio(catalogue.find("cpu.busy"), "", lambda seconds: float(np.nansum(seconds[parts])))
+
+
+def _spread(at: Places) -> Ratio | None:
+    """Busiest minus idlest CPU: work that cannot or does not move."""
+    per_cpu = _busy_by_cpu(at)
+    if len(per_cpu) < 2:
+        return None
+
+    def compute(seconds: Floats) -> float:
+        busy = np.nansum(seconds[per_cpu], axis=1)
+        return float(busy.max() - busy.min())
+
+    return Ratio(catalogue.find("cpu.imbalance"), "", compute)
+
+
+def _busiest(at: Places) -> Ratio | None:
+    per_cpu = _busy_by_cpu(at)
+    if not len(per_cpu):
+        return None
+    return Ratio(
+        catalogue.find("cpu.busiest"),
+        "",
+        lambda seconds: float(np.nansum(seconds[per_cpu], axis=1).max()),
+    )
+
+
+def _busy_by_cpu(at: Places) -> NDArray[np.intp]:
+    cpus = [name for metric, name in at if metric == "cpu.user" and name]
+    rows = [_places(at, _BUSY, cpu) for cpu in cpus]
+    return np.array([row for row in rows if len(row) == len(_BUSY)], np.intp)
+
+
+def _retransmit_share(at: Places) -> Ratio | None:
+    """Retransmitted of sent segments; 2,000 sent a second at least, so that one is no storm."""
+    places = [at.get((f"network.tcp.{name}", "")) for name in ("retrans_segs", "out_segs")]
+    if None in places:
+        return None
+    again, sent = places
+    return Ratio(
+        catalogue.find("network.tcp.retransmit_share"),
+        "",
+        lambda seconds: float(_SHARE * seconds[again] / np.fmax(seconds[sent], 2000)),
+    )
+
+
+def _reserved_share(at: Places) -> Ratio | None:
+    """Huge pages of the default size, of all memory."""
+    names = ("memory.huge_pages_total", "memory.hugepagesize", "memory.mem_total")
+    places = [at[name, ""] for name in names if (name, "") in at]
+    if len(places) < len(names):
+        return None
+    pages, size, memory = places
+    return Ratio(
+        catalogue.find("memory.huge_pages_reserved_share"),
+        "",
+        lambda seconds: float(_SHARE * seconds[pages] * seconds[size] / seconds[memory]),
+    )
+
+
+def _await(at: Places, disk: str) -> Ratio | None:
+    """Mean time a request took, as iostat's await; five requests a second at least."""
+    times = _places(at, ("storage.disk.read_time", "storage.disk.write_time"), disk)
+    requests = _places(at, ("storage.disk.reads", "storage.disk.writes"), disk)
+    if len(times) < 2 or len(requests) < 2:
+        return None
+    return Ratio(
+        catalogue.find("storage.disk.await"),
+        disk,
+        lambda seconds: float(np.sum(seconds[times]) / np.fmax(np.sum(seconds[requests]), 5)),
+    )
+
+
+def _places(at: Places, metrics: Sequence[str], instance: str) -> list[int]:
+    return [at[metric, instance] for metric in metrics if (metric, instance) in at]

@@ -1,0 +1,170 @@
+"""Episodes: adjacent anomalous seconds of one node, opened once, resolved by themselves.
+
+Two things open an episode: the live score over its cut in 5 of 10 seconds, or a certain
+signature that holds as long as it asks.  A score over the cut in 2 of 3 seconds, or a
+signature present but not yet held, is *suspected* only.  Anomalous seconds of other subsystems near
+the opening are the same episode; later ones open one of their own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reveal_analyzer.hypotheses.rules import Hit
+from reveal_analyzer.seconds import SECOND_NS
+from reveal_contract.metric import Subsystem
+
+
+class Change(StrEnum):
+    """What became of an episode."""
+
+    SUSPECTED = "Suspected"
+    OPENED = "Opened"
+    CHANGED = "Changed"
+    RESOLVED = "Resolved"
+
+
+@dataclass(frozen=True)
+class EpisodeSettings:
+    """All in seconds."""
+
+    need: int = 5  # over the cut, of the last `of`: found
+    of: int = 10
+    suspect: int = 2  # of the last 3: suspected
+    suspect_of: int = 3
+    calm: int = 10  # without an anomalous second: resolved
+    joins: int = 5  # after the opening other subsystems still belong to it
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one second says: scores over cuts (more than 1 is anomalous) and signatures."""
+
+    start_ns: int
+    over: dict[Subsystem, float]
+    lasting: Sequence[Hit] = ()
+    present: Sequence[Hit] = ()
+
+    def scored(self) -> set[Subsystem]:
+        """Subsystems over their cut this second."""
+        return {s for s, score in self.over.items() if score > 1}
+
+    def anomalous(self) -> set[Subsystem]:
+        """Subsystems with anything to say this second: over the cut, or a signature present."""
+        return self.scored() | {hit.rule.subsystem for hit in self.present}
+
+
+@dataclass
+class Episode:
+    """One episode: its anomalous seconds and what spoke in them."""
+
+    first_ns: int
+    last_ns: int
+    subsystem: Subsystem
+    subsystems: list[Subsystem] = field(default_factory=list)
+    weight: dict[Subsystem, float] = field(default_factory=dict)
+    peak: float = 0.0
+    hits: dict[str, Hit] = field(default_factory=dict)
+    seconds: int = 0
+    calm: int = 0
+    opened_ns: int = 0
+
+    def add(self, verdict: Verdict, subsystems: Iterable[Subsystem]) -> None:
+        """Count an anomalous second."""
+        self.last_ns = verdict.start_ns + SECOND_NS
+        self.seconds += 1
+        self.calm = 0
+        for subsystem in sorted(subsystems):
+            score = min(verdict.over.get(subsystem, 0.0), 10.0)
+            self.weight[subsystem] = self.weight.get(subsystem, 0.0) + score
+            self.peak = max(self.peak, score)
+            if subsystem not in self.subsystems:
+                self.subsystems.append(subsystem)
+        for hit in verdict.lasting:
+            self.hits.setdefault(hit.rule.name, hit)
+
+    def primary(self) -> Subsystem:
+        """The subsystem of the first certain signature, else the one whose scores weigh most."""
+        for hit in self.hits.values():
+            return hit.rule.subsystem
+        return max(self.subsystems, key=lambda s: self.weight.get(s, 0.0))
+
+
+class EpisodeTracker:
+    """Merges the verdicts of one node into episodes."""
+
+    def __init__(self, settings: EpisodeSettings | None = None) -> None:
+        self.settings = settings or EpisodeSettings()
+        self.open: list[Episode] = []
+        self._recent: deque[Verdict] = deque(maxlen=self.settings.of)
+        self._suspected = False
+
+    def step(self, verdict: Verdict) -> list[tuple[Change, Episode]]:
+        """Take in one second; say what opened, grew or resolved."""
+        self._recent.append(verdict)
+        free = verdict.anomalous()
+        changes = []
+        for episode in self.open:
+            mine = self._belonging(episode, verdict, free)
+            free -= mine
+            before = (tuple(episode.subsystems), tuple(episode.hits))
+            if mine:
+                episode.add(verdict, mine)
+            else:
+                episode.calm += 1
+            if (tuple(episode.subsystems), tuple(episode.hits)) != before:
+                changes.append((Change.CHANGED, episode))
+        changes += self._resolved()
+        changes += self._opened(verdict, free)
+        return changes
+
+    def finish(self) -> list[tuple[Change, Episode]]:
+        """What is still open when the watch ends."""
+        return [(Change.CHANGED, episode) for episode in self.open]
+
+    def _belonging(
+        self, episode: Episode, verdict: Verdict, free: set[Subsystem]
+    ) -> set[Subsystem]:
+        young = verdict.start_ns - episode.opened_ns <= self.settings.joins * SECOND_NS
+        return {s for s in free if young or s in episode.subsystems}
+
+    def _resolved(self) -> list[tuple[Change, Episode]]:
+        ended = [e for e in self.open if e.calm >= self.settings.calm]
+        self.open = [e for e in self.open if e.calm < self.settings.calm]
+        return [(Change.RESOLVED, episode) for episode in ended]
+
+    def _opened(self, verdict: Verdict, free: set[Subsystem]) -> list[tuple[Change, Episode]]:
+        if not free:
+            self._suspected = False
+            return []
+        recent = list(self._recent)
+        span = [v for v in recent if v.anomalous() & free]
+        scored = sum(1 for v in recent if v.scored() & free)
+        if (
+            any(hit.rule.subsystem in free for hit in verdict.lasting)
+            or scored >= self.settings.need
+        ):
+            self._suspected = False
+            self.open.append(self._start(span, verdict))
+            return [(Change.OPENED, self.open[-1])]
+        lately = [v for v in recent[-self.settings.suspect_of :] if v.anomalous() & free]
+        if not self._suspected and len(lately) >= self.settings.suspect:
+            self._suspected = True
+            return [(Change.SUSPECTED, self._start(lately, verdict))]
+        return []
+
+    def _start(self, span: list[Verdict], verdict: Verdict) -> Episode:
+        episode = Episode(
+            first_ns=span[0].start_ns,
+            last_ns=verdict.start_ns + SECOND_NS,
+            subsystem=Subsystem.CPU,
+            opened_ns=verdict.start_ns,
+        )
+        taken = {s for e in self.open for s in e.subsystems}
+        for earlier in span:
+            episode.add(earlier, earlier.anomalous() - taken)
+        episode.subsystem = episode.primary()
+        return episode

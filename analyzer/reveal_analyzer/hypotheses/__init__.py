@@ -1,0 +1,1 @@
+"""Known causes as declarative signatures: ``*.yaml`` here, ``schema`` reads, ``rules`` decide."""

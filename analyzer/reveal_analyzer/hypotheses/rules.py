@@ -1,0 +1,160 @@
+"""Deciding: which certain signatures hold in a second, which hypothesis fits an episode."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.columns import Column, Plan
+from reveal_analyzer.hypotheses.schema import Certain, Condition, Expectation, Rule
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+FULL = 6.0  # spreads outside the past at which an expectation is wholly met
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A certain signature that holds: the rule and, by condition, the column that says so."""
+
+    rule: Rule
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Now:
+    """What conditions look at: this second, and the highest of the accepted past."""
+
+    values: Floats
+    highest: Floats
+    cpus: int
+
+
+class Signatures:
+    """Evaluates the certain signatures of all rules, second by second, for one node."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = [(rule, rule.certain) for rule in rules if rule.certain]
+        self._held = {rule.name: deque[bool](maxlen=certain.of) for rule, certain in self._rules}
+        self._plan: Plan | None = None
+        self._places: dict[str, list[_Where] | None] = {}
+
+    def step(self, plan: Plan, now: Now) -> tuple[list[Hit], list[Hit]]:
+        """(signatures that hold long enough, signatures whose conditions hold this second)."""
+        if plan is not self._plan:
+            self._plan = plan
+            self._places = {rule.name: _find(certain, plan) for rule, certain in self._rules}
+        lasting, present = [], []
+        for rule, certain in self._rules:
+            where = self._places[rule.name]
+            columns = _met(certain, where, now) if where else None
+            held = self._held[rule.name]
+            held.append(columns is not None)
+            if columns is not None:
+                hit = Hit(rule, columns)
+                present.append(hit)
+                if sum(held) >= certain.need:
+                    lasting.append(hit)
+        return lasting, present
+
+
+@dataclass(frozen=True)
+class _Where:
+    """The columns of a condition and, pairwise, those they are divided by."""
+
+    columns: Places
+    divisors: Places | None
+
+
+def _find(certain: Certain, plan: Plan) -> list[_Where] | None:
+    """Where each condition looks; None where this node lacks one of the metrics."""
+    found = [_where(condition, plan) for condition in certain.conditions]
+    return None if any(where is None for where in found) else [w for w in found if w]
+
+
+def _where(condition: Condition, plan: Plan) -> _Where | None:
+    columns = matching(plan.columns, condition.metric, condition.feature)
+    if not columns.size:
+        return None
+    if not condition.ratio_to:
+        return _Where(columns, None)
+    other = {plan.columns[at].instance: at for at in matching(plan.columns, condition.ratio_to, "")}
+    pairs = [
+        (at, other[plan.columns[at].instance])
+        for at in columns
+        if plan.columns[at].instance in other
+    ]
+    if not pairs:
+        return None
+    top, bottom = zip(*pairs, strict=True)
+    return _Where(np.array(top, np.intp), np.array(bottom, np.intp))
+
+
+def matching(columns: Sequence[Column], metric: str, feature: str) -> Places:
+    """Columns of a metric; without a feature its level, rate or fold, never its change."""
+    return np.array(
+        [
+            at
+            for at, column in enumerate(columns)
+            if column.metric.name == metric
+            and (column.feature == feature if feature else column.feature != "mean_change")
+        ],
+        np.intp,
+    )
+
+
+def _met(certain: Certain, places: list[_Where], now: Now) -> tuple[int, ...] | None:
+    found = []
+    for condition, where in zip(certain.conditions, places, strict=True):
+        at = _best(condition, where, now)
+        if at is None:
+            return None
+        found.append(at)
+    return tuple(found)
+
+
+def _best(condition: Condition, where: _Where, now: Now) -> int | None:
+    """The column that meets the condition most clearly, or None."""
+    values = now.values[where.columns]
+    novel = values >= condition.times * now.highest[where.columns] if condition.times else True
+    if where.divisors is not None:
+        with np.errstate(all="ignore"):
+            values = values / now.values[where.divisors]
+    if condition.per:
+        values = values / now.cpus
+    good = (values >= condition.above) & (values <= condition.below) & novel
+    if not good.any():
+        return None
+    return int(where.columns[int(np.argmax(np.where(good, values, -np.inf)))])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an episode showed: per column mean value and peak excess up and down."""
+
+    columns: tuple[Column, ...]
+    values: Floats
+    excess: Floats
+
+
+def confidence(rule: Rule, evidence: Evidence) -> float:
+    """0 to 1: how much of what the rule expects is there, less what contradicts it."""
+    if not rule.expects:
+        return 0.0
+    weight = sum(item.weight for item in rule.expects)
+    met = sum(item.weight * _degree(item, evidence) for item in rule.expects) / weight
+    against = max((_degree(item, evidence) for item in rule.contradicts), default=0.0)
+    return float(met * (1.0 - against))
+
+
+def _degree(item: Expectation, evidence: Evidence) -> float:
+    places = matching(evidence.columns, item.metric, item.feature)
+    if not places.size:
+        return 0.0
+    if item.above is not None:
+        return float(evidence.values[places].max() >= item.above)
+    return float(min(1.0, evidence.excess[int(item.direction == "down"), places].max() / FULL))

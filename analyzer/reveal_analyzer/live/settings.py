@@ -1,0 +1,32 @@
+"""Constants of the live score, and the one knob: sensitivity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """Times in seconds, distances in robust spreads of a column."""
+
+    views: tuple[tuple[int, int], ...] = ((1, 1), (3, 2), (10, 5))  # held for k of w seconds
+    warmup: int = 60  # without a verdict
+    quarantine: int = 20  # before a second may join the past
+    keep: int = 300  # seconds of past
+    refit: int = 10
+    top: int = 3  # families in a subsystem's score
+    floor: float = 0.15  # least spread, asinh units: 15 % of the value
+    activity: float = 0.2  # weight of metrics that say activity, not harm
+    limit: float = 9.0  # the cut: at least this,
+    multiple: float = 2.2  # and at least this many times the own healthy level
+    transient: int = 8  # an excursion this short is the node's nature: its score is learned
+    give_up: int = 60  # an alarm this long becomes the new normal
+
+
+_CUTS = {"Low": (9.0, 2.2), "Medium": (6.0, 1.5), "High": (4.5, 1.1)}
+
+
+def live_settings(sensitivity: str, warmup: int) -> LiveSettings:
+    """The settings for a sensitivity of ``reveal_contract.settings.SENSITIVITIES``."""
+    limit, multiple = _CUTS[sensitivity]
+    return LiveSettings(warmup=warmup, limit=limit, multiple=multiple)

@@ -1,0 +1,85 @@
+"""One slice of ticks becomes one vector: what every column was in this second."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.columns import Plan, plan
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.wire import Message
+
+Floats = NDArray[np.float64]
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Second:
+    """A second of one node.
+
+    ``values`` has one number a column of ``plan`` (counters per second, gauges as levels, NaN
+    where nothing was read); ``channels`` one number a channel of the table, in base units.
+    """
+
+    plan: Plan
+    start_ns: int
+    values: Floats
+    channels: Floats
+
+
+class Deriver:
+    """Turns the slices of one node into seconds; remembers what the change of a gauge needs."""
+
+    def __init__(self, leave_out: Callable[[Channel], bool] | None = None) -> None:
+        self._leave_out = leave_out
+        self._plans: dict[bytes, Plan] = {}
+        self._last: tuple[bytes, Floats] | None = None
+
+    def second(self, message: Message, table: ChannelTable) -> Second:
+        """The second this message covers."""
+        if table.key not in self._plans:
+            if len(self._plans) > 8:  # tables of the past
+                self._plans.clear()
+            self._plans[table.key] = plan(table, self._leave_out)
+        made = self._plans[table.key]
+        seconds = _per_second(message, made)
+        parts = [
+            seconds[made.take],
+            self._changes(table.key, seconds, made),
+            np.array([fold(seconds[places]) for places, fold in made.folds]),
+            np.array([ratio.compute(seconds) for ratio in made.ratios]),
+        ]
+        self._last = (table.key, seconds)
+        return Second(made, message.start_ns, np.concatenate(parts), seconds)
+
+    def forget(self) -> None:
+        """After a gap the change of a gauge since the last slice means nothing."""
+        self._last = None
+
+    def _changes(self, key: bytes, seconds: Floats, made: Plan) -> Floats:
+        if self._last is None or self._last[0] != key:
+            return np.zeros(made.changes.size)
+        return seconds[made.changes] - self._last[1][made.changes]
+
+
+def _per_second(message: Message, made: Plan) -> Floats:
+    """All channels: counters per second, gauges as the mean of their ticks, in base units."""
+    ticks, width = message.fast.shape
+    fast = message.fast.astype(np.float64)
+    gauge = made.gauge[:width]
+    period = message.tick_us / 1e6
+    if message.fast_missing.any():
+        fast[message.fast_missing] = np.nan
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a column missing throughout
+            means = np.nanmean(fast, axis=0)
+    else:
+        means = fast.mean(axis=0)
+    values = np.where(gauge, means, means / period)
+    slow = np.where(message.slow_missing, np.nan, message.slow.astype(np.float64))
+    slow = np.where(made.gauge[width:], slow, slow / (period * ticks))
+    return np.concatenate([values, slow]) * made.scale

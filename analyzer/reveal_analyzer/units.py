@@ -1,0 +1,48 @@
+"""Numbers for people: values with their unit, rounded to what can be read at a glance."""
+
+from __future__ import annotations
+
+import math
+
+from reveal_contract.metric import Kind
+
+_TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_COUNT_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def human(value: float, unit: str, kind: Kind) -> str:
+    """A value as a phrase: ``38 %`` of the time, ``1.2 GiB``, ``54 k/s``, ``125 ms``."""
+    if math.isnan(value):
+        return "unknown"
+    rate = "/s" if kind is Kind.COUNTER else ""
+    if unit == "ns":
+        return _share(value) if rate else _stepped(value, _TIME_STEPS, "ns")
+    if unit == "bytes":
+        return _stepped(value, _BYTE_STEPS, "B") + rate
+    if unit == "ppm":
+        return f"{value / 1e4:.3g} %"
+    return _stepped(value, _COUNT_STEPS, "").rstrip() + rate
+
+
+def decimal(value: float) -> str:
+    """A value as a decimal string without exponent, at most four significant digits."""
+    if math.isnan(value) or math.isinf(value):
+        return ""
+    if value == 0:
+        return "0"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{min(digits, 9)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _share(ns_per_second: float) -> str:
+    """Time per second as a share: 1e9 ns/s is 100 % of one CPU or of one task's time."""
+    return f"{ns_per_second / 1e7:.2g} %" if ns_per_second < 1e8 else f"{ns_per_second / 1e7:.0f} %"
+
+
+def _stepped(value: float, steps: tuple[tuple[float, str], ...], plain: str) -> str:
+    for size, name in steps:
+        if abs(value) >= size:
+            return f"{value / size:.3g} {name}"
+    return f"{value:.3g} {plain}".rstrip()
