@@ -6,12 +6,14 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from reveal_cli.exits import DONE, FOUND
 from reveal_cli.options import clock
 from reveal_cli.table import MAX_WIDTH, advice, findings_table
 from reveal_contract.finding import Finding, Severity
+
+# waiting for so much of the warm-up, a host hides the faults that make it wait
+_LOADED = 0.3
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Seen:
     channels: int
     lost: int = 0
     away: float = 0.0
-    load: dict[str, Any] = field(default_factory=dict)
+    load: Mapping[str, float] = field(default_factory=dict)
     missing: Sequence[Mapping[str, str]] = ()
 
 
@@ -78,11 +80,24 @@ def _reservations(seen: Seen) -> list[str]:
     if seen.away:
         lines.append(f"Redis was away for {clock(seen.away)}; slices lost: {seen.lost}.")
     if seen.load:
-        load = ", ".join(f"{name} {amount}" for name, amount in seen.load.items())
-        lines.append(f"Load while learning (what was busy then is taken for normal): {load}.")
+        lines.append(_load(seen.load))
     if seen.missing:
         lines.append(f"Not seen here: {', '.join(map(_source, seen.missing))}.")
     return lines
+
+
+def _load(load: Mapping[str, float]) -> str:
+    """How loaded the host was while it was learned: cores, and shares of time waited."""
+    parts = [f"{load['cpu.busy']:.1f} cores busy"] if "cpu.busy" in load else []
+    parts += [
+        f"{share:.0%} of the time waiting for {name.partition('.')[0]}"
+        for name, share in load.items()
+        if name.endswith(".pressure.some")
+    ]
+    line = f"While learning: {', '.join(parts)}."
+    if max((share for name, share in load.items() if name != "cpu.busy"), default=0) >= _LOADED:
+        line += " Such load was taken for normal: scan again on a quieter host to see more."
+    return line
 
 
 def _source(missing: Mapping[str, str]) -> str:

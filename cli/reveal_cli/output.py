@@ -90,7 +90,7 @@ def summary(
         "channels": watched.channels,
         "redisAwaySeconds": round(watched.away_seconds, 1),
         "collectorRestarts": watched.restarts,
-        "warmupLoad": watched.warmup_load,
+        "warmupLoad": {name: round(load, 3) for name, load in watched.warmup_load.items()},
         "missingSources": missing(watched.collector),
         "degraded": watched.collector.get("degraded", []),
         "troubles": watched.troubles,

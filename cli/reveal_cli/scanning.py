@@ -83,7 +83,7 @@ class _Scan:
         self._write(findings)
         if failure is not None:
             raise failure
-        return Result(self.watched, findings, self._failed or bool(self._recording.problem))
+        return Result(self.watched, findings, self._failed or self.watched.failed)
 
     def _conclude(self) -> list[Finding]:
         """The live findings joined with those of the whole, unless the user cannot wait."""
@@ -101,8 +101,12 @@ class _Scan:
                 "interrupted before the recording was judged as a whole: these are the live"
                 " findings" + ("; `reveal analyze` does the rest" if self._directory else "")
             )
-        except CliError as error:
-            self._warn(str(error), failed=True)
+        except Exception as error:  # what was found live must not be lost with it
+            self._warn(
+                f"the recording could not be judged as a whole ({type(error).__name__}: {error}):"
+                " these are the live findings",
+                failed=True,
+            )
         return live
 
     def _keep(self, findings: list[Finding]) -> None:

@@ -22,14 +22,16 @@ from reveal_cli.progress import Progress, View
 from reveal_cli.recordings import Recording
 from reveal_cli.table import local_time, subject_text
 from reveal_cli.verdict import Ledger
-from reveal_contract import names
+from reveal_contract import catalogue, names
+from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
+from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 
 if TYPE_CHECKING:
     import redis
 
-    from reveal_analyzer.engine import NodeAnalyzer
+    from reveal_analyzer.engine import NodeAnalyzer, Update
     from reveal_analyzer.stream import Received, StreamReader
 
 FIRST_SLICE = 20.0  # a collector that delivers nothing for so long never will, s
@@ -68,7 +70,8 @@ class Watched:
     away_seconds: float = 0.0
     seconds: float = 0.0
     judged: bool = False
-    warmup_load: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
+    warmup_load: dict[str, float] = field(default_factory=dict)
     collector: dict[str, Any] = field(default_factory=dict)
     troubles: list[str] = field(default_factory=list)
 
@@ -98,6 +101,8 @@ class Session:
         self._first_at: float | None = None
         self._away_since: float | None = None
         self._said: set[str] = set()
+        self._table = b""
+        self._areas: frozenset[Subsystem] = frozenset()
 
     def run(self) -> Watched:
         """Watch; raises ``CliError`` if it could not begin, ``Interrupted`` before it did."""
@@ -182,20 +187,29 @@ class Session:
         if slice_.gap:
             self._warn(f"{slice_.gap} slices lost before {local_time(slice_.message.start_ns)}")
         self._recording.message(slice_.data, slice_.table)
-        for finding in seen.ledger.take(analyzer.step(slice_.message, slice_.table)):
+        for finding in seen.ledger.take(self._judge(slice_, analyzer)):
             self._progress.event(f"found {_event(finding)}")
+        if slice_.table.key != self._table:
+            self._table, self._areas = slice_.table.key, _areas(slice_.table)
         status = analyzer.status()
         seen.judged = seen.judged or not status.learning
         seen.warmup_load = dict(status.warmup_load)
+
+    def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[Update]:
+        """A slice that cannot be judged is said, once for each reason, and passed over."""
+        try:
+            return analyzer.step(slice_.message, slice_.table)
+        except Exception as error:  # a defect: the slices after it shall still be judged
+            self._warn_once(f"a slice could not be judged ({type(error).__name__}: {error})")
+            return []
 
     def _look_after(self, reader: StreamReader, collector: Keeper) -> None:
         """The collector, the connection and the recording, each said when it fails."""
         if said := collector.check(time.monotonic(), delivered=self._first_at is not None):
             self._warn(said)
         self.watched.restarts = collector.restarts
-        if self._recording.problem and self._recording.problem not in self._said:
-            self._said.add(self._recording.problem)
-            self._warn(self._recording.problem)
+        if self._recording.problem:
+            self._warn_once(self._recording.problem)
         self._follow_connection(reader.connected)
 
     def _follow_connection(self, connected: bool) -> None:
@@ -209,6 +223,12 @@ class Session:
             self.watched.away_seconds += away
             if away >= _AWAY_SAID:
                 self._warn(f"Redis was away for {away:.0f} s; what was kept meanwhile arrives now")
+
+    def _warn_once(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            self.watched.failed = True
+            self._warn(line)
 
     def _warn(self, line: str) -> None:
         self.watched.troubles.append(line)
@@ -232,7 +252,7 @@ class Session:
                 channels=self.watched.channels,
                 warmup_left=max(0.0, left) if status.learning else 0.0,
                 findings=len(self.watched.ledger.findings),
-                over=dict(status.over),
+                over={area: score for area, score in status.over.items() if area in self._areas},
                 suspected=[_event(finding) for finding in self.watched.ledger.suspected],
                 changed=list(status.changed),
                 trouble=f"Redis is away since {away:.0f} s" if away >= 1 else "",
@@ -240,9 +260,18 @@ class Session:
         )
 
 
+def _areas(table: ChannelTable) -> frozenset[Subsystem]:
+    """The subsystems this host gives channels of."""
+    found = set()
+    for metric in {channel.metric for channel in (*table.fast, *table.slow)}:
+        with contextlib.suppress(catalogue.UnknownMetricError):  # of a newer collector
+            found.add(catalogue.find(metric).subsystem)
+    return frozenset(found)
+
+
 def _event(finding: Finding) -> str:
     where = subject_text(finding)
-    who = "" if where == "-" else f" ({where})"
+    who = "" if where == "-" or where in finding.claim else f" ({where})"
     when = local_time(finding.first_seen_ns)
     return f"{when} {finding.subsystem.value} {finding.severity.value}: {finding.claim}{who}"
 

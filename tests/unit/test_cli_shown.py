@@ -74,10 +74,19 @@ def test_nothing_judged_is_never_called_healthy() -> None:
 def test_losses_load_and_blind_spots_are_said() -> None:
     seen = Seen(
         watched=180, judged=120, warmup=60, slices=160, channels=702, lost=20, away=20.0,
-        load={"CPU": "85 %"}, missing=[{"source": "perf", "reason": "needs root"}],
+        load={"cpu.busy": 1.7, "cpu.pressure.some": 0.85},
+        missing=[{"source": "perf", "reason": "needs root"}],
     )  # fmt: skip
     text = "\n".join(closing([finding()], seen))
-    for part in ("20 lost", "Redis was away for 20s", "CPU 85 %", "perf (needs root)", "1 finding"):
+    for part in (
+        "20 lost",
+        "Redis was away for 20s",
+        "1.7 cores busy",
+        "85% of the time waiting for cpu",
+        "quieter host",
+        "perf (needs root)",
+        "1 finding",
+    ):
         assert part in text
 
 
