@@ -1,0 +1,315 @@
+"""Process groups: no time counted twice, none lost, columns that do not flap."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_collector.source import LayoutChanged
+from reveal_collector.sources import groups
+from reveal_collector.sources.groups import Group, Ledger, Reading, Weights, rescore, table
+from reveal_collector.sources.processes import (
+    NotAProcess,
+    ProcessGroups,
+    parse_io,
+    parse_stat,
+    printable,
+)
+from reveal_collector.sources.tenants import Choice
+
+LATER = 10**9
+
+
+def reading(cpu: int, parent: int = 1, group: int = 10, start: int = 5, io: int = 0) -> Reading:
+    return Reading(group, parent, start, "job", (cpu, 0, io, 0), 4096, 1)
+
+
+def used(ledger: Ledger, group: int = 10) -> int:
+    return ledger.groups[group].totals[0]
+
+
+def test_a_group_is_the_sum_of_its_processes_since_they_were_first_seen() -> None:
+    ledger = Ledger()
+    ledger.update({10: reading(100), 11: reading(50, 10)}, LATER)
+    ledger.update({10: reading(103), 11: reading(54, 10)}, LATER)
+    assert used(ledger) == 7
+    assert (ledger.groups[10].memory, ledger.groups[10].threads) == (8192, 2)
+
+
+def test_a_process_born_since_counts_in_full_and_one_that_moved_in_from_now_on() -> None:
+    ledger = Ledger()
+    ledger.update({10: reading(0)}, LATER)
+    ledger.update({10: reading(0), 11: reading(9, 10, start=50), 12: reading(70, 10)}, 40)
+    assert used(ledger) == 9
+    ledger.update({10: reading(0), 11: reading(9, 10, start=50), 12: reading(71, 10)}, 60)
+    assert used(ledger) == 10
+
+
+def test_a_followed_child_is_not_counted_again_when_its_parent_waits_for_it() -> None:
+    ledger = Ledger()
+    ledger.update({10: reading(0), 11: reading(0, 10)}, LATER)
+    ledger.update({10: reading(0), 11: reading(40, 10)}, LATER)
+    ledger.update({10: reading(42)}, LATER)  # the child's 40 and 2 more it used in the end
+    assert used(ledger) == 42
+
+
+def test_a_child_nobody_saw_counts_through_its_parent() -> None:
+    ledger = Ledger()
+    ledger.update({10: reading(0)}, LATER)
+    ledger.update({10: reading(25)}, LATER)
+    assert used(ledger) == 25
+
+
+def test_a_parent_read_just_before_it_waited_gets_the_credit_a_pass_later() -> None:
+    ledger = Ledger()
+    ledger.update({10: reading(0), 11: reading(0, 10)}, LATER)
+    ledger.update({10: reading(0), 11: reading(40, 10)}, LATER)
+    ledger.update({10: reading(1)}, LATER)
+    ledger.update({10: reading(41)}, LATER)
+    assert used(ledger) == 41
+    ledger.update({10: reading(81)}, LATER)
+    assert used(ledger) == 81
+
+
+def test_a_grandchild_is_credited_to_who_is_left() -> None:
+    ledger = Ledger()
+    ledger.update({10: reading(0), 11: reading(0, 10), 12: reading(0, 11)}, LATER)
+    ledger.update({10: reading(0), 11: reading(5, 10), 12: reading(30, 11)}, LATER)
+    ledger.update({10: reading(35)}, LATER)
+    assert used(ledger) == 35
+
+
+def test_a_pid_used_again_is_another_process() -> None:
+    ledger = Ledger()
+    ledger.update({10: reading(0), 11: reading(1000, 10)}, LATER)
+    ledger.update({10: reading(0), 11: reading(3, 10, start=77)}, 70)
+    assert used(ledger) == 3
+
+
+@given(st.lists(st.dictionaries(st.integers(2, 6), st.integers(0, 100), max_size=5), max_size=8))
+def test_totals_never_fall(passes: list[dict[int, int]]) -> None:
+    ledger = Ledger()
+    before: dict[int, int] = {}
+    for counts in passes:
+        ledger.update({pid: reading(cpu, pid - 1, pid % 2) for pid, cpu in counts.items()}, LATER)
+        now = {number: group.totals[0] for number, group in ledger.groups.items()}
+        assert all(now[number] >= total for number, total in before.items() if number in now)
+        before = now
+
+
+def group(number: int, score: float, first: int = 1, last: int = 20) -> Group:
+    return Group(number, f"g{number}", first, last, score=score)
+
+
+def ledger_of(*members: Group, passes: int = 20) -> Ledger:
+    ledger = Ledger()
+    ledger.passes = passes
+    ledger.groups = {member.id: member for member in members}
+    return ledger
+
+
+def test_the_table_holds_the_largest_and_does_not_flap() -> None:
+    many = [group(n, n / 100) for n in range(40)]
+    ledger = ledger_of(*many)
+    shown = table([], ledger, many)
+    assert {one.id for one in shown} == set(range(40 - groups.GROUPS, 40))
+    many[15].score = 0.18  # a little above the least that is in
+    assert table(shown, ledger, many) == shown
+    many[15].score = 0.9
+    assert many[15] in table(shown, ledger, many)
+
+
+def test_a_short_lived_group_enters_late_unless_it_matters() -> None:
+    tiny, large = group(1, 0.0001, first=19), group(2, 0.5, first=19)
+    ledger = ledger_of(tiny, large)
+    assert table([], ledger, [tiny, large]) == [large]
+    newest = group(3, 0.5, first=20)
+    assert table([], ledger_of(newest), [newest]) == []
+
+
+def test_a_group_that_ended_keeps_its_place_until_it_is_wanted() -> None:
+    shown = [group(n, 0.5) for n in range(groups.GROUPS)]
+    shown[3].last_pass = 15
+    coming = group(99, 0.01)
+    ledger = ledger_of(*shown, coming)
+    assert shown[3] in table(shown, ledger, shown)
+    assert shown[3] not in table(shown, ledger, [*shown, coming])
+
+
+def test_scores_follow_use() -> None:
+    one = group(1, 0.0)
+    one.used, one.memory = [100, 0, 0, 0], 0
+    rescore([one], Weights(100, 1 << 30), 1.0)
+    assert one.score == pytest.approx(1.0)
+    one.used = [0, 0, 0, 0]
+    rescore([one], Weights(100, 1 << 30), 1.0)
+    assert one.score == pytest.approx(0.7)
+
+
+STAT = (
+    b"%d (%s) S %d %d 1 0 -1 %d 7 8 %d %d %d %d %d %d 20 0 3 0 %d 1000 25 184467 1 1 0 0 0 0 0 0 0"
+)
+
+
+def stat(  # noqa: PLR0913 - one argument a field of the file
+    pid: int, name: bytes = b"job", *, parent: int = 1, group: int = 10, flags: int = 0,
+    cpu: int = 0, waited: int = 0, start: int = 5,
+) -> bytes:  # fmt: skip
+    return STAT % (pid, name, parent, group, flags, 2, 3, cpu, 0, waited, 0, start)
+
+
+def test_a_name_with_brackets_and_blanks_shifts_nothing() -> None:
+    plain = parse_stat(7, stat(7, cpu=4, waited=6), 4096)
+    odd = parse_stat(7, stat(7, b"a) S 1 (b", cpu=4, waited=6), 4096)
+    assert (odd.totals, odd.group, odd.memory) == (plain.totals, 10, 25 * 4096)
+    assert plain.totals == (10, 5, 0, 0)
+    assert odd.name == "a) S 1 (b"
+
+
+def test_init_is_not_billed_for_the_orphans_it_reaps() -> None:
+    assert parse_stat(1, stat(1, cpu=4, waited=6), 4096).totals == (4, 2, 0, 0)
+
+
+def test_a_kernel_thread_is_no_tenant() -> None:
+    with pytest.raises(NotAProcess):
+        parse_stat(2, stat(2, flags=0x0020_8040), 4096)
+
+
+@given(st.binary(max_size=200))
+def test_a_garbled_stat_is_refused(data: bytes) -> None:
+    with pytest.raises((ValueError, NotAProcess)):
+        parse_stat(3, data, 4096)
+
+
+@given(st.binary(max_size=16))
+def test_a_name_from_anybody_is_printable(name: bytes) -> None:
+    assert printable(name).isprintable()
+
+
+def test_io_is_read_by_name() -> None:
+    text = b"rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 5\n"
+    assert parse_io(text) == (4096, 8192)
+
+
+class Tree:
+    """A /proc of plain files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.source = ProcessGroups(root, None, Choice())
+
+    def put(self, pid: int, data: bytes, io: int | None = 0) -> None:
+        folder = self.root / str(pid)
+        folder.mkdir(exist_ok=True)
+        (folder / "stat").write_bytes(data)
+        if io is not None:
+            (folder / "io").write_text(f"read_bytes: {io}\nwrite_bytes: 0\n")
+
+    def end(self, pid: int) -> None:
+        shutil.rmtree(self.root / str(pid))
+
+    def values(self) -> dict[str, int | None]:
+        try:
+            row = self.source.read()
+        except LayoutChanged:
+            row = self.source.read()
+        return dict(zip([c.label for c in self.source.channels], row, strict=True))
+
+
+def test_groups_of_a_proc_tree(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.put(2, stat(2, b"kworker", flags=0x0020_0000, group=0))
+    tree.put(10, stat(10, cpu=100))
+    tree.put(11, stat(11, b"worker", parent=10, cpu=50), io=4096)
+    (tmp_path / "self").mkdir()
+    tree.source.open()
+    tree.put(10, stat(10, cpu=103))
+    tree.put(11, stat(11, b"worker", parent=10, cpu=54), io=8192)
+    assert tree.values() == {
+        "cpu.subject.usage{pgrp:job[10]}": 7,
+        "memory.subject.major_faults{pgrp:job[10]}": 0,
+        "storage.subject.read_bytes{pgrp:job[10]}": 4096,
+        "storage.subject.write_bytes{pgrp:job[10]}": 0,
+        "memory.subject.usage{pgrp:job[10]}": 2 * 25 * os.sysconf("SC_PAGE_SIZE"),
+        "cpu.subject.tasks{pgrp:job[10]}": 6,
+    }
+    tree.end(11)
+    assert tree.values()["cpu.subject.usage{pgrp:job[10]}"] == 7
+    tree.end(10)
+    assert set(tree.values().values()) == {None}
+    tree.source.close()
+
+
+def test_storage_of_a_process_that_may_not_be_asked_is_missing_not_zero(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.put(10, stat(10), io=None)
+    tree.source.open()
+    read = tree.values()
+    assert read["storage.subject.read_bytes{pgrp:job[10]}"] is None
+    assert read["cpu.subject.usage{pgrp:job[10]}"] == 0
+    tree.source.close()
+
+
+def test_a_large_new_group_becomes_a_column(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.put(10, stat(10))
+    tree.source.open()
+    for cpu in (1, 500, 1000):
+        tree.put(20, stat(20, b"new", group=20, cpu=cpu, start=1))
+        read = tree.values()
+    assert "cpu.subject.usage{pgrp:new[20]}" in read
+    tree.source.close()
+
+
+def test_a_left_out_group_is_no_column(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.source = ProcessGroups(tmp_path, None, Choice(leave_out=("pgrp:job",)))
+    tree.put(10, stat(10))
+    tree.put(20, stat(20, b"other", group=20))
+    tree.source.open()
+    assert {c.instance for c in tree.source.channels} == {"pgrp:other[20]"}
+    tree.source.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no procfs")
+def test_a_real_child_shows_its_cpu_time_once() -> None:
+    burn = "import time\nend = time.process_time() + .3\nwhile time.process_time() < end: pass\n"
+    command = [sys.executable, "-c", burn + "input()"]
+    source = ProcessGroups(Path("/proc"), None, Choice())
+    source.open()
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+    ) as child:
+        wait_until_asleep(child.pid)
+        passes(source)
+        total = source._ledger.groups[child.pid].totals[0]
+        assert child.stdin is not None
+        child.stdin.close()
+    passes(source)
+    source.close()
+    assert 25 <= total * 100 / os.sysconf("SC_CLK_TCK") <= 60
+
+
+def wait_until_asleep(pid: int) -> None:
+    """Until the process blocks in ``input()``, after its work."""
+    used = -1
+    while True:
+        read = parse_stat(pid, Path(f"/proc/{pid}/stat").read_bytes(), 4096)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state == "S" and read.totals[0] == used and used * 4 > os.sysconf("SC_CLK_TCK"):
+            return
+        used = read.totals[0]
+
+
+def passes(source: ProcessGroups) -> None:
+    try:
+        source.read()
+    except LayoutChanged:
+        source.read()
