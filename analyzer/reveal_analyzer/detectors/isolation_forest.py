@@ -116,12 +116,12 @@ class IsolationForest(ScaledDetector):
         """The place of each window in each tree (n, trees), level by level."""
         n, width = scaled.shape
         flat = np.ascontiguousarray(scaled).ravel()
-        start = (np.arange(n) * width)[:, None]
+        start = (np.arange(n) * width)[:, None] if n > 1 else None
         place = np.broadcast_to(np.arange(self.forest_.trees), (n, self.forest_.trees))
         paths = [place]
         for feature, cut in zip(self.forest_.feature, self.forest_.cut, strict=True):
-            right = flat.take(feature.take(place) + start) > cut.take(place)
-            place = 2 * place + right
+            at = feature.take(place) if start is None else feature.take(place) + start
+            place = 2 * place + (flat.take(at) > cut.take(place))
             paths.append(place)
         return paths
 
