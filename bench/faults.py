@@ -116,8 +116,9 @@ def _replay(asked: argparse.Namespace, only: set[str] | None) -> None:
     judged = _each(partial(judge, settings=settings, chained=asked.chained), chosen)
     others = []
     if asked.beside is not None:
-        play = beside.load(asked.beside)
-        others = [beside.judge(each, play) for each in chosen if each.path.suffix == ".npz"]
+        beside.load(asked.beside)
+        old = [each for each in chosen if each.path.suffix == ".npz"]
+        others = _each(partial(beside.judge, detector=asked.beside), old)
     for line in (
         *summary.table(judged), *summary.false_lines(judged), *summary.lines(summary.totals(judged))
     ):  # fmt: skip

@@ -10,6 +10,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ class Beside:
     healthy_seconds: float
 
 
+@cache
 def load(path: Path) -> Play:
     """``play`` of a Python file."""
     spec = importlib.util.spec_from_file_location("reveal_bench_beside", path)
@@ -49,9 +51,9 @@ def load(path: Path) -> Play:
     return play  # type: ignore[no-any-return]
 
 
-def judge(session: Session, play: Play) -> Beside:
+def judge(session: Session, detector: Path) -> Beside:
     """Play one session; the same windows as for ours decide what is found and what is false."""
-    said = [(second + 1.0, verdict) for second, verdict in play(session.path)]
+    said = [(second + 1.0, verdict) for second, verdict in load(detector)(session.path)]
     watched = [each for each in session.read() if each.end > session.warmup]
     healthy = healthy_seconds(session.cases, watched)
     if not session.cases:

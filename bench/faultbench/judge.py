@@ -48,7 +48,7 @@ class Outcome:
     claim: str = ""
     others: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
-    false: tuple[FalseFinding, ...] = ()
+    false: int = 0
 
     @property
     def subsystem_right(self) -> bool:
@@ -64,13 +64,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Judged:
-    """All that a session gave: its cases, false findings elsewhere, healthy seconds watched."""
+    """All that a session gave: its cases, false findings elsewhere, healthy seconds watched.
+
+    ``in_warmup`` is what was found before anything was learned, by signatures alone.
+    """
 
     session: str
     workload: str
     neighbour_cores: float
     outcomes: tuple[Outcome, ...] = ()
     false: tuple[FalseFinding, ...] = ()
+    in_warmup: tuple[FalseFinding, ...] = ()
     healthy_seconds: float = 0.0
 
 
@@ -81,30 +85,23 @@ def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False
     ``chained``, by one that lives through the whole session.
     """
     slices = list(session.read())
+    warm = [each for each in slices if each.end <= session.warmup]
     if chained or not session.cases:
         said = list(listen(slices, settings))
         outcomes = [outcome(session, case, said) for case in session.cases]
-        watched = [each for each in slices if each.end > session.warmup]
-        return Judged(
-            session.name, session.workload, session.neighbour_cores, tuple(outcomes),
-            tuple(false_findings(session, said)), healthy_seconds(session.cases, watched),
-        )  # fmt: skip
-    outcomes = [judge_case(session, case, slices, settings) for case in session.cases]
+        watched = healthy_seconds(session.cases, slices[len(warm) :])
+    else:
+        heard = [list(listen(warm + stretch(slices, case), settings)) for case in session.cases]
+        pairs = list(zip(session.cases, heard, strict=True))
+        outcomes = [outcome(session, case, said) for case, said in pairs]
+        said = [each for _, part in pairs for each in part if each.at > session.warmup]
+        said += [each for each in heard[0] if each.at <= session.warmup]
+        watched = sum(healthy_seconds([case], stretch(slices, case)) for case in session.cases)
+    early, late = _false_findings(session, said)
     return Judged(
-        session.name, session.workload, session.neighbour_cores, tuple(outcomes),
-        tuple(each for outcome in outcomes for each in outcome.false),
-        sum(healthy_seconds([case], stretch(slices, case)) for case in session.cases),
+        session.name, session.workload, session.neighbour_cores, tuple(outcomes), late, early,
+        watched,
     )  # fmt: skip
-
-
-def judge_case(
-    session: Session, case: Case, slices: Sequence[Slice], settings: AnalyzerSettings
-) -> Outcome:
-    """A fresh analyzer that sees the warm-up and the case."""
-    part = [each for each in slices if each.end <= session.warmup] + stretch(slices, case)
-    said = list(listen(part, settings))
-    alone = [each for each in said if each.at > session.warmup]
-    return outcome(session, case, said, tuple(false_findings(session, alone)))
 
 
 def hidden(channel: Channel) -> bool:
@@ -134,14 +131,11 @@ def _said(at: float, update: Update) -> Said:
     return Said(at, str(update.change), update.finding)
 
 
-def outcome(
-    session: Session,
-    case: Case,
-    said: Sequence[Said],
-    false: tuple[FalseFinding, ...] = (),
-) -> Outcome:
+def outcome(session: Session, case: Case, said: Sequence[Said]) -> Outcome:
     """What the analyzer said of a case: the first finding in time, by its last word."""
-    made = Outcome(session.name, session.workload, case, false=false)
+    within = [each for each in said if case.begin < each.at <= case.end]
+    false = [each for each in within if each.change == OPENED and _healthy([case], each.at)]
+    made = Outcome(session.name, session.workload, case, false=len(false))
     in_time = [each for each in said if _in_time(case, each)]
     first = _opened(case, said)
     hints = [each.at for each in in_time if each.change in (SUSPECTED, OPENED)]
@@ -178,12 +172,17 @@ def _last_word(case: Case, said: Iterable[Said], identity: str) -> Finding:
     return words[-1]
 
 
-def false_findings(session: Session, said: Iterable[Said]) -> Iterator[FalseFinding]:
-    """What was found while nothing was injected and nothing was settling."""
-    for each in said:
-        if each.change == OPENED and _healthy(session.cases, each.at):
-            finding = each.finding
-            yield FalseFinding(session.name, each.at, finding.subsystem.value, finding.claim)
+def _false_findings(
+    session: Session, said: Iterable[Said]
+) -> tuple[tuple[FalseFinding, ...], tuple[FalseFinding, ...]]:
+    """What was found while nothing was injected or settling: during the warm-up, and later."""
+    made = [
+        FalseFinding(session.name, each.at, each.finding.subsystem.value, each.finding.claim)
+        for each in said
+        if each.change == OPENED and _healthy(session.cases, each.at)
+    ]
+    early = tuple(each for each in made if each.at <= session.warmup)
+    return early, tuple(each for each in made if each.at > session.warmup)
 
 
 def healthy_seconds(cases: Iterable[Case], slices: Iterable[Slice]) -> float:

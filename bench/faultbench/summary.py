@@ -42,7 +42,7 @@ def _row(outcome: Outcome) -> str:
         f"{case.fault:<16}{outcome.workload:<9}{case.neighbour_cores:>6.2f}  "
         f"{'yes' if found else 'no':<5} {_seconds(outcome.suspected):>9} "
         f"{_seconds(outcome.found):>7}  {_named(outcome):<11}{_subject(outcome):<8}"
-        f"{len(outcome.false):>5}  {outcome.by}"
+        f"{outcome.false:>5}  {outcome.by}"
     )
 
 
@@ -131,6 +131,8 @@ def false_lines(judged: Iterable[Judged]) -> Iterator[str]:
     for each in judged:
         for found in each.false:
             yield f"  false: {found.session} at {found.at:.0f} s, {found.subsystem}: {found.claim}"
+        for found in each.in_warmup:
+            yield f"  in warm-up: {found.session} at {found.at:.0f} s: {found.claim}"
 
 
 def beside_line(others: Sequence[Beside]) -> str:
@@ -154,6 +156,7 @@ def write(path: Path, judged: Sequence[Judged], others: Sequence[Beside]) -> Non
         "totals": totals(judged),
         "cases": [_case(outcome) for each in judged for outcome in each.outcomes],
         "false": [asdict(found) for each in judged for found in each.false],
+        "in_warmup": [asdict(found) for each in judged for found in each.in_warmup],
         "sessions": [
             {
                 "name": each.session,
@@ -189,5 +192,5 @@ def _case(outcome: Outcome) -> dict[str, Any]:
         "subjects": outcome.subjects[:3],
         "subject_expected": case.subject,
         "subject_right": outcome.subject_right if outcome.found is not None else None,
-        "false": len(outcome.false),
+        "false": outcome.false,
     }
