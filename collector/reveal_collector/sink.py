@@ -43,7 +43,9 @@ class RedisSink:
         self._closing_at: float | None = None
         self._delivered = self._dropped = 0
         self._trouble = ""
-        self._announced: set[bytes] = set()
+        self._announced: bytes = b""
+        self._retired: dict[bytes, float] = {}
+        self._kept_seconds = 2.0 * settings.stream_seconds + settings.buffer_seconds
         self._report: Report = dict
         self._report_due = 0.0
         self._shard_nodes = 1
@@ -143,9 +145,12 @@ class RedisSink:
     def _announce(self, shipment: Shipment) -> None:
         """Before the first message that needs it, the table: on each connection anew."""
         key = shipment.table.key
-        if key not in self._announced:
+        if key != self._announced:
             self._client.hset(names.CATALOGUE_KEY, key.hex(), cast("str", shipment.table.to_json()))
-            self._announced = {key}
+            if self._announced:
+                self._retired[self._announced] = time.monotonic()
+            self._retired.pop(key, None)
+            self._announced = key
 
     def _tell(self) -> None:
         """Say how this node is, every few seconds; see whether Redis forgot the table."""
@@ -156,19 +161,33 @@ class RedisSink:
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.hset(names.NODES_KEY, self._settings.node, json.dumps(report))
             pipeline.hlen(names.NODES_KEY)
-            pipeline.hexists(names.CATALOGUE_KEY, str(report.get("table", "")))
-            _, nodes, known = pipeline.execute()
+            pipeline.hexists(names.CATALOGUE_KEY, self._announced.hex())
+            for key in self._outlived():
+                pipeline.hdel(names.CATALOGUE_KEY, key.hex())
+            _, nodes, known, *_ = pipeline.execute()
         # a shard holds the slices of several nodes: hashed evenly, rarely over twice the mean
         self._shard_nodes = 1 + 2 * (int(nodes) // names.SHARDS)
         if not known:
-            self._announced = set()
+            self._announced = b""
+
+    def _outlived(self) -> list[bytes]:
+        """Own tables that no message of the stream can need any more, taken off the list.
+
+        Should another node have the same one, it finds it gone and announces it anew.
+        """
+        now = time.monotonic()
+        kept = self._kept_seconds
+        gone = [key for key, since in self._retired.items() if now - since > kept]
+        for key in gone:
+            del self._retired[key]
+        return gone
 
     def _lost(self, error: Exception) -> None:
         trouble = f"Redis does not take slices, they are kept: {error or type(error).__name__}"
         if trouble != self._trouble:
             log.warning("%s", trouble)
         self._trouble = trouble
-        self._announced = set()
+        self._announced = b""
         self._client.connection_pool.disconnect()
 
     def _pause(self, seconds: float) -> None:

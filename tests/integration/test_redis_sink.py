@@ -1,0 +1,243 @@
+"""Slices into a real Redis: fields, announcements, outages, refusals, order."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from reveal_collector.shipment import RecordingSink, Shipment
+from reveal_collector.sink import RedisSink, connect
+from reveal_contract import names
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.recording import Reader, Writer
+from reveal_contract.settings import CollectorSettings, SettingsError
+
+TABLE = ChannelTable((Channel("cpu.user"),), ())
+OTHER = ChannelTable((Channel("cpu.user"), Channel("cpu.system")), ())
+KEY = names.samples_key("default", names.shard("n1"))
+
+
+def settings(path: Path, **changes: Any) -> CollectorSettings:
+    return replace(CollectorSettings("n1", f"unix://{path}"), **changes)
+
+
+def shipment(sequence: int, table: ChannelTable = TABLE, size: int = 10) -> Shipment:
+    return Shipment("n1", bytes(range(16)), sequence, 7_000 + sequence, table, b"d" * size)
+
+
+@contextmanager
+def running(
+    given: CollectorSettings, report: Callable[[], Mapping[str, Any]] | None = None
+) -> Iterator[RedisSink]:
+    sink = RedisSink(given)
+    sink.start(report or (lambda: {"table": TABLE.key.hex(), "sequence": 3}))
+    try:
+        yield sink
+    finally:
+        sink.close(1.0)
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.005)
+
+
+def sequences(client: redis.Redis) -> list[int]:
+    entries: Any = client.xrange(KEY)
+    return [int(fields[b"q"]) for _, fields in entries]
+
+
+def test_a_slice_is_one_message_with_its_table_announced(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server)) as sink:
+        sink.put(shipment(5))
+        until(lambda: sink.health().delivered == 1)
+    [(_, fields)] = client.xrange(KEY)  # type: ignore[misc]
+    assert fields == {
+        b"n": b"n1", b"b": bytes(range(16)), b"q": b"5", b"s": TABLE.key.hex().encode(),
+        b"t": b"7005", b"d": b"d" * 10,
+    }  # fmt: skip
+    assert client.hget(names.CATALOGUE_KEY, TABLE.key.hex()) == TABLE.to_json()
+
+
+def test_a_new_table_is_announced_before_its_first_message(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server)) as sink:
+        for sequence, table in enumerate((TABLE, OTHER, TABLE)):
+            sink.put(shipment(sequence, table))
+        until(lambda: sink.health().delivered == 3)
+    assert set(client.hkeys(names.CATALOGUE_KEY)) == {  # type: ignore[arg-type]
+        TABLE.key.hex().encode(), OTHER.key.hex().encode(),
+    }  # fmt: skip
+
+
+def test_the_node_says_how_it_is(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server)):
+        until(lambda: client.hexists(names.NODES_KEY, "n1"))
+    told: Any = client.hget(names.NODES_KEY, "n1")
+    assert json.loads(told) == {"table": TABLE.key.hex(), "sequence": 3}
+
+
+def test_an_outage_loses_nothing_that_fits_the_buffer(redis_launcher: Any) -> None:
+    server = redis_launcher()
+    with running(settings(server.socket)) as sink:
+        sink.put(shipment(0))
+        until(lambda: sink.health().delivered == 1)
+        server.stop()
+        for sequence in range(1, 50):
+            sink.put(shipment(sequence))
+        until(lambda: sink.health().trouble)
+        assert sink.health().buffered == 49
+        server.start()  # empty: without persistence everything is forgotten
+        until(lambda: sink.health().delivered == 50)
+        until(lambda: not sink.health().trouble)
+        client = redis.Redis(unix_socket_path=str(server.socket))
+        assert sequences(client) == list(range(1, 50))
+        assert client.hexists(names.CATALOGUE_KEY, TABLE.key.hex())
+        assert sink.health().dropped == 0
+
+
+def test_the_oldest_go_when_the_buffer_is_full_and_are_counted(redis_launcher: Any) -> None:
+    server = redis_launcher()
+    server.stop()
+    with running(settings(server.socket, buffer_seconds=5)) as sink:
+        for sequence in range(12):
+            sink.put(shipment(sequence))
+        assert (sink.health().buffered, sink.health().dropped) == (5, 7)
+        server.start()
+        until(lambda: sink.health().delivered == 5)
+        assert sequences(redis.Redis(unix_socket_path=str(server.socket))) == [7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "mend", "said"),
+    [
+        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "OOM|maxmemory"),
+        (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only|READONLY"),
+    ],
+)
+def test_a_redis_that_refuses_is_tried_again_and_gets_all_in_order(
+    redis_server: Path,
+    break_it: tuple[str, ...],
+    mend: tuple[str, ...],
+    said: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    client.execute_command(*break_it)
+    with running(settings(redis_server)) as sink:
+        for sequence in range(40):
+            sink.put(shipment(sequence))
+        until(lambda: sink.health().trouble)
+        assert any(word in sink.health().trouble for word in said.split("|"))
+        assert sink.health().buffered == 40
+        client.execute_command(*mend)
+        until(lambda: sink.health().delivered == 40)
+    assert sequences(client) == list(range(40))
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1
+
+
+def test_a_wrong_password_is_said_and_kept_trying(redis_launcher: Any) -> None:
+    server = redis_launcher("--requirepass", "right")
+    with running(settings(server.socket)) as sink:
+        sink.put(shipment(0))
+        until(lambda: sink.health().trouble)
+        assert "uthentication" in sink.health().trouble
+        assert sink.health().buffered == 1
+    right = settings(server.socket, redis_url=f"unix://:right@{server.socket}")
+    with running(right) as sink:
+        sink.put(shipment(0))
+        until(lambda: sink.health().delivered == 1)
+
+
+def test_a_table_redis_forgot_is_announced_again(
+    redis_server: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_collector.sink.REPORT_SECONDS", 0.0)
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server)) as sink:
+        sink.put(shipment(0))
+        until(lambda: sink.health().delivered == 1)
+        client.delete(names.CATALOGUE_KEY)
+        time.sleep(0.05)  # the next report finds it gone
+        sink.put(shipment(1))
+        until(lambda: client.hexists(names.CATALOGUE_KEY, TABLE.key.hex()))
+
+
+def test_tables_no_message_needs_any_more_are_removed(
+    redis_server: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_collector.sink.REPORT_SECONDS", 0.0)
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server)) as sink:
+        sink._kept_seconds = 0.0
+        sink.put(shipment(0))
+        sink.put(shipment(1, OTHER))
+        until(lambda: client.hkeys(names.CATALOGUE_KEY) == [OTHER.key.hex().encode()])
+
+
+def test_the_stream_stays_bounded(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server, stream_seconds=100, buffer_seconds=600)) as sink:
+        for sequence in range(500):
+            sink.put(shipment(sequence))
+        until(lambda: sink.health().delivered == 500)
+    assert 100 <= len(sequences(client)) < 300
+
+
+def test_what_waits_is_delivered_before_the_end_or_given_up_in_time(redis_launcher: Any) -> None:
+    server = redis_launcher()
+    sink = RedisSink(settings(server.socket))
+    for sequence in range(20):
+        sink.put(shipment(sequence))
+    sink.start(dict)
+    sink.close(5.0)
+    assert len(sequences(redis.Redis(unix_socket_path=str(server.socket)))) == 20
+    server.stop()
+    sink = RedisSink(settings(server.socket))
+    sink.start(dict)
+    sink.put(shipment(0))
+    began = time.monotonic()
+    sink.close(0.3)
+    assert time.monotonic() - began < 2
+
+
+def test_a_bad_url_is_refused_at_once() -> None:
+    with pytest.raises(SettingsError, match="redisUrl"):
+        connect("nonsense")
+
+
+def test_a_recording_holds_what_was_shipped(tmp_path: Path) -> None:
+    sink = RecordingSink(Writer(tmp_path / "r"))
+    sink.start(dict)
+    for sequence, table in enumerate((TABLE, OTHER)):
+        sink.put(shipment(sequence, table))
+    sink.close(1)
+    assert [record.table for record in Reader(tmp_path / "r")] == [TABLE, OTHER]
+    assert sink.health().delivered == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_said_once_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(Writer):
+        def message(self, data: bytes, table: ChannelTable) -> None:
+            with Path("/dev/full").open("wb", buffering=0) as file:
+                file.write(data)
+
+    sink = RecordingSink(Full(Path("/dev/null")))
+    for sequence in range(3):
+        sink.put(shipment(sequence))
+    assert (sink.health().dropped, len(caplog.records)) == (3, 1)
+    assert "No space left" in sink.health().trouble
