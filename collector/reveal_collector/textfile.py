@@ -86,7 +86,7 @@ class TokenSource:
         self._file = KeptFile(path, remedy)
         self._remedy = remedy
         self._learn_layout = learn
-        self._last = b""
+        self._last: bytes | None = None
         self._values: list[int | None] = []
 
     def open(self) -> None:
@@ -111,7 +111,7 @@ class TokenSource:
         try:
             self._values = self.parse(self._pick(tokens))
         except ValueError as error:
-            self._last = b""
+            self._last = None
             raise ParseError(f"{self._file.path}: {error}") from None
         self._last = data
         return self._values
@@ -144,7 +144,7 @@ class TokenSource:
         taken = set(by_channel.values())
         if self.words:
             watched |= {at for at, token in enumerate(tokens) if not token.isdigit()}
-        self._count, self._last = len(tokens), b""
+        self._count, self._last = len(tokens), None
         self._pick = picker(list(by_channel.values()))
         self._pick_labels = picker(sorted(watched - taken))
         self._labels = self._pick_labels(tokens)

@@ -9,7 +9,6 @@ import pytest
 from reveal_collector.registry import FACTORIES
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_contract import catalogue
-from reveal_contract.metric import Lane
 
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
 ROOTS = Roots(TREE / "proc", TREE / "sys", TREE / "cgroup")

@@ -72,7 +72,7 @@ def test_a_name_that_becomes_a_number_is_a_new_layout(source: TokenSource, path:
 
 def test_a_number_that_is_none_is_said_and_survived(source: TokenSource, path: Path) -> None:
     path.write_text("a x\nb 2\n")
-    with pytest.raises(ParseError, match="counts: .*x"):
+    with pytest.raises(ParseError, match=r"counts: .*x"):
         source.read()
     path.write_text("a 3\nb 2\n")
     assert list(source.read()) == [3, 2]
@@ -105,7 +105,7 @@ def test_a_name_that_stands_twice_is_one_channel(path: Path) -> None:
 
 @pytest.mark.parametrize("blank", ["\x1c", "\x1f", "\x85", "\xa0", "\u2003"])
 def test_odd_blanks_do_not_shift_tokens(path: Path, blank: str) -> None:
-    path.write_bytes(f"a{blank}z 1\nb 2\n".encode("utf-8"))
+    path.write_bytes(f"a{blank}z 1\nb 2\n".encode())
     source = TokenSource("counts", Lane.FAST, path, learn)
     source.open()
     assert list(source.read()) == [1, 2]
