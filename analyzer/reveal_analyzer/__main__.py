@@ -91,13 +91,18 @@ def settings_of(arguments: argparse.Namespace) -> AnalyzerSettings:
 def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
     """Everything wired together, metrics served; nothing is read yet."""
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - a second of imports
+    from reveal_analyzer.hypotheses import schema  # noqa: PLC0415
 
+    try:
+        rules = schema.load(settings.hypotheses)  # once for all nodes
+    except schema.HypothesisError as error:
+        raise SettingsError(str(error)) from None
     metrics = Metrics()
     sinks = [JsonlSink(jsonl)] if jsonl is not None else []
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port)
-    return Worker(reader, lambda node: NodeAnalyzer(node, settings), sinks, metrics)
+    return Worker(reader, lambda node: NodeAnalyzer(node, settings, rules=rules), sinks, metrics)
 
 
 def run(worker: Worker, stopping: Callable[[], bool]) -> None:

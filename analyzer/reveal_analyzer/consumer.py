@@ -18,7 +18,8 @@ from reveal_contract.names import GROUP, samples_key
 
 log = logging.getLogger(__name__)
 
-BATCH = 512  # entries a stream and read
+BATCH = 512  # entries a read, shared among the streams it names
+LEAST = 8  # entries of each of them all the same
 
 # All pending entries of the group become the caller's; those who had them are forgotten.  Only
 # the lease holder reads, so nobody else works on them.  JUSTID leaves delivery counts alone.
@@ -86,22 +87,22 @@ class Consumer:
         while after:
             entries = self._read(after)
             found += entries
-            pages = _by_shard(entries)
-            after = {shard: page[-1].id for shard, page in pages.items() if len(page) == BATCH}
+            after = {entry.shard: entry.id for entry in entries}
         return found
 
     def fresh(self, shards: Iterable[int]) -> list[Entry]:
-        """What nobody in the group has read yet, at most ``BATCH`` entries a shard."""
+        """What nobody in the group has read yet, about ``BATCH`` entries at most."""
         return self._read(dict.fromkeys(shards, b">"))
 
     def acknowledge(self, ids: Mapping[int, Sequence[bytes]]) -> None:
         self._each(ids, lambda pipe, shard: pipe.xack(self._key(shard), GROUP, *ids[shard]))
 
     def _read(self, after: Mapping[int, bytes]) -> list[Entry]:
+        count = max(LEAST, BATCH // max(1, len(after)))
         replies = self._each(
             [shard for shard in after if shard not in self._foreign],
             lambda pipe, shard: pipe.xreadgroup(
-                GROUP, self._owner, {self._key(shard): after[shard]}, count=BATCH
+                GROUP, self._owner, {self._key(shard): after[shard]}, count=count
             ),
         )
         entries: list[Entry] = []
@@ -170,13 +171,6 @@ def _entries(shard: int, reply: Any) -> list[Entry]:
         for at, fields in rows
         if at is not None
     ]
-
-
-def _by_shard(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
-    pages: dict[int, list[Entry]] = {}
-    for entry in entries:
-        pages.setdefault(entry.shard, []).append(entry)
-    return pages
 
 
 def _order(stream_id: bytes) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from reveal_analyzer.consumer import BATCH, Consumer, Entry
+from reveal_analyzer.consumer import BATCH, LEAST, Consumer, Entry
 from reveal_analyzer.leases import Leases, Timing
 from reveal_analyzer.link import OUTAGE, Link, connect
 from reveal_analyzer.sequence import Progress
@@ -29,7 +29,6 @@ TICK_SECONDS = 0.05
 QUIET_TICKS = 10  # a shard without news is asked every tenth tick: 64 questions a tick cost 2 %
 ACTIVE_SECONDS = 5.0
 REFILL_SECONDS = 60.0
-TAKE_OVER_ENTRIES = 2_000  # a poll that has read so many leaves the other shards to the next
 LOGGED_REFUSALS = 20  # a minute; all are counted
 _DATA, _NODE = FIELD_DATA.encode(), FIELD_NODE.encode()
 
@@ -101,7 +100,8 @@ class StreamReader:
         self._waiting = WaitingRoom()
         self._to_take: deque[int] = deque()
         self._active: dict[int, float] = {}
-        self._in_hand: dict[int, set[bytes]] = {}  # given to the caller, not acknowledged
+        self._backlog: deque[Entry] = deque()  # read, not looked at
+        self._in_hand: dict[int, set[bytes]] = {}  # read and not done with, here or at the caller
         self._owed: dict[int, list[bytes]] = {}  # acknowledgements to be sent
         self._lost_nodes: list[str] = []
         self._tick = 0
@@ -134,7 +134,10 @@ class StreamReader:
         }
 
     def poll(self) -> list[Received]:
-        """The slices that came since the last call, after the rest of a tick of 50 ms."""
+        """The slices that came since the last call, after the rest of a tick of 50 ms.
+
+        A backlog comes in portions of about 512 slices, without ticks between them.
+        """
         time.sleep(max(0.0, min(TICK_SECONDS, self._next_tick - time.monotonic())))
         self._next_tick = time.monotonic() + TICK_SECONDS
         out: list[Received] = []
@@ -151,9 +154,7 @@ class StreamReader:
     def ack(self, received: Iterable[Received]) -> None:
         """These are done with: they will not come again.  Sent with the next poll if need be."""
         for one in received:
-            if not one.history:
-                self._in_hand.get(one.shard, set()).discard(one.id)
-                self._owe(one.shard, one.id)
+            self._done(one)
         if self.link.connected:
             try:
                 self._settle()
@@ -182,25 +183,39 @@ class StreamReader:
             self._drop(changes.lost)
             self._to_take.extend(changes.gained)
         self._settle()
-        held = set(self._leases.held())
-        if self._recover:
-            self._accept_all(self._consumer.pending(held - set(self._to_take)), out)
-            self._recover = False
-        self._take_over(held, out)
-        self._accept_all(self._fresh(held - set(self._to_take)), out)
+        if not self._backlog:
+            self._read(set(self._leases.held()))
+        for _ in range(min(BATCH, len(self._backlog))):
+            self._accept(self._backlog.popleft(), out)
         self._seat(out)
         self._settle()
+        if self._backlog or self._to_take:
+            self._next_tick = 0.0  # there is more at once
 
-    def _take_over(self, held: set[int], out: list[Received]) -> None:
-        before = len(out)
-        while self._to_take and len(out) - before < TAKE_OVER_ENTRIES:
+    def _read(self, held: set[int]) -> None:
+        """Fill the backlog: what is unfinished first, then what came since."""
+        if self._recover:
+            self._queue(self._consumer.pending(held - set(self._to_take)))
+            self._recover = False
+        while self._to_take and len(self._backlog) < BATCH:
             number = self._to_take[0]
             if number in held:
-                self._accept_all(self._consumer.take_over(number, self._refill), out)
+                self._queue(self._consumer.take_over(number, self._refill))
                 self._active[number] = time.monotonic()
             self._to_take.popleft()
-        if self._to_take:
-            self._next_tick = 0.0
+        if not self._backlog:
+            self._queue(self._fresh(held - set(self._to_take)))
+
+    def _queue(self, entries: Iterable[Entry]) -> None:
+        """Into the backlog with what is neither there, nor with the caller, nor done with."""
+        unsettled = {number: set(ids) for number, ids in self._owed.items()}
+        for entry in entries:
+            hand = self._in_hand.setdefault(entry.shard, set())
+            if entry.history:
+                self._backlog.append(entry)
+            elif entry.id not in hand and entry.id not in unsettled.get(entry.shard, ()):
+                hand.add(entry.id)
+                self._backlog.append(entry)
 
     def _fresh(self, shards: set[int]) -> list[Entry]:
         now, turn = time.monotonic(), self._tick % QUIET_TICKS
@@ -212,33 +227,25 @@ class StreamReader:
         ]
         entries = self._consumer.fresh(asked)
         self._active.update(dict.fromkeys({entry.shard for entry in entries}, now))
-        if len(entries) >= BATCH:
-            self._next_tick = 0.0  # there may be more at once
+        if len(entries) >= LEAST:
+            self._next_tick = 0.0  # one of the streams may hold more
         return entries
-
-    def _accept_all(self, entries: Iterable[Entry], out: list[Received]) -> None:
-        unsettled = {number: set(ids) for number, ids in self._owed.items()}
-        for entry in entries:
-            known_to_caller = self._in_hand.get(entry.shard, ())
-            if entry.id not in known_to_caller and entry.id not in unsettled.get(entry.shard, ()):
-                self._accept(entry, out)
 
     def _accept(self, entry: Entry, out: list[Received]) -> None:
         if not entry.fields:
             self.counts.trimmed += 1
-            self._owe(entry.shard, entry.id)
+            self._done(entry)
             return
         try:
-            message = _message(entry)
+            node, key = _peek(entry)
         except wire.WireError as error:
             self._refuse(entry, str(error))
             return
-        known = self.tables.get(message.table)
-        if message.node in self._waiting or known is None:
-            self._in_hand.setdefault(entry.shard, set()).add(entry.id)
-            self._waiting.add(entry, message)
+        known = self.tables.get(key)
+        if node in self._waiting or known is None:
+            self._waiting.add(entry, node, key)
         else:
-            self._deliver(entry, message, known, out)
+            self._deliver(entry, known, out)
 
     def _seat(self, out: list[Received]) -> None:
         """Deliver waiting slices whose table has been announced, refuse those past waiting."""
@@ -246,33 +253,30 @@ class StreamReader:
             return
         self.tables.fetch(self.link.client, self._waiting.wanted())
         for parked, known in self._waiting.ready(self.tables):
-            self._deliver(parked.entry, parked.message, known, out)
+            self._deliver(parked.entry, known, out)
         for parked in self._waiting.overdue():
-            self._in_hand[parked.entry.shard].discard(parked.entry.id)
-            key = parked.message.table.hex()
+            key = parked.table.hex()
             self._refuse(parked.entry, f"channel table {key} has not been announced")
 
-    def _deliver(self, entry: Entry, raw: wire.Message, known: Known, out: list[Received]) -> None:
-        hand = self._in_hand.setdefault(entry.shard, set())
-        hand.discard(entry.id)
+    def _deliver(self, entry: Entry, known: Known, out: list[Received]) -> None:
+        data = entry.fields[_DATA]
         try:
-            message = _fitted(raw, known)
+            message = _decode(data, known)
         except wire.WireError as error:
             self._refuse(entry, str(error))
             return
         place = self._progress.setdefault(message.node, Progress()).accept(message)
         if place.repeat:
             self.counts.repeated += 1
-            self._owe_unless_history(entry)
+            self._done(entry)
             return
         if not entry.history:
-            hand.add(entry.id)
             self.counts.received += 1
             self.counts.missing += place.gap
             self.counts.restarts += place.restarted
         out.append(
             Received(
-                message.node, message, known.table, entry.fields[_DATA], entry.id, entry.shard,
+                message.node, message, known.table, data, entry.id, entry.shard,
                 place.gap, place.restarted, entry.history,
             )
         )  # fmt: skip
@@ -281,7 +285,7 @@ class StreamReader:
         if entry.history:
             return  # its first reader said so already
         self.counts.refused += 1
-        self._owe(entry.shard, entry.id)
+        self._done(entry)
         began, said = self._refusals
         if time.monotonic() - began > 60:
             began, said = time.monotonic(), 0
@@ -300,18 +304,18 @@ class StreamReader:
         for number in gone:
             self._in_hand.pop(number, None)
             self._owed.pop(number, None)
+        self._backlog = deque(entry for entry in self._backlog if entry.shard not in gone)
         self._waiting.forget(gone)
         nodes = [node for node in self._progress if shard(node) in gone]
         for node in nodes:
             del self._progress[node]
         self._lost_nodes += nodes
 
-    def _owe_unless_history(self, entry: Entry) -> None:
-        if not entry.history:
-            self._owe(entry.shard, entry.id)
-
-    def _owe(self, number: int, at: bytes) -> None:
-        self._owed.setdefault(number, []).append(at)
+    def _done(self, one: Entry | Received) -> None:
+        """It is to be acknowledged, unless it was long ago."""
+        if not one.history:
+            self._in_hand.get(one.shard, set()).discard(one.id)
+            self._owed.setdefault(one.shard, []).append(one.id)
 
     def _settle(self) -> None:
         if self._owed:
@@ -322,20 +326,22 @@ class StreamReader:
         return not self._in_hand.get(number) and number not in self._owed
 
 
-def _message(entry: Entry) -> wire.Message:
+def _peek(entry: Entry) -> tuple[str, bytes]:
+    """Node and table key; raises ``WireError`` for what this shard cannot hold."""
     data = entry.fields.get(_DATA)
     if data is None:
         raise wire.WireError(f"it has no field {FIELD_DATA!r}")
-    message = wire.decode(data)
-    if shard(message.node) != entry.shard:
-        raise wire.WireError(f"node {message.node!r} belongs to shard {shard(message.node)}")
-    return message
+    node, key = wire.peek(data)
+    if shard(node) != entry.shard:
+        raise wire.WireError(f"node {node!r} belongs to shard {shard(node)}")
+    return node, key
 
 
-def _fitted(message: wire.Message, known: Known) -> wire.Message:
-    """The message with its levels; raises ``WireError`` when table and message disagree."""
+def _decode(data: bytes, known: Known) -> wire.Message:
+    """The message; raises ``WireError`` when its table and itself disagree, too."""
+    message = wire.decode(data, known.gauges)
     if message.slow.size != len(known.table.slow):
         raise wire.WireError(
             f"table has {len(known.table.slow)} slow channels, message {message.slow.size}"
         )
-    return wire.levels(message, known.gauges)
+    return message

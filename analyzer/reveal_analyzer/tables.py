@@ -76,10 +76,10 @@ class Tables:
 
 @dataclass(frozen=True)
 class Parked:
-    """A slice decoded without its table; levels are still differences."""
+    """A message as it came (5 KB; decoded it would be ten times that)."""
 
     entry: Entry
-    message: wire.Message
+    table: bytes
     since: float
 
 
@@ -99,14 +99,14 @@ class WaitingRoom:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, entry: Entry, message: wire.Message) -> None:
-        parked = Parked(entry, message, time.monotonic())
-        self._nodes.setdefault(message.node, deque()).append(parked)
+    def add(self, entry: Entry, node: str, table: bytes) -> None:
+        parked = Parked(entry, table, time.monotonic())
+        self._nodes.setdefault(node, deque()).append(parked)
         self._count += 1
 
     def wanted(self) -> set[bytes]:
         """The tables that the first slice of each node waits for."""
-        return {line[0].message.table for line in self._nodes.values()}
+        return {line[0].table for line in self._nodes.values()}
 
     def overdue(self) -> list[Parked]:
         """Take out those that waited too long, or are too many."""
@@ -124,7 +124,7 @@ class WaitingRoom:
         out: list[tuple[Parked, Known]] = []
         for node in list(self._nodes):
             while (first := self._first(node)) is not None and (
-                known := tables.get(first.message.table)
+                known := tables.get(first.table)
             ) is not None:
                 out.append((self._pop(node), known))
         return out

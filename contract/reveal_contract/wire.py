@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import zstandard
@@ -42,6 +42,7 @@ MAX_VALUES = 1 << 20  # ticks x fast channels: zeros cost nothing to send, but 8
 _MAGIC = b"RVL"
 _HEAD = struct.Struct("<3sBI")
 _FIELDS = struct.Struct("<BBH16sQqI8sIIBB")
+_NAME_AT = _HEAD.size + _FIELDS.size
 _FAST_MISSING, _SLOW_MISSING = 1, 2
 _LEVEL = 1
 
@@ -109,11 +110,23 @@ def encode(message: Message, gauges: Bools) -> bytes:
 def decode(data: bytes, gauges: Bools | None = None) -> Message:
     """The message in these bytes.
 
-    ``gauges`` (fast channels) turns the steps of gauges back into levels; without it, as when
-    the table is not known yet, the steps stay as they were sent.  Raises ``WireError`` for
-    anything that ``encode`` did not write, before allocating more than the message claims.
+    ``gauges`` (fast channels) turns the steps of gauges back into levels; without it the steps
+    stay as they were sent.  Raises ``WireError`` for anything that ``encode`` did not write,
+    before allocating more than the message claims.
     """
-    if len(data) < _HEAD.size + _FIELDS.size:
+    _check(data)
+    return _decode_checked(data, gauges)
+
+
+def peek(data: bytes) -> tuple[str, bytes]:
+    """Node and table key of a message, its body left alone; ``WireError`` as from ``decode``."""
+    _check(data)
+    length = int.from_bytes(data[10:12], "little")
+    return _node(data[_NAME_AT : _NAME_AT + length]), data[48:56]
+
+
+def _check(data: bytes) -> None:
+    if len(data) < _NAME_AT:
         raise WireError(f"message of {len(data)} bytes is shorter than its header")
     magic, version, crc = _HEAD.unpack_from(data)
     if magic != _MAGIC:
@@ -122,14 +135,6 @@ def decode(data: bytes, gauges: Bools | None = None) -> Message:
         raise WireError(f"message is of wire version {version}, this reader knows {VERSION}")
     if zlib.crc32(memoryview(data)[_HEAD.size :]) != crc:
         raise WireError("message is damaged: its checksum does not match")
-    return _decode_checked(data, gauges)
-
-
-def levels(message: Message, gauges: Bools) -> Message:
-    """A message decoded without ``gauges``, with the levels put in, now that they are known."""
-    fast = message.fast.copy()
-    _levels(fast, gauges)
-    return replace(message, fast=fast)
 
 
 def _decode_checked(data: bytes, gauges: Bools | None) -> Message:
@@ -137,7 +142,6 @@ def _decode_checked(data: bytes, gauges: Bools | None) -> Message:
         flags, ticks, name_length, boot, sequence, start_ns,
         tick_us, table, width, slow_width, first_planes, step_planes,
     ) = _FIELDS.unpack_from(data, _HEAD.size)  # fmt: skip
-    name_at = _HEAD.size + _FIELDS.size
     if not _fits(ticks, width, slow_width) or not 1 <= name_length <= MAX_NODE_BYTES:
         raise WireError(f"message claims {ticks} ticks of {width} + {slow_width} channels")
     if first_planes > 8 or step_planes > 8 or flags > 3:
@@ -151,7 +155,7 @@ def _decode_checked(data: bytes, gauges: Bools | None) -> Message:
         (slow_width + 7) // 8 if flags & _SLOW_MISSING else 0,
     ]
     lateness, first_bytes, step_bytes, fast_bits, slow_bits = _cut(
-        _decompress(data[name_at + name_length :], sum(sizes)), sizes
+        _decompress(data[_NAME_AT + name_length :], sum(sizes)), sizes
     )
     first = _unplane(first_bytes, firsts, first_planes)
     fast = np.empty((ticks, width), np.int64)
@@ -160,7 +164,7 @@ def _decode_checked(data: bytes, gauges: Bools | None) -> Message:
     if gauges is not None:
         _levels(fast, gauges)
     return Message(
-        node=_node(data[name_at : name_at + name_length]),
+        node=_node(data[_NAME_AT : _NAME_AT + name_length]),
         boot=boot, sequence=sequence, start_ns=start_ns, tick_us=tick_us, table=table,
         fast=fast, slow=first[width:],
         fast_missing=_bits(fast_bits, width * ticks).reshape(ticks, width),

@@ -1,0 +1,64 @@
+"""Real slices for the benchmarks: of a recording, of an older npz one, or of this host now."""
+
+import dataclasses
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from faultbench import host_faults
+from reveal_contract import wire
+from reveal_contract.channels import ChannelTable
+from reveal_contract.recording import Reader
+from reveal_contract.wire import Message
+
+Slice = tuple[Message, ChannelTable]
+
+
+def slices(path: Path | None, seconds: int, channels: int) -> list[Slice]:
+    """So many slices, cut to their first ``channels`` channels (fast ones first)."""
+    if path is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return _first(_sampled(Path(folder) / "now.rvl", seconds + 3), seconds, channels)
+    read = host_faults.load(path) if path.suffix == ".npz" else _recorded(path)
+    return _first(read, seconds, channels)
+
+
+def _first(read: Iterable[Slice], seconds: int, channels: int) -> list[Slice]:
+    # the first slice has no differences yet
+    cut = [_cut(one, channels) for at, one in enumerate(read) if 0 < at <= seconds]
+    # a host whose channels changed on the way: only those of one table compare
+    commonest, _ = Counter(table.key for _, table in cut).most_common(1)[0]
+    return [one for one in cut if one[1].key == commonest]
+
+
+def _sampled(path: Path, seconds: int) -> Iterator[Slice]:
+    """This host, by the collector itself."""
+    command = [sys.executable, "-m", "reveal_collector", "--node", "bench", "--redis-url", ""]
+    flags = ["--record", str(path), "--duration", str(seconds)]
+    subprocess.run([*command, *flags], check=True, stderr=subprocess.DEVNULL)
+    yield from _recorded(path)
+
+
+def _recorded(path: Path) -> Iterator[Slice]:
+    for record in Reader(path):
+        if record.table is not None:
+            yield wire.decode(record.data, wire.gauges(record.table)), record.table
+
+
+def _cut(one: Slice, channels: int) -> Slice:
+    message, table = one
+    fast = min(channels, len(table.fast))
+    slow = min(channels - fast, len(table.slow))
+    less = ChannelTable(table.fast[:fast], table.slow[:slow])
+    cut = dataclasses.replace(
+        message,
+        table=less.key,
+        fast=message.fast[:, :fast],
+        fast_missing=message.fast_missing[:, :fast],
+        slow=message.slow[:slow],
+        slow_missing=message.slow_missing[:slow],
+    )
+    return cut, less
