@@ -1,0 +1,213 @@
+"""Host sources on this machine's kernel, against an independent reading of the same counters."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from reveal_collector.registry import FACTORIES
+from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_contract.metric import Kind
+
+Values = dict[str, float]
+
+
+def source_of(name: str) -> Source:
+    made = {source.name: source for factory in FACTORIES for source in factory(Roots())}
+    try:
+        made[name].open()
+    except Unsupported as lacking:
+        pytest.skip(f"{name}: {lacking.reason}")
+    return made[name]
+
+
+def values(source: Source) -> Values:
+    """Label -> value in base units, whatever comes or goes meanwhile."""
+    try:
+        read = source.read()
+    except LayoutChanged:
+        return values(source)
+    return {
+        channel.label: value * channel.scale
+        for channel, value in zip(source.channels, read, strict=True)
+        if value is not None
+    }
+
+
+def around(name: str, other: Callable[[], Any]) -> tuple[Values, Any, Values]:
+    """Our reading before and after the other's: its counters lie in between."""
+    source = source_of(name)
+    try:
+        return values(source), other(), values(source)
+    finally:
+        source.close()
+
+
+def test_cpu_times_are_those_of_psutil() -> None:
+    before, by_cpu, after = around("stat", lambda: psutil.cpu_times(percpu=True))
+    for cpu, times in enumerate(by_cpu):
+        for field in ("user", "nice", "system", "irq", "softirq", "steal"):
+            label = f"cpu.{field}{{{cpu}}}"
+            seen = getattr(times, field) * 1e9
+            assert before[label] - 1 <= seen <= after[label] + 1, label
+
+
+def test_memory_is_that_of_psutil() -> None:
+    before, memory, after = around("meminfo", psutil.virtual_memory)
+    assert before["memory.mem_total"] == memory.total
+    for field, label in (("free", "memory.mem_free"), ("available", "memory.mem_available")):
+        slack = memory.total / 50  # other processes go on meanwhile
+        assert before[label] - slack <= getattr(memory, field) <= after[label] + slack
+
+
+def test_disks_are_those_of_psutil() -> None:
+    before, disks, after = around("diskstats", lambda: psutil.disk_io_counters(perdisk=True))
+    shown = {label.rpartition("{")[2].rstrip("}") for label in before}
+    assert shown
+    fields = {
+        "reads": ("read_count", 1), "writes": ("write_count", 1), "read_bytes": ("read_bytes", 1),
+        "write_bytes": ("write_bytes", 1), "busy_time": ("busy_time", 1e6),
+    }  # fmt: skip
+    for disk in shown & disks.keys():
+        for field, (theirs, scale) in fields.items():
+            label = f"storage.disk.{field}{{{disk}}}"
+            assert before[label] <= getattr(disks[disk], theirs) * scale <= after[label], label
+
+
+def test_interfaces_are_those_of_psutil() -> None:
+    before, nics, after = around("netdev", lambda: psutil.net_io_counters(pernic=True))
+    fields = {
+        "rx_bytes": "bytes_recv", "tx_bytes": "bytes_sent", "rx_packets": "packets_recv",
+        "tx_packets": "packets_sent", "rx_drop": "dropin", "tx_errs": "errout",
+    }  # fmt: skip
+    shown = {label.rpartition("{")[2].rstrip("}") for label in before}
+    for nic in shown & nics.keys():
+        for field, theirs in fields.items():
+            label = f"network.nic.{field}{{{nic}}}"
+            assert before[label] <= getattr(nics[nic], theirs) <= after.get(label, before[label])
+
+
+def test_statistics_are_those_of_psutil() -> None:
+    before, stats, after = around("stat", psutil.cpu_stats)
+    assert before["cpu.context_switches"] <= stats.ctx_switches <= after["cpu.context_switches"]
+    assert before["cpu.interrupts.total"] <= stats.interrupts <= after["cpu.interrupts.total"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["stat", "cpuclock", "softirqs", "interrupts", "vmstat", "psi", "diskstats", "netdev",
+     "netstat", "snmp", "softnet", "perf", "tracepoints", "numa"],
+)  # fmt: skip
+def test_counters_never_fall(name: str) -> None:
+    first, _, second = around(name, lambda: sum(range(10_000)))
+    source = source_of(name)
+    counters = {each.label for each in source.channels if each.kind is Kind.COUNTER}
+    source.close()
+    # idle and iowait may go back by a tick: the kernel's own documentation warns of it
+    loose = ("cpu.idle", "cpu.iowait")
+    fell = {
+        label
+        for label in counters & first.keys() & second.keys()
+        if second[label] < first[label] and not label.startswith(loose)
+    }
+    assert counters
+    assert not fell
+
+
+def test_the_fine_clock_sees_a_spin_of_50_ms() -> None:
+    source = source_of("cpuclock")
+    before, start = sum(values(source).values()), time.process_time()
+    while time.process_time() - start < 0.05:
+        pass
+    after = sum(values(source).values())
+    source.close()
+    assert after - before >= 0.049e9
+
+
+def test_context_switches_are_counted_by_perf() -> None:
+    source = source_of("perf")
+    before = values(source)
+    left, right = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:  # answers each byte: two switches at least
+        while data := right.recv(1):
+            right.send(data)
+            if data == b"x":
+                os._exit(0)
+    for byte in b"a" * 200 + b"x":
+        left.send(bytes([byte]))
+        left.recv(1)
+    os.waitpid(pid, 0)
+    after = values(source)
+    source.close()
+    left.close()
+    right.close()
+    assert after["cpu.perf.context_switches"] - before["cpu.perf.context_switches"] >= 200
+    by_cpu = [v for k, v in after.items() if k.startswith("cpu.perf.context_switches{")]
+    assert sum(by_cpu) == after["cpu.perf.context_switches"]
+
+
+def test_forks_pass_their_tracepoint() -> None:
+    source = source_of("tracepoints")
+    before = values(source)
+    for _ in range(5):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    after = values(source)
+    source.close()
+    label = "cpu.trace.sched_process_fork"
+    if label not in before:
+        pytest.skip("this kernel has no such tracepoint")
+    assert after[label] - before[label] >= 5
+
+
+def test_tcp_sockets_are_found_in_their_states() -> None:
+    source = source_of("tcpdiag")
+    before = values(source)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        clients = [socket.create_connection(server.getsockname()) for _ in range(7)]
+        accepted, _ = server.accept()
+        clients[0].sendall(b"12345")
+        during = values(source)
+        for end in (*clients, accepted):
+            end.close()
+    source.close()
+    # others' connections come and go meanwhile, so at least
+    assert during["network.tcp.state.established"] - before["network.tcp.state.established"] >= 10
+    assert during["network.tcp.state.listen"] >= 1
+    assert during["network.tcp.accept_queue"] >= 6
+    assert during["network.tcp.receive_queue"] >= 5
+
+
+def test_more_sockets_than_bearable_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reveal_collector.sources.tcpdiag.MOST_SOCKETS", 2)
+    source = source_of("tcpdiag")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        clients = [socket.create_connection(server.getsockname()) for _ in range(3)]
+        with pytest.raises(OSError, match="more than 2"):
+            source.read()
+        monkeypatch.undo()
+        assert values(source)["network.tcp.state.established"] >= 3  # the next read is whole
+        for client in clients:
+            client.close()
+    source.close()
+
+
+def test_this_host_gives_seven_hundred_channels() -> None:
+    count = 0
+    for source in (made for factory in FACTORIES for made in factory(Roots())):
+        try:
+            source.open()
+        except Unsupported:
+            continue
+        count += len(source.channels)
+        source.close()
+    assert count >= 700

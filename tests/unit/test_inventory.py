@@ -1,0 +1,103 @@
+"""What a host gives, what is missing, and the advice that follows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import big_host
+from reveal_collector.inventory import (
+    Privileges,
+    advice,
+    capabilities,
+    has_pmu,
+    held,
+    inventory,
+)
+from reveal_collector.registry import Missing
+from reveal_collector.source import Roots
+from reveal_contract.settings import CollectorSettings, SettingsError
+
+ALL = Privileges(root=True, real_time=True)
+
+
+def settings(**given: tuple[str, ...]) -> CollectorSettings:
+    return CollectorSettings.from_mapping({"node": "n", "redisUrl": "unix:///x", **given})
+
+
+def test_rows_say_everything_of_a_channel(tmp_path: Path) -> None:
+    found = inventory(big_host.write(tmp_path), settings())
+    row = next(row for row in found.rows if row.channel == "storage.disk.read_bytes{sda}")
+    assert (row.unit, row.kind, row.lane, row.source) == ("bytes", "counter", "fast", "diskstats")
+    assert (row.origin, row.subsystem, row.harm) == ("sectors_read", "Storage", "neither")
+    assert row.meaning == "Bytes read"
+    assert len({row.channel for row in found.rows}) == len(found.rows)
+
+
+def test_missing_sources_come_with_reason_and_remedy(tmp_path: Path) -> None:
+    found = inventory(big_host.write(tmp_path), settings())
+    missing = {lacking.source: lacking for lacking in found.missing}
+    assert "does not exist" in missing["psi"].reason
+    assert "psi=1" in missing["psi"].remedy
+    assert found.advice[0].lacking.startswith("psi:")  # the most rewarding first
+    assert "contention" in found.advice[0].gives
+
+
+def test_only_what_the_settings_ask_for(tmp_path: Path) -> None:
+    found = inventory(big_host.write(tmp_path), settings(include=("stat",)))
+    assert {row.source for row in found.rows} == {"stat"}
+    assert not found.missing
+
+
+def test_an_unknown_source_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"no such source: nonsense; known are .*vmstat"):
+        inventory(big_host.write(tmp_path), settings(exclude=("nonsense",)))
+
+
+def test_a_recorded_tree_is_not_judged_by_our_own_privileges(tmp_path: Path) -> None:
+    roots = Roots(tmp_path, tmp_path, tmp_path)
+    assert advice(roots, [], Privileges(root=False, real_time=False)) == []
+
+
+def test_privileges_that_lack_are_said_first() -> None:
+    given = advice(Roots(), [Missing("psi", "gone", "psi=1")], Privileges(False, False))
+    assert [each.lacking for each in given[:3]] == [
+        "not run as root", "SCHED_FIFO is not permitted", "psi: gone",
+    ]  # fmt: skip
+    assert all(each.remedy and each.gives for each in given)
+
+
+def test_hardware_and_cgroups_of_the_host(tmp_path: Path) -> None:
+    cgroup, devices = tmp_path / "cgroup", tmp_path / "bus/event_source/devices"
+    devices.mkdir(parents=True)
+    cgroup.mkdir()
+    roots = Roots(sys=tmp_path, cgroup=cgroup)
+    assert len(advice(roots, [], ALL)) == 2
+    (devices / "cpu").mkdir()
+    (cgroup / "cgroup.controllers").write_text("cpu io memory\n")
+    assert advice(roots, [], ALL) == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        (["software", "tracepoint", "msr"], False),
+        (["cpu", "software"], True),
+        (["cpu_core", "cpu_atom"], True),
+        (["armv8_pmuv3_0"], True),
+        ([], False),
+    ],
+)
+def test_has_pmu(devices: list[str], expected: bool) -> None:
+    assert has_pmu(devices) is expected
+
+
+def test_capabilities_of_a_status_file() -> None:
+    assert capabilities("Name:\tx\nCapEff:\t0000000000800000\n") == 1 << 23
+    assert capabilities("Name:\tx\n") == 0
+
+
+def test_own_privileges_are_those_of_this_process() -> None:
+    assert held().root is (os.geteuid() == 0)
