@@ -1,0 +1,278 @@
+"""The whole collector on the kernel it runs on: recordings, Redis, signals, a dead parent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+
+from reveal_collector import registry
+from reveal_collector.__main__ import main
+from reveal_collector.collector import Collector, boot_id
+from reveal_collector.registry import Missing, probe_all
+from reveal_collector.shipment import RecordingSink
+from reveal_collector.source import Roots
+from reveal_contract import names
+from reveal_contract.catalogue import find
+from reveal_contract.channels import ChannelTable
+from reveal_contract.metric import Kind
+from reveal_contract.recording import Reader, Writer
+from reveal_contract.settings import CollectorSettings, SettingsError
+from reveal_contract.wire import Message, decode
+
+pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="no procfs")
+SETTINGS = CollectorSettings("n1", "")
+
+
+@pytest.fixture(autouse=True)
+def put_back() -> Iterator[None]:
+    """``main`` sets up the process it owns; this one is pytest's."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    signals = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    switch = sys.getswitchinterval()
+    yield
+    logging.root.handlers[:], logging.root.level = handlers, level
+    for number, handler in signals.items():
+        signal.signal(number, handler)
+    sys.setswitchinterval(switch)
+
+
+def messages(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
+    for record in Reader(path):
+        assert record.table is not None
+        gauges = np.array([c.kind is not Kind.COUNTER for c in record.table.fast], np.bool_)
+        yield decode(record.data, gauges), record.table
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three seconds of this host."""
+    path = tmp_path_factory.mktemp("recorded") / "r"
+    assert main(["--node", "n1", "--record", str(path), "--duration", "3.6"]) == 0
+    return path
+
+
+def test_slices_are_a_second_apart_whole_and_numbered(recorded: Path) -> None:
+    read = list(messages(recorded))
+    assert len(read) >= 3
+    first = read[0][0]
+    assert [m.sequence for m, _ in read] == [first.sequence + n for n in range(len(read))]
+    assert first.boot == boot_id(Roots())
+    for message, _ in read[:-1]:
+        assert message.fast.shape[0] == 10
+    assert abs(first.start_ns - time.time_ns()) < 60e9
+
+
+def test_every_channel_is_in_the_catalogue_and_has_its_kind(recorded: Path) -> None:
+    _, table = list(messages(recorded))[-1]
+    assert len(table.fast) + len(table.slow) > 300
+    for channel in (*table.fast, *table.slow):
+        assert find(channel.metric).kind is channel.kind
+
+
+def test_what_moves_moves_as_the_clock_does(recorded: Path) -> None:
+    read = list(messages(recorded))
+    message, table = read[1]
+    columns = [
+        n for n, channel in enumerate(table.fast)
+        if channel.metric in ("cpu.user", "cpu.system", "cpu.idle", "cpu.iowait", "cpu.softirq",
+                              "cpu.nice", "cpu.irq", "cpu.steal") and channel.instance == ""
+    ]  # fmt: skip
+    spent = sum(float(message.fast[:, n].sum()) * table.fast[n].scale for n in columns)
+    cpus = os.cpu_count() or 1
+    assert 0.5 * cpus <= spent / 1e9 <= 1.5 * cpus
+
+
+def test_the_collector_meters_itself(recorded: Path) -> None:
+    message, table = list(messages(recorded))[2]
+    own = {
+        channel.label: int(value)
+        for channel, value, gone in zip(table.slow, message.slow, message.slow_missing, strict=True)
+        if channel.metric.startswith("own.") and not gone
+    }
+    assert 0 < own["own.cpu_time"] < 1e9
+    assert own["own.dropped_slices"] == own["own.buffered_slices"] == 0
+    assert own["own.read_time{stat}"] > 1000
+
+
+def test_include_and_exclude_pick_sources_and_an_unknown_name_is_one_error() -> None:
+    given = replace(SETTINGS, include=("stat", "meminfo"), exclude=("meminfo",))
+    assert [source.name for source in registry.build(Roots(), given)] == ["stat"]
+    with pytest.raises(SettingsError, match=r"no such source: bad, worse; known are .*meminfo"):
+        registry.build(Roots(), replace(SETTINGS, include=("bad",), exclude=("worse",)))
+
+
+def test_a_host_that_gives_nothing_has_a_reason_for_every_source(tmp_path: Path) -> None:
+    roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup")
+    opened, missing = probe_all(roots, SETTINGS)
+    assert opened == []
+    assert len(missing) > 10
+    assert all(isinstance(one, Missing) and one.reason for one in missing)
+
+
+def test_source_names_are_unique() -> None:
+    found = [source.name for source in registry.build(Roots(), SETTINGS)]
+    assert len(found) == len(set(found))
+
+
+def test_slices_reach_redis_and_the_node_reports(redis_server: Path, tmp_path: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    code = main([
+        "--node", "n1", "--redis-url", f"unix://{redis_server}", "--record", str(tmp_path / "r"),
+        "--duration", "2.6", "--include", "stat", "psi",
+    ])  # fmt: skip
+    assert code == 0
+    entries: Any = client.xrange(names.samples_key("default", names.shard("n1")))
+    sent = [fields[b"d"] for _, fields in entries]
+    assert sent == [record.data for record in Reader(tmp_path / "r")]
+    told: Any = client.hget(names.NODES_KEY, "n1")
+    report = json.loads(told)
+    assert {"boot", "table", "sequence", "version", "time", "missing", "degraded"} <= set(report)
+    announced: Any = client.hget(names.CATALOGUE_KEY, report["table"])
+    assert ChannelTable.from_json(announced).key.hex() == report["table"]
+
+
+def test_a_status_before_the_start_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="not been started"):
+        Collector(SETTINGS, []).status()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "nowhere to ship to"),
+        (["--redis-url", "nonsense"], "redisUrl"),
+        (["--record", "r", "--sample-period-milliseconds", "7"], "samplePeriodMilliseconds"),
+        (["--record", "r", "--include", "nope"], "no such source: nope"),
+        (["--settings", "none.json"], "none.json"),
+        (["--record", "missing/folder/r"], "missing/folder/r"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) in (1, 2)
+    error = capsys.readouterr().err.splitlines()
+    assert said in error[-1]
+    assert "Traceback" not in "".join(error)
+
+
+def test_settings_come_from_a_file_and_flags_win(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "s.json"
+    file.write_text(CollectorSettings("from-file", "", include=("stat",)).to_json())
+    command = ["--settings", str(file), "--record", str(tmp_path / "r"), "--duration", "1.7"]
+    assert main(command) == 0
+    assert main([*command, "--node", "flag"]) == 0
+    message, table = next(messages(tmp_path / "r"))
+    assert message.node == "flag"
+    assert {find(channel.metric).source for channel in table.fast} == {"stat"}
+    file.write_text('{"nodes": 1}')
+    assert main(["--settings", str(file)]) == 2
+    assert "nodes: no such setting" in capsys.readouterr().err
+
+
+def launch(tmp_path: Path, *flags: str) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable, "-m", "reveal_collector", "--node", "n1", "--record", str(tmp_path / "r"),
+        "--include", "stat", *flags,
+    ]  # fmt: skip
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
+
+
+def wait_for_slices(path: Path, size: int = 200) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists() or path.stat().st_size < size:
+        assert time.monotonic() < deadline, "no slice was recorded"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_the_slice_and_ends_cleanly(tmp_path: Path, number: int) -> None:
+    with launch(tmp_path) as process:
+        wait_for_slices(tmp_path / "r", 1500)
+        time.sleep(0.3)  # into the next slice
+        began = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(5) == 0
+        assert time.monotonic() - began < 1.5
+        assert process.stderr is not None
+        lines = [json.loads(line) for line in process.stderr.read().splitlines()]
+    assert all({"time", "level", "message"} <= set(line) for line in lines)
+    reader = Reader(tmp_path / "r")
+    assert list(reader)
+    assert not reader.truncated
+
+
+def test_a_killed_parent_leaves_no_collector(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-m', 'reveal_collector', *sys.argv[1:]])\n"
+        "print(child.pid, flush=True)\n"
+        "child.wait()\n"
+    )
+    flags = ["--record", str(tmp_path / "r"), "--include", "stat", "--die-with-parent"]
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        wait_for_slices(tmp_path / "r")
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while runs(child):
+        assert time.monotonic() < deadline, "the collector outlived its parent"
+        time.sleep(0.01)
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there and no zombie that nobody waits for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_own_health_is_scraped(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with launch(tmp_path, "--metrics-port", str(port)) as process:
+        wait_for_slices(tmp_path / "r")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        process.terminate()
+        assert process.wait(5) == 0
+    assert 'reveal_collector_source_up{source="stat"} 1.0' in text
+    assert "reveal_collector_delivered_total" in text
+
+
+def test_a_sink_that_gets_no_redis_holds_up_nothing(tmp_path: Path) -> None:
+    sink = RecordingSink(Writer(tmp_path / "r"))
+    collector = Collector(replace(SETTINGS, include=("stat",)), [sink])
+    collector.start()
+    wait_for_slices(tmp_path / "r")
+    status = collector.status()
+    collector.stop()
+    assert (status.dropped, status.missing) == (0, ())
+    assert status.sources == ("stat", "own")
