@@ -8,12 +8,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from reveal_cli.commands import analyze, demo, record, scan
+from reveal_cli.commands import analyze, catalog, demo, doctor, record, scan
 from reveal_cli.exits import DONE, ERROR, CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_contract import VERSION
 
-_COMMANDS = (scan, demo, record, analyze)
+_COMMANDS = (scan, demo, record, analyze, catalog, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -15,6 +15,7 @@ from typing import IO, Protocol, Self
 from reveal_cli.exits import ERROR, USAGE, CliError
 
 _KEPT_LINES = 20
+_AT_ONCE = 0.3  # for its end where nobody waits for its last slice, s
 _NAME = "reveal-collector: "  # begins the sentence of an error a user can act on
 
 
@@ -91,7 +92,7 @@ class CollectorProcess:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self.stop(0.5)
+        self.stop(_AT_ONCE)
 
     def _start(self) -> subprocess.Popen[str]:
         try:
@@ -153,7 +154,7 @@ class Keeper:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self.process.stop(0.5)
+        self.process.stop(_AT_ONCE)
 
 
 def _message(line: str) -> str:

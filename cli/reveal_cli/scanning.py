@@ -24,7 +24,7 @@ from reveal_contract import VERSION
 from reveal_contract.finding import Finding
 
 # from a signal to the end of the last judgement, s: 2 s are promised for everything
-_GRACE = 1.3
+_GRACE = 1.1
 
 
 @dataclass

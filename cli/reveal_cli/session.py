@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from reveal_analyzer.stream import Received, StreamReader
 
 FIRST_SLICE = 20.0  # a collector that delivers nothing for so long never will, s
-_STOPPING = 0.6  # what the collector gets to end in order, s
+# what the collector gets to end in order, s; killed, it loses the slice it is at
+_STOPPING, _HURRY = 1.5, 0.3
 _AWAY_SAID = 3.0  # a Redis away for shorter is no news, s
 
 
@@ -122,7 +123,7 @@ class Session:
             finally:
                 self.watched.ended_ns = time.time_ns()
                 self._each_turn(math.inf, self.watched)
-            collector.process.stop(min(_STOPPING, self._interrupt.left(_STOPPING)))
+            collector.process.stop(_HURRY if self._interrupt.requested else _STOPPING)
             self._take(reader, analyzer)
             self.watched.ledger.take(analyzer.finish())
             self.watched.collector = _collector_state(client, self.plan.node)

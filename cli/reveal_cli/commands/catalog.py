@@ -1,0 +1,104 @@
+"""``reveal catalog``: every channel this host gives, and what it does not give and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from reveal_cli.closing import width
+from reveal_cli.exits import DONE, USAGE, CliError
+from reveal_cli.interrupt import Interrupt
+from reveal_cli.options import add_host, check_host
+from reveal_contract.settings import CollectorSettings, SettingsError
+
+if TYPE_CHECKING:
+    from reveal_collector.inventory import Inventory, Row
+
+_INSTANCES = 6  # shown of each metric; --json has all
+_INDENT = "    "
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "catalog",
+        help="list what can be read on this host, and what cannot and why",
+        description="Lists every metric this host gives with its unit, kind, lane (fast: 10 Hz,"
+        " slow: 1 Hz, rare: 0.1 Hz), source, the kernel's name for it and what it means; then"
+        " what is missing and why. With --json one object: channels and missing.",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    add_host(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
+    check_host(arguments)
+    with interrupt.raising():
+        found = take_inventory(arguments)
+    if arguments.json:
+        print(json.dumps(as_json(found), indent=1))
+    else:
+        print("\n".join(listing(found, width())))
+    return DONE
+
+
+def take_inventory(arguments: argparse.Namespace) -> Inventory:
+    """The inventory of the host these flags name; a usage error for a source there is not."""
+    from reveal_collector.inventory import inventory  # noqa: PLC0415 - numpy, for --help too
+    from reveal_collector.registry import roots_of  # noqa: PLC0415
+
+    settings = CollectorSettings(
+        node=arguments.node,
+        redis_url="",
+        proc_root=str(arguments.proc_root),
+        sys_root=str(arguments.sys_root),
+        cgroup_root=str(arguments.cgroup_root),
+        include=tuple(arguments.include_source),
+        exclude=tuple(arguments.exclude_source),
+    )
+    try:
+        return inventory(roots_of(settings), settings)
+    except SettingsError as error:
+        raise CliError(str(error), USAGE) from None
+
+
+def as_json(found: Inventory) -> dict[str, Any]:
+    return {
+        "channels": [asdict(row) for row in found.rows],
+        "missing": [lacking._asdict() for lacking in found.missing],
+    }
+
+
+def listing(found: Inventory, columns: int) -> list[str]:
+    """For people: a metric once, with the instances it has here."""
+    lines = []
+    order = sorted(found.rows, key=lambda row: (row.subsystem, row.source, row.metric))
+    for (subsystem, source), rows in groupby(order, lambda row: (row.subsystem, row.source)):
+        lines.append(f"{subsystem}, from {source}")
+        for _, same in groupby(rows, lambda row: row.metric):
+            lines += _metric(list(same), columns)
+    metrics = len({row.metric for row in found.rows})
+    lines += ["", f"{len(found.rows)} channels of {metrics} metrics."]
+    if found.missing:
+        lines.append("Missing here:")
+        lines += [f"  {lacking.source}: {lacking.reason}" for lacking in found.missing]
+        lines.append("`reveal doctor` says what to do about it.")
+    return lines
+
+
+def _metric(rows: Sequence[Row], columns: int) -> list[str]:
+    row = rows[0]
+    instances = [each.instance for each in rows if each.instance]
+    more = f", … {len(instances)} in all" if len(instances) > _INSTANCES else ""
+    where = f" {{{', '.join(instances[:_INSTANCES])}{more}}}" if instances else ""
+    facts = f"{row.kind}, {row.unit or 'number'}, {row.lane}; {row.origin}"
+    hurts = "" if row.harm == "neither" else f" Hurts when {row.harm}."
+    text = f"{row.meaning.rstrip('.')}.{hurts}"
+    head = textwrap.wrap(f"{row.metric}{where}  [{facts}]", columns - 2, subsequent_indent=_INDENT)
+    body = textwrap.wrap(text, columns - 2, initial_indent=_INDENT, subsequent_indent=_INDENT)
+    return [f"  {line}" for line in (*head, *body)]
