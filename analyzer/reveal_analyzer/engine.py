@@ -2,61 +2,47 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from reveal_analyzer import attribution
-from reveal_analyzer.attribution import Case
+from reveal_analyzer.casebook import Casebook, Update
 from reveal_analyzer.context import changed_lines, warmup_load
-from reveal_analyzer.episodes import Change, Episode, EpisodeTracker, Verdict
+from reveal_analyzer.episodes import Change, Verdict
 from reveal_analyzer.hypotheses import schema
-from reveal_analyzer.hypotheses.rules import Now, Signatures
-from reveal_analyzer.live.score import LiveScore, Scored
+from reveal_analyzer.hypotheses.rules import Hit, Now, Signatures
+from reveal_analyzer.live.score import Floats, LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
 from reveal_analyzer.methods import Methods
 from reveal_analyzer.paper_mode import PaperMode
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
 from reveal_analyzer.subjects import SubjectHistory
-from reveal_analyzer.trace import Observed, Trace
+from reveal_analyzer.trace import Observed
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, Method, State
+from reveal_contract.finding import Method
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
-_SEEN = 12  # seconds kept for the trace of an episode that opens
-_LASTING = "it lasts: since {0} s this level is taken as this node's new normal"
+__all__ = ["Change", "NodeAnalyzer", "Status", "Update"]
 
-
-@dataclass(frozen=True)
-class Update:
-    """What became of a finding: ``Suspected``, ``Opened``, ``Changed`` or ``Resolved``."""
-
-    change: Change
-    finding: Finding
+_LASTING = "it lasts: after {0} s its level was taken as this node's new normal"
 
 
 @dataclass(frozen=True)
 class Status:
-    """Where the analysis of a node stands, for a terminal and for metrics."""
+    """Where the analysis of a node stands, for a terminal and for metrics.
+
+    ``warmup_load`` is the mean load while learning: busy CPUs in cores, pressures 0 to 1;
+    ``over`` score / cut by subsystem; ``changed`` lines of context, never findings.
+    """
 
     learning: bool
     seconds: int
     warmup_load: dict[str, float]
     over: dict[Subsystem, float] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
-
-
-@dataclass
-class _Open:
-    """An open episode with what it showed so far."""
-
-    trace: Trace
-    methods: tuple[Method, ...]
-    notes: tuple[str, ...] = ()
 
 
 class NodeAnalyzer:
@@ -74,19 +60,17 @@ class NodeAnalyzer:
         rules: Sequence[schema.Rule] | None = None,
     ) -> None:
         self.node = node
-        self._rules = schema.load(settings.hypotheses) if rules is None else tuple(rules)
+        rules = schema.load(settings.hypotheses) if rules is None else rules
         self._live = LiveScore(live_settings(settings.sensitivity, settings.warmup_seconds))
         self._deriver = Deriver(leave_out)
-        self._signatures = Signatures(self._rules)
-        self._episodes = EpisodeTracker()
+        self._signatures = Signatures(rules)
         self._methods = Methods(settings.window_seconds, settings.warmup_seconds, leave_out)
-        self._paper = PaperMode(node) if settings.mode == "paper" else None
         self._history = SubjectHistory()
-        self._seen: deque[Observed] = deque(maxlen=_SEEN)
-        self._open: dict[int, _Open] = {}
+        self._cases = Casebook(node, rules, self._history, self._agreeing)
+        self._paper = PaperMode(node) if settings.mode == "paper" else None
+        self._scored = Scored(ready=False)
         self._last: tuple[bytes, int] | None = None
         self._load: dict[str, float] = {}
-        self._scored = Scored(ready=False)
 
     def step(self, message: Message, table: ChannelTable, *, silent: bool = False) -> list[Update]:
         """Judge one slice; ``silent`` learns from it and reports nothing."""
@@ -100,12 +84,12 @@ class NodeAnalyzer:
     def finish(self) -> list[Update]:
         """The last state of what is still open when watching ends."""
         if self._paper:
-            return [Update(change, made) for change, made in self._paper.finish()]
-        return [self._update(change, episode) for change, episode in self._episodes.finish()]
+            return [Update(change, finding) for change, finding in self._paper.finish()]
+        return self._cases.finish()
 
     def status(self) -> Status:
-        """A snapshot; ``over`` is score / cut by subsystem, above 1 is anomalous."""
-        seen = self._seen[-1] if self._seen else None
+        """A snapshot."""
+        seen = self._cases.latest
         return Status(
             learning=self._live.learning,
             seconds=self._live.age,
@@ -115,101 +99,51 @@ class NodeAnalyzer:
         )
 
     def _follow_time(self, message: Message) -> None:
-        """Nothing may span a restart of the host or a gap in the stream."""
+        """Nothing may span a restart of the host, a gap in the stream or a clock step."""
         last, self._last = self._last, (message.boot, message.start_ns)
         if last is None:
             return
-        gap = message.start_ns - last[1]
-        if message.boot != last[0] or not 0 < gap < 2 * SECOND_NS:
+        if message.boot != last[0] or not 0 < message.start_ns - last[1] < 2 * SECOND_NS:
             self._deriver.forget()
             self._live.forget_recent()
             self._methods.reset()
 
     def _decide(self, second: Second) -> list[Update]:
         live = self._live
-        baseline, highest = self._reference(second)
-        cpus = sum(1 for c in second.plan.channels if c.metric == "cpu.user" and c.instance)
-        now = Now(second.values, highest, max(cpus, 1))
-        lasting, present = self._signatures.step(second.plan, now)
+        live.follow(second)
+        baseline = live.baseline()
+        lasting, present = self._certain(second)
         self._scored = scored = live.step(second, alarm=bool(present))
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
-        excess = scored.excess if scored.ready else np.zeros((2, len(second.plan.columns)))
-        shown = scored.shown if scored.ready else np.zeros(len(second.plan.columns))
-        self._seen.append(
-            Observed(second.start_ns, second.plan, second.values, excess, shown, baseline)
-        )
         if self._paper:
-            verdict = self._methods.verdict()
-            return [Update(*made) for made in self._paper.step(second.start_ns, verdict)]
-        over = scored.over if scored.ready else {}
-        return self._follow(Verdict(second.start_ns, over, lasting, present))
+            said = self._paper.step(second.start_ns, self._methods.verdict())
+            return [Update(change, finding) for change, finding in said]
+        seen = observed(second, scored, baseline)
+        verdict = Verdict(second.start_ns, scored.over if scored.ready else {}, lasting, present)
+        lasts = live.alarm_seconds == live.settings.give_up
+        note = _LASTING.format(live.settings.give_up) if lasts else ""
+        return self._cases.step(verdict, seen, note)
 
-    def _reference(self, second: Second) -> tuple[np.ndarray, np.ndarray]:
-        """What each column usually and at most was; unknown while learning."""
-        width = len(second.plan.columns)
-        self._live.follow(second)
-        if self._live.ranges is None:
-            return np.full(width, np.nan), np.full(width, np.inf)
-        highest = np.full(width, np.inf) if self._live.learning else self._live.highest()
-        return self._live.baseline(), highest
-
-    def _follow(self, verdict: Verdict) -> list[Update]:
-        updates = []
-        changes = self._episodes.step(verdict)
-        for episode in self._episodes.open:
-            self._gather(episode, verdict)
-        for change, episode in changes:
-            updates.append(self._update(change, episode))
-            if change is Change.RESOLVED:
-                self._open.pop(id(episode), None)
-        return updates
-
-    def _gather(self, episode: Episode, verdict: Verdict) -> None:
-        """Add this second to what an open episode showed."""
-        about = self._about(episode)
-        if episode.calm:
-            return
-        if episode.opened_ns != verdict.start_ns:
-            about.trace.add(self._seen[-1])
-        about.methods = _stronger(about.methods, self._agreeing())
-        if self._live.alarm_seconds == self._live.settings.give_up and not about.notes:
-            about.notes = (_LASTING.format(self._live.settings.give_up),)
-
-    def _about(self, episode: Episode) -> _Open:
-        if id(episode) not in self._open:
-            trace = Trace()
-            for seen in self._seen:
-                if episode.first_ns <= seen.start_ns:
-                    trace.add(seen)
-            self._open[id(episode)] = _Open(trace, self._agreeing())
-        return self._open[id(episode)]
+    def _certain(self, second: Second) -> tuple[list[Hit], list[Hit]]:
+        """Signatures that hold; while learning none may compare with a past."""
+        live = self._live
+        if live.learning or live.ranges is None:
+            highest = np.full(len(second.plan.columns), np.inf)
+        else:
+            highest = live.highest()
+        return self._signatures.step(second.plan, Now(second.values, highest, live.cpus))
 
     def _agreeing(self) -> tuple[Method, ...]:
         verdict = self._methods.verdict()
         return verdict.as_methods() if verdict else ()
 
-    def _update(self, change: Change, episode: Episode) -> Update:
-        about = self._about(episode)
-        resolved = change is Change.RESOLVED
-        case = Case(
-            node=self.node,
-            episode=episode,
-            trace=about.trace,
-            methods=about.methods,
-            state=State.RESOLVED if resolved else State.OPEN,
-            resolved_ns=episode.last_ns if resolved else None,
-            notes=about.notes,
-        )
-        if change is Change.SUSPECTED:
-            self._open.pop(id(episode), None)
-        return Update(change, attribution.finding(case, self._rules, self._history))
 
-
-def _stronger(before: tuple[Method, ...], now: tuple[Method, ...]) -> tuple[Method, ...]:
-    """The verdict of the window most of the three agreed on."""
-
-    def strength(methods: tuple[Method, ...]) -> tuple[int, int]:
-        return sum(m.agrees for m in methods), sum(m.score_percent for m in methods)
-
-    return max(before, now, key=strength)
+def observed(second: Second, scored: Scored, baseline: Floats) -> Observed:
+    """What a case remembers of a second; without a reference nothing is in excess."""
+    width = len(second.plan.columns)
+    if not scored.ready:
+        scored = Scored(False, {}, np.zeros((2, width)), np.zeros(width))
+    return Observed(
+        second.start_ns, second.plan, second.values, scored.excess, scored.shown, baseline
+    )

@@ -58,3 +58,20 @@ def held(recent: deque[Floats], views: tuple[tuple[int, int], ...]) -> Floats:
         k = min(need, len(window))
         out[at, 0], out[at, 1] = window[len(window) - k], window[k - 1]
     return out
+
+
+def held_over(
+    seen: Floats, runs: list[tuple[int, int]], views: tuple[tuple[int, int], ...]
+) -> Floats:
+    """``held`` for every second of a recording: (seconds, views, 2, columns).
+
+    ``runs`` are (first, end) of stretches without a gap.
+    """
+    out = np.empty((len(seen), len(views), 2, seen.shape[1]))
+    longest = max(width for width, _ in views)
+    for first, end in runs:
+        recent: deque[Floats] = deque(maxlen=longest)
+        for at in range(first, end):
+            recent.append(seen[at])
+            out[at] = held(recent, views)
+    return out

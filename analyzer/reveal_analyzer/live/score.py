@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import Column, Plan, quanta
+from reveal_analyzer.columns import Column, Plan
 from reveal_analyzer.live.ranges import Ranges, held
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.weights import groups, harm_weights, most_shown
+from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
 
@@ -73,6 +73,11 @@ class LiveScore:
         self._plan: Plan | None = None
 
     @property
+    def cpus(self) -> int:
+        """CPUs of the node, as its channels tell."""
+        return self._weighing.cpus
+
+    @property
     def learning(self) -> bool:
         return self.age <= self.settings.warmup
 
@@ -102,18 +107,18 @@ class LiveScore:
         """What each column usually was, in base units; NaN before there is a past."""
         if self.ranges is None:
             return np.full(len(self.columns), np.nan)
-        return np.sinh(self.ranges[0].middle) * self._quantum
+        return self._weighing.base_units(self.ranges[0].middle)
 
     def highest(self) -> Floats:
         """The highest each column has been for a second in the accepted past, base units."""
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)
-        return np.sinh(self.ranges[0].high) * self._quantum
+        return self._weighing.base_units(self.ranges[0].high)
 
     def _judge(self, views: Floats, excess: Floats, alarm: bool) -> Scored:
         silenced = excess / np.maximum(self._own_excess[1], 1.0)
-        shown = np.minimum((silenced * self._weights).max(axis=0), self._most)
-        scores = {s: g.pool(shown, self.settings.top) for s, g in self._groups.items()}
+        shown = self._weighing.shown(silenced)
+        scores = self._weighing.scores(shown)
         over = {s: score / self._cuts[s] for s, score in scores.items()}
         ready = not self.learning
         scored = Scored(ready, over, silenced, shown)
@@ -125,7 +130,7 @@ class LiveScore:
         return scored
 
     def _seen(self, values: Floats) -> Floats:
-        seen = np.arcsinh(values / self._quantum)
+        seen = self._weighing.seen(values)
         lost = np.isnan(seen)
         if lost.any():  # not read this time: no news
             seen[lost] = self._recent[-1][lost] if self._recent else 0.0
@@ -184,11 +189,7 @@ class LiveScore:
             return
         self._plan, before = second.plan, self._labels
         self.columns, self._labels = second.plan.columns, second.plan.labels
-        memory, cpus = _capacity(second)
-        self._quantum = quanta(self.columns, memory, cpus)
-        self._weights = harm_weights(self.columns, self.settings.activity)
-        self._most = most_shown(self.columns, self.settings)
-        self._groups = groups(self.columns)
+        self._weighing = Weighing(second, self.settings)
         if not before:
             self._own_excess = np.zeros((2, 2, len(self.columns)))
             return
@@ -208,18 +209,3 @@ def _moved(rows: Floats, source: NDArray[np.intp]) -> Floats:
     moved = rows[..., source]
     moved[..., source < 0] = 0.0
     return moved
-
-
-def _capacity(second: Second) -> tuple[float, int]:
-    """Bytes of memory and number of CPUs, from the channels themselves."""
-    names = second.plan.channels
-    memory = next(
-        (
-            float(second.channels[at])
-            for at, c in enumerate(names)
-            if c.metric == "memory.mem_total"
-        ),
-        float("nan"),
-    )
-    cpus = sum(1 for c in names if c.metric == "cpu.user" and c.instance)
-    return (memory if memory > 0 else 16 << 30), max(cpus, 1)

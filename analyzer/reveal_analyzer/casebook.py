@@ -1,0 +1,109 @@
+"""The open cases of one node: episodes with what they showed, told as findings."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reveal_analyzer import attribution
+from reveal_analyzer.attribution import Case
+from reveal_analyzer.episodes import Change, Episode, EpisodeTracker, Verdict
+from reveal_analyzer.hypotheses.schema import Rule
+from reveal_analyzer.subjects import SubjectHistory
+from reveal_analyzer.trace import Observed, Trace
+from reveal_contract.finding import Finding, Method, State
+
+_SEEN = 12  # seconds kept for the trace of an episode that opens
+
+Methods = tuple[Method, ...]
+
+
+@dataclass(frozen=True)
+class Update:
+    """What became of a finding: ``Suspected``, ``Opened``, ``Changed`` or ``Resolved``."""
+
+    change: Change
+    finding: Finding
+
+
+@dataclass
+class _Open:
+    trace: Trace
+    methods: Methods
+    notes: tuple[str, ...] = ()
+
+
+class Casebook:
+    """Turns verdicts into updates; ``methods`` says which of the paper's detectors agree now."""
+
+    def __init__(
+        self,
+        node: str,
+        rules: Sequence[Rule],
+        history: SubjectHistory,
+        methods: Callable[[], Methods],
+    ) -> None:
+        self._node, self._rules, self._history = node, rules, history
+        self._methods = methods
+        self._episodes = EpisodeTracker()
+        self._seen: deque[Observed] = deque(maxlen=_SEEN)
+        self._open: dict[int, _Open] = {}
+
+    @property
+    def latest(self) -> Observed | None:
+        """What was observed last."""
+        return self._seen[-1] if self._seen else None
+
+    def step(self, verdict: Verdict, seen: Observed, note: str = "") -> list[Update]:
+        """Take in one second; ``note`` is written on every case that is open in it."""
+        self._seen.append(seen)
+        changes = self._episodes.step(verdict)
+        for episode in self._episodes.open:
+            self._gather(episode, verdict, note)
+        return [self._told(change, episode) for change, episode in changes]
+
+    def finish(self) -> list[Update]:
+        """The last state of what is still open when watching ends."""
+        return [self._told(change, episode) for change, episode in self._episodes.finish()]
+
+    def _gather(self, episode: Episode, verdict: Verdict, note: str) -> None:
+        """Add this second to what an open episode showed."""
+        about = self._about(episode)
+        if episode.calm:
+            return
+        if episode.opened_ns != verdict.start_ns:
+            about.trace.add(self._seen[-1])
+        about.methods = max(about.methods, self._methods(), key=_strength)
+        if note and note not in about.notes:
+            about.notes += (note,)
+
+    def _about(self, episode: Episode) -> _Open:
+        if id(episode) not in self._open:
+            trace = Trace()
+            for seen in self._seen:
+                if episode.first_ns <= seen.start_ns:
+                    trace.add(seen)
+            self._open[id(episode)] = _Open(trace, self._methods())
+        return self._open[id(episode)]
+
+    def _told(self, change: Change, episode: Episode) -> Update:
+        about = self._about(episode)
+        if change in (Change.SUSPECTED, Change.RESOLVED):
+            del self._open[id(episode)]
+        resolved = change is Change.RESOLVED
+        case = Case(
+            node=self._node,
+            episode=episode,
+            trace=about.trace,
+            methods=about.methods,
+            state=State.RESOLVED if resolved else State.OPEN,
+            resolved_ns=episode.last_ns if resolved else None,
+            notes=about.notes,
+        )
+        return Update(change, attribution.finding(case, self._rules, self._history))
+
+
+def _strength(methods: Methods) -> tuple[int, int]:
+    """The verdict of the window most of the three agreed on is the one to keep."""
+    return sum(m.agrees for m in methods), sum(m.score_percent for m in methods)

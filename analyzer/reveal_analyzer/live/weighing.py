@@ -1,0 +1,55 @@
+"""One set of columns made comparable: quanta, weights and votes, on a node of this size."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.columns import quanta
+from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.weights import groups, harm_weights, most_shown
+from reveal_analyzer.seconds import Second
+from reveal_contract.metric import Subsystem
+
+Floats = NDArray[np.float64]
+_MEMORY_UNKNOWN = 16 << 30  # bytes
+
+
+class Weighing:
+    """How values of a second's columns are seen, weighed and pooled."""
+
+    def __init__(self, second: Second, settings: LiveSettings) -> None:
+        columns = second.plan.columns
+        memory, self.cpus = _capacity(second)
+        self._top = settings.top
+        self._quantum = quanta(columns, memory, self.cpus)
+        self._weights = harm_weights(columns, settings.activity)
+        self._most = most_shown(columns, settings)
+        self._groups = groups(columns)
+
+    def seen(self, values: Floats) -> Floats:
+        """Linear below what matters, logarithmic above."""
+        seen: Floats = np.arcsinh(values / self._quantum)
+        return seen
+
+    def base_units(self, seen: Floats) -> Floats:
+        """The values that are seen so."""
+        values: Floats = np.sinh(seen) * self._quantum
+        return values
+
+    def shown(self, excess: Floats) -> Floats:
+        """Excess (2, columns) weighed by harm and direction; activity never passes a cut."""
+        return np.minimum((excess * self._weights).max(axis=0), self._most)
+
+    def scores(self, shown: Floats) -> dict[Subsystem, float]:
+        """The mean of the worst families of every subsystem."""
+        return {s: group.pool(shown, self._top) for s, group in self._groups.items()}
+
+
+def _capacity(second: Second) -> tuple[float, int]:
+    """Bytes of memory and number of CPUs, from the channels themselves."""
+    names = second.plan.channels
+    memory = [second.channels[at] for at, c in enumerate(names) if c.metric == "memory.mem_total"]
+    cpus = sum(1 for c in names if c.metric == "cpu.user" and c.instance)
+    known = memory and memory[0] > 0
+    return float(memory[0]) if known else float(_MEMORY_UNKNOWN), max(cpus, 1)
