@@ -104,11 +104,11 @@ class NumberFiles:
     def close(self) -> None:
         for file in self._files:
             file.close()
-        self._files, self.channels = [], ()
+        self._files, self._entries, self.channels = [], [], ()
 
     def _learn(self) -> None:
         self.close()
-        self._entries = os.listdir(self._folder)  # noqa: PTH208
+        entries = os.listdir(self._folder)  # noqa: PTH208
         channels = []
         for path, channel in self._find().items():
             file = KeptFile(path)
@@ -118,7 +118,7 @@ class NumberFiles:
                 continue
             self._files.append(file)
             channels.append(channel)
-        self.channels = tuple(channels)
+        self.channels, self._entries = tuple(channels), entries
 
 
 def _number(file: KeptFile) -> int | None:

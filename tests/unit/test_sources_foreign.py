@@ -237,3 +237,33 @@ def test_pressure_without_cpu_file_still_gives_the_others(roots: Roots) -> None:
         "memory.pressure.full": 5000,
         "cpu.pressure.irq": 9000,
     }
+
+
+def test_a_protocol_of_a_younger_kernel_is_left_out(roots: Roots) -> None:
+    path = roots.proc / "net/netstat"
+    path.write_text(path.read_text() + "QuicExt: Streams \xff\nQuicExt: 3 4\n")
+    assert values(source_of(roots, "netstat")) == {
+        "network.tcp_ext.syncookies_sent": 1,
+        "network.tcp_ext.tcp_timeouts": 2,
+    }
+
+
+def test_a_counter_without_a_name_is_left_out(roots: Roots) -> None:
+    (roots.proc / "net/netstat").write_text("TcpExt: TW :\nTcpExt: 1 2\n")
+    assert values(source_of(roots, "netstat")) == {"network.tcp_ext.tw": 1}
+
+
+def test_a_folder_that_goes_and_comes_back(roots: Roots) -> None:
+    folder = roots.sys / "class/net"
+    (folder / "eth0").mkdir(parents=True)
+    (folder / "eth0/operstate").write_text("up\n")
+    source = source_of(roots, "nic")
+    folder.rename(folder.with_name("away"))
+    with pytest.raises(OSError, match="net"):
+        source.read()
+    with pytest.raises(OSError, match="net"):
+        source.read()
+    folder.with_name("away").rename(folder)
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert values(source) == {"network.nic.up{eth0}": 1}

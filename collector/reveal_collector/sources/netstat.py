@@ -12,6 +12,7 @@ import re
 from reveal_collector.netfile import net_file
 from reveal_collector.source import Roots, Source
 from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_contract.catalogue import UnknownMetricError, find
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -41,7 +42,7 @@ def learn(text: str) -> Layout:
                 (start + at, channel(metric))
                 for at, (name, value) in enumerate(zip(names, tokens, strict=True))
                 if at and is_number(value)
-                if (metric := _metric(tokens[0], name)) not in _LEFT_OUT
+                if (metric := _metric(tokens[0], name)) not in _LEFT_OUT and _known(metric)
             ]
             names = []
         else:
@@ -52,12 +53,21 @@ def learn(text: str) -> Layout:
 def learn_six(text: str) -> Layout:
     """One name and one value a line: ``Ip6InReceives 1``."""
     return [
-        (start + 1, channel(_metric(named[1], named[2])))
+        (start + 1, channel(metric))
         for start, tokens in rows(text)
         if len(tokens) == 2 and is_number(tokens[1])
-        if (named := _SIX.match(tokens[0]))
+        if (named := _SIX.match(tokens[0])) and _known(metric := _metric(named[1], named[2]))
     ]
 
 
 def _metric(protocol: str, name: str) -> str:
     return f"network.{snake(protocol)}.{snake(name)}"
+
+
+def _known(metric: str) -> bool:
+    """Whether the catalogue has the protocol; a younger kernel may count more of them."""
+    try:
+        find(metric)
+    except UnknownMetricError:
+        return False
+    return True
