@@ -128,5 +128,5 @@ class Worker:
 
 
 def _closed(message: Message) -> float:
-    """When the slice was complete on its node, in seconds since the epoch."""
-    return message.start_ns / 1e9 + len(message.fast) * message.tick_us / 1e6
+    """When the slice was complete, at its last tick, in seconds since the epoch."""
+    return message.start_ns / 1e9 + (len(message.fast) - 1) * message.tick_us / 1e6

@@ -100,6 +100,16 @@ def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path
     bench.worker.close()
 
 
+def test_a_verdict_is_timed_from_the_last_tick(stream: Stream, tmp_path: Path) -> None:
+    bench = Bench(stream, tmp_path / "f.jsonl")
+    bench.worker.turn()
+    began = time.time()
+    last_tick_ns = int((began - 100) * 1e9)
+    stream.send(message("n", 0, start_ns=last_tick_ns - 900_000_000))
+    bench.turn_until(lambda: bench.metric("reveal_verdict_seconds_count") == 1)
+    assert 100 <= bench.metric("reveal_verdict_seconds_sum") <= 100 + time.time() - began
+
+
 def test_a_failing_node_begins_anew_and_stops_no_other(
     stream: Stream, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
