@@ -177,12 +177,12 @@ def _analyzer(*flags: str) -> subprocess.Popen[str]:
         (["--redis", "unix:///x", "--sensitivity", "Huge"], 2, "invalid choice"),
     ],
 )
-def test_bad_usage_is_one_sentence(
-    flags: list[str], code: int, said: str, tmp_path: Path
-) -> None:
+def test_bad_usage_is_one_sentence(flags: list[str], code: int, said: str, tmp_path: Path) -> None:
     settings = {"redisUrl": "unix:///x", "hypotheses": [str(tmp_path / "none.yaml")]}
     (tmp_path / "bad.json").write_text(json.dumps(settings))
-    with _analyzer(*(flag.replace("bad.json", f"{tmp_path}/bad.json") for flag in flags)) as process:
+    with _analyzer(
+        *(flag.replace("bad.json", f"{tmp_path}/bad.json") for flag in flags)
+    ) as process:
         _, text = process.communicate(timeout=20)
     assert process.returncode == code
     assert said in text
