@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from reveal_collector.source import LayoutChanged, ParseError, Roots, Source, Unsupported
@@ -41,11 +41,15 @@ class _Row:
     line: bytes
     name: str
     counts: list[int]
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = sum(self.counts)
 
     @property
     def shown(self) -> bool:
         """Whether it is a channel: it counted something, or is the architecture's."""
-        return any(self.counts) or not self.name[:1].isdigit()
+        return self.total > 0 or (bool(self.counts) and not self.name[:1].isdigit())
 
 
 class Interrupts:
@@ -58,6 +62,7 @@ class Interrupts:
         self._file = file
         self._header = b""
         self._rows: list[_Row] = []
+        self._by_cpu: list[int] = []
 
     def open(self) -> None:
         self._file.open()
@@ -90,32 +95,37 @@ class Interrupts:
         self._header = lines[0]
         self._cpus = [name.decode()[3:] for name in lines[0].split()]
         self._rows = [parse(line) for line in lines[1:]]
-        shown = [row for row in self._rows if row.shown and row.counts]
-        by_source = [_channel(row.name) for row in shown]
+        wide = [row.counts for row in self._rows if len(row.counts) == len(self._cpus)]
+        self._by_cpu = [sum(column) for column in zip(*wide, strict=True)] or [0] * len(self._cpus)
+        by_source = [_channel(row.name) for row in self._rows if row.shown]
         by_cpu = [channel("cpu.interrupts", cpu) for cpu in self._cpus]
         self.channels = tuple(dict.fromkeys(chain(by_source, by_cpu)))
 
     def _update(self, lines: list[bytes]) -> bool:
         """Parse the lines that changed; true when they are no longer the same sources."""
-        for row, line in zip(self._rows, lines[1:], strict=True):
-            if line != row.line:
-                now = parse(line)
-                if now.name != row.name or len(now.counts) != len(row.counts):
-                    return True
-                if now.shown and not row.shown:
-                    return True
-                row.line, row.counts = line, now.counts
+        for at, (row, line) in enumerate(zip(self._rows, lines[1:], strict=True)):
+            if line == row.line:
+                continue
+            now = parse(line)
+            if now.name != row.name or len(now.counts) != len(row.counts):
+                return True
+            if now.shown != row.shown:
+                return True
+            if len(now.counts) == len(self._by_cpu):
+                self._by_cpu = list(map(_moved, self._by_cpu, now.counts, row.counts))
+            self._rows[at] = now
         return False
 
     def _values(self) -> list[int | None]:
-        sums: dict[str, int] = {}
+        totals: dict[str, int] = {}
         for row in self._rows:
-            if row.shown and row.counts:
-                sums.setdefault(row.name, sum(row.counts))
-        width = len(self._cpus)
-        wide = [row.counts for row in self._rows if len(row.counts) == width]
-        by_cpu = [sum(column) for column in zip(*wide, strict=True)] or [0] * width
-        return [*sums.values(), *by_cpu]
+            if row.shown:
+                totals.setdefault(row.name, row.total)
+        return [*totals.values(), *self._by_cpu]
+
+
+def _moved(total: int, now: int, before: int) -> int:
+    return total + now - before
 
 
 def parse(line: bytes) -> _Row:
