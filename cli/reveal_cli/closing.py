@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reveal_cli.exits import DONE, FOUND
 from reveal_cli.options import clock
-from reveal_cli.table import MAX_WIDTH, advice, findings_table
+from reveal_cli.table import MAX_WIDTH, MIN_WIDTH, advice, findings_table
 from reveal_contract.finding import Finding, Severity
 
 # waiting for so much of the warm-up, a host hides the faults that make it wait
@@ -33,7 +34,9 @@ class Seen:
 
 def width() -> int:
     """Of the terminal the data goes to; the widest table for a file or pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH
+    if not sys.stdout.isatty():
+        return MAX_WIDTH
+    return max(MIN_WIDTH, min(shutil.get_terminal_size().columns, MAX_WIDTH))
 
 
 def closing(findings: Sequence[Finding], seen: Seen, columns: int = MAX_WIDTH) -> list[str]:
@@ -42,10 +45,8 @@ def closing(findings: Sequence[Finding], seen: Seen, columns: int = MAX_WIDTH) -
     if findings:
         lines += [*findings_table(findings, columns), ""]
         if said := advice(findings):
-            lines += ["What to do", *(f"  {line}" for line in said), ""]
-    lines.append(_verdict(findings, seen))
-    lines += _reservations(seen)
-    return lines
+            lines += ["What to do", *_wrapped(said, columns, "  "), ""]
+    return lines + _wrapped([_verdict(findings, seen), *_reservations(seen)], columns, "")
 
 
 def exit_code(findings: Sequence[Finding], fail_on: Severity | None) -> int:
@@ -53,6 +54,15 @@ def exit_code(findings: Sequence[Finding], fail_on: Severity | None) -> int:
     if fail_on is not None and any(f.severity.rank >= fail_on.rank for f in findings):
         return FOUND
     return DONE
+
+
+def _wrapped(lines: Sequence[str], columns: int, indent: str) -> list[str]:
+    deeper = indent + "  "
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, columns, initial_indent=indent, subsequent_indent=deeper)
+    ]
 
 
 def _verdict(findings: Sequence[Finding], seen: Seen) -> str:

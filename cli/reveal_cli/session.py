@@ -20,7 +20,7 @@ from reveal_cli.exits import CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.progress import Progress, View
 from reveal_cli.recordings import Recording
-from reveal_cli.table import local_time, subject_text
+from reveal_cli.table import claim_text, local_time
 from reveal_cli.verdict import Ledger
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
@@ -271,10 +271,8 @@ def _areas(table: ChannelTable) -> frozenset[Subsystem]:
 
 
 def _event(finding: Finding) -> str:
-    where = subject_text(finding)
-    who = "" if where == "-" or where in finding.claim else f" ({where})"
     when = local_time(finding.first_seen_ns)
-    return f"{when} {finding.subsystem.value} {finding.severity.value}: {finding.claim}{who}"
+    return f"{when} {finding.subsystem.value} {finding.severity.value}: {claim_text(finding)}"
 
 
 def _collector_state(client: redis.Redis, node: str) -> dict[str, Any]:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from reveal_analyzer.units import human
 from reveal_cli.options import clock
+from reveal_contract import catalogue
 from reveal_contract.finding import Evidence, Finding
+from reveal_contract.metric import Kind
 
 MIN_WIDTH, MAX_WIDTH = 80, 120
 _GAP = 2
@@ -53,11 +56,21 @@ def advice(findings: Sequence[Finding]) -> list[str]:
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """A metric with its value beside the usual one: ``cpu.x{0} 12 s/s (usual 1)``."""
+    """A metric with its value beside the usual one: ``cpu.pressure.some 93 % (usual 5 %)``."""
     where = f"{{{evidence.instance}}}" if evidence.instance else ""
-    unit = f" {evidence.unit}" if evidence.unit else ""
-    usual = f" (usual {evidence.baseline})" if evidence.baseline else ""
-    return f"{evidence.metric}{where} {evidence.value}{unit}{usual}"
+    usual = f" (usual {_amount(evidence.baseline, evidence)})" if evidence.baseline else ""
+    return f"{evidence.metric}{where} {_amount(evidence.value, evidence)}{usual}"
+
+
+def _amount(number: str, evidence: Evidence) -> str:
+    """A decimal string as people read it; as it stands where it is no plain amount."""
+    try:
+        row = catalogue.find(evidence.metric)
+        # a ratio of times is shown as the share it is, like the counters it is made of
+        kind = row.kind if row.kind is Kind.GAUGE else Kind.COUNTER
+        return human(float(number), row.unit, kind)
+    except (catalogue.UnknownMetricError, ValueError):
+        return f"{number} {evidence.unit}".rstrip()
 
 
 def subject_text(finding: Finding) -> str:
@@ -65,6 +78,12 @@ def subject_text(finding: Finding) -> str:
     if finding.pods:
         return f"{finding.pods[0].namespace}/{finding.pods[0].name}"
     return finding.subjects[0].name if finding.subjects else "-"
+
+
+def claim_text(finding: Finding) -> str:
+    """The claim with the subject, where it does not name it already."""
+    who = subject_text(finding)
+    return finding.claim if who == "-" or who in finding.claim else f"{finding.claim} ({who})"
 
 
 def local_time(ns: int) -> str:

@@ -108,8 +108,13 @@ class Replay:
 def judge_whole(path: Path, live: list[Finding], settings: AnalyzerSettings) -> list[Finding]:
     """The live findings joined with those that the recording as a whole shows.
 
-    Online mode only: the paper's detectors have no other view of a recording.
+    A recording may hold several nodes: each is judged by itself.
     """
-    from reveal_analyzer import report  # noqa: PLC0415
+    from reveal_analyzer import report  # noqa: PLC0415 - heavy
 
-    return in_order(report.merge(live, report.judge(Slices(path), settings)))
+    findings: list[Finding] = []
+    for node in sorted({message.node for message, _ in Slices(path)}):
+        of_node = (pair for pair in Slices(path) if pair[0].node == node)
+        known = [finding for finding in live if finding.node_name == node]
+        findings += report.merge(known, report.judge(of_node, settings))
+    return in_order(findings)

@@ -23,7 +23,9 @@ def test_duration_reads_what_people_write(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "-5", "3x", "m", "1.5h", "5m3h", "inf", "nan", "\uff11\uff12"])
+@pytest.mark.parametrize(
+    "text", ["", "-5", "3x", "m", "1.5h", "5m3h", "inf", "nan", "\uff11\uff12"]
+)
 def test_duration_refuses_the_rest_with_a_sentence(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 3m"):
         duration(text)

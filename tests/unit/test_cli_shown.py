@@ -29,7 +29,7 @@ def finding(claim: str = "waiting for CPU rose", subject: str = "/a.slice/b.serv
         id="cpu-1", node_name="n", subsystem=Subsystem.CPU, severity=Severity.HIGH,
         state=State.OPEN, first_seen_ns=1_700_000_000_000_000_000,
         last_seen_ns=1_700_000_009_000_000_000, claim=claim,
-        evidence=(Evidence("cpu.pressure.some", "mean", "", "0.93", "0.05", "s/s", "up"),),
+        evidence=(Evidence("cpu.pressure.some", "mean", "", "930000000", "5e7", "ns/s", "up"),),
         subjects=(Subject("Cgroup", subject, 87, 60, Confidence.MEASURED),),
         hypothesis=Hypothesis("cpu-contention", 80, "give the job CPUs of its own"),
     )  # fmt: skip
@@ -49,9 +49,11 @@ def test_the_table_shows_all_that_was_found() -> None:
 
 
 def test_evidence_and_subject_in_words() -> None:
-    plain = Evidence("storage.disk.reads", "mean", "vda", "80", "", "", "up")
-    assert evidence_text(finding().evidence[0]) == "cpu.pressure.some 0.93 s/s (usual 0.05)"
-    assert evidence_text(plain) == "storage.disk.reads{vda} 80"
+    plain = Evidence("storage.disk.reads", "mean", "vda", "80", "", "ops/s", "up")
+    foreign = Evidence("tomorrow.metric", "mean", "", "80", "7", "widgets", "up")
+    assert evidence_text(finding().evidence[0]) == "cpu.pressure.some 93 % (usual 5 %)"
+    assert evidence_text(plain) == "storage.disk.reads{vda} 80/s"
+    assert evidence_text(foreign) == "tomorrow.metric 80 widgets (usual 7 widgets)"
     assert subject_text(finding()) == "/a.slice/b.service"
 
 
@@ -60,13 +62,13 @@ def test_advice_is_given_once_a_hypothesis() -> None:
 
 
 def test_nothing_found_is_said_with_what_was_watched() -> None:
-    [line] = closing([], SEEN)
+    line = " ".join(closing([], SEEN))
     assert line.startswith("Nothing is wrong")
     assert "2m00s judged after 1m00s of learning, 180 slices of 702 channels, none lost" in line
 
 
 def test_nothing_judged_is_never_called_healthy() -> None:
-    [line] = closing([], Seen(watched=20, judged=0, warmup=60, slices=20, channels=702))
+    line = " ".join(closing([], Seen(watched=20, judged=0, warmup=60, slices=20, channels=702)))
     assert line.startswith("Nothing was judged")
     assert "wrong" not in line
 

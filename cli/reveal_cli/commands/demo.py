@@ -36,7 +36,7 @@ from reveal_cli.options import add_host, analyzer_settings, clock, duration, sen
 from reveal_cli.progress import Progress, open_progress
 from reveal_cli.scanning import scan
 from reveal_cli.session import Plan, Watched
-from reveal_cli.table import subject_text
+from reveal_cli.table import claim_text
 from reveal_cli.workloads import Workload, WorkloadError
 from reveal_contract.finding import Finding
 from reveal_contract.metric import Subsystem
@@ -162,9 +162,7 @@ class _Show:
             return [*lines, "found     nothing of it: the demo failed"]
         delay = f" after {clock(self.found_after)}" if self.found_after else " in the recording"
         for finding in caught[:1]:
-            who = subject_text(finding)
-            by = "" if who == "-" else f", by {who}"
-            lines.append(f"found     {finding.subsystem.value}{delay}: {finding.claim}{by}")
+            lines.append(f"found     {finding.subsystem.value}{delay}: {claim_text(finding)}")
         return lines
 
     def _start(self, injection: Injection) -> None:
