@@ -38,7 +38,8 @@ class Undo:
     """One thing to undo; undoing what is gone already is no error.
 
     ``how`` is ``write`` (a value to a file), ``command``, ``tree`` or ``cgroup`` (remove it),
-    ``unlimit`` (a cgroup's CPU) or ``resume`` (stopped processes).
+    ``loop`` (detach the devices on an image), ``unlimit`` (a cgroup's CPU) or ``resume``
+    (stopped processes).
     """
 
     how: str
@@ -55,6 +56,8 @@ class Undo:
                 shutil.rmtree(path, ignore_errors=True)
             case "cgroup", (name,):
                 Cgroup(name).remove()
+            case "loop", (image,):
+                _detach_loops(image)
             case "unlimit", (name,):
                 with contextlib.suppress(OSError):  # the cgroup may have ended meanwhile
                     Cgroup(name).limit_cpu(None)
@@ -142,7 +145,8 @@ def sweep(directory: Path | None = None) -> None:
     """Undo what killed runs left: every ledger without an owner, then cgroups by their prefix."""
     base = directory or state_directory()
     busy = False
-    for path in sorted(base.glob("*.json")):
+    # newest first: faults act on workloads, workloads on the files of a bench
+    for path in sorted(base.glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True):
         try:
             Ledger(path.stem, base).close()
         except LedgerError:
@@ -171,6 +175,15 @@ def _marked(name: str) -> list[int]:
             if wanted in (entry / "environ").read_bytes().split(b"\0"):
                 found.append(int(entry.name))
     return found
+
+
+def _detach_loops(image: str) -> None:
+    """By what the kernel says lies below each device: it knows a deleted image's name too."""
+    for file in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # detached meanwhile
+            if file.read_text().strip().removesuffix(" (deleted)") == image:
+                device = f"/dev/{file.parts[3]}"
+                subprocess.run(["losetup", "--detach", device], timeout=_COMMAND_S, check=False)
 
 
 def _lock(path: Path) -> int:

@@ -72,9 +72,7 @@ def _slow_disk(injection: Injection) -> None:
 
 
 def _loop_device(injection: Injection, image: str) -> str:
-    # found by its file, so that the undo can be noted before the device is known
-    detach = 'losetup --associated "$0" --output NAME --noheadings | xargs -r losetup --detach'
-    injection.ledger.add(Undo("command", ("sh", "-c", detach, image)))
+    injection.ledger.add(Undo("loop", (image,)))
     done = subprocess.run(
         ["losetup", "--find", "--show", "--direct-io=on", image],
         capture_output=True, text=True, timeout=10, check=False,

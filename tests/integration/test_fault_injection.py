@@ -1,0 +1,136 @@
+"""Real faults on the real kernel, one second each: they act, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reveal_cli.faults import Fault, Ledger, LedgerError, Stage, find, sweep
+from reveal_cli.faults.cgroups import leftovers
+from reveal_cli.faults.ledger import state_directory
+from reveal_cli.workloads import Workload, WorkloadError
+
+ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+
+
+@pytest.fixture(autouse=True)
+def alone() -> None:
+    """Faults of another run on this host would be taken for ours."""
+    try:
+        Ledger("faults").close()
+    except LedgerError as error:
+        pytest.skip(str(error))
+
+
+def _usable(name: str, scratch: Path) -> Fault:
+    fault = find(name)
+    if why := fault.why_not(Stage(scratch=scratch)):
+        pytest.skip(f"{name}: {why}")
+    return fault
+
+
+def _soon(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _value(file: str, key: str) -> int:
+    rows = (line.split() for line in Path(file).read_text().splitlines())
+    return next(int(row[1]) for row in rows if row[0].rstrip(":") == key)
+
+
+def _nothing_left() -> bool:
+    return not leftovers("reveal-fault-") and not list(state_directory().glob("faults.*"))
+
+
+@pytest.mark.root
+@ROOT
+@pytest.mark.parametrize(
+    ("name", "file", "key", "atleast"),
+    [
+        ("ctxt_storm", "/proc/stat", "ctxt", 5000),
+        ("oom_kill", "/proc/vmstat", "oom_kill", 1),
+        ("hugepages_weak", "/proc/meminfo", "HugePages_Total", 1),
+    ],
+)
+def test_a_fault_moves_its_counter_and_cleans_up(
+    name: str, file: str, key: str, atleast: int, tmp_path: Path
+) -> None:
+    fault = _usable(name, tmp_path)
+    reserved = Path("/proc/sys/vm/nr_hugepages").read_text()
+    before = _value(file, key)
+    with fault.on(Stage(scratch=tmp_path)) as injection:
+        assert _soon(lambda: _value(file, key) >= before + atleast)
+        expected = None if name == "hugepages_weak" else f"/reveal-fault-{name}"
+        assert injection.subject == expected
+    injection.stop()
+    assert _nothing_left()
+    assert Path("/proc/sys/vm/nr_hugepages").read_text() == reserved
+
+
+_INJECT = """
+import sys, time
+from pathlib import Path
+from reveal_cli.faults import Stage, find
+find(sys.argv[1]).on(Stage(scratch=Path(sys.argv[2]))).start()
+print("injected", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.root
+@ROOT
+def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
+    _usable("hugepages_weak", tmp_path)
+    reserved = Path("/proc/sys/vm/nr_hugepages").read_text()
+    command = [sys.executable, "-c", _INJECT, "hugepages_weak", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"injected\n"
+        process.send_signal(signal.SIGKILL)
+    assert Path("/proc/sys/vm/nr_hugepages").read_text() != reserved
+    sweep()
+    assert Path("/proc/sys/vm/nr_hugepages").read_text() == reserved
+    assert _nothing_left()
+
+
+def test_an_exception_ends_the_processes(tmp_path: Path) -> None:
+    fault = _usable("ctxt_weak", tmp_path)
+    pids = []
+    with pytest.raises(ZeroDivisionError), fault.on(Stage(scratch=tmp_path)) as injection:
+        pids = [process.pid for process in injection._processes]
+        raise ZeroDivisionError
+    assert pids
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert _nothing_left()
+
+
+def test_a_workload_works_and_leaves_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    try:
+        with Workload("train", tmp_path, log) as job:
+            assert _soon(lambda: log.exists() and b'"step"' in log.read_bytes())
+            assert job.alive
+            stage, subject = job.stage, job.subject
+    except WorkloadError as error:
+        if "another run" in str(error):
+            pytest.skip(str(error))
+        raise
+    if os.getuid() == 0:
+        assert stage.workload is not None
+        assert subject == stage.workload.path == "/reveal-work-train"
+        assert not leftovers("reveal-work-train")
+    else:
+        assert subject.startswith("pgrp:")
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reveal_cli.faults.ledger import MARK, Ledger, LedgerError, Undo, kill_marked, sweep
+
+
+def test_unwinds_newest_first_down_to_a_depth(tmp_path: Path) -> None:
+    file = tmp_path / "setting"
+    file.write_text("now")
+    ledger = Ledger("here", tmp_path)
+    ledger.add(Undo("write", (str(file), "oldest")))
+    ledger.add(Undo("write", (str(file), "middle")))
+    depth = ledger.depth
+    ledger.add(Undo("write", (str(file), "newest")))
+    ledger.unwind(depth)
+    assert file.read_text() == "newest"
+    ledger.unwind()
+    assert file.read_text() == "oldest"
+    ledger.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["setting"]
+
+
+def test_closing_twice_is_once(tmp_path: Path) -> None:
+    ledger = Ledger("here", tmp_path)
+    ledger.close()
+    ledger.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_failure_does_not_stop_the_rest(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    ledger = Ledger("here", tmp_path)
+    ledger.add(Undo("tree", (str(tree),)))
+    ledger.add(Undo("magic", ("wand",)))
+    with pytest.raises(LedgerError, match="magic"):
+        ledger.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_undoing_what_is_gone_is_no_error(tmp_path: Path) -> None:
+    ledger = Ledger("here", tmp_path)
+    ledger.add(Undo("tree", (str(tmp_path / "gone"),)))
+    ledger.add(Undo("write", (str(tmp_path / "nowhere" / "file"), "1")))
+    ledger.add(Undo("command", ("false",)))
+    ledger.add(Undo("resume", ("999999999",)))
+    ledger.close()
+
+
+def test_a_second_owner_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger("here", tmp_path)
+    with pytest.raises(LedgerError, match="another run"):
+        Ledger("here", tmp_path)
+    ledger.close()
+    Ledger("here", tmp_path).close()
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from reveal_cli.faults.ledger import Ledger, Undo
+base = Path(sys.argv[1])
+ledger = Ledger("here", base)
+ledger.add(Undo("tree", (str(base / "tree"),)))
+(base / "tree").mkdir()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("again", ["sweep", "open"])
+def test_what_a_killed_owner_left_is_undone(tmp_path: Path, again: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "tree").exists()
+    if again == "sweep":
+        sweep(tmp_path)
+    else:
+        Ledger("here", tmp_path).close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sweep_leaves_a_living_owner_alone(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    ledger = Ledger("here", tmp_path)
+    ledger.add(Undo("tree", (str(tree),)))
+    sweep(tmp_path)
+    assert tree.exists()
+    ledger.close()
+    assert not tree.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"how": 1}]', "null"])
+def test_a_damaged_ledger_is_dropped(tmp_path: Path, text: str) -> None:
+    (tmp_path / "here.json").write_text(text)
+    ledger = Ledger("here", tmp_path)
+    assert ledger.depth == 0
+    ledger.close()
+
+
+def test_the_file_is_whole_after_each_step(tmp_path: Path) -> None:
+    ledger = Ledger("here", tmp_path)
+    for number in range(3):
+        ledger.add(Undo("tree", (f"/nowhere/{number}",)))
+        assert len(json.loads((tmp_path / "here.json").read_text())) == number + 1
+    ledger.close()
+
+
+def test_marked_processes_are_found_and_killed() -> None:
+    name = f"test-{os.getpid()}"
+    command = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
+    with subprocess.Popen(
+        command, env={**os.environ, MARK: name}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        kill_marked(name + "-other")
+        assert process.poll() is None
+        kill_marked(name)
+        assert process.wait(5) == -signal.SIGKILL

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from reveal_cli.faults import FAULTS, Culprit, Fault, FaultError, Stage, UnknownFaultError, find
+from reveal_cli.faults.base import Injection, Needs
+from reveal_cli.faults.disk import disk_of
+from reveal_cli.faults.programs import PROGRAMS, paced
+from reveal_cli.workloads import Workload, WorkloadError
+from reveal_contract.metric import Subsystem
+
+CPU = frozenset({Subsystem.CPU})
+
+
+def _nothing(injection: Injection) -> None:
+    raise AssertionError("must not be injected")
+
+
+def test_names_are_unique_and_subsystems_said() -> None:
+    assert [name for name, count in Counter(f.name for f in FAULTS).items() if count > 1] == []
+    assert all(fault.subsystems and fault.about and fault.kind for fault in FAULTS)
+
+
+def test_full_strength_covers_every_area_of_a_host() -> None:
+    kinds = {fault.kind: fault.subsystems for fault in FAULTS if not fault.weak}
+    assert len(kinds) >= 14
+    areas = frozenset().union(*kinds.values())
+    assert areas == {Subsystem.CPU, Subsystem.MEMORY, Subsystem.STORAGE, Subsystem.NETWORK}
+
+
+def test_every_weak_fault_has_a_strong_brother() -> None:
+    strong = {fault.kind for fault in FAULTS if not fault.weak}
+    assert {fault.kind for fault in FAULTS if fault.weak} <= strong
+
+
+def test_nobody_is_at_fault_where_no_process_is() -> None:
+    assert find("loss_1").culprit is Culprit.NOBODY
+    assert find("cpu_quota").culprit is Culprit.WORKLOAD
+    assert find("cpu_contend").culprit is Culprit.OWN
+
+
+def test_an_unknown_fault_names_the_known_ones() -> None:
+    with pytest.raises(UnknownFaultError) as raised:
+        find("cpu_contennd")
+    assert "did you mean cpu_contend?" in str(raised.value)
+    assert "oom_kill" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("needs", "sentence"),
+    [
+        (Needs(binaries=("no-such-tool",)), "needs no-such-tool (see bench/install-tools)"),
+        (Needs(files=("/proc/no/such",)), "this kernel has no /proc/no/such"),
+        (Needs(controllers=("no-such",)), "needs the cgroup controller no-such"),
+        (Needs(workload=True), "needs a workload to act on"),
+        (Needs(check=lambda _: "not today"), "not today"),
+        (Needs(), ""),
+    ],
+)
+def test_why_not(needs: Needs, sentence: str) -> None:
+    fault = Fault("x", "x", CPU, "", _nothing, needs=needs)
+    assert fault.why_not(Stage()) == sentence
+
+
+def test_a_fault_that_cannot_be_is_refused_before_anything_is_done() -> None:
+    fault = Fault("x", "x", CPU, "", _nothing, needs=Needs(binaries=("no-such-tool",)))
+    with pytest.raises(FaultError, match="x: needs no-such-tool"):
+        fault.on(Stage()).start()
+
+
+def test_stopping_what_never_started_does_nothing() -> None:
+    Fault("x", "x", CPU, "", _nothing).on(Stage()).stop()
+
+
+def test_the_menu_says_of_each_fault_whether_it_works_here(tmp_path: Path) -> None:
+    for fault in FAULTS:
+        assert isinstance(fault.why_not(Stage(scratch=tmp_path)), str)
+
+
+def test_memory_file_systems_are_on_no_disk() -> None:
+    assert disk_of(Path("/proc")) is None
+
+
+def test_programs_are_named_as_their_functions() -> None:
+    assert all(name == program.__name__ for name, program in PROGRAMS.items())
+
+
+def test_unpaced_counts_without_waiting() -> None:
+    counter = paced(0)
+    assert [next(counter) for _ in range(1000)][-1] == 999
+
+
+def test_an_unknown_workload_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="there are train, server, loader"):
+        Workload("dance", tmp_path)
