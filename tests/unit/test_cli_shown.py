@@ -79,7 +79,7 @@ def test_losses_load_and_blind_spots_are_said() -> None:
         load={"cpu.busy": 1.7, "cpu.pressure.some": 0.85},
         missing=[{"source": "perf", "reason": "needs root"}],
     )  # fmt: skip
-    text = "\n".join(closing([finding()], seen))
+    text = " ".join(" ".join(closing([finding()], seen)).split())
     for part in (
         "20 lost",
         "Redis was away for 20s",
