@@ -1,0 +1,165 @@
+"""One node's analysis, from slices made by hand to findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from node import OTHER, SECOND_NS, TABLE, WORK, Node
+from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import State
+from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.settings import AnalyzerSettings
+
+QUIET_S, WARMUP_S = 90, 60
+RETRANSMISSION = {"network.tcp.retrans_segs": 60.0, "network.tcp.out_segs": 3000.0}
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def analyzer(**settings: object) -> NodeAnalyzer:
+    return NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=WARMUP_S, **settings))  # type: ignore[arg-type]
+
+
+def run(
+    judge: NodeAnalyzer, node: Node, seconds: int, changed: dict[str, float] | None = None
+) -> list[Update]:
+    updates = []
+    for _ in range(seconds):
+        updates += judge.step(node.slice(changed), node.table)
+    return updates
+
+
+def changes(updates: list[Update]) -> list[str]:
+    return [update.change.value for update in updates]
+
+
+def test_a_quiet_node_yields_nothing(node: Node) -> None:
+    assert run(analyzer(), node, 240) == []
+
+
+def test_retransmissions_are_suspected_found_and_resolved_once(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    during = run(judge, node, 14, RETRANSMISSION)
+    after = run(judge, node, 30)
+    assert changes(during)[:2] == ["Suspected", "Opened"]
+    assert changes(after)[-1] == "Resolved"
+    opened, resolved = during[1].finding, after[-1].finding
+    assert opened.id == resolved.id
+    assert opened.subsystem is Subsystem.NETWORK
+    assert resolved.state is State.RESOLVED
+    assert resolved.hypothesis is not None
+    assert resolved.hypothesis.name == "PacketLoss"
+    assert "network.tcp.retransmit_share" in {e.metric for e in resolved.evidence}
+    assert {m.name for m in resolved.methods} and len(resolved.methods) == 3
+
+
+def test_activity_alone_is_context_and_no_finding(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    loud = {"network.nic.rx_bytes{eth0}": 5e8, "cpu.context_switches": 9000.0}
+    assert run(judge, node, 10, loud) == []
+    assert any("network.nic.rx_bytes" in line for line in judge.status().changed)
+    assert run(judge, node, 30, loud) == []
+
+
+def test_harm_that_falls_is_no_finding(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S, RETRANSMISSION)
+    assert run(judge, node, 30) == []
+
+
+def test_an_oom_kill_needs_no_baseline(node: Node) -> None:
+    updates = run(analyzer(), node, 3) + run(analyzer(), node, 1, {"memory.vm.oom_kill": 10.0})
+    assert changes(updates) == ["Opened"]
+    assert updates[0].finding.subsystem is Subsystem.MEMORY
+    assert updates[0].finding.severity.value == "Critical"
+
+
+def test_throttling_names_the_subject_held_back(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, 30)
+    throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
+    updates = run(judge, node, 6, throttled)
+    assert updates[-1].finding.hypothesis is not None
+    assert updates[-1].finding.hypothesis.name == "CPUQuotaThrottling"
+    assert updates[-1].finding.subjects[0].name == WORK
+
+
+def test_a_new_subject_that_takes_the_cpus_is_named() -> None:
+    crowd = ChannelTable(
+        (*TABLE.fast, Channel("cpu.subject.usage", OTHER, Kind.COUNTER)), TABLE.slow
+    )
+    node, judge = Node(), analyzer()
+    run(judge, node, QUIET_S)
+    node.table = crowd
+    waiting = {
+        "cpu.pressure.some": 9.5e5, "cpu.procs_running": 9.0, "cpu.user": 200.0,
+        "cpu.user{0}": 100.0, "cpu.user{1}": 100.0, f"cpu.subject.usage{{{OTHER}}}": 1.7e9,
+    }  # fmt: skip
+    updates = run(judge, node, 10, waiting)
+    assert updates[-1].finding.subsystem is Subsystem.CPU
+    assert updates[-1].finding.subjects[0].name == OTHER
+
+
+def test_left_out_channels_cannot_raise_a_finding_but_are_named(node: Node) -> None:
+    judge = NodeAnalyzer(
+        "n1", AnalyzerSettings(), leave_out=lambda channel: channel.instance == WORK
+    )
+    assert run(judge, node, 20, {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}) == []
+
+
+def test_silent_steps_learn_and_report_nothing(node: Node) -> None:
+    judge = analyzer()
+    assert judge.step(node.slice({"memory.vm.oom_kill": 10.0}), node.table, silent=True) == []
+    assert judge.status().seconds == 1
+
+
+@pytest.mark.parametrize("hours", [-2, 5])
+def test_a_clock_step_is_survived(node: Node, hours: int) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    for _ in range(20):
+        made = node.slice()
+        moved = replace(made, start_ns=made.start_ns + hours * 3600 * SECOND_NS)
+        assert judge.step(moved, node.table) == []
+
+
+def test_missing_values_are_no_news(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    for _ in range(15):
+        made = node.slice(RETRANSMISSION)
+        gone = replace(made, fast_missing=np.ones(made.fast.shape, bool))
+        assert judge.step(gone, node.table) == []
+
+
+def test_a_lasting_level_becomes_normal_and_the_finding_says_so(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    updates = run(judge, node, 140, RETRANSMISSION)
+    assert changes(updates)[-1] == "Resolved"
+    assert any("new normal" in note for note in updates[-1].finding.notes)
+
+
+def test_the_same_slices_give_the_same_findings() -> None:
+    def all_updates() -> list[Update]:
+        judge, node = analyzer(), Node(seed=4)
+        return run(judge, node, QUIET_S) + run(judge, node, 14, RETRANSMISSION)
+
+    assert all_updates() == all_updates()
+
+
+def test_paper_mode_decides_by_agreement(node: Node) -> None:
+    judge = analyzer(mode="paper")
+    run(judge, node, QUIET_S)
+    updates = run(judge, node, 10, RETRANSMISSION | {"network.nic.rx_bytes{eth0}": 9e7})
+    assert updates
+    assert sum(m.agrees for m in updates[0].finding.methods) >= 2

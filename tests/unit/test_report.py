@@ -1,0 +1,78 @@
+"""The report form, the merge with live findings, and numbers for people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from node import Node
+from reveal_analyzer import report
+from reveal_analyzer.units import decimal, human
+from reveal_contract.channels import ChannelTable
+from reveal_contract.finding import Finding
+from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.wire import Message
+
+LOSS = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
+
+
+def recording(seconds: int, fault_at: int | None) -> list[tuple[Message, ChannelTable]]:
+    node = Node(seed=2)
+    return [
+        (node.slice(LOSS if fault_at is not None and 0 <= at - fault_at < 12 else None), node.table)
+        for at in range(seconds)
+    ]
+
+
+def test_a_fault_inside_the_warm_up_is_seen_in_hindsight() -> None:
+    (found,) = report.judge(recording(200, fault_at=20), AnalyzerSettings())
+    assert found.subsystem is Subsystem.NETWORK
+
+
+def test_a_quiet_or_too_short_recording_gives_nothing() -> None:
+    assert report.judge(recording(200, None), AnalyzerSettings()) == []
+    assert report.judge(recording(60, fault_at=20), AnalyzerSettings()) == []
+    assert report.judge([], AnalyzerSettings()) == []
+
+
+def test_merge_keeps_live_findings_and_marks_what_hindsight_adds() -> None:
+    (found,) = report.judge(recording(200, fault_at=20), AnalyzerSettings())
+    assert report.merge([found], [found]) == [found]
+    hour = 3600 * 10**9
+    later = replace(
+        found, id="other", first_seen_ns=found.first_seen_ns + hour,
+        last_seen_ns=found.last_seen_ns + hour,
+    )  # fmt: skip
+    merged = report.merge([later], [found])
+    assert [f.id for f in merged] == [found.id, "other"]
+    assert "hindsight" in _only_note(merged[0])
+
+
+def _only_note(finding: Finding) -> str:
+    (note,) = finding.notes
+    return note
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "kind", "said"),
+    [
+        (3.8e8, "ns", Kind.COUNTER, "38 %"),
+        (1.25e8, "ns", Kind.RATIO, "125 ms"),
+        (float(1 << 30), "bytes", Kind.GAUGE, "1 GiB"),
+        (54_321.0, "1", Kind.COUNTER, "54.3 k/s"),
+        (6170.0, "ppm", Kind.RATIO, "0.617 %"),
+        (float("nan"), "1", Kind.GAUGE, "unknown"),
+    ],
+)
+def test_values_are_told_with_their_unit(value: float, unit: str, kind: Kind, said: str) -> None:
+    assert human(value, unit, kind) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1234567.0, "1234567"), (0.0123412, "0.01234"), (12.5, "12.5"), (float("nan"), "")],
+)
+def test_decimals_have_no_exponent(value: float, text: str) -> None:
+    assert decimal(value) == text
