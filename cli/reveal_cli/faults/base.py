@@ -12,6 +12,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,6 +28,7 @@ from reveal_contract.metric import Subsystem
 
 LEDGER = "faults"
 CGROUP_PREFIX = "reveal-fault-"
+_EXEC_S, _LOOK_S = 1.0, 0.005  # how long a launcher may take to become the program, at most
 LIMIT_S = 300  # no program of a fault runs longer than this, whatever happens to its parent
 
 
@@ -219,7 +221,11 @@ class Injection:
 
 def process_group_subject(leader: int) -> str:
     """How a process group without a cgroup of its own is named among the subjects."""
-    name = Path(f"/proc/{leader}/comm").read_text().strip()
+    deadline = time.monotonic() + _EXEC_S
+    while (name := Path(f"/proc/{leader}/comm").read_text().strip()) in launch.LAUNCHERS:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_LOOK_S)
     return f"pgrp:{name}[{leader}]"
 
 

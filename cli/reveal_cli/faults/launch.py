@@ -20,6 +20,7 @@ from reveal_cli.faults.ledger import MARK
 
 # joins the cgroups before the program runs, so that no child of it is missed
 _JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 99; shift; done; shift; exec "$@"'
+LAUNCHERS = ("setpriv", "sh", "ip")  # what a process is called before it becomes the program
 _TERM_S, _KILL_S = 1.0, 3.0
 
 
