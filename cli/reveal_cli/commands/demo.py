@@ -84,12 +84,12 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     plan = _plan(arguments)
     with contextlib.ExitStack() as stack:
         progress = open_progress()
-        show = _Show(_fault(arguments.fault), plan.settings.warmup_seconds, progress)
-        _set_up(stack, show)
-        result = scan(plan, arguments.output, progress, interrupt, show.turn)
+        turn = FaultTurn(_fault(arguments.fault), plan.settings.warmup_seconds, progress)
+        _set_up(stack, turn)
+        result = scan(plan, arguments.output, progress, interrupt, turn.act)
     print("\n".join(closing(result.findings, seen(plan, result.watched), width())))
-    print("\n".join(["", *show.verdict(result.findings)]))
-    return DONE if show.caught(result.findings) else ERROR
+    print("\n".join(["", *turn.verdict(result.findings)]))
+    return DONE if turn.caught(result.findings) else ERROR
 
 
 def menu(faults: Sequence[Fault]) -> list[str]:
@@ -107,8 +107,8 @@ def menu(faults: Sequence[Fault]) -> list[str]:
 
 
 @dataclass
-class _Show:
-    """The fault's part of a scan: when it comes and goes, and whether it was found."""
+class FaultTurn:
+    """The fault within a scan: when it comes and goes, and whether it was found."""
 
     fault: Fault
     warmup: float
@@ -124,7 +124,7 @@ class _Show:
         """The job that the fault can be felt by: packets matter to a server."""
         return "server" if Subsystem.NETWORK in self.fault.subsystems else "train"
 
-    def turn(self, elapsed: float, watched: Watched) -> None:
+    def act(self, elapsed: float, watched: Watched) -> None:
         """Start the fault after the quiet stretch, end it when its time or the scan is over."""
         begin = self.warmup + _QUIET
         if self.injection is None:
@@ -139,7 +139,7 @@ class _Show:
             self.found_after = (time.time_ns() - self.onset_ns) / 1e9
 
     def caught(self, findings: Sequence[Finding]) -> list[Finding]:
-        """The findings of the fault's areas in its time."""
+        """The findings of the fault's areas that began in its time."""
         if not self.onset_ns:
             return []
         until = (self.end_ns or time.time_ns()) + _LATE_NS
@@ -150,6 +150,15 @@ class _Show:
             and self.onset_ns - _EARLY_NS <= finding.first_seen_ns <= until
         ]
 
+    def hidden(self, findings: Sequence[Finding]) -> bool:
+        """Whether another trouble of this host was going on, of which the fault became a part."""
+        return any(
+            finding.first_seen_ns <= (self.end_ns or time.time_ns())
+            and finding.last_seen_ns >= self.onset_ns
+            and self.fault.subsystems.intersection(finding.subsystems)
+            for finding in findings
+        )
+
     def verdict(self, findings: Sequence[Finding]) -> list[str]:
         """Expected beside found, in words."""
         areas = " or ".join(sorted(subsystem.value for subsystem in self.fault.subsystems))
@@ -158,6 +167,8 @@ class _Show:
         if not self.onset_ns:
             return [*lines, "found     the demo ended before the fault began"]
         caught = self.caught(findings)
+        if not caught and self.hidden(findings):
+            return [*lines, "found     only as part of another trouble of this host (see above)"]
         if not caught:
             return [*lines, "found     nothing of it: the demo failed"]
         delay = f" after {clock(self.found_after)}" if self.found_after else " in the recording"
@@ -191,18 +202,18 @@ def _fault(name: str) -> Fault:
         raise CliError(f"{error}; `reveal demo --list` explains them", USAGE) from None
 
 
-def _set_up(stack: contextlib.ExitStack, show: _Show) -> None:
+def _set_up(stack: contextlib.ExitStack, turn: FaultTurn) -> None:
     """Clear what a killed demo left, start the job, and see that the fault can be had."""
     try:
         sweep()
-        job = stack.enter_context(Workload(show.job, _scratch()))
-        if why := show.fault.why_not(job.stage):
-            raise CliError(f"{show.fault.name} cannot be had here: {why}; see `reveal demo --list`")
-        show.fault.prepare(job.stage)
-        show.injection = show.fault.on(job.stage)
+        job = stack.enter_context(Workload(turn.job, _scratch()))
+        if why := turn.fault.why_not(job.stage):
+            raise CliError(f"{turn.fault.name} cannot be had here: {why}; see `reveal demo --list`")
+        turn.fault.prepare(job.stage)
+        turn.injection = turn.fault.on(job.stage)
     except (FaultError, LedgerError, WorkloadError) as error:
         raise CliError(f"the demo cannot begin: {error}") from None
-    stack.callback(show.injection.stop)
+    stack.callback(turn.injection.stop)
 
 
 def _scratch() -> Path:
