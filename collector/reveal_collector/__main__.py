@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import logging
 import signal
@@ -60,12 +61,16 @@ def run(collector: Collector, duration: float | None) -> int:
         signal.signal(number, end)
     sys.setswitchinterval(SWITCH_SECONDS)
     collector.start()
-    status = collector.status()
-    log.info("%s: %d channels of %d sources", status.node, status.channels, len(status.sources))
-    if collector.settings.metrics_port:
-        serve(collector, collector.settings.metrics_port)
-    ending.wait(duration)
-    collector.stop(0.9)
+    try:
+        status = collector.status()
+        log.info("%s: %d channels of %d sources", status.node, status.channels, len(status.sources))
+        if collector.settings.metrics_port:
+            serve(collector, collector.settings.metrics_port)
+        gc.collect()
+        gc.freeze()  # what is here stays: no collection need walk it in a tick
+        ending.wait(duration)
+    finally:
+        collector.stop(0.9)
     return 0
 
 

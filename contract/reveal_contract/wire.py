@@ -6,7 +6,7 @@ Layout, little endian::
     4   4  crc32 of all that follows
     8   1  flags: 1 = fast values missing, 2 = slow values missing
     9   1  ticks in the slice    10  2  length of the node's name
-    12 16  boot id              28   8  sequence of the slice since the collector started
+    12 16  boot id              28   8  sequence: the slice's number since boot
     36  8  start, ns since the epoch (first tick)
     44  4  tick period, us      48   8  key of the channel table
     56  4  fast channels        60   4  slow channels

@@ -267,7 +267,21 @@ def test_own_health_is_scraped(tmp_path: Path) -> None:
     assert "reveal_collector_delivered_total" in text
 
 
-def test_a_sink_that_gets_no_redis_holds_up_nothing(tmp_path: Path) -> None:
+def test_a_taken_port_is_one_sentence_and_the_recording_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        flags = ["--metrics-port", str(taken.getsockname()[1]), "--record", str(tmp_path / "r")]
+        assert main([*flags, "--include", "stat"]) == 1
+    assert "Address already in use" in capsys.readouterr().err
+    reader = Reader(tmp_path / "r")
+    assert list(reader) == []
+    assert not reader.truncated
+
+
+def test_a_recording_alone_is_enough(tmp_path: Path) -> None:
     sink = RecordingSink(Writer(tmp_path / "r"))
     collector = Collector(replace(SETTINGS, include=("stat",)), [sink])
     collector.start()

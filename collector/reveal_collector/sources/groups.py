@@ -77,6 +77,9 @@ class Ledger:
             group.used = [0] * TOTALS
         for pid in sorted(readings):
             now = readings[pid]
+            if self._last.get(pid) is now and now.group in self.groups:
+                self._keep(self.groups[now.group], now)
+                continue
             used = self._used(pid, now, born_after)
             for due in (self._carried.get(pid), credit.get(pid)):
                 if due is not None:
@@ -123,6 +126,10 @@ class Ledger:
         for at, amount in enumerate(used):
             group.totals[at] += amount
             group.used[at] += amount
+        self._keep(group, now)
+
+    def _keep(self, group: Group, now: Reading) -> None:
+        """What a member holds, whether it was read in this pass or is idle as before."""
         group.memory += now.memory
         group.threads += now.threads
         group.has_io = group.has_io or now.has_io

@@ -24,7 +24,7 @@ _EMPTY_GRACE = 30.0
 _LINGER = 30.0
 _RESCAN = 30.0
 _RESCAN_BLIND = 5.0
-_SETTLE = 0.05
+_SETTLE, _APART = 0.05, 0.5
 _STAY = 2.0
 
 
@@ -198,9 +198,11 @@ class Tenants:
         while not self._stopping.is_set():
             rescan = _RESCAN if self._watch_all(inotify) else _RESCAN_BLIND
             self._look_safely()
+            looked = time.monotonic()
             ready, _, _ = select.select([inotify.fileno(), self._wake], [], [], rescan)
             if inotify.fileno() in ready:
-                self._stopping.wait(_SETTLE)  # a unit makes its cgroup in each hierarchy
+                # a unit makes its cgroup in each hierarchy, and some hosts make many a second
+                self._stopping.wait(max(_SETTLE, looked + _APART - time.monotonic()))
                 inotify.drain()
 
     def _watch_all(self, inotify: Inotify) -> bool:
