@@ -4,7 +4,7 @@
     bench/faults --replay DIR                         judges the same recordings again
     bench/faults --list
 
-A case is 12 s of quiet, 14 s of fault and 14 s of rest, after a warm-up of 75 s that cases of a
+A case is 8 s of quiet, 14 s of fault and 12 s of rest, after a warm-up of 75 s that cases of a
 session share: each is judged by a fresh analyzer that has seen the warm-up and the case only
 (``--chained``: one that lives through the whole session).  The fault's own cgroup is hidden
 from detection, not from the naming of subjects.

@@ -38,9 +38,9 @@ class Timing:
     """Seconds of each part; the quiet lead and the rest belong to the case."""
 
     warmup: float = 75.0
-    lead: float = 12.0
+    lead: float = 8.0
     fault: float = 14.0
-    rest: float = 14.0
+    rest: float = 12.0
 
 
 @dataclass
