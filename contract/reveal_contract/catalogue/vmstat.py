@@ -32,7 +32,7 @@ _STORAGE = re.compile(
 )
 _HARM = re.compile(
     r"pgscan|pgsteal|allocstall|oom|pswp|compact_|thp_\w*fallback|workingset_refault|pgmajfault"
-    r"|htlb|nr_(mlock|unevictable|zone_unevictable|hugetlb)\Z|unevictable_pgs|nr_throttled_written"
+    r"|htlb|nr_(mlock|unevictable|zone_unevictable|hugetlb)\Z|nr_throttled_written"
     r"|zone_reclaim_failed|swap_ra|swpin_zero|zswpin"
 )
 # by the prototype's measurements: busy counters matter from 100 a second, the rest from 10
