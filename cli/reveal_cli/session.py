@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from reveal_analyzer.engine import NodeAnalyzer, Update
     from reveal_analyzer.stream import Received, StreamReader
+    from reveal_cli.broker import Broker
 
 FIRST_SLICE = 20.0  # a collector that delivers nothing for so long never will, s
 # what the collector gets to end in order, s; killed, it loses the slice it is at
@@ -102,6 +103,7 @@ class Session:
         self._first_at: float | None = None
         self._away_since: float | None = None
         self._said: set[str] = set()
+        self._server: Broker | None = None
         self._table = b""
         self._areas: frozenset[Subsystem] = frozenset()
 
@@ -133,10 +135,10 @@ class Session:
         from reveal_cli.broker import Broker, BrokerError  # noqa: PLC0415 - redis is an extra
 
         try:
-            self._server = stack.enter_context(Broker())
+            self._server = server = stack.enter_context(Broker())
         except BrokerError as error:
             raise CliError(str(error)) from None
-        return self._server.url
+        return server.url
 
     def _analysis(self, url: str) -> tuple[StreamReader, NodeAnalyzer, redis.Redis]:
         import redis  # noqa: PLC0415 - heavy, and wanted only here
@@ -217,13 +219,21 @@ class Session:
         now = time.monotonic()
         if not connected:
             self._away_since = self._away_since or now
-            if not self.plan.redis_url and not self._server.alive:
-                self._server.restart()
+            if self._server is not None and not self._server.alive:
+                self._revive(self._server)
         elif self._away_since is not None:
             away, self._away_since = now - self._away_since, None
             self.watched.away_seconds += away
             if away >= _AWAY_SAID:
                 self._warn(f"Redis was away for {away:.0f} s; what was kept meanwhile arrives now")
+
+    def _revive(self, server: Broker) -> None:
+        """The private Redis anew; what was in it the collector does not have any more."""
+        try:
+            server.restart()
+            self._warn("the private Redis ended; it is started again")
+        except RuntimeError as error:
+            self._warn_once(f"the private Redis ended and cannot be started again: {error}")
 
     def _warn_once(self, line: str) -> None:
         if line not in self._said:
