@@ -151,7 +151,8 @@ def sweep(directory: Path | None = None) -> None:
             Ledger(path.stem, base).close()
         except LedgerError:
             busy = True
-    if os.getuid() == 0 and not busy:
+    # ledgers of another directory say nothing about whose the cgroups of this host are
+    if os.getuid() == 0 and not busy and directory is None:
         for group in (group for prefix in CGROUP_PREFIXES for group in leftovers(prefix)):
             group.remove()
 
