@@ -50,7 +50,9 @@ class CollectorProcess:
     """
 
     def __init__(self, flags: Sequence[str]) -> None:
-        self._command = [sys.executable, "-m", "reveal_collector", "--die-with-parent", *flags]
+        # -P: a redis.py in the user's directory is not ours
+        module = [sys.executable, "-P", "-m", "reveal_collector"]
+        self._command = [*module, "--die-with-parent", *flags]
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process = self._start()
 
