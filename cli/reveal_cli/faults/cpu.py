@@ -26,29 +26,29 @@ _CPU = frozenset({Subsystem.CPU})
 _CPUS = os.cpu_count() or 1
 _LAST_CPU = str(_CPUS - 1)
 _HOGS = max(8, 4 * _CPUS)
-_TIGHT = 0.2  # cores left to a throttled job
+_LEAST_QUOTA = 0.01  # cores: the kernel takes no quota under 1 ms a period
 _NONE = Needs()
 _START_TIME = 19  # of /proc/PID/stat, counted from behind the name (proc(5), field 22)
 
 
-def _quota(cores: Callable[[Cgroup], float]) -> Callable[[Injection], None]:
-    """Cap the workload's cgroup at what ``cores`` says."""
+def _quota(share: float) -> Callable[[Injection], None]:
+    """Cap the workload's cgroup at a share of the cores it has used on average."""
 
     def inject(injection: Injection) -> None:
         group = injection.stage.workload
         if group is None:
             raise FaultError("the workload runs in no cgroup of its own")
         injection.ledger.add(Undo("unlimit", (group.name,)))
-        group.limit_cpu(cores(group))
+        group.limit_cpu(max(share * _cores_used(group), _LEAST_QUOTA))
 
     return inject
 
 
-def _half_of_its_need(group: Cgroup) -> float:
-    """Half of the cores the job has used on average since it began."""
+def _cores_used(group: Cgroup) -> float:
+    """On average since its oldest process began."""
     begun = min(_start_seconds(pid) for pid in group.processes())
     age = max(time.clock_gettime(time.CLOCK_BOOTTIME) - begun, 1.0)
-    return max(0.5 * group.cpu_seconds() / age, 0.02)
+    return group.cpu_seconds() / age
 
 
 def _start_seconds(pid: int) -> float:
@@ -138,12 +138,12 @@ FAULTS: tuple[Fault, ...] = (
         stress("--timer", "1", "--timer-freq", "3000"), weak=True, needs=_STRESS,
     ),
     Fault(
-        "cpu_quota", "CPU quota", _CPU, f"the workload's quota set to {_TIGHT} cores",
-        _quota(lambda _: _TIGHT), needs=_QUOTA, culprit=Culprit.WORKLOAD,
+        "cpu_quota", "CPU quota", _CPU, "the workload's quota set to a fifth of what it uses",
+        _quota(0.2), needs=_QUOTA, culprit=Culprit.WORKLOAD,
     ),
     Fault(
         "quota_half", "CPU quota", _CPU, "the workload's quota set to half of what it uses",
-        _quota(_half_of_its_need), weak=True, needs=_QUOTA, culprit=Culprit.WORKLOAD,
+        _quota(0.5), weak=True, needs=_QUOTA, culprit=Culprit.WORKLOAD,
     ),
     Fault(
         "stalled", "stalled worker", _CPU | {Subsystem.NETWORK}, "the workload stopped (SIGSTOP)",
