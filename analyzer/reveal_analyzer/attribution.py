@@ -12,7 +12,7 @@ from reveal_analyzer.episodes import Episode
 from reveal_analyzer.hypotheses.rules import Evidence as Shown
 from reveal_analyzer.hypotheses.rules import confidence, matching
 from reveal_analyzer.hypotheses.schema import Rule
-from reveal_analyzer.subjects import SubjectHistory
+from reveal_analyzer.subjects import SubjectHistory, Wanted
 from reveal_analyzer.trace import Trace
 from reveal_analyzer.units import decimal, human
 from reveal_contract.finding import (
@@ -50,9 +50,10 @@ def finding(case: Case, rules: Sequence[Rule], history: SubjectHistory) -> Findi
     episode = case.episode
     rule, sureness = cause(case, rules)
     columns = _evidence_columns(case, rule)
-    subjects = history.changed(
-        rule.subjects if rule else (), episode.subsystem, episode.first_ns, episode.last_ns
+    wanted = Wanted(
+        rule.subjects if rule else (), episode.subsystem, rule.subjects_fell if rule else False
     )
+    subjects = history.changed(wanted, episode.first_ns, episode.last_ns)
     return Finding(
         id=finding_id(case.node, episode.subsystem, episode.first_ns),
         node_name=case.node,

@@ -90,6 +90,7 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
     columns += [Column(metrics[places[0]], name, how) for (_, name, how), places in folded.items()]
     ratios = derived.ratios(channels, kept)
     columns += [Column(ratio.metric, ratio.instance, LEVEL) for ratio in ratios]
+    columns += [Column(catalogue.find("cpu.stalled_subjects"), "", LEVEL)]
     return Plan(
         columns=tuple(columns),
         channels=channels,

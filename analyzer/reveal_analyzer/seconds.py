@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.columns import Plan, plan
+from reveal_analyzer.stalls import StallWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.wire import Message
 
@@ -36,6 +37,7 @@ class Deriver:
 
     def __init__(self, leave_out: Callable[[Channel], bool] | None = None) -> None:
         self._leave_out = leave_out
+        self._stalls = StallWatch()
         self._plans: dict[bytes, Plan] = {}
         self._last: tuple[bytes, Floats] | None = None
 
@@ -52,6 +54,7 @@ class Deriver:
             self._changes(table.key, seconds, made),
             np.array([fold(seconds[places]) for places, fold in made.folds]),
             np.array([ratio.compute(seconds) for ratio in made.ratios]),
+            np.array([float(self._stalls.push(made.channels, seconds))]),
         ]
         self._last = (table.key, seconds)
         return Second(made, message.start_ns, np.concatenate(parts), seconds)

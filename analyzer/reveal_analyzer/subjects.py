@@ -56,6 +56,19 @@ class _Change:
     share_before: float
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which subjects to look for.
+
+    ``metrics`` are the ones a hypothesis points to; without any, the usual ones of the
+    subsystem.  ``fell`` asks for who lost, else for who grew.
+    """
+
+    metrics: Sequence[str]
+    subsystem: Subsystem
+    fell: bool = False
+
+
 class SubjectHistory:
     """The subjects' channels of the last minutes of one node."""
 
@@ -75,25 +88,18 @@ class SubjectHistory:
         values = np.nan_to_num(second.channels[self._places])
         self._rows.append(_Row(second.start_ns, self._keys, values))
 
-    def changed(
-        self, metrics: Sequence[str], subsystem: Subsystem, first_ns: int, last_ns: int
-    ) -> tuple[Subject, ...]:
-        """The subjects that changed most from before to during, most first.
-
-        ``metrics`` are the ones a hypothesis points to, most telling first; without any, the
-        usual ones of the subsystem.  A rise counts four times a fall: what grew is rather the
-        cause, what shrank rather the victim.
-        """
+    def changed(self, wanted: Wanted, first_ns: int, last_ns: int) -> tuple[Subject, ...]:
+        """The subjects that changed most from before to during, most first."""
         during = self._means(first_ns, last_ns)
         onset = first_ns - _MARGIN * SECOND_NS
         before = self._means(onset - _BEFORE * SECOND_NS, onset)
         best: dict[str, _Change] = {}
-        for metric in metrics or _DEFAULTS[subsystem]:
+        for metric in wanted.metrics or _DEFAULTS[wanted.subsystem]:
             for change in _changes(metric, during, before):
                 held = best.get(change.instance)
                 if held is None or abs(change.change) > abs(held.change):
                     best[change.instance] = change
-        ranked = sorted(best.values(), key=lambda c: (-max(c.change, -c.change / 4), c.instance))
+        ranked = sorted(best.values(), key=lambda c: (-_guilt(c.change, wanted.fell), c.instance))
         return tuple(_subject(c) for c in ranked[:_MOST] if abs(c.change) >= _LEAST)
 
     def _means(self, first_ns: int, last_ns: int) -> dict[Key, float]:
@@ -104,6 +110,11 @@ class SubjectHistory:
             for key, value in zip(row.keys, row.values.tolist(), strict=True):
                 sums[key] = sums.get(key, 0.0) + value
         return {key: total / len(rows) for key, total in sums.items()}
+
+
+def _guilt(change: float, fell: bool) -> float:
+    """What grew is rather the cause, what shrank rather the victim: a fall counts a quarter."""
+    return -change if fell else max(change, -change / 4)
 
 
 def _of_subject(channel: Channel) -> bool:

@@ -41,7 +41,7 @@ class Signatures:
         self._rules = [(rule, rule.certain) for rule in rules if rule.certain]
         self._held = {rule.name: deque[bool](maxlen=certain.of) for rule, certain in self._rules}
         self._plan: Plan | None = None
-        self._places: dict[str, list[_Where] | None] = {}
+        self._places: dict[str, _Looks | None] = {}
 
     def step(self, plan: Plan, now: Now) -> tuple[list[Hit], list[Hit]]:
         """(signatures that hold long enough, signatures whose conditions hold this second)."""
@@ -51,7 +51,7 @@ class Signatures:
         lasting, present = [], []
         for rule, certain in self._rules:
             where = self._places[rule.name]
-            columns = _met(certain, where, now) if where else None
+            columns = _met(where, now) if where else None
             held = self._held[rule.name]
             held.append(columns is not None)
             if columns is not None:
@@ -64,16 +64,28 @@ class Signatures:
 
 @dataclass(frozen=True)
 class _Where:
-    """The columns of a condition and, pairwise, those they are divided by."""
+    """A condition, its columns and, pairwise, those they are divided by."""
 
+    condition: Condition
     columns: Places
     divisors: Places | None
 
 
-def _find(certain: Certain, plan: Plan) -> list[_Where] | None:
+@dataclass(frozen=True)
+class _Looks:
+    """Where the conditions of a signature look on this node."""
+
+    conditions: list[_Where]
+    unless: list[_Where]
+
+
+def _find(certain: Certain, plan: Plan) -> _Looks | None:
     """Where each condition looks; None where this node lacks one of the metrics."""
     found = [_where(condition, plan) for condition in certain.conditions]
-    return None if any(where is None for where in found) else [w for w in found if w]
+    if any(where is None for where in found):
+        return None
+    against = [_where(condition, plan) for condition in certain.unless]
+    return _Looks([w for w in found if w], [w for w in against if w])
 
 
 def _where(condition: Condition, plan: Plan) -> _Where | None:
@@ -81,7 +93,7 @@ def _where(condition: Condition, plan: Plan) -> _Where | None:
     if not columns.size:
         return None
     if not condition.ratio_to:
-        return _Where(columns, None)
+        return _Where(condition, columns, None)
     other = {plan.columns[at].instance: at for at in matching(plan.columns, condition.ratio_to, "")}
     pairs = [
         (at, other[plan.columns[at].instance])
@@ -91,7 +103,7 @@ def _where(condition: Condition, plan: Plan) -> _Where | None:
     if not pairs:
         return None
     top, bottom = zip(*pairs, strict=True)
-    return _Where(np.array(top, np.intp), np.array(bottom, np.intp))
+    return _Where(condition, np.array(top, np.intp), np.array(bottom, np.intp))
 
 
 def matching(columns: Sequence[Column], metric: str, feature: str) -> Places:
@@ -107,18 +119,20 @@ def matching(columns: Sequence[Column], metric: str, feature: str) -> Places:
     )
 
 
-def _met(certain: Certain, places: list[_Where], now: Now) -> tuple[int, ...] | None:
+def _met(looks: _Looks, now: Now) -> tuple[int, ...] | None:
+    """The column that meets each condition, or None where one is not met."""
     found = []
-    for condition, where in zip(certain.conditions, places, strict=True):
-        at = _best(condition, where, now)
+    for where in looks.conditions:
+        at = _best(where, now)
         if at is None:
             return None
         found.append(at)
-    return tuple(found)
+    return None if any(_best(where, now) is not None for where in looks.unless) else tuple(found)
 
 
-def _best(condition: Condition, where: _Where, now: Now) -> int | None:
+def _best(where: _Where, now: Now) -> int | None:
     """The column that meets the condition most clearly, or None."""
+    condition = where.condition
     values = now.values[where.columns]
     novel = values >= condition.times * now.highest[where.columns] if condition.times else True
     if where.divisors is not None:

@@ -48,9 +48,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class Certain:
-    """All conditions hold in ``need`` of the last ``of`` seconds."""
+    """All conditions hold, and none of ``unless``, in ``need`` of the last ``of`` seconds."""
 
     conditions: tuple[Condition, ...]
+    unless: tuple[Condition, ...]
     need: int
     of: int
     severity: Severity
@@ -80,6 +81,7 @@ class Rule:
     expects: tuple[Expectation, ...]
     contradicts: tuple[Expectation, ...]
     subjects: tuple[str, ...]
+    subjects_fell: bool = False  # who lost most is named, not who grew
 
 
 def load(extra: Sequence[str] = ()) -> tuple[Rule, ...]:
@@ -130,6 +132,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
         expects=tuple(_expectation(item) for item in entry.get("expects", ())),
         contradicts=tuple(_expectation(item) for item in entry.get("contradicts", ())),
         subjects=tuple(_known(name) for name in entry.get("subjects", ())),
+        subjects_fell=bool(entry.get("subjects_fell", False)),
     )
 
 
@@ -139,6 +142,7 @@ def _certain(entry: Mapping[str, Any]) -> Certain:
         raise ValueError(f"hold: {entry['hold']} must be [seconds, of the last seconds]")
     return Certain(
         tuple(_condition(item) for item in entry["all"]),
+        tuple(_condition(item) for item in entry.get("unless", ())),
         int(need),
         int(of),
         Severity(entry.get("severity", "Medium")),

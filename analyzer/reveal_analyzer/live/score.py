@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,8 @@ Floats = NDArray[np.float64]
 _LEAST_PAST = 6  # seconds before a range means anything
 _SILENCE_FROM = 45  # seconds of age before a column's own excesses silence it
 _SILENCE_DECAY = 0.99  # a second
+_LEAST_SCORES = 10
+_CALM_SCORES = 200
 
 
 @dataclass(frozen=True)
@@ -179,9 +182,9 @@ class LiveScore:
         for subsystem, score in second.scores.items():
             own = self._own_scores[subsystem]
             own.append(score)
-            if len(own) >= 10:
-                level = self.settings.multiple * float(np.quantile(own, 0.98))
-                self._cuts[subsystem] = max(self.settings.limit, level)
+            if len(own) >= _LEAST_SCORES:
+                level = self.settings.multiple * _usual_high(own)
+                self._cuts[subsystem] = min(max(self.settings.limit, level), self.settings.blind)
 
     def follow(self, second: Second) -> None:
         """Take over the columns of this second's table; what is new was 0 before."""
@@ -203,6 +206,17 @@ class LiveScore:
             if waiting.excess is not None:
                 waiting.excess = _moved(waiting.excess, source)
         self._fit()
+
+
+def _usual_high(scores: Sequence[float]) -> float:
+    """The 98th percentile of a node's own scores.
+
+    While few are known they count as part of a longer calm, so that one excursion of a few
+    seconds, too short to be a finding anyway, does not blind the subsystem.
+    """
+    calm = max(len(scores), _CALM_SCORES)
+    spare = calm - int(np.ceil(0.98 * calm))
+    return float(np.sort(scores)[max(len(scores) - 1 - spare, 0)])
 
 
 def _moved(rows: Floats, source: NDArray[np.intp]) -> Floats:

@@ -19,6 +19,7 @@ class LiveSettings:
     activity: float = 0.2  # weight of metrics that say activity, not harm
     limit: float = 9.0  # the cut: at least this,
     multiple: float = 2.2  # and at least this many times the own healthy level
+    blind: float = 27.0  # the cut never passes this: columns are clipped at 50, nothing would
     transient: int = 8  # an excursion this short is the node's nature: its score is learned
     give_up: int = 60  # an alarm this long becomes the new normal
 

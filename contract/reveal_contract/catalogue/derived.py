@@ -22,6 +22,12 @@ ROWS: tuple[Metric, ...] = (
         quantum=1e8,
     ),
     Metric(
+        "cpu.stalled_subjects", "1", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
+        Lane.DERIVED, "cpuacct.usage, pids.current",
+        "Subjects that worked steadily and now get no CPU time though they are alive",
+        quantum=1, harm=Harm.HIGHER,
+    ),
+    Metric(
         "memory.huge_pages_reserved_share", "ppm", Kind.RATIO, Subsystem.MEMORY, Scope.NODE,
         "derived", Lane.DERIVED, "HugePages_Total * Hugepagesize / MemTotal",
         "Memory set aside as huge pages of the default size, per million of all memory",
