@@ -72,7 +72,13 @@ def test_values_are_told_with_their_unit(value: float, unit: str, kind: Kind, sa
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (1234567.0, "1234567"), (0.0123412, "0.01234"), (12.5, "12.5"), (float("nan"), "")],
+    [
+        (0.0, "0"),
+        (1234567.0, "1234567"),
+        (0.0123412, "0.01234"),
+        (12.5, "12.5"),
+        (float("nan"), ""),
+    ],
 )
 def test_decimals_have_no_exponent(value: float, text: str) -> None:
     assert decimal(value) == text
