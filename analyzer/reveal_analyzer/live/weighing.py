@@ -39,7 +39,8 @@ class Weighing:
 
     def shown(self, excess: Floats) -> Floats:
         """Excess (2, columns) weighed by harm and direction; activity never passes a cut."""
-        return np.minimum((excess * self._weights).max(axis=0), self._most)
+        shown: Floats = np.minimum((excess * self._weights).max(axis=0), self._most)
+        return shown
 
     def scores(self, shown: Floats) -> dict[Subsystem, float]:
         """The mean of the worst families of every subsystem."""

@@ -1,0 +1,44 @@
+"""Subjects that stand still, told from those that end, pause or never worked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reveal_analyzer.stalls import StallWatch
+from reveal_contract.channels import Channel
+
+CHANNELS = (Channel("cpu.subject.usage", "/job"), Channel("cpu.subject.tasks", "/job"))
+BUSY, IDLE = 3e8, 0.0
+
+
+def still(usages: list[float], tasks: list[float]) -> list[int]:
+    watch = StallWatch()
+    rows = zip(usages, tasks, strict=True)
+    return [watch.push(CHANNELS, np.array(row)) for row in rows]
+
+
+def test_a_steady_job_without_cpu_time_stands_still_until_it_works_again() -> None:
+    said = still([BUSY] * 30 + [IDLE] * 6 + [BUSY], [4.0] * 37)
+    assert said == [0] * 33 + [1] * 3 + [0]
+
+
+@pytest.mark.parametrize(
+    ("usages", "tasks"),
+    [
+        ([BUSY] * 30 + [IDLE] * 10, [4.0] * 30 + [0.0] * 10),  # it ended
+        ([BUSY] * 30 + [IDLE] * 10, [4.0] * 30 + [1.0] * 10),  # its workers ended
+        ([BUSY] * 30 + [float("nan")] * 10, [4.0] * 40),  # its cgroup is gone
+        ([BUSY] * 10 + [IDLE] * 10, [4.0] * 20),  # it has just begun
+        ([IDLE] * 40, [4.0] * 40),  # it never worked
+        (([BUSY] * 10 + [3e6] + [BUSY] * 10 + [IDLE] * 5) * 2, [4.0] * 52),  # it comes and goes
+    ],
+)
+def test_what_is_no_standstill(usages: list[float], tasks: list[float]) -> None:
+    assert sum(still(usages, tasks)) == 0
+
+
+def test_process_groups_are_too_coarsely_counted() -> None:
+    watch = StallWatch()
+    group = (Channel("cpu.subject.usage", "pgrp:job[1]"),)
+    assert sum(watch.push(group, np.array([v])) for v in [BUSY] * 30 + [IDLE] * 9) == 0
