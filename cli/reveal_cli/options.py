@@ -6,6 +6,7 @@ import argparse
 import math
 import platform
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,6 +67,10 @@ def add_judging(parser: argparse.ArgumentParser, warmup: str = "60s") -> None:
         help="online (default): harm in units that matter; paper: two of three detectors agree",
     )  # fmt: skip
     group.add_argument(
+        "--hypotheses", metavar="FILE", type=Path, action="append", default=[],
+        help="known causes of your own (docs/hypotheses.md); may be given again",
+    )  # fmt: skip
+    group.add_argument(
         "--fail-on", metavar="SEVERITY", type=severity,
         help="exit with 3 when a finding is at least this severe: low, medium, high or critical",
     )  # fmt: skip
@@ -112,10 +117,27 @@ def analyzer_settings(arguments: argparse.Namespace) -> AnalyzerSettings:
                 "mode": arguments.mode,
                 "sensitivity": arguments.sensitivity,
                 "warmupSeconds": int(arguments.warmup),
+                "hypotheses": _readable_hypotheses(arguments.hypotheses),
             }
         )
     except SettingsError as error:
         raise CliError(str(error), USAGE) from None
+
+
+def _readable_hypotheses(files: Sequence[Path]) -> list[str]:
+    """The files' names, once they were read without a mistake."""
+    from reveal_analyzer.hypotheses.schema import (  # noqa: PLC0415 - needs an extra
+        HypothesisError,
+        load,
+    )
+
+    names = [str(path) for path in files]
+    try:
+        if names:
+            load(names)
+    except HypothesisError as error:
+        raise CliError(str(error), USAGE) from None
+    return names
 
 
 def clock(seconds: float) -> str:

@@ -88,6 +88,17 @@ def test_flags_reach_the_collector_and_the_settings() -> None:
     assert plan.settings.mode == "paper"
 
 
+def test_known_causes_of_the_user_are_read_before_anything_starts(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("version: 1\nhypotheses: []\n")
+    plan = plan_of(build_parser().parse_args(["scan", "--hypotheses", str(mine)]))
+    assert plan.settings.hypotheses == (str(mine),)
+    mine.write_text("version: 9\n")
+    with pytest.raises(CliError, match=r"mine.yaml.*version: 1") as refused:
+        plan_of(build_parser().parse_args(["scan", "--hypotheses", str(mine)]))
+    assert refused.value.code == USAGE
+
+
 def test_an_unreadable_root_is_said_before_anything_starts(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:

@@ -69,7 +69,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--output", metavar="DIR", type=Path, help="keep findings, recording and summary here"
     )
-    parser.set_defaults(run=run, mode="online", redis="")
+    parser.set_defaults(run=run, mode="online", redis="", hypotheses=[])
     parser.add_argument(
         "--sensitivity", metavar="LEVEL", type=sensitivity, default="Low",
         help="low (default), medium or high",

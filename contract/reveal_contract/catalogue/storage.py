@@ -12,8 +12,8 @@ _OPERATIONS = partial(
     source="diskstats", lane=Lane.FAST, quantum=5,
 )  # fmt: skip
 _BYTES = partial(_OPERATIONS, unit="bytes", quantum=1e5)
-# 20 ms a second; milliseconds in the file
-_TIME = partial(_OPERATIONS, unit="ns", quantum=2e7, harm=Harm.HIGHER)
+# 10 ms a second; milliseconds in the file
+_TIME = partial(_OPERATIONS, unit="ns", quantum=1e7, harm=Harm.HIGHER)
 _REQUESTS = "storage.disk.request_time"  # the family of what sums up the time of requests
 _PRESSURE = partial(
     Metric, unit="ns", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.NODE,

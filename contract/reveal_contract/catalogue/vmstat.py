@@ -35,7 +35,9 @@ _HARM = re.compile(
     r"|htlb|nr_(mlock|unevictable|zone_unevictable|hugetlb)\Z|nr_throttled_written"
     r"|zone_reclaim_failed|swap_ra|swpin_zero|zswpin"
 )
-# by the prototype's measurements: busy counters matter from 100 a second, the rest from 10
+# busy counters matter from 100 a second, pages reclaimed or read again from 200 (under 1 MB: any
+# program that starts does that), the rest from 10
+_RECLAIM = re.compile(r"pgscan|pgsteal|workingset_(refault|activate|restore)")
 _BUSY = re.compile(r"pgfault|pgalloc|pgfree|numa|pgactiv|pgreuse|nr_|pgpg|pglazyfree")
 # pages of vmstat under the name meminfo has for them
 _SAME_LEVEL = {
@@ -98,6 +100,13 @@ _MEANINGS = {
 }  # fmt: skip
 
 
+def _quantum(key: str) -> float:
+    """Events a second that begin to matter."""
+    if _RECLAIM.match(key):
+        return 200.0
+    return 100.0 if _BUSY.match(key) else 20.0 if key == "pgmajfault" else 10.0
+
+
 def row(name: str) -> Metric | None:
     """``memory.vm.KEY``, whatever the key."""
     key = name.removeprefix(PREFIX)
@@ -105,7 +114,7 @@ def row(name: str) -> Metric | None:
         return None
     if _LEVELS.match(key) and not _EVENT_LEVELS.match(key):
         return _level(name, key)
-    quantum, unit = (100.0 if _BUSY.match(key) else 10.0), "events"
+    quantum, unit = _quantum(key), "events"
     if key.startswith("pgpg"):
         quantum, unit = 102_400.0, "bytes"
     if key == "oom_kill":
