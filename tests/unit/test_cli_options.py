@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
