@@ -79,11 +79,14 @@ def cause(case: Case, rules: Sequence[Rule]) -> tuple[Rule | None, float]:
     """The hypothesis that fits best: one whose certain signature held, else by its evidence."""
     evidence = case.trace.evidence
     mine = case.episode.subsystem
-    certain = [hit.rule for hit in case.episode.hits.values() if hit.rule.subsystem is mine]
+    held = [hit.rule for hit in case.episode.hits.values() if hit.rule.subsystem is mine]
+    degrees = {rule.name: confidence(rule, evidence) for rule in rules if rule.subsystem is mine}
+    # a signature that held but is contradicted yields to a cause that fits
+    certain = [rule for rule in held if degrees.get(rule.name) or not any(degrees.values())]
     if certain:
-        best = max(certain, key=lambda rule: confidence(rule, evidence))
-        return best, max(0.9, confidence(best, evidence))
-    fitting = [(confidence(rule, evidence), rule) for rule in rules if rule.subsystem is mine]
+        best = max(certain, key=lambda rule: degrees.get(rule.name, 0.0))
+        return best, max(0.9, degrees.get(best.name, 0.0))
+    fitting = [(degrees[rule.name], rule) for rule in rules if rule.subsystem is mine]
     degree, best_rule = max(fitting, key=lambda pair: pair[0], default=(0.0, None))
     return (best_rule, degree) if degree >= _NAMED else (None, 0.0)
 
