@@ -14,7 +14,7 @@ _OPERATIONS = partial(
 _BYTES = partial(_OPERATIONS, unit="bytes", quantum=1e5)
 # 10 ms a second; milliseconds in the file
 _TIME = partial(_OPERATIONS, unit="ns", quantum=1e7, harm=Harm.HIGHER)
-_REQUESTS = "storage.disk.request_time"  # the family of what sums up the time of requests
+_REQUESTS = "storage.disk.queue_time"  # the family of what sums up the time of requests
 _PRESSURE = partial(
     Metric, unit="ns", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.NODE,
     source="psi", lane=Lane.FAST, quantum=5e6, harm=Harm.HIGHER, family="storage.pressure",
