@@ -96,13 +96,14 @@ def _evidence_columns(case: Case, rule: Rule | None) -> list[int]:
     evidence = case.trace.evidence
     if not evidence.columns:
         return []
-    first = [at for hit in case.episode.hits.values() for at in hit.columns]
+    named = [column for hit in case.episode.hits.values() for column in hit.columns]
+    first = [at for column in named if (at := evidence.place(column)) is not None]
     if rule:
         first += [int(at) for item in rule.expects for at in _moved(evidence, item.metric)]
     weight = case.trace.weight
     ranked = [int(at) for at in np.argsort(-weight, kind="stable") if weight[at] > 0.5]
     chosen: dict[str, int] = {}
-    for at in [at for at in first if at < len(evidence.columns)] + ranked:
+    for at in first + ranked:
         column = evidence.columns[at]
         chosen.setdefault(f"{column.metric.vote}{column.instance}", at)
     return list(chosen.values())[:_MOST_EVIDENCE]
@@ -156,9 +157,8 @@ def _telling_value(case: Case, rule: Rule) -> str:
     """The value of the first condition or expectation of the rule, for its sentence."""
     seen = case.trace.evidence
     hit = case.episode.hits.get(rule.name)
-    if hit and hit.columns[0] < len(seen.columns):
-        at = hit.columns[0]
-    else:
+    at = seen.place(hit.columns[0]) if hit else None
+    if at is None:
         places = matching(seen.columns, rule.expects[0].metric, rule.expects[0].feature)
         if not places.size:
             return "much"

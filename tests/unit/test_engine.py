@@ -109,6 +109,17 @@ def test_a_new_subject_that_takes_the_cpus_is_named() -> None:
     assert updates[-1].finding.subjects[0].name == OTHER
 
 
+def test_evidence_stays_with_its_column_when_the_table_changes_in_an_episode() -> None:
+    node, judge = Node(), analyzer()
+    run(judge, node, 20)
+    throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
+    run(judge, node, 6, throttled)
+    node.table = ChannelTable(TABLE.fast[::-1], TABLE.slow)
+    (resolved,) = run(judge, node, 6, throttled) + run(judge, node, 12)
+    assert resolved.finding.evidence[0].metric == "cpu.subject.throttled_time"
+    assert resolved.finding.claim.startswith("A CPU quota held tasks back 5")
+
+
 def test_left_out_channels_cannot_raise_a_finding_but_are_named(node: Node) -> None:
     judge = NodeAnalyzer(
         "n1", AnalyzerSettings(), leave_out=lambda channel: channel.instance == WORK

@@ -19,10 +19,13 @@ FULL = 6.0  # spreads outside the past at which an expectation is wholly met
 
 @dataclass(frozen=True)
 class Hit:
-    """A certain signature that holds: the rule and, by condition, the column that says so."""
+    """A certain signature that holds: the rule and, by condition, the column that says so.
+
+    Columns, not their places: an episode outlives the table it began with.
+    """
 
     rule: Rule
-    columns: tuple[int, ...]
+    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Signatures:
             held = self._held[rule.name]
             held.append(columns is not None)
             if columns is not None:
-                hit = Hit(rule, columns)
+                hit = Hit(rule, tuple(plan.columns[at] for at in columns))
                 present.append(hit)
                 if sum(held) >= certain.need:
                     lasting.append(hit)
@@ -153,6 +156,10 @@ class Evidence:
     columns: tuple[Column, ...]
     values: Floats
     excess: Floats
+
+    def place(self, column: Column) -> int | None:
+        """Where a column of an earlier second is now."""
+        return next((at for at, own in enumerate(self.columns) if own.label == column.label), None)
 
 
 def confidence(rule: Rule, evidence: Evidence) -> float:
