@@ -32,7 +32,7 @@ _EVENTS = (
         family="memory.vm.pgfault", meaning="Page faults served without I/O",
     ),
     _EVENT(
-        "memory.perf.major_faults", origin="major-faults", subsystem=_MEMORY, quantum=20,
+        "memory.perf.major_faults", origin="major-faults", subsystem=_MEMORY, quantum=50,
         harm=_HIGHER, family="memory.vm.pgmajfault", meaning="Page faults that waited for I/O",
     ),
     _EVENT(

@@ -17,6 +17,15 @@ _OWNERS = {
     "storage": Subsystem.STORAGE,
 }
 
+# what subjects sum up to is a host counter: one vote for both
+_SAME_AS = {
+    "memory.subject.major_faults": "memory.vm.pgmajfault",
+    "memory.subject.oom_kills": "memory.vm.oom_kill",
+    "cpu.subject.pressure": "cpu.pressure",
+    "memory.subject.pressure": "memory.pressure",
+    "storage.subject.pressure": "storage.pressure",
+}
+
 
 def _counter(
     name: str, unit: str, quantum: float, origin: str, meaning: str, harm: Harm = Harm.NEITHER
@@ -24,6 +33,7 @@ def _counter(
     return Metric(
         name, unit, Kind.COUNTER, _OWNERS[name.partition(".")[0]], Scope.SUBJECT, "subjects",
         Lane.FAST if name in _FAST else Lane.SLOW, origin, meaning, quantum, harm,
+        family=_SAME_AS.get(name, ""),
     )  # fmt: skip
 
 
@@ -53,7 +63,7 @@ ROWS: tuple[Metric, ...] = (
            "Memory of this subject that no file stands behind."),
     _bytes("memory.subject.file", "memory.stat total_cache, file",
            "Page cache charged to this subject."),
-    _counter("memory.subject.major_faults", "faults", 20, "memory.stat pgmajfault",
+    _counter("memory.subject.major_faults", "faults", 50, "memory.stat pgmajfault",
              "Page faults of this subject that had to wait for storage.", Harm.HIGHER),
     _counter("memory.subject.page_faults", "faults", 1000, "memory.stat pgfault",
              "Page faults of this subject."),
@@ -62,9 +72,10 @@ ROWS: tuple[Metric, ...] = (
     _counter("memory.subject.limit_hits", "hits", 10, "memory.failcnt, memory.events max",
              "Times this subject ran into its memory limit.", Harm.HIGHER),
     _counter("memory.subject.refaults", "pages", 200, "memory.stat workingset_refault_*",
-             "Pages this subject needed back soon after they were reclaimed.", Harm.HIGHER),
+             "Pages this subject needed back soon after they were reclaimed: how a memory "
+             "limit treats page cache; pressure tells whether anybody waits."),
     _counter("memory.subject.scanned", "pages", 200, "memory.stat pgscan",
-             "Pages of this subject scanned in search of reclaimable ones.", Harm.HIGHER),
+             "Pages of this subject scanned in search of reclaimable ones."),
     _counter("memory.subject.pressure", "ns", 5e6, "memory.pressure some total",
              "Time at least one task of this subject waited for memory.", Harm.HIGHER),
     _counter("storage.subject.pressure", "ns", 5e6, "io.pressure some total",

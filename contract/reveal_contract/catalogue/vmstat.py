@@ -104,7 +104,7 @@ def _quantum(key: str) -> float:
     """Events a second that begin to matter."""
     if _RECLAIM.match(key):
         return 200.0
-    return 100.0 if _BUSY.match(key) else 20.0 if key == "pgmajfault" else 10.0
+    return 100.0 if _BUSY.match(key) else 50.0 if key == "pgmajfault" else 10.0
 
 
 def row(name: str) -> Metric | None:
