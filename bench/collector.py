@@ -25,7 +25,7 @@ from reveal_contract.settings import CollectorSettings
 
 HERE = Path(__file__).parent
 RATE = 10
-SETTLE_S = 2.0
+SETTLE_S = 6.0  # imports, and the first passes that learn the layouts
 # the files behind the fast lane; the floor and the plain loop read just these
 FILES = (
     "/proc/stat", "/proc/meminfo", "/proc/vmstat", "/proc/softirqs", "/proc/diskstats",
