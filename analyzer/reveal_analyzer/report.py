@@ -107,7 +107,7 @@ class _Whole:
         self._weighing = Weighing(aligned.last, settings)
         seen = self._weighing.seen(aligned.values)
         views = held_over(seen, _runs(seconds), settings.views)
-        self._middle = np.median(seen, axis=0)
+        self._baseline = self._weighing.base_units(np.median(seen, axis=0))
         excess = _excess(views, settings)
         own = np.maximum(np.percentile(excess, _OWN, axis=0), 1.0)
         self._excess = excess / own
@@ -119,10 +119,9 @@ class _Whole:
         return self._over[at]
 
     def observed(self, at: int) -> Observed:
-        baseline = self._weighing.base_units(self._middle)
         start = self._seconds[at].start_ns
         return Observed(
-            start, self._plan, self._values[at], self._excess[at], self._shown[at], baseline
+            start, self._plan, self._values[at], self._excess[at], self._shown[at], self._baseline
         )
 
 

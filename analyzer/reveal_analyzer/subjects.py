@@ -21,7 +21,7 @@ _BEFORE = 60  # seconds before an episode that its subjects are compared with
 _MARGIN = 3  # seconds just before the onset that may already belong to it
 _LEAST = 0.5  # change, in asinh units, below which a subject is not named
 _MOST = 5  # subjects in a finding
-_MEMORY_QUANTUM = 48 << 20  # bytes; which node it is does not matter for a ranking
+_MEMORY = 24 << 30  # bytes of a node: which it is does not matter for a ranking
 _GROUP = "pgrp:"
 _DEFAULTS = {
     Subsystem.CPU: ("cpu.subject.throttled_time", "cpu.subject.usage"),
@@ -125,7 +125,7 @@ def _of_subject(channel: Channel) -> bool:
 
 def _changes(metric: str, during: dict[Key, float], before: dict[Key, float]) -> list[_Change]:
     row = catalogue.find(metric)
-    quantum = row.quantum * (_MEMORY_QUANTUM * 512 if row.capacity is Capacity.MEMORY else 1.0)
+    quantum = row.quantum * (_MEMORY if row.capacity is Capacity.MEMORY else 1.0)
     names = {name for kind, name in (*during, *before) if kind == metric}
     total = sum(during.get((metric, name), 0.0) for name in names)
     total_before = sum(before.get((metric, name), 0.0) for name in names)

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from faultbench import host_faults
 from faultbench.index import CaseRow, Index, read_index
 from reveal_contract.channels import ChannelTable
-from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.metric import Subsystem
 from reveal_contract.recording import Reader
-from reveal_contract.wire import Message, decode
+from reveal_contract.wire import Message, decode, gauges
 
 SECOND_NS = 1_000_000_000
 WARMUP_S = 60.0
@@ -121,14 +122,13 @@ def _of_row(index: Index, row: CaseRow) -> Case:
 
 
 def _read_recording(path: Path, start_ns: int) -> Iterator[Slice]:
-    gauges: dict[bytes, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
+    levels: dict[bytes, NDArray[np.bool_]] = {}
     for record in Reader(path):
         if record.table is None:
             continue
         table = record.table
-        if table.key not in gauges:
-            levels = [channel.kind is not Kind.COUNTER for channel in table.fast]
-            gauges[table.key] = np.array(levels, np.bool_)
-        message = decode(record.data, gauges[table.key])
+        if table.key not in levels:
+            levels[table.key] = gauges(table)
+        message = decode(record.data, levels[table.key])
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
         yield Slice((end_ns - start_ns) / SECOND_NS, message, table)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from reveal_contract.metric import Subsystem
+from reveal_contract.names import camel_case
 
 
 class Severity(StrEnum):
@@ -160,9 +161,4 @@ def rfc3339(ns: int) -> str:
 
 def _camel(part: object) -> dict[str, Any]:
     names = getattr(part, "__slots__", ())
-    return {_camel_case(name): getattr(part, name) for name in names}
-
-
-def _camel_case(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)
+    return {camel_case(name): getattr(part, name) for name in names}

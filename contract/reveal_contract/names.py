@@ -49,3 +49,9 @@ def snake(name: str) -> str:
     """A kernel field name as a catalogue word: ``TCPLostRetransmit`` -> ``tcp_lost_retransmit``."""
     spaced = _CASE_CHANGE.sub(r"\1_\2", _CAPITAL_RUN.sub(r"\1_\2", name))
     return _NOT_NAME.sub("_", spaced.lower()).strip("_")
+
+
+def camel_case(name: str) -> str:
+    """A Python field name as JSON has it: ``first_seen`` -> ``firstSeen``."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Self, get_args, get_type_hints
 
-from reveal_contract.names import DEFAULT_PROFILE
+from reveal_contract.names import DEFAULT_PROFILE, camel_case
 
 SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
@@ -59,7 +59,7 @@ class _Settings:
 
     def to_json(self) -> str:
         """A ConfigMap value: stable, camelCase."""
-        rows = {_camel_case(name): value for name, value in asdict(self).items()}
+        rows = {camel_case(name): value for name, value in asdict(self).items()}
         return json.dumps(rows, indent=1, sort_keys=True)
 
     def problems(self) -> list[str]:
@@ -97,7 +97,7 @@ class CollectorSettings(_Settings):
             found.append("node: must be a name of 1 to 253 bytes")
         for name in ("buffer_seconds", "stream_seconds", "cpu_budget_millicores"):
             if getattr(self, name) < 1:
-                found.append(f"{_camel_case(name)}: must be at least 1")
+                found.append(f"{camel_case(name)}: must be at least 1")
         if self.max_subjects < 0:
             found.append("maxSubjects: must not be negative")
         return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
@@ -148,7 +148,7 @@ def _required(cls: type[_Settings]) -> set[str]:
 def _missing(cls: type[_Settings], given: Mapping[str, Any]) -> list[str]:
     asked = {_snake_case(key) for key in given}
     return [
-        f"{_camel_case(spec.name)}: is required"
+        f"{camel_case(spec.name)}: is required"
         for spec in fields(cls)
         if spec.name in _required(cls) - asked
     ]
@@ -165,8 +165,3 @@ def _type_problem(value: object, hint: Any) -> str | None:
 
 def _snake_case(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-def _camel_case(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)

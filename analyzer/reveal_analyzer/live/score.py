@@ -110,13 +110,13 @@ class LiveScore:
         """What each column usually was, in base units; NaN before there is a past."""
         if self.ranges is None:
             return np.full(len(self.columns), np.nan)
-        return self._weighing.base_units(self.ranges[0].middle)
+        return self._baseline
 
     def highest(self) -> Floats:
         """The highest each column has been for a second in the accepted past, base units."""
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)
-        return self._weighing.base_units(self.ranges[0].high)
+        return self._highest
 
     def _judge(self, views: Floats, excess: Floats, alarm: bool) -> Scored:
         silenced = excess / np.maximum(self._own_excess[1], 1.0)
@@ -147,6 +147,8 @@ class LiveScore:
             Ranges.of(past[:, at, 0], past[:, at, 1], self.settings.floor / np.sqrt(min(width, 3)))
             for at, (width, _) in enumerate(self.settings.views)
         ]
+        self._baseline = self._weighing.base_units(self.ranges[0].middle)
+        self._highest = self._weighing.base_units(self.ranges[0].high)
 
     def _release(self, hold: int) -> None:
         """Take what is old enough into the past.
