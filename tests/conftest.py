@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import exploring
+
+exploring.use_as_default()
 RedisLauncher = Callable[..., "RedisServer"]
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
+from typing import NoReturn
 
 from reveal_collector.source import LayoutChanged, ParseError, Unsupported
 from reveal_contract.catalogue import find
@@ -68,7 +69,8 @@ class TokenSource:
 
     ``learn`` maps the text to (token, channel) pairs.  Tokens that are no numbers (names of
     CPUs, disks, NICs) and those the layout pairs with ``None`` must not change; a change of
-    them or of the token count is a new layout.  A number that is none raises ``ParseError``.
+    them or of the token count is a new layout, and so is a number that is none; where no layout
+    can do without it, ``ParseError`` is raised.
     """
 
     words = True  # whether every token that is no number is a name
@@ -111,8 +113,7 @@ class TokenSource:
         try:
             self._values = self.parse(self._pick(tokens))
         except ValueError as error:
-            self._last = None
-            raise ParseError(f"{self._file.path}: {error}") from None
+            self._refuse(data, error)
         self._last = data
         return self._values
 
@@ -130,6 +131,14 @@ class TokenSource:
 
     def close(self) -> None:
         self._file.close()
+
+    def _refuse(self, data: bytes, error: ValueError) -> NoReturn:
+        """A number that is none costs its own channel alone, where the layout can do without."""
+        before = self.channels
+        self._learn(data)
+        if self.channels != before:
+            raise LayoutChanged(self.name)
+        raise ParseError(f"{self._file.path}: {error}") from None
 
     def _learn(self, data: bytes) -> None:
         text = data.translate(_SAME_BLANKS).decode("ascii", "replace")

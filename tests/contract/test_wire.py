@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from exploring import examples
 from reveal_contract import wire
 from reveal_contract.channels import MAX_CHANNELS, Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
@@ -150,7 +151,7 @@ def _encodable(text: str) -> bool:
 
 
 @given(messages())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_what_is_encoded_comes_back(given: tuple[Message, wire.Bools]) -> None:
     message, gauges = given
     data = wire.encode(message, gauges)
@@ -159,7 +160,7 @@ def test_what_is_encoded_comes_back(given: tuple[Message, wire.Bools]) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_random_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(WireError):
         wire.decode(data)
@@ -199,7 +200,7 @@ def sealed(data: bytes) -> bytes:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_mutations_under_a_right_checksum_never_crash(data: st.DataObject) -> None:
     """Whoever can write to Redis can compute a checksum: decoded or refused, nothing else."""
     message = bytearray((FIXTURES / data.draw(st.sampled_from(sorted(GOLDEN)))).read_bytes())

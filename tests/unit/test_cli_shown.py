@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_cli.closing import Seen, closing, exit_code
@@ -35,7 +35,6 @@ def finding(claim: str = "waiting for CPU rose", subject: str = "/a.slice/b.serv
     )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.text(max_size=400), st.text(max_size=200), st.integers(0, 300))
 def test_no_line_of_the_table_is_too_wide(claim: str, subject: str, width: int) -> None:
     lines = findings_table([finding(claim, subject)], width)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from sklearn import ensemble
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 
+from exploring import examples
 from reveal_analyzer.detectors.isolation_forest import IsolationForest, flatten
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
 from reveal_analyzer.detectors.scaler import Scaler
@@ -154,7 +155,7 @@ def test_z_is_clipped() -> None:
     assert scaler.transform(np.array([[1e30, -1e30, 0.0]]))[0, :2].tolist() == [8.0, -8.0]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     hnp.arrays(
         np.float64,

@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from exploring import examples
 from reveal_collector.registry import FACTORIES
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 
@@ -123,7 +124,7 @@ def after(tree: Path, name: str, mutate: Text) -> tuple[dict[str, int | None] | 
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(mutate=mutations())
 def test_values_stay_with_their_names(tree: Path, name: str, mutate: Text) -> None:
     seen, expected = after(tree, name, mutate)
@@ -135,7 +136,7 @@ def test_values_stay_with_their_names(tree: Path, name: str, mutate: Text) -> No
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(start=st.floats(0, 1), length=st.integers(0, 40), garbage=st.binary(max_size=40))
 def test_any_bytes_are_survived(
     tree: Path, name: str, start: float, length: int, garbage: bytes

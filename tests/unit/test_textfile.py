@@ -70,12 +70,23 @@ def test_a_name_that_becomes_a_number_is_a_new_layout(source: TokenSource, path:
         source.read()
 
 
-def test_a_number_that_is_none_is_said_and_survived(source: TokenSource, path: Path) -> None:
-    path.write_text("a x\nb 2\n")
+def test_a_number_that_is_none_costs_its_own_channel(source: TokenSource, path: Path) -> None:
+    for text, left in (("a x\nb 2\n", {"b": 2}), ("a 3\nb 2\n", {"a": 3, "b": 2})):
+        path.write_text(text)
+        with pytest.raises(LayoutChanged):
+            source.read()
+        assert dict(zip(labels(source), source.read(), strict=True)) == left
+
+
+def test_a_number_no_layout_can_do_without_is_said_and_survived(path: Path) -> None:
+    path.write_text("5")
+    source = TokenSource("clock", Lane.FAST, path, lambda _: [(0, channel("cpu.run_time"))])
+    source.open()
+    path.write_text("x")
     with pytest.raises(ParseError, match=r"counts: .*x"):
         source.read()
-    path.write_text("a 3\nb 2\n")
-    assert list(source.read()) == [3, 2]
+    path.write_text("6")
+    assert list(source.read()) == [6]
 
 
 def test_watched_tokens_make_a_new_layout(path: Path) -> None:
