@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from reveal_collector import registry
+from reveal_collector.encoder import Encoder, encoder_of
 from reveal_collector.own import OwnFigures, OwnSource
 from reveal_collector.realtime import prefer_real_time, raise_file_limit
 from reveal_collector.registry import Missing
 from reveal_collector.sampler import Sampler
 from reveal_collector.shipment import Shipment, Sink, SinkHealth
-from reveal_collector.slices import Origin, RawSlice, SliceMaker
+from reveal_collector.slices import Origin, RawSlice
 from reveal_collector.source import Roots, Source
 from reveal_contract import VERSION
+from reveal_contract.envelope import WireError
 from reveal_contract.settings import CollectorSettings
-from reveal_contract.wire import WireError, encode
 
 log = logging.getLogger(__name__)
 
@@ -182,19 +183,18 @@ class Collector:
         origin = Origin(
             self.settings.node, self._boot, self.settings.sample_period_milliseconds * 1000
         )
-        maker = SliceMaker(origin)
+        encoder = encoder_of(origin)
         while (raw := self._raw.get()) is not None:
             try:
-                self._ship_one(maker, raw)
+                self._ship_one(encoder, raw)
             except (WireError, ValueError) as error:
                 self._unencoded += 1
                 log.error("slice %d cannot be encoded: %s", raw.sequence, error)
 
-    def _ship_one(self, maker: SliceMaker, raw: RawSlice) -> None:
-        message = maker.make(raw)
+    def _ship_one(self, encoder: Encoder, raw: RawSlice) -> None:
         shipment = Shipment(
-            message.node, message.boot, message.sequence, message.start_ns, raw.table,
-            encode(message, maker.gauges),
+            self.settings.node, self._boot, raw.sequence, raw.start_ns, raw.table,
+            encoder.encode(raw),
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(shipment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from reveal_collector.clock import Clock, SystemClock, phase_ns
 from reveal_collector.feed import Feed, RareFeed
 from reveal_collector.rare import RareLane
 from reveal_collector.realtime import prefer_real_time
-from reveal_collector.slices import RawSlice
+from reveal_collector.slices import MISSING, RawSlice, gather
 from reveal_collector.source import Source
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Lane
@@ -101,7 +102,8 @@ class Sampler:
         self._clock.sleep_until(due)
         self._renew_table()
         start_ns = self._clock.wall() - max(0, self._clock.monotonic() - due)
-        blocks: list[list[int | None]] = [[] for _ in self._fast]
+        rows = array("q")
+        blank = [MISSING] * len(self._table.fast)
         slow: dict[Feed, Sequence[int | None]] = {}
         lateness: list[int] = []
         waiting = list(self._slow)
@@ -110,16 +112,15 @@ class Sampler:
             if self._stopping.is_set():
                 break
             if self._is_missed(due + tick * self._period, lateness):
-                for feed, block in zip(self._fast, blocks, strict=True):
-                    block.extend(feed.blank)
+                rows.extend(blank)
                 continue
-            for feed, block in zip(self._fast, blocks, strict=True):
-                block.extend(feed.read())
+            for feed in self._fast:
+                gather(rows, feed.read())
             while waiting and self._slot(len(self._slow) - len(waiting)) <= tick:
                 feed = waiting.pop(0)
                 slow[feed] = feed.read()
         if lateness:
-            self._hand_over(due, start_ns, blocks, slow, lateness)
+            self._hand_over(due, start_ns, rows, slow, lateness)
         self._demote()
         return due + _SECOND_NS
 
@@ -150,17 +151,17 @@ class Sampler:
         self,
         due: int,
         start_ns: int,
-        blocks: Sequence[list[int | None]],
+        rows: array[int],
         slow: dict[Feed, Sequence[int | None]],
         lateness: list[int],
     ) -> None:
-        row: list[int | None] = []
+        row = array("q")
         for feed in self._slow:
-            row.extend(slow.get(feed, feed.blank))
+            gather(row, slow.get(feed, feed.blank))
         for rare in self._rare:
-            row.extend(rare.take())
+            gather(row, rare.take())
         self.counts.sequence = (due - self._phase) // _SECOND_NS
-        self._deliver(RawSlice(self.counts.sequence, start_ns, self._table, blocks, row, lateness))
+        self._deliver(RawSlice(self.counts.sequence, start_ns, self._table, rows, row, lateness))
 
     def _renew_table(self) -> None:
         """Between two slices: take over what sources learned since."""

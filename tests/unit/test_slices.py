@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.slices import (
-    RARE_SLICES,
-    Cells,
-    Origin,
-    RawSlice,
-    SliceMaker,
-    differences,
-    to_columns,
-)
+from reveal_collector.slicemaker import SliceMaker, differences
+from reveal_collector.slices import MISSING, RARE_SLICES, Cells, Origin, RawSlice, gather
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import decode, encode
@@ -30,16 +24,23 @@ RARE = Channel("memory.errors", "", Kind.COUNTER, 1.0, Lane.RARE)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-def raw(table: ChannelTable, sequence: int, fast: list[Cells], slow: Cells = ()) -> RawSlice:
-    ticks = sum(map(len, fast)) // len(table.fast) if table.fast else 1
-    return RawSlice(sequence, 1000 + sequence, table, fast, slow, [5] * ticks)
+def raw(table: ChannelTable, sequence: int, fast: Cells, slow: Cells = ()) -> RawSlice:
+    ticks = len(fast) // len(table.fast) if table.fast else 1
+    rows, row = row_of(fast), row_of(slow)
+    return RawSlice(sequence, 1000 + sequence, table, rows, row, [5] * ticks)
+
+
+def row_of(cells: Cells) -> array[int]:
+    row = array("q")
+    gather(row, cells)
+    return row
 
 
 def test_a_counter_travels_as_differences_and_a_gauge_as_levels() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
     maker = SliceMaker(ORIGIN)
-    first = maker.make(raw(table, 0, [[10, 7, 13, 8]]))
-    second = maker.make(raw(table, 1, [[20, 9, 20, 6]]))
+    first = maker.make(raw(table, 0, [10, 7, 13, 8]))
+    second = maker.make(raw(table, 1, [20, 9, 20, 6]))
     assert first.fast_missing.tolist() == [[True, False], [False, False]]
     assert first.fast[1].tolist() == [3, 8]
     assert second.fast.tolist() == [[7, 9], [0, 6]]
@@ -49,8 +50,8 @@ def test_a_counter_travels_as_differences_and_a_gauge_as_levels() -> None:
 def test_a_reset_costs_one_sample_and_makes_no_spike() -> None:
     table = ChannelTable((COUNTER,), ())
     maker = SliceMaker(ORIGIN)
-    maker.make(raw(table, 0, [[100, 110]]))
-    after = maker.make(raw(table, 1, [[3, 9, 14]]))
+    maker.make(raw(table, 0, [100, 110]))
+    after = maker.make(raw(table, 1, [3, 9, 14]))
     assert after.fast_missing[:, 0].tolist() == [True, False, False]
     assert after.fast[1:, 0].tolist() == [6, 5]
 
@@ -58,21 +59,21 @@ def test_a_reset_costs_one_sample_and_makes_no_spike() -> None:
 def test_a_wrap_at_32_bits_is_a_reset_and_one_at_64_bits_is_an_ordinary_step() -> None:
     table = ChannelTable((COUNTER, OTHER), ())
     maker = SliceMaker(ORIGIN)
-    made = maker.make(raw(table, 0, [[2**32 - 1, 2**64 - 2, 1, 3]]))
+    made = maker.make(raw(table, 0, [2**32 - 1, 2**64 - 2, 1, 3]))
     assert made.fast_missing[1].tolist() == [True, False]
     assert made.fast[1, 1] == 5
 
 
 def test_a_counter_above_the_signed_range_keeps_its_differences() -> None:
     table = ChannelTable((COUNTER,), ())
-    made = SliceMaker(ORIGIN).make(raw(table, 0, [[2**63 - 1, 2**63 + 4, None]]))
+    made = SliceMaker(ORIGIN).make(raw(table, 0, [2**63 - 1, 2**63 + 4, None]))
     assert made.fast[1, 0] == 5
     assert made.fast_missing[:, 0].tolist() == [True, False, True]
 
 
 def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
-    made = SliceMaker(ORIGIN).make(raw(table, 0, [[1, 1, None, None, 3, 2, 4, 2]]))
+    made = SliceMaker(ORIGIN).make(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
     assert made.fast_missing.tolist() == [
         [True, False], [True, True], [True, False], [False, False],
     ]  # fmt: skip
@@ -82,31 +83,25 @@ def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
 def test_no_difference_spans_a_gap_in_the_sequence() -> None:
     table = ChannelTable((COUNTER,), (SLOW,))
     maker = SliceMaker(ORIGIN)
-    maker.make(raw(table, 4, [[1, 2]], [5]))
-    after = maker.make(raw(table, 7, [[50, 51]], [99]))
+    maker.make(raw(table, 4, [1, 2], [5]))
+    after = maker.make(raw(table, 7, [50, 51], [99]))
     assert after.fast_missing[:, 0].tolist() == [True, False]
     assert after.slow_missing.tolist() == [True]
 
 
 def test_a_new_table_keeps_the_differences_of_the_columns_that_stay() -> None:
     maker = SliceMaker(ORIGIN)
-    maker.make(raw(ChannelTable((COUNTER,), ()), 0, [[1, 2]]))
-    made = maker.make(raw(ChannelTable((OTHER, COUNTER), ()), 1, [[50, 6, 51, 8]]))
+    maker.make(raw(ChannelTable((COUNTER,), ()), 0, [1, 2]))
+    made = maker.make(raw(ChannelTable((OTHER, COUNTER), ()), 1, [50, 6, 51, 8]))
     assert made.fast[:, 1].tolist() == [4, 2]
     assert made.fast_missing.tolist() == [[True, False], [False, False]]
-
-
-def test_several_sources_stand_side_by_side() -> None:
-    table = ChannelTable((LEVEL, OTHER, COUNTER), ())
-    made = SliceMaker(ORIGIN).make(raw(table, 0, [[1, 2], [10, 20, 11, 22]]))
-    assert made.fast[1].tolist() == [2, 1, 2]
 
 
 def test_a_message_made_here_is_one_the_wire_carries() -> None:
     table = ChannelTable((COUNTER, LEVEL), (SLOW,))
     maker = SliceMaker(ORIGIN)
-    maker.make(raw(table, 0, [[1, 2, 3, 4]], [8]))
-    made = maker.make(raw(table, 1, [[None, 2, 9, None]], [10]))
+    maker.make(raw(table, 0, [1, 2, 3, 4], [8]))
+    made = maker.make(raw(table, 1, [None, 2, 9, None], [10]))
     back = decode(encode(made, maker.gauges), maker.gauges)
     assert back.fast_missing.tolist() == made.fast_missing.tolist()
     assert back.slow.tolist() == [2]
@@ -146,10 +141,9 @@ def test_a_difference_is_never_negative_unless_missing(values: list[int]) -> Non
 
 
 @given(st.lists(st.none() | st.integers(0, 2**64 - 1), max_size=40))
-def test_a_block_keeps_every_bit_and_marks_what_is_missing(cells: list[int | None]) -> None:
-    values, missing = to_columns(cells)
-    gone = np.zeros(len(cells), np.bool_) if missing is None else missing
-    assert gone.tolist() == [cell is None for cell in cells]
-    assert values.dtype == np.int64
-    for cell, value in zip(cells, values.tolist(), strict=True):
-        assert cell is None or value % 2**64 == cell
+def test_a_row_keeps_every_bit_and_marks_what_is_missing(cells: list[int | None]) -> None:
+    row = array("q", [7])
+    gather(row, cells)
+    assert len(row) == 1 + len(cells)
+    for cell, value in zip([7, *cells], row, strict=True):
+        assert value == MISSING if cell is None else value % 2**64 == cell

@@ -1,0 +1,193 @@
+/* One slice of raw readings -> the body of a wire v1 message (layout: reveal_contract.wire).
+ *
+ * The same, value for value, as slicemaker.SliceMaker and wire.encode do in numpy: differences
+ * of counters, levels of gauges, masks of what is missing, steps of rare counters paid out,
+ * zigzag, byte planes.  All buffers are the caller's; arithmetic wraps as the kernel's does.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MISSING INT64_MIN
+
+enum { LEVEL = 1, RARE = 2 };              /* kinds of channels; 0: a counter */
+enum { FAST_MISSING = 1, SLOW_MISSING = 2 }; /* flags of the header */
+
+struct reveal_part {
+    int64_t width;        /* channels */
+    const int64_t *rows;  /* row-major, MISSING where nothing was read */
+    const uint8_t *kinds; /* one a channel */
+    int64_t *last;        /* the reading before; afterwards the last one of rows */
+};
+
+struct reveal_encoding {
+    int64_t ticks;
+    const int32_t *lateness; /* microseconds, one a tick */
+    struct reveal_part fast; /* ticks rows */
+    struct reveal_part slow; /* one row */
+    int64_t *owed, *left;    /* of rare counters: what is not paid out yet, over how many slices */
+    int64_t rare_slices;     /* 0: the table has no rare counter */
+    uint64_t *zigzags;       /* scratch: fast.width x ticks + slow.width */
+    uint8_t *masks;          /* scratch: a bit a value, each part's bytes filled up */
+    uint8_t *body;           /* room for 4 x ticks + 8 x zigzags + masks */
+    int64_t length;          /* out: bytes of the body */
+    int32_t flags, first_planes, step_planes; /* out: fields of the header */
+};
+
+static uint64_t zigzag(uint64_t value)
+{
+    return value << 1 ^ (UINT64_C(0) - (value >> 63));
+}
+
+static void mark(uint8_t *mask, int64_t at)
+{
+    mask[at >> 3] |= (uint8_t)(0x80 >> (at & 7));
+}
+
+/* The step from one reading to the next; false where an end is missing or the counter fell. */
+static bool step(int64_t from, int64_t to, uint64_t *by)
+{
+    *by = (uint64_t)to - (uint64_t)from;
+    return from != MISSING && to != MISSING && *by >> 63 == 0;
+}
+
+/* Values of one channel: steps of a counter, or a level and its changes, gaps held. */
+static bool encode_column(struct reveal_part *part, int64_t ticks, int64_t column,
+                          uint64_t *first, uint64_t *steps, uint8_t *mask)
+{
+    bool level = part->kinds[column] & LEVEL, whole = true;
+    int64_t before = part->last[column];
+    uint64_t held = 0;
+
+    for (int64_t tick = 0; tick < ticks; tick++) {
+        int64_t now = part->rows[tick * part->width + column];
+        uint64_t value = 0;
+        bool good = level ? now != MISSING : step(before, now, &value);
+
+        if (level && good) {
+            value = (uint64_t)now - held;
+            held = (uint64_t)now;
+        }
+        if (!good) {
+            value = 0;
+            whole = false;
+            mark(mask, tick * part->width + column);
+        }
+        *(tick ? &steps[tick - 1] : first) = zigzag(value);
+        before = now;
+    }
+    part->last[column] = before;
+    return whole;
+}
+
+/* n / over rounded up, as Python's -(-n // over) does; over > 0. */
+static int64_t share(int64_t n, int64_t over)
+{
+    return n / over + (n % over > 0);
+}
+
+/* What a rare counter's slice is paid of the steps it made: ten seconds' worth in one slice
+ * would look like a burst. */
+static int64_t pay(struct reveal_encoding *e, int64_t column, bool good, uint64_t by)
+{
+    if (good && by > 0) {
+        e->owed[column] = (int64_t)((uint64_t)e->owed[column] + by);
+        e->left[column] = e->rare_slices;
+    }
+    int64_t left = e->left[column];
+    int64_t paid = share(e->owed[column], left > 1 ? left : 1);
+
+    e->owed[column] = (int64_t)((uint64_t)e->owed[column] - (uint64_t)paid);
+    return paid;
+}
+
+static bool encode_slow(struct reveal_encoding *e, uint64_t *out, uint8_t *mask)
+{
+    bool whole = true;
+
+    for (int64_t column = 0; column < e->slow.width; column++) {
+        uint8_t kind = e->slow.kinds[column];
+        int64_t now = e->slow.rows[column];
+        uint64_t value = (uint64_t)now;
+        bool good = now != MISSING;
+
+        if (!(kind & LEVEL))
+            good = step(e->slow.last[column], now, &value);
+        if (kind & RARE)
+            value = (uint64_t)pay(e, column, good, value);
+        if (e->rare_slices && e->left[column] > 0)
+            e->left[column]--;
+        if (!good) {
+            value = 0;
+            whole = false;
+            mark(mask, column);
+        }
+        out[column] = zigzag(value);
+        e->slow.last[column] = now;
+    }
+    return whole;
+}
+
+static int32_t planes_of(const uint64_t *values, int64_t count)
+{
+    uint64_t any = 0;
+    int32_t planes = 0;
+
+    for (int64_t at = 0; at < count; at++)
+        any |= values[at];
+    for (; any; any >>= 8)
+        planes++;
+    return planes;
+}
+
+static uint8_t *put_planes(uint8_t *to, const uint64_t *values, int64_t count, int32_t planes)
+{
+    for (int32_t plane = 0; plane < planes; plane++, to += count)
+        for (int64_t at = 0; at < count; at++)
+            to[at] = (uint8_t)(values[at] >> (8 * plane));
+    return to;
+}
+
+static uint8_t *put_bytes(uint8_t *to, const uint8_t *from, int64_t count)
+{
+    memcpy(to, from, (size_t)count);
+    return to + count;
+}
+
+static uint8_t *put_lateness(uint8_t *to, const int32_t *lateness, int64_t ticks)
+{
+    for (int64_t tick = 0; tick < ticks; tick++)
+        for (int shift = 0; shift < 32; shift += 8)
+            *to++ = (uint8_t)((uint32_t)lateness[tick] >> shift);
+    return to;
+}
+
+/* Fill the out fields and the body; the caller has checked every length. */
+void reveal_encode(struct reveal_encoding *e)
+{
+    int64_t width = e->fast.width, further = width * (e->ticks - 1);
+    int64_t fast_bytes = (width * e->ticks + 7) / 8, slow_bytes = (e->slow.width + 7) / 8;
+    int64_t first_count = width + e->slow.width;
+    uint64_t *firsts = e->zigzags, *steps = firsts + first_count;
+    bool whole = true;
+    uint8_t *to = e->body;
+
+    memset(e->masks, 0, (size_t)(fast_bytes + slow_bytes));
+    for (int64_t column = 0; column < width; column++)
+        whole &= encode_column(&e->fast, e->ticks, column, &firsts[column],
+                               &steps[column * (e->ticks - 1)], e->masks);
+    e->flags = whole ? 0 : FAST_MISSING;
+    if (!encode_slow(e, firsts + width, e->masks + fast_bytes))
+        e->flags |= SLOW_MISSING;
+    e->first_planes = planes_of(firsts, first_count);
+    e->step_planes = planes_of(steps, further);
+
+    to = put_lateness(to, e->lateness, e->ticks);
+    to = put_planes(to, firsts, first_count, e->first_planes);
+    to = put_planes(to, steps, further, e->step_planes);
+    if (e->flags & FAST_MISSING)
+        to = put_bytes(to, e->masks, fast_bytes);
+    if (e->flags & SLOW_MISSING)
+        to = put_bytes(to, e->masks + fast_bytes, slow_bytes);
+    e->length = to - e->body;
+}
