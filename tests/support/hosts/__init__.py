@@ -1,0 +1,1 @@
+"""Made-up hosts as file trees: ``tree`` writes, pieces fill, ``whole`` composes."""
