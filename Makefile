@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo test lint type imports tests bench clean
+.PHONY: help scan demo native test lint type imports tests bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ scan: $(RUN) ## watch this host for 3 minutes and say what is wrong (ARGS="--dur
 
 demo: $(RUN) ## put a real, harmless fault on this host and show it found (ARGS="--list")
 	@$(BIN)/reveal demo $(ARGS)
+
+native: $(DEV) ## compile the collector's C parts anew, after a change to them
+	@$(BIN)/python collector/reveal_collector/native/build.py
 
 test: lint type imports tests ## all checks: style, types, borders of the packages, tests
 

@@ -1,0 +1,39 @@
+"""The shared library of the C parts: found, checked, loaded once; all else works without it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import NamedTuple
+
+from reveal_collector.native.build import HERE, LIBRARY
+
+ABI = 1
+SWITCH = "REVEAL_NO_NATIVE"
+_PRICE = "the Python path costs about twice the CPU"
+
+
+class Loaded(NamedTuple):
+    """The library, or why there is none."""
+
+    library: ctypes.CDLL | None
+    absence: str
+
+
+@cache
+def load() -> Loaded:
+    """Load the library; ``REVEAL_NO_NATIVE=1`` in the environment says not to."""
+    if os.environ.get(SWITCH, "") not in ("", "0"):
+        return Loaded(None, f"C scanner switched off by {SWITCH}: {_PRICE}")
+    path = HERE / LIBRARY
+    if not path.exists():
+        return Loaded(None, f"C scanner not built: no compiler; {_PRICE}")
+    try:
+        library = ctypes.CDLL(str(path), use_errno=True)
+        version = int(library.reveal_abi())
+    except (OSError, AttributeError) as error:
+        return Loaded(None, f"C scanner cannot be loaded ({error}); {_PRICE}")
+    if version != ABI:
+        return Loaded(None, f"C scanner is of version {version}, not {ABI}: build anew; {_PRICE}")
+    return Loaded(library, "")

@@ -1,0 +1,256 @@
+/* Files to rows: reading, comparing with the last time, columns, lanes and gates. */
+#define _GNU_SOURCE
+#include "scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* seq_file hands out whole records: a read shorter than this is the end (see textfile.py) */
+enum { FULL = 1024, GUARD = 2 };
+
+/* Files that rest together: a cgroup whose CPU clock stands still. */
+struct gate {
+    int32_t quiet;   /* reads of the leading file without a change */
+    int32_t moved;   /* in this tick */
+    int32_t stirred; /* since the slow files were last read */
+};
+
+int reveal_abi(void)
+{
+    return REVEAL_ABI;
+}
+
+int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int64_t *numbers(long count)
+{
+    return calloc((size_t)(count > 0 ? count : 1), sizeof(int64_t));
+}
+
+static int prepare(const struct file *file, struct state *state)
+{
+    long widest = file->elements.count;
+    if (file->kind == MATRIX)
+        for (int32_t row = 0; row < file->tokens; row++) {
+            state->total += file->rows[row].counts;
+            if (file->rows[row].counts > widest)
+                widest = file->rows[row].counts;
+        }
+    state->length = -1;
+    state->last = malloc((size_t)file->capacity + GUARD);
+    state->values = numbers(file->values);
+    state->row = numbers(file->width);
+    state->before = numbers(file->elements.count);
+    state->counts = numbers(state->total);
+    state->sums = numbers(2L * file->vector_count);
+    state->scratch = numbers(widest);
+    return state->last && state->values && state->row && state->before && state->counts &&
+           state->sums && state->scratch;
+}
+
+struct plan *reveal_plan_new(const struct file *files, int32_t count, const struct shape *shape)
+{
+    struct plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return NULL;
+    plan->files = files;
+    plan->count = count;
+    plan->shape = *shape;
+    plan->states = calloc((size_t)count + 1, sizeof *plan->states);
+    plan->gates = calloc((size_t)shape->gates + 1, sizeof *plan->gates);
+    plan->flags = calloc((size_t)shape->owners + 1, 1);
+    size_t longest = 0;
+    int done = plan->states && plan->gates && plan->flags;
+    for (int32_t n = 0; done && n < count; n++) {
+        done = prepare(files + n, plan->states + n);
+        if ((size_t)files[n].capacity > longest)
+            longest = (size_t)files[n].capacity;
+    }
+    plan->text = malloc(longest + GUARD);
+    plan->shaped = malloc(longest + GUARD);
+    if (done && plan->text && plan->shaped)
+        return plan;
+    reveal_plan_free(plan);
+    return NULL;
+}
+
+void reveal_plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    for (int32_t n = 0; plan->states && n < plan->count; n++) {
+        struct state *state = plan->states + n;
+        free(state->last);
+        free(state->values);
+        free(state->row);
+        free(state->before);
+        free(state->counts);
+        free(state->sums);
+        free(state->scratch);
+    }
+    free(plan->states);
+    free(plan->gates);
+    free(plan->flags);
+    free(plan->text);
+    free(plan->shaped);
+    free(plan);
+}
+
+/* The whole file from its start; its length, or -1. */
+static long slurp(int fd, uint8_t *into, long room)
+{
+    long at = 0;
+    for (;;) {
+        const ssize_t got = pread(fd, into + at, (size_t)(room - at), at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        at += got;
+        if (got == 0 || at == room || (at == got && got < FULL))
+            return at;
+    }
+}
+
+static void fill(int64_t *into, int64_t value, int32_t count)
+{
+    for (int32_t n = 0; n < count; n++)
+        into[n] = value;
+}
+
+/* New text into the values; flags. */
+static int parse(const struct plan *plan, const struct file *file, struct state *state, long length)
+{
+    if (file->kind == MATRIX)
+        return parse_matrix(file, state, plan->text, length);
+    const uint8_t *text = plan->text;
+    const struct form *form = &file->form;
+    if (form->keep_length || form->cut.count || form->translate) {
+        length = bring_into_shape(form, text, length, plan->shaped);
+        text = plan->shaped;
+    }
+    return parse_tokens(file, text, length, state->values);
+}
+
+/* Renew the row; flags, and in `moved` whether the text is another than before. */
+static int read_text(const struct plan *plan, const struct file *file, struct state *state,
+                     int *moved)
+{
+    *moved = 0;
+    uint8_t *text = plan->text;
+    const long length = slurp(file->fd, text, file->capacity);
+    if (length < 0)
+        return FAILED;
+    if (length == file->capacity)
+        return GROWN;
+    if (length == state->length && memcmp(text, state->last, (size_t)length) == 0) {
+        if (file->vector_count)
+            make_columns(file, state);
+        return 0;
+    }
+    text[length] = ' ';
+    const int flags = parse(plan, file, state, length);
+    if (flags)
+        return flags;
+    *moved = 1;
+    memcpy(state->last, text, (size_t)length);
+    state->length = length;
+    make_columns(file, state);
+    return 0;
+}
+
+/* Whether the leading file of a gate says that something happened. */
+static void note_gate(struct gate *gate, int moved)
+{
+    gate->moved = moved;
+    gate->stirred |= moved;
+    gate->quiet = moved ? 0 : gate->quiet + (gate->quiet < INT32_MAX);
+}
+
+/* Whether a file behind a gate is to be read now. */
+static int is_open(const struct plan *plan, const struct file *file, const struct state *state)
+{
+    if (file->gate < 0 || state->length < 0)
+        return 1;
+    const struct gate *gate = plan->gates + file->gate;
+    const uint64_t place = (uint64_t)file->gate, every = (uint64_t)plan->shape.back_off;
+    if (file->slot != EVERY_TICK)
+        return gate->stirred || (plan->second + place) % every == 0;
+    if (file->leads)
+        return gate->quiet < plan->shape.quiet || (plan->tick + place) % every == 0;
+    return gate->moved;
+}
+
+static int scan_file(const struct plan *plan, const struct file *file, struct state *state)
+{
+    if (file->kind == HELD) {
+        for (int32_t n = 0; n < file->width; n++)
+            state->row[n] = __atomic_load_n(file->held + n, __ATOMIC_RELAXED);
+        return 0;
+    }
+    const int leads = file->gate >= 0 && file->leads && file->slot == EVERY_TICK;
+    if (leads)
+        plan->gates[file->gate].moved = 0;
+    if (!is_open(plan, file, state))
+        return 0;
+    int moved;
+    const int flags = read_text(plan, file, state, &moved);
+    if (leads)
+        note_gate(plan->gates + file->gate, moved);
+    if (flags) {
+        state->length = -1; /* what was kept is not what the row shows */
+        fill(state->row, MISSING, file->width);
+    }
+    return flags;
+}
+
+static void show(const struct plan *plan, int32_t number, int64_t *row, int32_t *spent,
+                 int64_t *began)
+{
+    const struct file *file = plan->files + number;
+    struct state *state = plan->states + number;
+    plan->flags[file->owner] |= (uint8_t)scan_file(plan, file, state);
+    memcpy(row + file->column, state->row, sizeof(int64_t) * (size_t)file->width);
+    const int64_t now = monotonic_ns();
+    spent[file->owner] += (int32_t)(now - *began);
+    *began = now;
+}
+
+void reveal_begin(struct plan *plan, int64_t *slow)
+{
+    plan->second++;
+    plan->next_slow = 0;
+    memset(plan->flags, 0, (size_t)plan->shape.owners);
+    fill(slow, MISSING, plan->shape.slow);
+}
+
+/* Files stand in the order of the table: the fast ones first, the slow ones by their slots. */
+void reveal_pass(struct plan *plan, int32_t tick, int64_t *fast, int64_t *slow, int32_t *spent)
+{
+    int64_t began = monotonic_ns();
+    plan->tick++;
+    int32_t number = 0;
+    for (; number < plan->count && plan->files[number].slot == EVERY_TICK; number++)
+        show(plan, number, fast, spent, &began);
+    if (plan->next_slow < number)
+        plan->next_slow = number;
+    const int32_t waiting = plan->next_slow;
+    while (plan->next_slow < plan->count && plan->files[plan->next_slow].slot <= tick)
+        show(plan, plan->next_slow++, slow, spent, &began);
+    for (int32_t n = waiting; n < plan->next_slow; n++)
+        if (plan->files[n].gate >= 0)
+            plan->gates[plan->files[n].gate].stirred = 0;
+}
+
+void reveal_blank(const struct plan *plan, int64_t *fast)
+{
+    fill(fast, MISSING, plan->shape.fast);
+}
