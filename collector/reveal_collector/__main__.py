@@ -79,6 +79,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="reveal-collector", description=__doc__)
     for spec in fields(CollectorSettings):
         kind: dict[str, Any] = {"type": int} if isinstance(spec.default, int) else {}
+        if isinstance(spec.default, bool):
+            kind = {"action": argparse.BooleanOptionalAction, "default": None}
         if isinstance(spec.default, tuple):
             kind = {"nargs": "*", "metavar": "NAME"}
         shown = "" if spec.default in (MISSING, (), "") else f"default {spec.default}"

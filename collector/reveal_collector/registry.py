@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from reveal_collector.pods.api import Access, ApiPods
+from reveal_collector.pods.file import FilePods
+from reveal_collector.pods.podlist import NoPods, PodSource
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.sources import (
     buddy,
@@ -85,8 +88,20 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
     ``include`` and ``exclude`` hold names of sources; an unknown one raises ``SettingsError``.
     """
     made = [source for factory in FACTORIES for source in factory(roots)]
-    made += subjects.sources(roots, Choice(settings.max_subjects, settings.leave_out_subjects))
+    choice = Choice(
+        settings.max_subjects, settings.leave_out_subjects, settings.container_subjects
+    )
+    made += subjects.sources(roots, choice, pod_source(settings))
     return selected(made, settings.include, settings.exclude)
+
+
+def pod_source(settings: CollectorSettings) -> PodSource:
+    """Where the names of pods come from, as the settings say."""
+    if settings.pod_source == "api":
+        return ApiPods(Access.in_cluster, settings.node)
+    if settings.pod_source == "file":
+        return FilePods(Path(settings.pod_file), settings.node)
+    return NoPods()
 
 
 def selected(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
+from reveal_contract.subjects import Identity
 
 
 @dataclass(frozen=True)
@@ -61,3 +62,14 @@ class Source(Protocol):
     def read(self) -> Sequence[int | None]: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class SubjectSource(Protocol):
+    """A source that knows who stands behind its instances; ``trouble`` while it may not."""
+
+    @property
+    def subjects(self) -> tuple[Identity, ...]: ...
+
+    @property
+    def trouble(self) -> str: ...

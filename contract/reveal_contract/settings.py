@@ -15,6 +15,8 @@ from reveal_contract.names import DEFAULT_PROFILE, camel_case
 
 SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
+POD_SOURCES = ("none", "api", "file")
+FINE_LANES = ("auto", "off")
 URL_SCHEMES = ("redis://", "rediss://", "unix://")
 _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
 
@@ -82,6 +84,11 @@ class CollectorSettings(_Settings):
     exclude: tuple[str, ...] = ()
     leave_out_subjects: tuple[str, ...] = ()
     max_subjects: int = 64
+    pod_source: str = "none"
+    pod_file: str = ""
+    container_subjects: bool = False
+    perf_cgroups: bool = False
+    fine_lane: str = "auto"
     cpu_budget_millicores: int = 10
     buffer_seconds: int = 60
     stream_seconds: int = 120
@@ -100,6 +107,12 @@ class CollectorSettings(_Settings):
                 found.append(f"{camel_case(name)}: must be at least 1")
         if self.max_subjects < 0:
             found.append("maxSubjects: must not be negative")
+        if self.pod_source not in POD_SOURCES:
+            found.append(f"podSource: must be one of {', '.join(POD_SOURCES)}")
+        elif (self.pod_source == "file") != bool(self.pod_file):
+            found.append("podFile: goes with podSource file, and must then be given")
+        if self.fine_lane not in FINE_LANES:
+            found.append(f"fineLane: must be one of {', '.join(FINE_LANES)}")
         return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
 
 
@@ -160,7 +173,10 @@ def _type_problem(value: object, hint: Any) -> str | None:
         return None if good else "must be a list of strings"
     if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return None
-    return f"must be a {'number' if hint is int else 'string'}, not {value!r}"
+    return f"must be a {_TYPE_NAMES[hint]}, not {value!r}"
+
+
+_TYPE_NAMES = {int: "number", str: "string", bool: "boolean"}
 
 
 def _snake_case(name: str) -> str:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources import subjects, tenants
 from reveal_collector.sources.cgroups import FILES, UNIFIED, cpu_root, hierarchies
-from reveal_collector.sources.tenants import Choice, Found, Tenant, Tenants, chosen, walk
+from reveal_collector.sources.tenants import Candidate, Choice, Tenant, Tenants, chosen
+from reveal_collector.sources.walking import walk
+from reveal_contract.subjects import Identity, SubjectKind
 
 UNIT = "system.slice/job.service"
 PATH = f"/{UNIT}"
@@ -160,31 +162,41 @@ def test_the_cpu_clock_and_throttling_are_fast_and_the_rest_slow(tmp_path: Path)
         assert not fast & {channel.metric for channel in use.channels}
 
 
-def test_a_cgroup_counts_when_a_process_is_in_or_below_it(tmp_path: Path) -> None:
+def test_a_cgroup_counts_where_a_process_is_in_it_or_it_is_new_and_empty(tmp_path: Path) -> None:
     version_2(tmp_path, "a/b", procs="7\n")
     version_2(tmp_path, "a", procs="")
     version_2(tmp_path, "empty", procs="")
     found = walk(hierarchies(tmp_path))
-    assert {path for path, one in found.items() if one.occupied} == {"/a", "/a/b"}
-    assert {path for path, one in found.items() if not one.occupied} == {"/empty"}
+    assert {path for path, one in found.items() if one.holds} == {"/a/b"}
+    assert {path for path, one in found.items() if one.leaf} == {"/a/b", "/empty"}
+    tenants = Tenants(hierarchies(tmp_path), Choice())
+    tenants.look(0.0)
+    assert [one.path for one in tenants.current] == ["/a/b", "/empty"]
 
 
 def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> None:
     for path in ("dev.mount", "init.scope", "reveal-fault-x", "a/b/c/d/e", "job"):
         version_2(tmp_path, path)
     for path in ("a", "a/b", "a/b/c", "a/b/c/d"):
-        version_2(tmp_path, path, procs="")
+        version_2(tmp_path, path, procs="")  # too deep: the fourth speaks for what is below it
     with opened(tmp_path, Choice(leave_out=("/reveal-fault",))) as (clocks, _):
         paths = {channel.instance for channel in clocks.channels}
-    assert paths == {"/a", "/a/b", "/a/b/c", "/a/b/c/d", "/job"}
+    assert paths == {"/a/b/c/d", "/job"}
+
+
+def candidate(path: str) -> Candidate:
+    return Candidate(Tenant(path, 1, path), Identity(path, SubjectKind.CGROUP))
 
 
 def test_the_busiest_are_taken_and_one_that_is_in_is_not_outdone_by_a_little() -> None:
-    found = {path: Found(Tenant(path, 1), True, 0) for path in ("/a", "/b", "/c")}
+    found = {path: candidate(path) for path in ("/a", "/b", "/c")}
     busy = {"/a": 5.0, "/b": 3.0, "/c": 1.0}
-    assert [t.path for t in chosen(found, busy, set(), 2)] == ["/a", "/b"]
-    assert [t.path for t in chosen(found, busy, {"/c"}, 2)] == ["/a", "/b"]
-    assert [t.path for t in chosen(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == ["/a", "/c"]
+    assert [one.tenant.path for one in chosen(found, busy, set(), 2)] == ["/a", "/b"]
+    assert [one.tenant.path for one in chosen(found, busy, {"/c"}, 2)] == ["/a", "/b"]
+    assert [one.tenant.path for one in chosen(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == [
+        "/a",
+        "/c",
+    ]
 
 
 def test_a_quiet_cgroup_is_read_less_often_and_a_busy_one_every_tick(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from reveal_contract.metric import Lane
 
-MAX_DEPTH = 4
 UNIFIED = "unified"
 _VERSION_1 = ("cpu", "cpuacct", "memory", "blkio", "pids")
 
@@ -178,7 +177,7 @@ def cpu_root(trees: Mapping[str, Path]) -> Path | None:
     return None
 
 
-def below(tree: Path, depth: int = MAX_DEPTH) -> Iterator[Path]:
+def below(tree: Path, depth: int) -> Iterator[Path]:
     """Every cgroup under ``tree``, parents first; one that vanishes meanwhile is left out."""
     if depth == 0:
         return

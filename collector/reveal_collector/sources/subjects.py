@@ -1,4 +1,4 @@
-"""Source: the tenants of a host without Kubernetes: its cgroups, and process groups besides.
+"""Source: the tenants of a host: pods, jobs, containers, units, and process groups besides.
 
 A cgroup's CPU clock and throttling are read every tick: a finer clock than the 10 ms ticks of
 /proc, and where a quota bites first.  The rest is read once a second.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reveal_collector.pods.podlist import PodSource
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources.cgroups import FILES, CgroupFile, cpu_root, hierarchies
 from reveal_collector.sources.processes import ProcessGroups
@@ -16,17 +17,22 @@ from reveal_collector.sources.tenants import Choice, Tenant, Tenants
 from reveal_collector.textfile import KeptFile
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
-from reveal_contract.metric import Lane
+from reveal_contract.metric import Kind, Lane
+from reveal_contract.subjects import Identity
 
 # A cgroup that used no CPU for QUIET reads is looked at every BACK_OFF-th time only.
 QUIET = 30
 BACK_OFF = 5
+# New columns are shown from the next slice on: so many reads may pass until then.
+_UNSHOWN = {Lane.FAST: 12, Lane.SLOW: 2}
 
 
-def sources(roots: Roots, choice: Choice | None = None) -> list[Source]:
+def sources(
+    roots: Roots, choice: Choice | None = None, pods: PodSource | None = None
+) -> list[Source]:
     choice = choice or Choice()
     trees = hierarchies(roots.cgroup)
-    tenants = Tenants(trees, choice)
+    tenants = Tenants(trees, choice, pods)
     return [
         CgroupClocks(trees, tenants),
         CgroupUse(trees, tenants),
@@ -35,13 +41,21 @@ def sources(roots: Roots, choice: Choice | None = None) -> list[Source]:
 
 
 class _Cgroup:
-    """The open files of one cgroup in one lane, and what they held last."""
+    """The open files of one cgroup in one lane, and what they held last.
+
+    What a subject used before its columns were shown, or between its last reading and its end,
+    is not lost: the counters of a newborn read 0 until then and catch up in one step, and those
+    of one that is gone stay for as long.
+    """
 
     def __init__(self, tenant: Tenant, trees: Mapping[str, Path], lane: Lane) -> None:
         self.tenant = tenant
         self.channels: list[Channel] = []
         self.values: list[int | None] = []
         self.quiet = 0
+        self._unborn = _UNSHOWN[lane] if tenant.newborn else 0
+        self._dead = 0
+        self._unshown = _UNSHOWN[lane]
         self._files: list[tuple[KeptFile, CgroupFile, list[int]]] = []
         self._last = b""
         taken: set[str] = set()
@@ -67,10 +81,30 @@ class _Cgroup:
             return
         self._files.append((opened, file, columns))
         self.channels += [
-            Channel(metric, self.tenant.path, find(metric).kind, file.scale(at), lane)
+            Channel(metric, self.tenant.instance, find(metric).kind, file.scale(at), lane)
             for at in columns
             for metric in (file.metrics[at],)
         ]
+
+    @property
+    def clock_ns(self) -> int | None:
+        """The CPU clock, of the fast lane's files, as read last."""
+        value = self.values[0] if self.values else None
+        return None if value is None else int(value * self.channels[0].scale)
+
+    def shown(self) -> Sequence[int | None]:
+        """The values for one row."""
+        if self._unborn:
+            self._unborn -= 1
+            return [
+                0 if channel.kind is Kind.COUNTER and value is not None else value
+                for channel, value in zip(self.channels, self.values, strict=True)
+            ]
+        if self._dead:
+            self._dead += 1
+            if self._dead > self._unshown + 1:
+                self.values = [None] * len(self.channels)
+        return self.values
 
     def read(self, clock: bytes | None = None) -> None:
         """Renew ``values``, all columns; ``clock`` is the first file's text if read already."""
@@ -79,7 +113,10 @@ class _Cgroup:
             try:
                 parsed = file.parse(opened.read() if clock is None else clock)
                 values.extend([parsed[at] for at in columns])
-            except (OSError, ValueError):  # ENODEV: the cgroup is gone; or its text is garbled
+            except OSError:  # ENODEV: the cgroup is gone
+                self._die()
+                return
+            except ValueError:
                 values.extend([None] * len(columns))
             clock = None
         self.values = values
@@ -91,13 +128,22 @@ class _Cgroup:
         try:
             data = self._files[0][0].read()
         except OSError:
-            self.values = [None] * len(self.channels)
+            self._die()
             return False
         if data == self._last:
             return False
         self._last = data
         self.read(data)
         return True
+
+    def _die(self) -> None:
+        """Keep what the counters showed last; a level of something gone is none."""
+        self._dead = self._dead or 1
+        held = self.values or [None] * len(self.channels)
+        self.values = [
+            value if channel.kind is Kind.COUNTER else None
+            for channel, value in zip(self.channels, held, strict=True)
+        ]
 
     def close(self) -> None:
         for opened, _, _ in self._files:
@@ -141,6 +187,7 @@ class _CgroupSource:
         ]
         for gone in known.values():
             gone.close()
+            self._tenants.clocks.pop(gone.tenant, None)
         self.channels = tuple(channel for cgroup in self._cgroups for channel in cgroup.channels)
 
     def _follow(self) -> None:
@@ -166,10 +213,11 @@ class CgroupClocks(_CgroupSource):
             if cgroup.quiet < QUIET or (self._tick + place) % BACK_OFF == 0:
                 if cgroup.read_clock():
                     cgroup.quiet = 0
-                    self._tenants.moved.add(cgroup.tenant)
+                    if (clock := cgroup.clock_ns) is not None:
+                        self._tenants.clocks[cgroup.tenant] = clock
                 else:
                     cgroup.quiet += 1
-            row.extend(cgroup.values)
+            row.extend(cgroup.shown())
         return row
 
 
@@ -185,18 +233,30 @@ class CgroupUse(_CgroupSource):
     def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
         super().__init__(trees, tenants)
         self._second = 0
+        self._clocks: dict[Tenant, int] = {}
+
+    @property
+    def subjects(self) -> tuple[Identity, ...]:
+        """Who the instances are, for the subject table."""
+        return self._tenants.subjects
+
+    @property
+    def trouble(self) -> str:
+        """Why pods may be unknown, while they may."""
+        return self._tenants.pods.trouble
 
     def read(self) -> Sequence[int | None]:
         self._follow()
         self._second += 1
-        moved = self._tenants.moved.copy()
-        self._tenants.moved -= moved
+        clocks, before = self._tenants.clocks.copy(), self._clocks
+        self._clocks = clocks
         row: list[int | None] = []
         for place, cgroup in enumerate(self._cgroups):
             due = (self._second + place) % BACK_OFF == 0
-            if due or not cgroup.values or cgroup.tenant in moved:
+            moved = clocks.get(cgroup.tenant) != before.get(cgroup.tenant)
+            if due or moved or not cgroup.values:
                 cgroup.read()
-            row.extend(cgroup.values)
+            row.extend(cgroup.shown())
         return row
 
 

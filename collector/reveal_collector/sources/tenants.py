@@ -1,4 +1,9 @@
-"""Which cgroups are subjects: found by a walk, kept up by inotify, in a thread of its own."""
+"""Which cgroups are subjects: found by a walk, kept up by inotify, in a thread of its own.
+
+A subject is a pod, a job, a container or a unit; elsewhere the cgroup that holds processes.
+What lies deeper belongs to it, so a process is counted with one subject; where one subject
+lies in another all the same, the identity names the ``parent``.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +12,27 @@ import os
 import select
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reveal_collector.inotify import Inotify
-from reveal_collector.sources.cgroups import MAX_DEPTH, UNIFIED, below, holds_processes
+from reveal_collector.pods.naming import identity, owners, told_apart, with_parents
+from reveal_collector.pods.paths import Place
+from reveal_collector.pods.podlist import NoPods, PodSource
+from reveal_collector.sources.walking import Found, usage, walk, watched
+from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
 
-# Units that only stand for a mount or hold nothing but PID 1: never a tenant.
-_NO_TENANT = ("*.mount", "init.scope")
-_OCCUPIED_DEPTH = 8  # containers nest: processes may be deeper than the subject they belong to
 _EMPTY_GRACE = 30.0
 _LINGER = 30.0
+_DYING = 3.0  # seconds in which what a subject used last still goes out
+_REMEMBERED_NS = 120_000_000_000
 _RESCAN = 30.0
 _RESCAN_BLIND = 5.0
 _SETTLE, _APART = 0.05, 0.5
+_SHARE = 20  # a walk may take one part in this many of the time
 _STAY = 2.0
 
 
@@ -34,6 +42,7 @@ class Choice:
 
     most: int = 64
     leave_out: tuple[str, ...] = ()
+    containers: bool = False  # several containers of a pod as subjects of their own
 
     def takes(self, instance: str) -> bool:
         return not instance.startswith(self.leave_out) if self.leave_out else True
@@ -41,89 +50,62 @@ class Choice:
 
 @dataclass(frozen=True)
 class Tenant:
-    """A cgroup: its path below the root of every hierarchy, and which one of that name it is."""
+    """A cgroup: its path below the root of every hierarchy, and which one of that name it is.
+
+    ``instance`` is what its channels carry; ``newborn``: made while we watched, so its counters
+    began at 0.
+    """
 
     path: str  # "/system.slice/ssh.service"
     inode: int
+    instance: str
+    newborn: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
-class Found:
-    """One cgroup seen by a walk."""
+class Candidate:
+    """A subject seen by a walk."""
 
     tenant: Tenant
-    occupied: bool
-    usage: int  # CPU time in the unit of its hierarchy, to rank by
-
-
-def walk(trees: Mapping[str, Path]) -> dict[str, Found]:
-    """Every cgroup down to ``MAX_DEPTH`` by its path; occupied where it or one below it is."""
-    found: dict[str, Found] = {}
-    for hierarchy, tree in trees.items():
-        for cgroup in below(tree, _OCCUPIED_DEPTH):
-            path = f"/{cgroup.relative_to(tree)}"
-            before = found.get(path)
-            occupied = (before is not None and before.occupied) or holds_processes(cgroup)
-            usage = before.usage if before and before.usage else _usage(hierarchy, cgroup)
-            tenant = before.tenant if before else Tenant(path, _inode(cgroup))
-            found[path] = Found(tenant, occupied, usage)
-    for path in sorted(found, reverse=True):  # children before their parents
-        parent = path.rpartition("/")[0]
-        if found[path].occupied and parent in found and not found[parent].occupied:
-            above = found[parent]
-            found[parent] = Found(above.tenant, True, above.usage)
-    return {path: one for path, one in found.items() if path.count("/") <= MAX_DEPTH}
-
-
-def _usage(hierarchy: str, cgroup: Path) -> int:
-    names = {"cpuacct": "cpuacct.usage", UNIFIED: "cpu.stat"}
-    try:
-        tokens = (cgroup / names[hierarchy]).read_bytes().split()
-        return int(tokens[-1] if len(tokens) == 1 else tokens[1])
-    except (KeyError, OSError, ValueError, IndexError):
-        return 0
-
-
-def _inode(cgroup: Path) -> int:
-    try:
-        return cgroup.stat().st_ino
-    except OSError:
-        return 0
-
-
-def is_tenant(path: str, choice: Choice) -> bool:
-    name = path.rpartition("/")[2]
-    return choice.takes(path) and not any(fnmatchcase(name, odd) for odd in _NO_TENANT)
+    identity: Identity
+    usage: int = 0  # CPU time in the unit of its hierarchy, to rank by
 
 
 def chosen(
-    candidates: Mapping[str, Found], busy: Mapping[str, float], kept: set[str], most: int
-) -> list[Tenant]:
+    candidates: Mapping[str, Candidate], busy: Mapping[str, float], kept: set[str], most: int
+) -> list[Candidate]:
     """Up to ``most`` by recent CPU use; one that is in already stays unless clearly outdone."""
 
     def rank(path: str) -> tuple[float, str]:
         return (-busy.get(path, 0.0) * (_STAY if path in kept else 1.0), path)
 
     best = sorted(candidates, key=rank)[:most]
-    return [candidates[path].tenant for path in sorted(best)]
+    return [candidates[path] for path in sorted(best)]
 
 
 class Tenants:
     """The subjects of this host, renewed in the background.
 
     ``current`` is replaced as a whole, and only when a subject comes or one must make room:
-    a subject that is gone lingers, as every change costs a new channel table.
+    a subject that is gone lingers, as every change costs a new channel table.  ``subjects``
+    says who they are, and who those were that are gone since a little while.
     """
 
-    def __init__(self, trees: Mapping[str, Path], choice: Choice) -> None:
+    def __init__(
+        self, trees: Mapping[str, Path], choice: Choice, pods: PodSource | None = None
+    ) -> None:
         self.current: tuple[Tenant, ...] = ()
-        # Cgroups whose CPU clock moved, noted by the fast source for the slow one.
-        self.moved: set[Tenant] = set()
+        self.subjects: tuple[Identity, ...] = ()
+        self.pods: PodSource = pods or NoPods()
+        # CPU clock in ns by tenant, noted by the fast source: who moved is worth a look
+        self.clocks: dict[Tenant, int] = {}
         self._trees, self._choice = trees, choice
         self._usage: dict[str, tuple[float, int]] = {}
         self._busy: dict[str, float] = {}
-        self._seen: dict[str, float] = {}
-        self._first: dict[Tenant, float] = {}
+        self._seen: dict[Tenant, float] = {}
+        self._first: dict[tuple[str, int], float] = {}
+        self._newborn: set[tuple[str, int]] = set()
+        self._looked = False
         self._users = 0
         self._wake = -1
         self._stopping = threading.Event()
@@ -133,55 +115,98 @@ class Tenants:
         """For each source that uses it; the first one starts the thread."""
         self._users += 1
         if self._users == 1:
-            self.look(time.monotonic())
             self._stopping.clear()
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self.pods.start(self._poke)
+            self.look(time.monotonic())
             self._thread = threading.Thread(target=self._watch, name="reveal-cgroups", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
         self._users = max(0, self._users - 1)
         if self._users == 0 and self._thread is not None:
+            self.pods.stop()
             self._stopping.set()
-            os.eventfd_write(self._wake, 1)
+            self._poke()
             self._thread.join(1.0)
-            os.close(self._wake)
+            wake, self._wake = self._wake, -1
+            os.close(wake)
             self._thread = None
 
     def look(self, now: float) -> None:
-        """Walk the trees and renew ``current``."""
-        found = {path: one for path, one in walk(self._trees).items() if self._counts(one, now)}
-        self._rate(found, now)
-        for path in found:
-            self._seen[path] = now
+        """Walk the trees and renew ``current`` and ``subjects``."""
+        found = walk(self._trees)
+        self._age(found, now)
+        candidates = self._candidates(found, now)
+        self._rate(candidates, now)
         kept = {tenant.path for tenant in self.current}
-        tenants = chosen(found, self._busy, kept, self._choice.most)
+        best = chosen(candidates, self._busy, kept, self._choice.most)
+        tenants = [one.tenant for one in best]
+        self._seen.update(dict.fromkeys(tenants, now))
         new = set(tenants) - set(self.current)
-        stale = [
-            tenant for tenant in self.current
-            if now - self._seen.get(tenant.path, now) > _LINGER
-        ]  # fmt: skip
-        if new or stale:
-            self.current = tuple(tenants)
+        gone = {t: now - self._seen.get(t, now) for t in self.current if t not in tenants}
+        if new or any(since > _LINGER for since in gone.values()):
+            instances = {tenant.instance for tenant in tenants}
+            dying = [t for t, since in gone.items()
+                     if since < _DYING and t.instance not in instances]  # fmt: skip
+            self.current = (*tenants, *dying)
+            self._seen = {t: self._seen[t] for t in self.current if t in self._seen}
+        self.subjects = renewed(self.subjects, [one.identity for one in best], time.time_ns())
 
-    def _counts(self, one: Found, now: float) -> bool:
-        """Processes move into a new cgroup after it was made: an empty one is given time."""
-        first = self._first.setdefault(one.tenant, now)
-        return is_tenant(one.tenant.path, self._choice) and (
-            one.occupied or now - first < _EMPTY_GRACE
-        )
+    def _age(self, found: Mapping[str, Found], now: float) -> None:
+        """When each cgroup was first seen; those made since the last look began at 0."""
+        first = {(path, one.inode) for path, one in found.items()}
+        if self._looked:
+            self._newborn = (self._newborn | (first - self._first.keys())) & first
+        self._first = {key: self._first.get(key, now) for key in first}
+        self._looked = True
 
-    def _rate(self, found: Mapping[str, Found], now: float) -> None:
-        busy = {}
+    def _candidates(self, found: Mapping[str, Found], now: float) -> dict[str, Candidate]:
+        """The subjects by cgroup.
+
+        Processes move into a new cgroup after it was made: an empty one is given time.
+        """
+        index = self.pods.index
+        named: dict[str, tuple[Identity, Place]] = {}
         for path, one in found.items():
+            fresh = one.leaf and now - self._first[path, one.inode] < _EMPTY_GRACE
+            if not one.holds and not fresh:
+                continue
+            for place in owners(path, index, self._choice.containers):
+                root = found.get(place.root)
+                if root is not None and place.root not in named:
+                    named[place.root] = identity(place, index, root.inode), place
+        named = {path: pair for path, pair in named.items() if self._takes(path, pair[0])}
+        held = {tenant.path: tenant.instance for tenant in self.current
+                if tenant.path in named and found[tenant.path].inode == tenant.inode}  # fmt: skip
+        told = told_apart(named, held)
+        return {
+            who.cgroup: Candidate(self._tenant(who, found[who.cgroup].inode), who,
+                                  usage(self._trees, who.cgroup))
+            for who in with_parents(told)
+        }  # fmt: skip
+
+    def _takes(self, path: str, who: Identity) -> bool:
+        return self._choice.takes(path) and self._choice.takes(who.instance)
+
+    def _tenant(self, who: Identity, inode: int) -> Tenant:
+        path = who.cgroup
+        return Tenant(path, inode, who.instance, (path, inode) in self._newborn)
+
+    def _rate(self, candidates: Mapping[str, Candidate], now: float) -> None:
+        busy = {}
+        for path, one in candidates.items():
             then, before = self._usage.get(path, (now, one.usage))
             busy[path] = (one.usage - before) / max(now - then, 0.1)
             if not self._usage:  # nothing to compare with yet: what it used in its life
                 busy[path] = float(one.usage)
         self._busy = busy
-        self._usage = {path: (now, one.usage) for path, one in found.items()}
-        alive = {one.tenant for one in found.values()}
-        self._first = {t: at for t, at in self._first.items() if t in alive or now - at < _RESCAN}
+        self._usage = {path: (now, one.usage) for path, one in candidates.items()}
+
+    def _poke(self) -> None:
+        """Have the thread look now; from any thread."""
+        if self._wake >= 0:
+            os.eventfd_write(self._wake, 1)
 
     def _watch(self) -> None:
         try:
@@ -196,20 +221,24 @@ class Tenants:
 
     def _follow(self, inotify: Inotify) -> None:
         while not self._stopping.is_set():
+            began = time.monotonic()
             rescan = _RESCAN if self._watch_all(inotify) else _RESCAN_BLIND
             self._look_safely()
             looked = time.monotonic()
             ready, _, _ = select.select([inotify.fileno(), self._wake], [], [], rescan)
-            if inotify.fileno() in ready:
+            if self._wake in ready:
+                os.eventfd_read(self._wake)
+            if ready:
                 # a unit makes its cgroup in each hierarchy, and some hosts make many a second
-                self._stopping.wait(max(_SETTLE, looked + _APART - time.monotonic()))
+                apart = max(_APART, _SHARE * (looked - began))
+                self._stopping.wait(max(_SETTLE, looked + apart - time.monotonic()))
                 inotify.drain()
 
     def _watch_all(self, inotify: Inotify) -> bool:
         """Watch every folder, those too that are made meanwhile; false where one is refused."""
         before: set[Path] = set()
         refused = 0
-        while new := set(self._folders()) - before:
+        while new := set(watched(self._trees)) - before:
             refused += sum(not inotify.watch(folder) for folder in new)
             before |= new
         return refused == 0
@@ -220,7 +249,27 @@ class Tenants:
         except OSError as error:
             log.warning("cgroups cannot be looked through: %s", error)
 
-    def _folders(self) -> Iterator[Path]:
-        for tree in self._trees.values():
-            yield tree
-            yield from below(tree, MAX_DEPTH - 1)
+
+def renewed(
+    before: tuple[Identity, ...], alive: list[Identity], now_ns: int
+) -> tuple[Identity, ...]:
+    """The subject table: those alive, then those that ended a little while ago.
+
+    The same object as ``before`` where nothing changed, so that it is announced once.
+    """
+    known = {(one.instance, one.uid): one for one in before}
+    here = [
+        replace(one, since_ns=old.since_ns if (old := known.get((one.instance, one.uid)))
+                else now_ns if before else 0)
+        for one in alive
+    ]  # fmt: skip
+    keys = {(one.instance, one.uid) for one in here}
+    cgroups = {(one.cgroup, one.uid) for one in here}
+    past = [
+        one if one.until_ns else replace(one, until_ns=now_ns)
+        for key, one in known.items()
+        if key not in keys and (one.cgroup, one.uid) not in cgroups
+        if not one.until_ns or now_ns - one.until_ns < _REMEMBERED_NS
+    ]
+    made = (*here, *past)
+    return before if made == before else made

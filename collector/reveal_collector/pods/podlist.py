@@ -1,0 +1,150 @@
+"""Pods of this node, as far as attribution needs them, from the JSON of the Kubernetes API.
+
+Field names: core/v1 Pod (metadata, spec, status) of the Kubernetes API reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+# The kubelet's own uid of a pod from a manifest file; the API's mirror of it has another.
+_CONFIG_HASH = "kubernetes.io/config.hash"
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """``containers`` is name by container id, without the runtime's prefix."""
+
+    uid: str
+    namespace: str
+    name: str
+    containers: Mapping[str, str] = field(default_factory=dict)
+    config_hash: str = ""
+    owner: str = ""
+    qos: str = ""
+    host_network: bool = False
+    node: str = ""
+    mains: tuple[str, ...] = ()  # its containers that are neither init nor ephemeral
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PodIndex:
+    """Pods by container id and by uid; immutable, replaced as a whole."""
+
+    def __init__(self, pods: Iterable[Pod] = ()) -> None:
+        self.pods = tuple(pods)
+        self._by_uid: dict[str, Pod] = {}
+        self._by_container: dict[str, Pod] = {}
+        for pod in self.pods:
+            self._by_uid[pod.uid] = pod
+            if pod.config_hash:
+                self._by_uid.setdefault(pod.config_hash, pod)
+            self._by_container.update(dict.fromkeys(pod.containers, pod))
+
+    def find(self, uid: str, container: str = "") -> Pod | None:
+        """By container id first: a pod's uid in a path may be a hash that others have too."""
+        return self._by_container.get(container) or self._by_uid.get(uid)
+
+
+class PodSource(Protocol):
+    """Who the pods of this node are; ``trouble`` is a sentence while that is not current."""
+
+    trouble: str
+
+    @property
+    def index(self) -> PodIndex: ...
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Begin to follow; ``changed`` is called, from any thread, after each new index."""
+
+    def stop(self) -> None: ...
+
+
+class NoPods:
+    """No Kubernetes, or none asked for."""
+
+    trouble = ""
+    index = PodIndex()
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Nothing to follow."""
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+
+def pod_of(row: object) -> Pod | None:
+    """A pod from its API object; ``None`` for what is not one."""
+    if not isinstance(row, Mapping):
+        return None
+    meta, spec, status = (_mapping(row, part) for part in ("metadata", "spec", "status"))
+    uid, name = _text(meta, "uid"), _text(meta, "name")
+    if not uid or not name:
+        return None
+    return Pod(
+        uid=uid,
+        namespace=_text(meta, "namespace") or "default",
+        name=name,
+        containers=_containers(status),
+        config_hash=_text(_mapping(meta, "annotations"), _CONFIG_HASH),
+        owner=_owner(meta),
+        qos=_text(status, "qosClass"),
+        host_network=spec.get("hostNetwork") is True,
+        node=_text(spec, "nodeName"),
+        mains=_mains(spec),
+    )
+
+
+def pods_of(rows: object) -> list[Pod]:
+    """The pods of a list as the API or ``kubectl get pods -o json`` gives it."""
+    items = rows.get("items") if isinstance(rows, Mapping) else rows
+    if not isinstance(items, list):
+        raise ValueError("no list of pods: it has no items")
+    return [pod for item in items if (pod := pod_of(item)) is not None]
+
+
+def _containers(status: Mapping[str, Any]) -> dict[str, str]:
+    """Also a container's last id: its cgroup may outlive the restart by a moment."""
+    found: dict[str, str] = {}
+    for group in _STATUSES:
+        rows = status.get(group)
+        for row in rows if isinstance(rows, list) else ():
+            if not isinstance(row, Mapping):
+                continue
+            ended = _mapping(_mapping(row, "lastState"), "terminated")
+            for one in (_text(ended, "containerID"), _text(row, "containerID")):
+                identity = one.rpartition("//")[2]
+                if identity:
+                    found[identity] = _text(row, "name")
+    return found
+
+
+def _mains(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    rows = spec.get("containers")
+    named = rows if isinstance(rows, list) else []
+    return tuple(_text(row, "name") for row in named if isinstance(row, Mapping))
+
+
+def _owner(meta: Mapping[str, Any]) -> str:
+    """``Kind/name`` of the controller."""
+    rows = meta.get("ownerReferences")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, Mapping) and row.get("controller") is True:
+            return f"{_text(row, 'kind')}/{_text(row, 'name')}"
+    return ""
+
+
+def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = row.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
