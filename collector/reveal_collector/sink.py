@@ -8,16 +8,12 @@ import random
 import threading
 import time
 from collections import deque
-from typing import Any, cast
-
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from reveal_collector.realtime import prefer_real_time
+from reveal_collector.resp import Command, RedisError, RedisLink
 from reveal_collector.shipment import Report, Shipment, SinkHealth
 from reveal_contract import names
-from reveal_contract.settings import CollectorSettings, SettingsError
+from reveal_contract.settings import CollectorSettings
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +33,7 @@ class RedisSink:
     def __init__(self, settings: CollectorSettings) -> None:
         self._settings = settings
         self._stream = names.samples_key(settings.profile, names.shard(settings.node))
-        self._client = connect(settings.redis_url)
+        self._link = RedisLink(settings.redis_url, SOCKET_TIMEOUT)
         self._waiting: deque[Shipment] = deque()
         self._changed = threading.Condition()
         self._closing_at: float | None = None
@@ -82,7 +78,7 @@ class RedisSink:
             try:
                 self._deliver()
                 self._tell()
-            except (redis.RedisError, OSError) as error:
+            except (RedisError, OSError) as error:
                 self._lost(error)
                 # jitter: the collectors of a whole cluster lose the same Redis together
                 self._pause(wait * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
@@ -91,7 +87,7 @@ class RedisSink:
             if self._trouble:
                 log.info("Redis takes slices again")
                 self._trouble, wait = "", FIRST_WAIT
-        self._client.close()
+        self._link.close()
 
     def _await_work(self) -> bool:
         """Until there is something to deliver or report; false when all is done."""
@@ -122,31 +118,29 @@ class RedisSink:
 
     def _add(self, batch: list[Shipment]) -> None:
         """All of them or none (MULTI), so that a refused one is not overtaken by the next."""
-        if len(batch) == 1:
-            self._xadd(self._client, batch[0])
-            return
-        with self._client.pipeline(transaction=True) as pipeline:
-            for shipment in batch:
-                self._xadd(pipeline, shipment)
-            pipeline.execute()
+        commands = [self._xadd(shipment) for shipment in batch]
+        if len(commands) == 1:
+            self._link.call(commands[0])
+        else:
+            self._link.transaction(commands)
 
-    def _xadd(self, client: redis.Redis, shipment: Shipment) -> None:
-        fields: dict[Any, Any] = {
-            names.FIELD_NODE: shipment.node,
-            names.FIELD_BOOT: shipment.boot,
-            names.FIELD_SEQUENCE: shipment.sequence,
-            names.FIELD_TABLE: shipment.table.key.hex(),
-            names.FIELD_TIME: shipment.start_ns,
-            names.FIELD_DATA: shipment.data,
-        }
+    def _xadd(self, shipment: Shipment) -> Command:
         length = self._settings.stream_seconds * self._shard_nodes
-        client.xadd(self._stream, fields, maxlen=length, approximate=True)
+        return (
+            "XADD", self._stream, "MAXLEN", "~", length, "*",
+            names.FIELD_NODE, shipment.node,
+            names.FIELD_BOOT, shipment.boot,
+            names.FIELD_SEQUENCE, shipment.sequence,
+            names.FIELD_TABLE, shipment.table.key.hex(),
+            names.FIELD_TIME, shipment.start_ns,
+            names.FIELD_DATA, shipment.data,
+        )  # fmt: skip
 
     def _announce(self, shipment: Shipment) -> None:
         """Before the first message that needs it, the table: on each connection anew."""
         key = shipment.table.key
         if key != self._announced:
-            self._client.hset(names.CATALOGUE_KEY, key.hex(), cast("str", shipment.table.to_json()))
+            self._link.call(("HSET", names.CATALOGUE_KEY, key.hex(), shipment.table.to_json()))
             if self._announced:
                 self._retired[self._announced] = time.monotonic()
             self._retired.pop(key, None)
@@ -158,13 +152,12 @@ class RedisSink:
             return
         self._report_due = time.monotonic() + REPORT_SECONDS
         report = dict(self._report())
-        with self._client.pipeline(transaction=False) as pipeline:
-            pipeline.hset(names.NODES_KEY, self._settings.node, json.dumps(report))
-            pipeline.hlen(names.NODES_KEY)
-            pipeline.hexists(names.CATALOGUE_KEY, self._announced.hex())
-            for key in self._outlived():
-                pipeline.hdel(names.CATALOGUE_KEY, key.hex())
-            _, nodes, known, *_ = pipeline.execute()
+        _, nodes, known, *_ = self._link.pipeline([
+            ("HSET", names.NODES_KEY, self._settings.node, json.dumps(report)),
+            ("HLEN", names.NODES_KEY),
+            ("HEXISTS", names.CATALOGUE_KEY, self._announced.hex()),
+            *(("HDEL", names.CATALOGUE_KEY, key.hex()) for key in self._outlived()),
+        ])  # fmt: skip
         # a shard holds the slices of several nodes: hashed evenly, rarely over twice the mean
         self._shard_nodes = 1 + 2 * (int(nodes) // names.SHARDS)
         if not known:
@@ -188,7 +181,7 @@ class RedisSink:
             log.warning("%s", trouble)
         self._trouble = trouble
         self._announced = b""
-        self._client.connection_pool.disconnect()
+        self._link.close()
 
     def _pause(self, seconds: float) -> None:
         """Wait, but not beyond the end of the time that closing has."""
@@ -197,18 +190,3 @@ class RedisSink:
                 self._changed.wait_for(lambda: self._closing_at is not None, seconds)
                 return
         time.sleep(max(0.0, min(seconds, self._closing_at - time.monotonic())))
-
-
-def connect(url: str) -> redis.Redis:
-    """A client of this URL (redis://, rediss://, unix://); nothing is sent yet."""
-    try:
-        return redis.Redis.from_url(
-            url,
-            protocol=2,
-            decode_responses=False,
-            socket_timeout=SOCKET_TIMEOUT,
-            socket_connect_timeout=SOCKET_TIMEOUT,
-            retry=Retry(NoBackoff(), 0),  # the sink itself retries, with the backlog in hand
-        )
-    except ValueError as error:
-        raise SettingsError(f"redisUrl: {url!r}: {error}") from None

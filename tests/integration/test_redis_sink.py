@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from reveal_collector.shipment import RecordingSink, Shipment
-from reveal_collector.sink import RedisSink, connect
+from reveal_collector.sink import RedisSink
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.recording import Reader, Writer
@@ -216,7 +216,7 @@ def test_what_waits_is_delivered_before_the_end_or_given_up_in_time(redis_launch
 
 def test_a_bad_url_is_refused_at_once() -> None:
     with pytest.raises(SettingsError, match="redisUrl"):
-        connect("nonsense")
+        RedisSink(CollectorSettings("n1", "nonsense"))
 
 
 def test_a_recording_holds_what_was_shipped(tmp_path: Path) -> None:
