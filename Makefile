@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native test lint type imports tests bench clean
+.PHONY: help scan demo native test lint type imports tests bench docs goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,12 @@ bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	  case $$file in bench/faults.py|bench/report.py) continue;; esac; \
 	  echo "== $$file"; $(BIN)/python $$file || exit 1; \
 	done
+
+docs: $(DEV) ## write docs/metrics.md anew from the catalogue
+	@$(BIN)/reveal catalog --markdown > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+
+goldens: $(DEV) ## write what the made-up hosts give anew; `git diff` shows what changed
+	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py
 
 clean: ## remove the private .venv and all caches
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
