@@ -34,6 +34,11 @@ class FindingScope(StrEnum):
     CROSS_NODE = "CrossNode"
 
 
+class FindingKind(StrEnum):
+    ANOMALY = "Anomaly"
+    CONFIGURATION = "Configuration"  # a rule on the node's facts that does not hold: no episode
+
+
 class Confidence(StrEnum):
     """How a subject's part in a finding is known."""
 
@@ -44,7 +49,11 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One metric that speaks for the finding; ``value`` and ``baseline`` are decimal strings."""
+    """One metric that speaks for the finding; ``value`` and ``baseline`` are decimal strings.
+
+    Of a configuration finding it is a fact: the value may be a word of the kernel's, and
+    ``baseline`` is what it should be.
+    """
 
     metric: str
     feature: str
@@ -119,11 +128,13 @@ class Finding:
     confidence_percent: int = 0
     resolved_ns: int | None = None
     notes: tuple[str, ...] = field(default=())
+    kind: FindingKind = FindingKind.ANOMALY
 
     def to_dict(self) -> dict[str, Any]:
         """The JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
         row: dict[str, Any] = {
             "id": self.id,
+            "kind": self.kind.value,
             "nodeName": self.node_name,
             "scope": self.scope.value,
             "subsystem": self.subsystem.value,

@@ -9,6 +9,7 @@ SHARDS = 64
 GROUP = "reveal-analyzer"
 CATALOGUE_KEY = "reveal:catalogue"  # hash: table key (hex) -> announced channel table
 NODES_KEY = "reveal:nodes"  # hash: node -> JSON of what its collector said last
+FACTS_KEY = "reveal:facts"  # hash: node -> JSON of its facts
 SUBJECTS_KEY = "reveal:subjects"  # hash: node -> JSON of its subject table, written on change
 
 # fields of one stream message (one node, one slice)

@@ -1,8 +1,9 @@
 """Recordings: the messages of one or more nodes and their channel tables, as sent, in one file.
 
 Layout: 8 bytes magic with a version, then records ``kind (1) | length (4) | crc32 (4) |
-payload``; kind ``T`` is an announced channel table, ``M`` a wire message, ``N`` a note (JSON).
-A table stands before the first message that needs it.  A file cut off in the middle of a
+payload``; kind ``T`` is an announced channel table, ``M`` a wire message, ``N`` a note (JSON),
+``F`` a node's facts (JSON), wherever they changed.  A table stands before the first message
+that needs it.  A file cut off in the middle of a
 record (disk full, power lost) is read up to there.
 """
 
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from reveal_contract.channels import ChannelTable, TableError
+from reveal_contract.facts import Facts, FactsError
 
 MAGIC = b"RVLREC\x00\x01"
 _RECORD = struct.Struct("<cII")
@@ -30,11 +32,12 @@ class RecordingError(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """One entry: a wire message with its table, or a note (then ``note`` is set)."""
+    """One entry: a wire message with its table, a note, or facts; only its own is set."""
 
     data: bytes = b""
     table: ChannelTable | None = None
     note: dict[str, Any] | None = None
+    facts: Facts | None = None
 
 
 class Writer:
@@ -59,6 +62,10 @@ class Writer:
 
     def note(self, note: dict[str, Any]) -> None:
         self._put(b"N", json.dumps(note, sort_keys=True).encode())
+
+    def facts(self, facts: bytes) -> None:
+        """Facts as ``Facts.to_json`` gives them."""
+        self._put(b"F", facts)
 
     def close(self) -> None:
         self._file.close()
@@ -111,6 +118,8 @@ class Reader:
                     self._learn(tables, payload)
                 elif kind == b"N":
                     yield Record(note=self._note(payload))
+                elif kind == b"F":
+                    yield Record(facts=self._facts(payload))
                 else:
                     yield Record(payload[8:], self._table(tables, payload[:8]))
 
@@ -121,7 +130,7 @@ class Reader:
             self.truncated = bool(head)
             return None
         kind, length, crc = _RECORD.unpack(head)
-        if kind not in (b"T", b"M", b"N") or length > _MAX_RECORD:
+        if kind not in (b"T", b"M", b"N", b"F") or length > _MAX_RECORD:
             raise RecordingError(f"{self.path} is damaged at byte {at}")
         payload = file.read(length)
         if len(payload) < length:
@@ -151,3 +160,9 @@ class Reader:
         if not isinstance(note, dict):
             raise RecordingError(f"{self.path}: a note is not a JSON object")
         return note
+
+    def _facts(self, payload: bytes) -> Facts:
+        try:
+            return Facts.from_json(payload)
+        except FactsError as error:
+            raise RecordingError(f"{self.path}: {error}") from None

@@ -46,7 +46,7 @@ FULL = replace(
 def test_the_row_is_the_one_of_the_anomaly_report() -> None:
     row = json.loads(json.dumps(FULL.to_dict()))
     assert row == {
-        "id": "cpu-1", "nodeName": "n1", "scope": "Node",
+        "id": "cpu-1", "kind": "Anomaly", "nodeName": "n1", "scope": "Node",
         "subsystem": "CPU", "subsystems": ["CPU", "Memory"], "severity": "High", "state": "Open",
         "firstSeenTime": "2023-11-14T22:13:20.123Z", "lastSeenTime": "2023-11-14T22:13:21.123Z",
         "resolvedTime": "2023-11-14T22:13:25.123Z", "claim": "CPU is slow",
