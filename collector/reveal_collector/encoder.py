@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Protocol
 
+from reveal_collector import native
 from reveal_collector.slices import MISSING, RARE_SLICES, Origin, RawSlice
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.envelope import Body, Head, refuse_unencodable, seal
@@ -181,6 +182,9 @@ def _address_of_cells(cells: array[int] | memoryview, count: int) -> int:
 
 def encoder_of(origin: Origin) -> Encoder:
     """The encoder in C where the native library is there, else the one in numpy."""
-    from reveal_collector.slicemaker import NumpyEncoder  # noqa: PLC0415 - numpy costs 20 MB
+    library = native.load().library
+    if library is not None:
+        return NativeEncoder(library, origin)
+    from reveal_collector.slicemaker import NumpyEncoder  # noqa: PLC0415 - numpy takes 12 MB
 
     return NumpyEncoder(origin)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -93,15 +93,13 @@ def _place(parts: SplitResult, path: str) -> Address:
 
 
 def _with_tls(place: Address, query: dict[str, str], given: dict[str, Any]) -> Address:
-    files = {name: query.pop(name) for name in _TLS_FILES if name in query}
+    files: dict[str, Any] = {name: query.pop(name) for name in _TLS_FILES if name in query}
     checks = query.pop("ssl_cert_reqs", "required")
     if checks not in _TLS_CHECKS:
         raise ValueError(f"ssl_cert_reqs is one of {', '.join(_TLS_CHECKS)}")
     if query:
         raise ValueError(f"no such option: {', '.join(sorted(query))}")
-    return Address(
-        place.host, place.port, place.socket, tls=place.tls, ssl_cert_reqs=checks, **given, **files
-    )
+    return replace(place, ssl_cert_reqs=checks, **given, **files)
 
 
 class RedisLink:
@@ -142,7 +140,7 @@ class RedisLink:
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         assert self._socket is not None
-        self._socket.sendall(b"".join(map(pack_command, commands)))
+        self._socket.sendall(b"".join([_packed(command) for command in commands]))
         return _without_errors([self._answer() for _ in commands])
 
     def _answer(self) -> Any:
@@ -161,6 +159,10 @@ class RedisLink:
         self._reader = Reader()
         self._socket = open_socket(self._address, self._timeout)
         self._exchange([*self._address.greeting(), ("CLIENT", "SETNAME", _NAME)])
+
+
+def _packed(command: Command) -> bytes:
+    return bytes(pack_command(command))  # type: ignore[arg-type] # its stub means any length
 
 
 def _without_errors(answers: list[Any]) -> list[Any]:

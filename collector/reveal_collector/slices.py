@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from reveal_contract.channels import ChannelTable
 
@@ -49,7 +50,7 @@ class Origin:
 def gather(row: array[int], cells: Cells) -> None:
     """Append what a source read to a row of int64 (``array('q')``)."""
     try:
-        row.fromlist(cells if isinstance(cells, list) else list(cells))  # all of it or nothing
+        row.fromlist(cast("list[int]", list(cells)))  # all of it or nothing
     except (TypeError, OverflowError):
         row.extend(MISSING if cell is None else _signed(cell) for cell in cells)
 

@@ -1,0 +1,129 @@
+"""The encoder in C gives the bytes of the reference in numpy, whatever the readings do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from array import array
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_collector import native
+from reveal_collector.encoder import NativeEncoder, encoder_of
+from reveal_collector.slicemaker import NumpyEncoder
+from reveal_collector.slices import MISSING, Origin, RawSlice
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Kind, Lane
+from reveal_contract.wire import WireError, decode
+
+ORIGIN = Origin("n1", bytes(range(16)), 100_000)
+INSTANCES = "abcdefgh"
+FAST = st.builds(
+    Channel, st.just("m.fast"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3])
+)
+SLOW = st.builds(
+    Channel, st.just("m.slow"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3]),
+    st.just(1.0), st.sampled_from((Lane.SLOW, Lane.RARE)),
+)  # fmt: skip
+EDGES = st.sampled_from([MISSING, MISSING + 1, -1, 0, 1, 127, 128, 2**31, 2**32, 2**63 - 1])
+READINGS = st.one_of(st.integers(0, 300), st.just(MISSING), EDGES, st.integers(-(2**63), 2**63 - 1))
+
+
+needs_library = pytest.mark.skipif(
+    native.load().library is None, reason=native.load().absence or "loaded"
+)
+
+
+def in_c(origin: Origin = ORIGIN) -> NativeEncoder:
+    library = native.load().library
+    assert library is not None
+    return NativeEncoder(library, origin)
+
+
+def by_name(channel: Channel) -> tuple[str, str]:
+    return channel.metric, channel.instance
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> list[RawSlice]:
+    """Slices in order: tables come and go, sequences skip, counters fall and stop."""
+    tables = [
+        ChannelTable(
+            tuple(draw(st.lists(FAST, max_size=6, unique_by=by_name))),
+            tuple(draw(st.lists(SLOW, max_size=6, unique_by=by_name))),
+        )
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    slices, sequence = [], 0
+    for _ in range(draw(st.integers(1, 14))):
+        sequence += draw(st.sampled_from([1, 1, 1, 1, 2]))
+        table, ticks = draw(st.sampled_from(tables)), draw(st.sampled_from([10, 10, 1, 3]))
+        slices.append(
+            RawSlice(
+                sequence, 10**18 + sequence, table,
+                draw(rows(ticks * len(table.fast))), draw(rows(len(table.slow))),
+                draw(st.lists(st.integers(0, 2**31 - 1), min_size=ticks, max_size=ticks)),
+            )
+        )  # fmt: skip
+    return slices
+
+
+def rows(count: int) -> st.SearchStrategy[array[int]]:
+    cells = st.one_of(READINGS, st.integers(0, 20)) if count else READINGS
+    return st.lists(cells, min_size=count, max_size=count).map(lambda cells: array("q", cells))
+
+
+@needs_library
+@given(recordings())
+@examples(120)
+def test_both_encoders_give_the_same_bytes(slices: list[RawSlice]) -> None:
+    ours, reference = in_c(), NumpyEncoder(ORIGIN)
+    for raw in slices:
+        assert ours.encode(raw) == reference.encode(raw)
+
+
+def one(sequence: int, cells: list[int], ticks: int = 2) -> RawSlice:
+    table = ChannelTable((Channel("m.fast", "a", Kind.COUNTER),), ())
+    return RawSlice(sequence, sequence, table, array("q", cells), array("q"), [0] * ticks)
+
+
+@needs_library
+def test_readings_may_lie_in_memory_that_is_not_an_array() -> None:
+    shared = memoryview(bytearray(array("q", [5, 9]).tobytes())).cast("q")
+    slice_ = replace(one(1, [5, 9]), fast=shared)
+    assert in_c().encode(slice_) == in_c().encode(one(1, [5, 9]))
+
+
+@needs_library
+def test_readings_of_another_length_than_the_table_says_are_refused_and_spoil_nothing() -> None:
+    encoder = in_c()
+    encoder.encode(one(1, [5, 9]))
+    with pytest.raises(ValueError, match="3 readings for 2 places"):
+        encoder.encode(one(2, [10, 11, 12]))
+    after = decode(encoder.encode(one(3, [20, 23])))
+    assert after.fast_missing[:, 0].tolist() == [True, False]
+    assert after.fast[1, 0] == 3
+
+
+@needs_library
+def test_a_slice_no_message_can_hold_is_refused() -> None:
+    for wrong in (one(1, [], ticks=0), one(-1, [1, 2]), one(1, [0] * 101, ticks=101)):
+        with pytest.raises(WireError):
+            in_c().encode(wrong)
+
+
+def test_without_the_library_numpy_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "load", lambda: native.Loaded(None, "not built"))
+    assert isinstance(encoder_of(ORIGIN), NumpyEncoder)
+
+
+def test_the_native_encoder_needs_no_numpy() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", "import sys, reveal_collector.encoder; print(*sys.modules)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert not {"numpy", "pandas", "redis"} & set(told.stdout.split())
