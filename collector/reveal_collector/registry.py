@@ -15,11 +15,17 @@ from reveal_collector.sources import (
     buddy,
     cpuclock,
     cpufreq,
+    cpuidle,
+    cstates,
     diskstats,
+    energy,
+    hardware,
     hugepages,
+    hwmon,
     interrupts,
     loadavg,
     meminfo,
+    msr,
     netdev,
     netstat,
     nic,
@@ -32,9 +38,11 @@ from reveal_collector.sources import (
     stat,
     subjects,
     tcpdiag,
+    uncore,
     vmstat,
 )
 from reveal_collector.sources.tenants import Choice
+from reveal_contract import plugins
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 log = logging.getLogger(__name__)
@@ -59,6 +67,13 @@ FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
     nic.sources,
     tcpdiag.sources,
     cpufreq.sources,
+    cpuidle.sources,
+    energy.sources,
+    hwmon.sources,
+    msr.sources,
+    cstates.sources,
+    hardware.sources,
+    uncore.sources,
     perf.sources,
 )
 
@@ -87,7 +102,8 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
 
     ``include`` and ``exclude`` hold names of sources; an unknown one raises ``SettingsError``.
     """
-    made = [source for factory in FACTORIES for source in factory(roots)]
+    factories = (*FACTORIES, *plugins.parts("sources"))
+    made = [source for factory in factories for source in factory(roots)]
     choice = Choice(
         settings.max_subjects, settings.leave_out_subjects, settings.container_subjects
     )

@@ -36,6 +36,9 @@ class Scope(StrEnum):
     DISK = "disk"
     GPU = "gpu"
     PORT = "port"
+    PACKAGE = "package"  # a socket
+    STATE = "state"  # an idle state
+    SENSOR = "sensor"
     SUBJECT = "subject"  # a pod; off Kubernetes a unit, cgroup or process group
 
 

@@ -1,53 +1,161 @@
 """CPU clocks as cpufreq sees them, and how often cores were throttled for heat.
 
 Kernels 4.15 to 5.18 measure ``scaling_cur_freq`` for 20 ms a CPU on x86: where reading takes
-that long, the source is refused rather than let the others wait.
+that long, the source is refused rather than let the others wait.  On large hosts some CPUs are
+read each second, the others keep their last clock, and the mean, lowest and highest go out.
+Throttling: Documentation/ABI/testing/sysfs-devices-system-cpu, ``thermal_throttle``.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from reveal_collector.counting import SHOWN_BY_CPU
 from reveal_collector.joined import NumberFiles
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.reduced import Reduced
+from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.sources.cpuidle import cpu_folders
+from reveal_collector.textfile import KeptFile, channel
+from reveal_collector.topology import first_of, first_threads, packages
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-_CPU = re.compile(r"cpu(\d+)\Z")
-_FILES = (
-    ("cpufreq/scaling_cur_freq", "cpu.frequency", 1000.0),
-    ("cpufreq/scaling_max_freq", "cpu.frequency.maximum", 1000.0),
-    ("thermal_throttle/core_throttle_count", "cpu.thermal_throttle.core", 1.0),
-    ("thermal_throttle/package_throttle_count", "cpu.thermal_throttle.package", 1.0),
-)
+_KHZ = 1000.0
+_MS = 1e6
 _LONGEST = 0.005  # seconds for one pass over all CPUs
 _REMEDY = "a cpufreq driver; virtual machines mostly have none"
+_NO_THROTTLING = "an Intel CPU on bare metal; others do not count it"
+_CORE = (
+    ("core_throttle_count", "cpu.thermal_throttle.core", 1.0),
+    ("core_throttle_total_time_ms", "cpu.thermal_throttle.core_time", _MS),
+)
+_PACKAGE = (
+    ("package_throttle_count", "cpu.thermal_throttle.package", 1.0),
+    ("package_throttle_total_time_ms", "cpu.thermal_throttle.package_time", _MS),
+)
 
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/cpu"
-    return [_Clocks("cpufreq", Lane.SLOW, folder, lambda: dict(_files(folder)), _REMEDY)]
+
+    def package() -> dict[Path, Channel]:
+        return dict(_package_files(roots.sys))
+
+    def core() -> dict[Path, Channel]:
+        return dict(_core_files(roots.sys))
+
+    def limits() -> dict[Path, Channel]:
+        return dict(_limits(roots.sys))
+
+    return [
+        Clocks(folder),
+        Reduced(NumberFiles("frequency-limits", Lane.RARE, folder, limits, _REMEDY), min),
+        NumberFiles("throttling", Lane.SLOW, folder, package, _NO_THROTTLING),
+        Reduced(NumberFiles("core-throttling", Lane.RARE, folder, core, _NO_THROTTLING)),
+    ]
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, Channel]]:
-    numbers = sorted(int(named[1]) for path in folder.iterdir() if (named := _CPU.match(path.name)))
-    for number in numbers:
-        for file, metric, scale in _FILES:
-            yield folder / f"cpu{number}" / file, channel(metric, str(number), scale)
+class Clocks:
+    """``scaling_cur_freq`` of each CPU, or what it comes to on a large host."""
 
+    name, lane = "cpufreq", Lane.SLOW
 
-class _Clocks(NumberFiles):
+    def __init__(self, folder: Path) -> None:
+        self.channels: tuple[Channel, ...] = ()
+        self._folder = folder
+        self._files: list[KeptFile] = []
+        self._clocks: list[int | None] = []
+        self._entries: list[int] = []
+        self._turn = 0
+
     def open(self) -> None:
-        super().open()
+        self._learn()
+        if not self.channels:
+            raise Unsupported(f"{self._folder} has no cpufreq/scaling_cur_freq", _REMEDY)
         start = time.perf_counter()
-        self.read()
+        self._clocks = [_clock(file) for file in self._files]
         took = time.perf_counter() - start
         if took > _LONGEST:
             self.close()
             raise Unsupported(
                 f"reading the clock of all CPUs took {took * 1e3:.0f} ms", "Linux 5.19 or later"
             )
+
+    def read(self) -> Sequence[int | None]:
+        turns = -(-len(self._files) // SHOWN_BY_CPU)
+        self._turn = (self._turn + 1) % turns
+        if self._turn == 0 and [cpu for cpu, _ in cpu_folders(self._folder)] != self._entries:
+            self._learn()
+            self._clocks = [_clock(file) for file in self._files]
+            raise LayoutChanged(self.name)
+        for at in range(self._turn, len(self._files), turns):
+            self._clocks[at] = _clock(self._files[at])
+        return self._clocks if turns == 1 else summed_up(self._clocks)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+        self._files, self.channels = [], ()
+
+    def _learn(self) -> None:
+        self.close()
+        found = cpu_folders(self._folder)
+        self._entries = [cpu for cpu, _ in found]
+        shown = []
+        for cpu, path in found:
+            file = KeptFile(path / "cpufreq/scaling_cur_freq")
+            try:
+                file.open()
+            except Unsupported:
+                continue
+            self._files.append(file)
+            shown.append(channel("cpu.frequency", str(cpu), _KHZ))
+        if len(shown) > SHOWN_BY_CPU:
+            names = ("mean", "lowest", "highest")
+            shown = [channel(f"cpu.frequency.{name}", "", _KHZ) for name in names]
+        self.channels = tuple(shown)
+
+
+def summed_up(clocks: Sequence[int | None]) -> list[int | None]:
+    """Mean, lowest and highest of those known."""
+    known = [clock for clock in clocks if clock is not None]
+    if not known:
+        return [None, None, None]
+    return [sum(known) // len(known), min(known), max(known)]
+
+
+def _clock(file: KeptFile) -> int | None:
+    try:
+        return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _limits(sys: Path) -> Iterator[tuple[Path, Channel]]:
+    found = dict(cpu_folders(sys / "devices/system/cpu"))
+    for cpu, package in packages(sys, found).items():
+        yield (
+            found[cpu] / "cpufreq/scaling_max_freq",
+            channel("cpu.frequency.maximum", package, _KHZ),
+        )
+
+
+def _package_files(sys: Path) -> Iterator[tuple[Path, Channel]]:
+    """Every CPU of a package tells the package's count: the first one's is enough."""
+    folder = sys / "devices/system/cpu"
+    cpus = [cpu for cpu, path in cpu_folders(folder) if (path / "thermal_throttle").is_dir()]
+    for package, cpu in first_of(packages(sys, cpus)).items():
+        for file, metric, scale in _PACKAGE:
+            yield folder / f"cpu{cpu}/thermal_throttle" / file, channel(metric, package, scale)
+
+
+def _core_files(sys: Path) -> Iterator[tuple[Path, Channel]]:
+    folder = sys / "devices/system/cpu"
+    cpus = [cpu for cpu, path in cpu_folders(folder) if (path / "thermal_throttle").is_dir()]
+    owners = packages(sys, cpus)
+    for cpu in first_threads(sys, cpus):
+        for file, metric, scale in _CORE:
+            path = folder / f"cpu{cpu}/thermal_throttle" / file
+            yield path, channel(metric, owners[cpu], scale)

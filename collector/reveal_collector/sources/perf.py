@@ -7,14 +7,14 @@ tracepoint is some 50 ns each time it is passed: none here is on a path of milli
 
 from __future__ import annotations
 
-import errno
-import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.perfevent import Event, Group
-from reveal_collector.source import LayoutChanged, ParseError, Roots, Source, Unsupported
-from reveal_collector.textfile import KeptFile, channel
+from reveal_collector.counting import SHOWN_BY_CPU, Counting, Plan
+from reveal_collector.perfevent import Event
+from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.textfile import channel
+from reveal_collector.topology import online
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -65,21 +65,21 @@ _TRACEPOINTS = {
 # of these each CPU is a channel as well
 BY_CPU = {"cpu.perf.context_switches", "cpu.perf.migrations"}
 _TRACEFS = ("kernel/tracing", "kernel/debug/tracing")
-_GRANT = (
-    "run as root or with CAP_PERFMON, or set kernel.perf_event_paranoid to 0; in a container "
-    "also allow the perf_event_open system call"
-)
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Counts("perf", roots, _software), _Counts("tracepoints", roots, _tracepoints)]
+    return [
+        Counting("perf", Lane.SLOW, roots, _software),
+        Counting("tracepoints", Lane.SLOW, roots, _tracepoints),
+    ]
 
 
-def _software(_: Roots) -> dict[str, Event]:
-    return {metric: Event(_SOFTWARE, config) for metric, config in _EVENTS.items()}
+def _software(roots: Roots) -> Plan:
+    events = {metric: Event(_SOFTWARE, config) for metric, config in _EVENTS.items()}
+    return on_every_cpu(events, online(roots.sys))
 
 
-def _tracepoints(roots: Roots) -> dict[str, Event]:
+def _tracepoints(roots: Roots) -> Plan:
     """Those whose number tracefs tells; raises ``Unsupported`` when it tells none."""
     folders = [roots.sys / folder / "events" for folder in _TRACEFS]
     known = {
@@ -92,7 +92,19 @@ def _tracepoints(roots: Roots) -> dict[str, Event]:
             f"{folders[0]} cannot be read",
             "mount -t tracefs nodev /sys/kernel/tracing, and run as root",
         )
-    return known
+    return on_every_cpu(known, online(roots.sys))
+
+
+def on_every_cpu(events: Mapping[str, Event], cpus: Sequence[int]) -> Plan:
+    """One group a CPU; the sum of each event, and each CPU's where that says something."""
+    columns: dict[Channel, list[tuple[int, Event]]] = {
+        channel(metric): [(cpu, event) for cpu in cpus] for metric, event in events.items()
+    }
+    if len(cpus) <= SHOWN_BY_CPU:
+        for cpu in cpus:
+            for metric in (each for each in events if each in BY_CPU):
+                columns[channel(metric, str(cpu))] = [(cpu, events[metric])]
+    return Plan([(cpu, list(events.values())) for cpu in cpus], columns)
 
 
 def trace_metric(name: str) -> str:
@@ -107,92 +119,3 @@ def _number(folders: Sequence[Path], name: str) -> int | None:
         except (OSError, ValueError):
             continue
     return None
-
-
-class _Counts:
-    """One group of events on each online CPU; counts of each CPU where that says something."""
-
-    lane = Lane.SLOW
-
-    def __init__(self, name: str, roots: Roots, find: Callable[[Roots], dict[str, Event]]) -> None:
-        self.name = name
-        self.channels: tuple[Channel, ...] = ()
-        self._roots, self._find = roots, find
-        self._groups: list[Group] = []
-        self._online = KeptFile(roots.sys / "devices/system/cpu/online")
-        self._cpus = b""
-
-    def open(self) -> None:
-        if not self._roots.live:
-            raise Unsupported("events can be counted on the machine itself only")
-        self.close()
-        self._online.open()
-        wanted = self._find(self._roots)
-        try:
-            self._learn(wanted)
-        except OSError as error:
-            self.close()
-            raise _refusal(error) from None
-
-    def read(self) -> Sequence[int | None]:
-        if self._online.read() != self._cpus:
-            self._learn(self._find(self._roots))
-            raise LayoutChanged(self.name)
-        by_cpu = [group.read() for group in self._groups]
-        present = [counts for counts in by_cpu if counts is not None]
-        width = len(self._groups[0].events)
-        totals = [sum(column) for column in zip(*present, strict=True)]
-        values: list[int | None] = [*totals] if len(present) == len(by_cpu) else [None] * width
-        for counts in by_cpu:
-            values += [counts[at] if counts else None for at in self._shown_by_cpu]
-        return values
-
-    def close(self) -> None:
-        for group in self._groups:
-            group.close()
-        self._groups, self.channels = [], ()
-        self._online.close()
-
-    def _learn(self, wanted: Mapping[str, Event]) -> None:
-        for group in self._groups:
-            group.close()
-        self._groups = []
-        self._cpus = self._online.read()
-        cpus = online(self._cpus.decode())
-        metrics = {event: metric for metric, event in affordable(wanted, len(cpus)).items()}
-        events = list(metrics)
-        for cpu in cpus:
-            self._groups.append(Group(cpu, events))
-            events = self._groups[0].events  # the same for all
-        self._shown_by_cpu = [at for at, each in enumerate(events) if metrics[each] in BY_CPU]
-        self.channels = tuple(channel(metrics[each]) for each in events) + tuple(
-            channel(metrics[events[at]], str(cpu)) for cpu in cpus for at in self._shown_by_cpu
-        )
-
-
-def online(text: str) -> list[int]:
-    """The CPUs of a list such as ``0-3,8``; raises ``ParseError`` for another text."""
-    cpus: list[int] = []
-    try:
-        for part in text.strip().split(","):
-            first, _, last = part.partition("-")
-            cpus += range(int(first), int(last or first) + 1)
-    except ValueError:
-        raise ParseError(f"list of CPUs {text[:40]!r} is not one") from None
-    return cpus
-
-
-def affordable(wanted: Mapping[str, Event], cpus: int) -> dict[str, Event]:
-    """The first of the events whose descriptors, one a CPU, fit into half of those allowed."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed == resource.RLIM_INFINITY:
-        return dict(wanted)
-    return dict(list(wanted.items())[: allowed // 2 // max(cpus, 1)])
-
-
-def _refusal(error: OSError) -> Unsupported:
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return Unsupported("perf_event_open is not permitted", _GRANT)
-    if error.errno == errno.ENOSYS:
-        return Unsupported("this kernel has no perf_event_open", "CONFIG_PERF_EVENTS")
-    return Unsupported(f"perf_event_open: {error.strerror or error}")

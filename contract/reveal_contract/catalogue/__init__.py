@@ -1,7 +1,8 @@
 """The catalogue: every metric once.  One module a group of sources; this one looks them up.
 
 Kernels differ in the long tail of their counters (vmstat, netstat): such files have a
-*pattern* that makes a row for a field the explicit rows do not name.
+*pattern* that makes a row for a field the explicit rows do not name.  A site adds rows of its
+own by a plugin (``plugins``).
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
+from reveal_contract import plugins
 from reveal_contract.catalogue import (
     cpu,
     derived,
     memory,
     network,
     own,
+    percpu,
     perf,
+    power,
     protocols,
     storage,
     subject,
@@ -25,14 +29,11 @@ from reveal_contract.metric import Metric
 
 Pattern = Callable[[str], Metric | None]
 
-_MODULES = (cpu, memory, vmstat, storage, network, protocols, perf, subject, own, derived)
+_MODULES = (cpu, percpu, memory, vmstat, storage, network, protocols, perf, power, subject, own, derived)
 
 
 class UnknownMetricError(KeyError):
     """No row and no pattern of the catalogue fits this name."""
-
-
-_PATTERNS: tuple[Pattern, ...] = tuple(made for module in _MODULES for made in module.PATTERNS)
 
 
 def rows() -> tuple[Metric, ...]:
@@ -46,7 +47,7 @@ def find(name: str) -> Metric:
     row = _by_name().get(name)
     if row is not None:
         return row
-    for pattern in _PATTERNS:
+    for pattern in _patterns():
         if (made := pattern(name)) is not None:
             return made
     raise UnknownMetricError(name)
@@ -54,7 +55,14 @@ def find(name: str) -> Metric:
 
 @cache
 def _by_name() -> dict[str, Metric]:
-    return _unique(row for module in _MODULES for row in module.ROWS)
+    ours = [module.ROWS for module in _MODULES]
+    return _unique(row for rows in (*ours, *plugins.parts("ROWS")) for row in rows)
+
+
+@cache
+def _patterns() -> tuple[Pattern, ...]:
+    ours = [module.PATTERNS for module in _MODULES]
+    return tuple(made for some in (*ours, *plugins.parts("PATTERNS")) for made in some)
 
 
 def _unique(rows: Iterable[Metric]) -> dict[str, Metric]:

@@ -114,17 +114,9 @@ _SCHEDULING = (
         meaning="Clock the governor asked for, or measured",
     ),
     _FREQUENCY(
-        "cpu.frequency.maximum", origin="scaling_max_freq", role=Role.STATIC, lane=Lane.SLOW,
-        meaning="Highest clock the policy allows",
-    ),
-    _FREQUENCY(
-        "cpu.thermal_throttle.core", unit="events", kind=Kind.COUNTER, origin="core_throttle_count",
-        quantum=1, harm=Harm.HIGHER, meaning="Times the core was slowed down because it was hot",
-    ),
-    _FREQUENCY(
-        "cpu.thermal_throttle.package", unit="events", kind=Kind.COUNTER,
-        origin="package_throttle_count", quantum=1, harm=Harm.HIGHER,
-        meaning="Times the package was slowed down because it was hot",
+        "cpu.frequency.maximum", origin="scaling_max_freq", role=Role.STATIC, lane=Lane.RARE,
+        source="frequency-limits", scope=Scope.PACKAGE,
+        meaning="Highest clock the policies of the package allow, the lowest of them",
     ),
 )  # fmt: skip
 

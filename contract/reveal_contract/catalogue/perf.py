@@ -1,4 +1,4 @@
-"""Catalogue rows: software events and tracepoints counted through perf_event_open."""
+"""Catalogue rows: hardware and software events and tracepoints of perf_event_open."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ _EVENT = partial(
 _TRACE = partial(
     Metric, unit="events", kind=Kind.COUNTER, scope=Scope.NODE, source="tracepoints",
     lane=Lane.SLOW,
+)  # fmt: skip
+_PMU = partial(
+    Metric, unit="events", kind=Kind.COUNTER, subsystem=Subsystem.CPU, scope=Scope.NODE,
+    source="pmu", lane=Lane.SLOW, quantum=1e8, family="cpu.pmu.cycles",
 )  # fmt: skip
 _MEMORY, _STORAGE, _NETWORK = Subsystem.MEMORY, Subsystem.STORAGE, Subsystem.NETWORK
 _HIGHER = Harm.HIGHER
@@ -108,5 +112,45 @@ _TRACEPOINTS = (
     _trace(Subsystem.CPU, "thermal:thermal_zone_trip", "Temperature limits passed", 1, _HIGHER),
 )  # fmt: skip
 
-ROWS: tuple[Metric, ...] = (*_EVENTS, *_TRACEPOINTS)
+_HARDWARE = (
+    _PMU("cpu.pmu.cycles", unit="cycles", origin="cpu-cycles (cpu_clk_unhalted, cpu_cycles)",
+         meaning="Cycles all CPUs ran, at their own clock"),
+    _PMU("cpu.pmu.instructions", unit="instructions", origin="instructions (inst_retired)",
+         meaning="Instructions all CPUs completed"),
+    _PMU("cpu.pmu.branches", origin="branches (br_inst_retired, ex_ret_brn, br_retired)",
+         meaning="Branches completed"),
+    _PMU("cpu.pmu.branch_misses", quantum=1e6,
+         origin="branch-misses (br_misp_retired, ex_ret_brn_misp, br_mis_pred_retired)",
+         meaning="Branches completed that had been predicted wrongly"),
+    _PMU("cpu.pmu.backend_stalls", unit="cycles",
+         origin="stall_backend, de_no_dispatch_per_slot.backend_stalls",
+         meaning="Cycles, or slots in cycles, in which nothing could be dispatched as the back "
+                 "end was full"),
+    _PMU("memory.pmu.stalls", unit="cycles", subsystem=_MEMORY, family="memory.pmu.stalls",
+         origin="cycle_activity.stalls_l3_miss, stall_backend_mem",
+         meaning="Cycles stalled while a load waited for memory beyond the last cache"),
+    _PMU("memory.pmu.llc_references", subsystem=_MEMORY, family="memory.pmu.llc_references",
+         origin="cache-references (longest_lat_cache.reference, ll_cache_rd)", quantum=1e6,
+         meaning="Requests that reached the last level cache"),
+    _PMU("memory.pmu.llc_misses", subsystem=_MEMORY, family="memory.pmu.llc_misses",
+         origin="cache-misses (longest_lat_cache.miss, ll_cache_miss_rd)", quantum=1e6,
+         meaning="Requests the last level cache did not hold"),
+    _PMU("memory.pmu.loads", subsystem=_MEMORY, family="memory.pmu.loads",
+         origin="mem-loads (mem_inst_retired.all_loads, ls_dispatch.ld_dispatch, ld_spec)",
+         meaning="Loads from memory, hits of a cache included"),
+    _PMU("memory.pmu.stores", subsystem=_MEMORY, family="memory.pmu.loads",
+         origin="mem-stores (mem_inst_retired.all_stores, ls_dispatch.store_dispatch, st_spec)",
+         meaning="Stores to memory, hits of a cache included"),
+    _PMU("memory.pmu.accesses", subsystem=_MEMORY, family="memory.pmu.loads",
+         origin="ls_dc_accesses, mem_access", meaning="Loads and stores that reached the data "
+         "cache"),
+    _PMU("memory.pmu.local_fills", subsystem=_MEMORY, family="memory.pmu.fills", quantum=1e6,
+         origin="ls_any_fills_from_sys.dram_io_near, mem_load_l3_miss_retired.local_dram",
+         meaning="Cache lines fetched from the own node's memory"),
+    _PMU("memory.pmu.remote_fills", subsystem=_MEMORY, family="memory.pmu.fills", quantum=1e6,
+         origin="ls_any_fills_from_sys.dram_io_far, mem_load_l3_miss_retired.remote_dram",
+         meaning="Cache lines fetched from another node's memory"),
+)  # fmt: skip
+
+ROWS: tuple[Metric, ...] = (*_EVENTS, *_TRACEPOINTS, *_HARDWARE)
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()

@@ -1,0 +1,46 @@
+"""Idle states as the kernel chose them: time in each and how often it was entered.
+
+Kernel: admin-guide/pm/cpuidle.rst, ``cpuN/cpuidle/stateK``.  Some 16 files a CPU: hosts of
+hundreds of CPUs would read thousands of files a second, so all of them are read in the rare
+lane, and summed over CPUs by the state's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from reveal_collector.joined import NumberFiles
+from reveal_collector.reduced import Reduced
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import channel
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+_CPU = re.compile(r"cpu(\d+)\Z")
+_FILES = (("time", "cpu.idle_state.time", 1000.0), ("usage", "cpu.idle_state.entries", 1.0))
+_REMEDY = "a kernel with cpuidle; a virtual machine mostly has none"
+
+
+def sources(roots: Roots) -> list[Source]:
+    folder = roots.sys / "devices/system/cpu"
+    files = NumberFiles("cpuidle", Lane.RARE, folder, lambda: dict(_files(folder)), _REMEDY)
+    return [Reduced(files)]
+
+
+def cpu_folders(folder: Path) -> list[tuple[int, Path]]:
+    """The CPUs of /sys/devices/system/cpu in order of their numbers."""
+    named = ((_CPU.match(path.name), path) for path in folder.iterdir())
+    return sorted((int(number[1]), path) for number, path in named if number)
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, Channel]]:
+    for _, cpu in cpu_folders(folder):
+        for state in sorted((cpu / "cpuidle").glob("state*")):
+            try:
+                name = (state / "name").read_text().strip()
+            except OSError:
+                continue
+            for file, metric, scale in _FILES:
+                yield state / file, channel(metric, name, scale)

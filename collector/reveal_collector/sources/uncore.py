@@ -1,0 +1,127 @@
+"""Bytes read from and written to memory, counted by the memory controllers of each package.
+
+Found by the names the kernel itself gives events, else by the tables here: Intel's
+``uncore_imc*`` (the servers since Sapphire Rapids name none), AMD's ``amd_umc_*`` (Zen 4 and
+after) and ``amd_df`` (Zen 2 and 3: both directions together), NVIDIA Grace's
+``nvidia_scf_pmu_*``.  The ``cpumask`` of a PMU names one CPU a package to count on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reveal_collector.counting import Counting, Place, Plan
+from reveal_collector.perfevent import Event
+from reveal_collector.source import ParseError, Roots, Source, Unsupported
+from reveal_collector.sources.pmu.device import Device, devices
+from reveal_collector.textfile import channel
+from reveal_collector.topology import packages
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+_READ, _WRITE = "memory.bandwidth.read", "memory.bandwidth.write"
+_BOTH = "memory.bandwidth.total"
+_LINE = 64.0  # bytes of a transfer between controller and memory
+_UNITS = {"MiB": 1 << 20, "Bytes": 1, "B": 1, "": 1}
+
+
+@dataclass(frozen=True)
+class Controller:
+    """PMUs whose name ``pattern`` matches in full.
+
+    ``named`` are events the kernel may name: metric -> (name, bytes a count where the kernel
+    gives no unit).  ``coded`` are counted where it names none of them: metric -> terms, all
+    with ``_LINE`` bytes a count.
+    """
+
+    pattern: re.Pattern[str]
+    named: Mapping[str, tuple[tuple[str, float], ...]]
+    coded: Mapping[str, tuple[str, ...]]
+
+
+_DRAM_CHANNELS = tuple(
+    f"event={event:#x},umask=0x38"  # dram_channel_data_controller_0 .. 7
+    for event in (0x07, 0x47, 0x87, 0xC7, 0x107, 0x147, 0x187, 0x1C7)
+)
+CONTROLLERS = (
+    Controller(
+        re.compile(r"uncore_imc(_\d+|_free_running(_\d+)?)?"),
+        {
+            _READ: (("cas_count_read", _LINE), ("data_reads", _LINE), ("data_read", _LINE)),
+            _WRITE: (("cas_count_write", _LINE), ("data_writes", _LINE), ("data_write", _LINE)),
+        },
+        # unc_m_cas_count.{rd,wr} of Sapphire and Emerald Rapids
+        {_READ: ("event=0x05,umask=0xcf",), _WRITE: ("event=0x05,umask=0xf0",)},
+    ),
+    Controller(
+        re.compile(r"amd_umc_\d+"),
+        {},
+        # umc_cas_cmd.{rd,wr}
+        {_READ: ("event=0x0a,rdwrmask=0x1",), _WRITE: ("event=0x0a,rdwrmask=0x2",)},
+    ),
+    Controller(re.compile(r"amd_df"), {}, {_BOTH: _DRAM_CHANNELS}),
+    Controller(
+        re.compile(r"nvidia_scf_pmu_\d+"),
+        # reads are counted in beats of 32 bytes
+        {_READ: (("cmem_rd_data", 32.0),), _WRITE: (("cmem_wr_total_bytes", 1.0),)},
+        {},
+    ),
+)
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [Counting("uncore", Lane.SLOW, roots, _plan)]
+
+
+def _plan(roots: Roots) -> Plan:
+    groups: list[tuple[int, list[Event]]] = []
+    columns: dict[Channel, list[Place]] = {}
+    for device, controller in controllers(roots):
+        counted = list(_counted(device, controller))
+        for cpu, package in packages(roots.sys, device.cpus()).items():
+            for metric, scale, event in counted:
+                groups.append((cpu, [event]))
+                columns.setdefault(channel(metric, package, scale), []).append((cpu, event))
+    if not columns:
+        raise Unsupported(
+            "no memory controller's PMU is known here",
+            "bare metal with the uncore module (intel_uncore, amd_uncore, arm_cspmu)",
+        )
+    return Plan(groups, columns)
+
+
+def controllers(roots: Roots) -> list[tuple[Device, Controller]]:
+    """The memory controllers' PMUs; amd_df only where there is no amd_umc."""
+    found = [
+        (device, controller)
+        for name, device in devices(roots.sys).items()
+        for controller in CONTROLLERS
+        if controller.pattern.fullmatch(name)
+    ]
+    split = any(_READ in {*controller.named, *controller.coded} for _, controller in found)
+    return [each for each in found if not (split and _BOTH in each[1].coded)]
+
+
+def _counted(device: Device, controller: Controller) -> Iterator[tuple[str, float, Event]]:
+    """Metric, bytes a count, event."""
+    named = list(_named(device, controller))
+    if named:
+        yield from named
+        return
+    for metric, choices in controller.coded.items():
+        for terms in choices:
+            try:
+                yield metric, _LINE, device.encoded(terms)
+            except ParseError:  # another generation's PMU of the same name
+                continue
+
+
+def _named(device: Device, controller: Controller) -> Iterator[tuple[str, float, Event]]:
+    for metric, names in controller.named.items():
+        for name, size in names:
+            if named := device.named(name):
+                unit = _UNITS.get(named.unit, 1)
+                yield metric, named.scale * unit if named.unit else size, named.event
+                break
