@@ -30,6 +30,7 @@ from reveal_collector.sources import (
     netstat,
     nic,
     numa,
+    nvml,
     perf,
     psi,
     sockstat,
@@ -75,6 +76,7 @@ FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
     hardware.sources,
     uncore.sources,
     perf.sources,
+    nvml.sources,
 )
 
 

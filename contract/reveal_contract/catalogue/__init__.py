@@ -14,6 +14,7 @@ from reveal_contract import plugins
 from reveal_contract.catalogue import (
     cpu,
     derived,
+    gpu,
     memory,
     network,
     own,
@@ -29,7 +30,21 @@ from reveal_contract.metric import Metric
 
 Pattern = Callable[[str], Metric | None]
 
-_MODULES = (cpu, percpu, memory, vmstat, storage, network, protocols, perf, power, subject, own, derived)
+_MODULES = (
+    cpu,
+    percpu,
+    memory,
+    vmstat,
+    storage,
+    network,
+    protocols,
+    perf,
+    power,
+    subject,
+    gpu,
+    own,
+    derived,
+)
 
 
 class UnknownMetricError(KeyError):
