@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
+from reveal_collector.scan import (
+    AS_READ,
+    PLAIN,
+    Columns,
+    FileScan,
+    Form,
+    Mismatch,
+    TokenPlan,
+    TokenReader,
+)
 from reveal_collector.source import LayoutChanged, ParseError, Unsupported
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
@@ -44,6 +53,11 @@ class KeptFile:
         except OSError as error:
             raise Unsupported(f"{self.path}: {error.strerror}", self._remedy) from None
 
+    @property
+    def fd(self) -> int:
+        """The descriptor, -1 while the file is closed."""
+        return self._fd
+
     def read(self) -> bytes:
         data = os.pread(self._fd, _CHUNK, 0)
         if len(data) < _FULL:
@@ -64,16 +78,23 @@ class KeptFile:
 Layout = Sequence[tuple[int, Channel | None]]
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a source: the channels, and how they come of the values picked."""
+
+    channels: tuple[Channel, ...]
+    columns: Columns = AS_READ
+
+
 class TokenSource:
     """A source that is one file of blank-separated tokens.
 
-    ``learn`` maps the text to (token, channel) pairs.  Tokens that are no numbers (names of
-    CPUs, disks, NICs) and those the layout pairs with ``None`` must not change; a change of
-    them or of the token count is a new layout, and so is a number that is none; where no layout
-    can do without it, ``ParseError`` is raised.
+    ``learn`` maps the text, in its form, to (token, channel) pairs.  Tokens that are no numbers
+    (names of CPUs, disks, NICs; not where the form has no words) and those the layout pairs with
+    ``None`` must not change; a change of them or of the token count is a new layout, and so is
+    a number that is none; where no layout can do without it, ``ParseError`` is raised.
+    ``arrange`` turns the picked channels into those shown, where they are not the same.
     """
-
-    words = True  # whether every token that is no number is a name
 
     def __init__(
         self,
@@ -82,19 +103,23 @@ class TokenSource:
         path: Path,
         learn: Callable[[str], Layout],
         remedy: str = "",
+        *,
+        form: Form = PLAIN,
+        arrange: Callable[[tuple[Channel, ...]], Shape] = Shape,
     ) -> None:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
         self._file = KeptFile(path, remedy)
         self._remedy = remedy
-        self._learn_layout = learn
-        self._last: bytes | None = None
-        self._values: list[int | None] = []
+        self._learn_layout, self._form = learn, form
+        self._arrange = arrange
+        self._reader = TokenReader(TokenPlan(0, (), ()))
+        self._length = 0
 
     def open(self) -> None:
         self._file.open()
         try:
-            self._learn(self.text())
+            self._learn(self._file.read())
         except OSError as error:
             self.close()
             raise Unsupported(f"{self._file.path}: {error.strerror}", self._remedy) from None
@@ -103,45 +128,35 @@ class TokenSource:
             raise Unsupported(f"{self._file.path} holds no number known here", self._remedy)
 
     def read(self) -> Sequence[int | None]:
-        data = self.text()
-        if data == self._last:
-            return self._values
-        tokens = data.split()
-        if len(tokens) != self._count or self._pick_labels(tokens) != self._labels:
-            self._learn(data)
-            raise LayoutChanged(self.name)
+        data = self._file.read()
         try:
-            self._values = self.parse(self._pick(tokens))
-        except ValueError as error:
-            self._refuse(data, error)
-        self._last = data
-        return self._values
+            return self._reader.row(data)
+        except Mismatch:
+            return self._read_anew(data)
 
-    def text(self) -> bytes:
-        """The file as it is now; a subclass may cut out what nobody wants."""
-        return self._file.read()
+    def scans(self) -> Sequence[FileScan]:
+        return [FileScan(self._reader.plan, self._file.fd, self._length)]
 
-    def parse(self, tokens: tuple[bytes, ...]) -> list[int | None]:
-        """The picked tokens as one integer a channel."""
-        return list(map(int, tokens))
-
-    def arrange(self, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
-        """The channels of the picked tokens -> those of ``parse``; the same unless it computes."""
-        return channels
+    def stale(self) -> bool:
+        return False
 
     def close(self) -> None:
         self._file.close()
 
-    def _refuse(self, data: bytes, error: ValueError) -> NoReturn:
-        """A number that is none costs its own channel alone, where the layout can do without."""
+    def _read_anew(self, data: bytes) -> Sequence[int | None]:
+        """Learn; a number that is none costs its own channel alone, where a layout allows it."""
         before = self.channels
         self._learn(data)
         if self.channels != before:
             raise LayoutChanged(self.name)
-        raise ParseError(f"{self._file.path}: {error}") from None
+        try:
+            return self._reader.row(data)
+        except Mismatch as error:
+            raise ParseError(f"{self._file.path}: {error}") from None
 
     def _learn(self, data: bytes) -> None:
-        text = data.translate(_SAME_BLANKS).decode("ascii", "replace")
+        shaped = self._form.shape(data)
+        text = shaped.translate(_SAME_BLANKS).decode("ascii", "replace")
         by_channel: dict[Channel, int] = {}
         watched = set()
         for place, channel in self._learn_layout(text):
@@ -149,25 +164,19 @@ class TokenSource:
                 watched.add(place)
             else:
                 by_channel.setdefault(channel, place)
-        tokens = data.split()
-        taken = set(by_channel.values())
-        if self.words:
+        tokens = shaped.split()
+        if self._form.words:
             watched |= {at for at, token in enumerate(tokens) if not token.isdigit()}
-        self._count, self._last = len(tokens), None
-        self._pick = picker(list(by_channel.values()))
-        self._pick_labels = picker(sorted(watched - taken))
-        self._labels = self._pick_labels(tokens)
-        self.channels = self.arrange(tuple(by_channel))
-
-
-def picker(places: Sequence[int]) -> Callable[[Sequence[bytes]], tuple[bytes, ...]]:
-    """``itemgetter`` that gives a tuple for any number of places, one and none too."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    if places:
-        only = places[0]
-        return lambda tokens: (tokens[only],)
-    return lambda _: ()
+        watched.difference_update(by_channel.values())
+        shape = self._arrange(tuple(by_channel))
+        self._reader = TokenReader(
+            TokenPlan(
+                len(tokens), tuple((place, tokens[place]) for place in sorted(watched)),
+                tuple(by_channel.values()), self._form, shape.columns,
+            )
+        )  # fmt: skip
+        self._length = len(data)
+        self.channels = shape.channels
 
 
 def channel(metric: str, instance: str = "", scale: float = 1.0) -> Channel:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
+from reveal_collector.scan import Columns
 from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.textfile import Layout, Shape, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -18,7 +19,8 @@ _LARGE_ORDER = 9
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Buddy("buddyinfo", Lane.RARE, roots.proc / "buddyinfo", learn)]
+    path = roots.proc / "buddyinfo"
+    return [TokenSource("buddyinfo", Lane.RARE, path, learn, arrange=by_zone)]
 
 
 def learn(text: str) -> Layout:
@@ -35,28 +37,19 @@ def learn(text: str) -> Layout:
     return layout
 
 
-class _Buddy(TokenSource):
+def by_zone(channels: tuple[Channel, ...]) -> Shape:
     """Two sums a zone: pages free, pages free in large blocks."""
-
-    _orders: tuple[tuple[int, ...], ...] = ()
-
-    def parse(self, tokens: tuple[bytes, ...]) -> list[int | None]:
-        values: list[int | None] = []
-        blocks = iter(tokens)
-        for orders in self._orders:
-            pages = [int(next(blocks)) << order for order in orders]
-            values += [sum(pages), sum(pages[_LARGE_ORDER:])]
-        return values
-
-    def arrange(self, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
-        zones: dict[str, list[int]] = {}
-        for each in channels:
-            zone, _, order = each.instance.rpartition("/")
-            zones.setdefault(zone, []).append(int(order))
-        self._orders = tuple(map(tuple, zones.values()))
-        page = float(os.sysconf("SC_PAGE_SIZE"))
-        return tuple(
-            channel(metric, zone, page)
-            for zone in zones
-            for metric in ("memory.buddy.free", "memory.buddy.free_large")
-        )
+    zones: dict[str, list[tuple[int, int]]] = {}
+    for at, each in enumerate(channels):
+        zone, _, order = each.instance.rpartition("/")
+        zones.setdefault(zone, []).append((at, int(order)))
+    page = float(os.sysconf("SC_PAGE_SIZE"))
+    sums: list[tuple[int, ...]] = []
+    shown: list[Channel] = []
+    for zone, orders in zones.items():
+        sums.append(tuple(at for at, _ in orders))
+        sums.append(tuple(at for at, order in orders if order >= _LARGE_ORDER))
+        shown.append(channel("memory.buddy.free", zone, page))
+        shown.append(channel("memory.buddy.free_large", zone, page))
+    pages = tuple(1 << int(each.instance.rpartition("/")[2]) for each in channels)
+    return Shape(tuple(shown), Columns(tuple(sums), weights=pages))

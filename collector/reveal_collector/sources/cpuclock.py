@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from reveal_collector.percpu import fold_by
+from reveal_collector.scan import Form
 from reveal_collector.source import Roots, Source
 from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
@@ -20,15 +22,19 @@ from reveal_contract.metric import Lane
 _CPUACCT = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
 _RUN_TIME, _RUN_DELAY = 7, 8  # tokens of a cpu line, versions 14 and later
 _NS_PER_US = 1000.0
+# the lines of the scheduling domains are most of the file on a large host
+_CPU_LINES = Form(keep=b"cpu")
 _REMEDY = "a kernel with CONFIG_SCHEDSTATS, or a cgroup file system with CPU accounting"
 
 
 def sources(roots: Roots) -> list[Source]:
+    arrange = fold_by(roots.sys)
     schedstat = roots.proc / "schedstat"
     if schedstat.exists():
-        return [_Schedstat("cpuclock", Lane.FAST, schedstat, learn_schedstat)]
-    path, learn = _fallback(roots.cgroup)
-    return [TokenSource("cpuclock", Lane.FAST, path, learn, _REMEDY)]
+        learn, form = learn_schedstat, _CPU_LINES
+        return [TokenSource("cpuclock", Lane.FAST, schedstat, learn, form=form, arrange=arrange)]
+    path, fallback = _fallback(roots.cgroup)
+    return [TokenSource("cpuclock", Lane.FAST, path, fallback, _REMEDY, arrange=arrange)]
 
 
 def _fallback(cgroup: Path) -> tuple[Path, Callable[[str], Layout]]:
@@ -64,10 +70,3 @@ def learn_cpu_stat(text: str) -> Layout:
         for start, tokens in rows(text)
         if tokens[0] == "usage_usec" and len(tokens) == 2 and is_number(tokens[1])
     ]
-
-
-class _Schedstat(TokenSource):
-    def text(self) -> bytes:
-        """Without the lines of the scheduling domains, most of the file on a large host."""
-        lines = self._file.read().split(b"\n")
-        return b"\n".join(line for line in lines if line.startswith(b"cpu"))

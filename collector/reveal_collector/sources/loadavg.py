@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reveal_collector.scan import Form
 from reveal_collector.source import Roots, Source
 from reveal_collector.textfile import Layout, TokenSource, channel, is_number
 from reveal_contract.metric import Lane
@@ -10,11 +11,11 @@ _FIELDS = (
     ("cpu.load.1m", 0.01), ("cpu.load.5m", 0.01), ("cpu.load.15m", 0.01),
     ("cpu.load.running", 1.0), ("cpu.load.tasks", 1.0),
 )  # fmt: skip
-_PLAIN = bytes.maketrans(b"/", b" ")
+_FORM = Form(blanks=b"/", deleted=b".")
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Loadavg("loadavg", Lane.SLOW, roots.proc / "loadavg", learn)]
+    return [TokenSource("loadavg", Lane.SLOW, roots.proc / "loadavg", learn, form=_FORM)]
 
 
 def learn(text: str) -> Layout:
@@ -24,8 +25,3 @@ def learn(text: str) -> Layout:
         for at, ((metric, scale), token) in enumerate(zip(_FIELDS, text.split(), strict=False))
         if is_number(token)
     ]
-
-
-class _Loadavg(TokenSource):
-    def text(self) -> bytes:
-        return self._file.read().translate(_PLAIN, b".")

@@ -6,8 +6,10 @@ Each kind gives its sum over CPUs (``cpu.softirqs{RCU}``) and its CPUs (``cpu.so
 
 from __future__ import annotations
 
+from reveal_collector.percpu import fold_by
+from reveal_collector.scan import Columns
 from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.textfile import Layout, Shape, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -15,7 +17,8 @@ _OWNER = {"NET_TX": "network", "NET_RX": "network", "BLOCK": "storage", "IRQ_POL
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Softirqs("softirqs", Lane.FAST, roots.proc / "softirqs", learn)]
+    arrange = fold_by(roots.sys, with_sums)
+    return [TokenSource("softirqs", Lane.FAST, roots.proc / "softirqs", learn, arrange=arrange)]
 
 
 def learn(text: str) -> Layout:
@@ -33,20 +36,12 @@ def learn(text: str) -> Layout:
     return layout
 
 
-class _Softirqs(TokenSource):
+def with_sums(channels: tuple[Channel, ...]) -> Shape:
     """The counts of each CPU followed by their sum for each kind."""
-
-    _width = 1
-
-    def parse(self, tokens: tuple[bytes, ...]) -> list[int | None]:
-        counts = list(map(int, tokens))
-        width = self._width
-        sums = [sum(counts[at : at + width]) for at in range(0, len(counts), width)]
-        return [*counts, *sums]
-
-    def arrange(self, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
-        kinds = dict.fromkeys(
-            (each.metric.removesuffix(".percpu"), each.instance.split("/")[0]) for each in channels
-        )
-        self._width = len(channels) // max(len(kinds), 1)
-        return channels + tuple(channel(metric, kind) for metric, kind in kinds)
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for at, each in enumerate(channels):
+        kind = each.instance.rpartition("/")[0]
+        kinds.setdefault((each.metric.removesuffix(".percpu"), kind), []).append(at)
+    alone = tuple((at,) for at in range(len(channels)))
+    sums = tuple(channel(metric, kind) for metric, kind in kinds)
+    return Shape(channels + sums, Columns((*alone, *map(tuple, kinds.values()))))

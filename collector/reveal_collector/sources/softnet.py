@@ -7,8 +7,10 @@ Columns: net/core/net-procfs.c.
 from __future__ import annotations
 
 from reveal_collector.netfile import net_file
+from reveal_collector.percpu import fold_by
+from reveal_collector.scan import Columns, Form
 from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, rows
+from reveal_collector.textfile import Layout, Shape, TokenSource, channel, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -17,10 +19,13 @@ _FIELDS = (
     (11, "backlog"),
 )  # fmt: skip
 _CPU = 12
+_FORM = Form(base=16, words=False)
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Softnet("softnet", Lane.SLOW, net_file(roots, "softnet_stat"), learn)]
+    arrange = fold_by(roots.sys, with_sums)
+    path = net_file(roots, "softnet_stat")
+    return [TokenSource("softnet", Lane.SLOW, path, learn, form=_FORM, arrange=arrange)]
 
 
 def learn(text: str) -> Layout:
@@ -45,20 +50,11 @@ def _hexadecimal(token: str, default: int) -> int:
         return default
 
 
-class _Softnet(TokenSource):
+def with_sums(channels: tuple[Channel, ...]) -> Shape:
     """The values of each CPU followed by their sum over CPUs."""
-
-    words = False
-    _members: tuple[tuple[int, ...], ...] = ()
-
-    def parse(self, tokens: tuple[bytes, ...]) -> list[int | None]:
-        values = [int(token, 16) for token in tokens]
-        sums = [sum(values[at] for at in members) for members in self._members]
-        return [*values, *sums]
-
-    def arrange(self, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
-        members: dict[str, list[int]] = {}
-        for at, each in enumerate(channels):
-            members.setdefault(each.metric, []).append(at)
-        self._members = tuple(map(tuple, members.values()))
-        return channels + tuple(channel(metric) for metric in members)
+    members: dict[str, list[int]] = {}
+    for at, each in enumerate(channels):
+        members.setdefault(each.metric, []).append(at)
+    alone = tuple((at,) for at in range(len(channels)))
+    sums = tuple(channel(metric) for metric in members)
+    return Shape(channels + sums, Columns((*alone, *map(tuple, members.values()))))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from reveal_collector.percpu import fold_by
+from reveal_collector.scan import Form
 from reveal_collector.source import Roots, Source
 from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.metric import Lane
@@ -17,6 +19,7 @@ TIMES = (
     "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
     "guest", "guest_nice",
 )  # fmt: skip
+BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
 TOTALS = {
     "ctxt": "cpu.context_switches",
     "processes": "cpu.forks",
@@ -25,10 +28,13 @@ TOTALS = {
     "intr": "cpu.interrupts.total",
     "softirq": "cpu.softirqs.total",
 }
+# after its total, intr counts each interrupt: thousands of zeros on a large host
+_FORM = Form(cut=(b"intr",))
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Stat("stat", Lane.FAST, roots.proc / "stat", learn)]
+    arrange = fold_by(roots.sys, together={"cpu.busy": BUSY})
+    return [TokenSource("stat", Lane.FAST, roots.proc / "stat", learn, form=_FORM, arrange=arrange)]
 
 
 def learn(text: str) -> Layout:
@@ -45,14 +51,3 @@ def learn(text: str) -> Layout:
         elif label in TOTALS and len(tokens) > 1 and is_number(tokens[1]):
             layout.append((start + 1, channel(TOTALS[label])))
     return layout
-
-
-class _Stat(TokenSource):
-    def text(self) -> bytes:
-        """Without the count of each interrupt: thousands of zeros on a large host."""
-        data = self._file.read()
-        start = data.find(b"\nintr ") + 6
-        if start < 6:
-            return data
-        total, end = data.find(b" ", start), data.find(b"\n", start)
-        return data if not start <= total < end else data[:total] + data[end:]

@@ -14,7 +14,9 @@ from reveal_contract import plugins
 from reveal_contract.catalogue import (
     cpu,
     derived,
+    devices,
     gpu,
+    infiniband,
     memory,
     network,
     own,
@@ -22,6 +24,7 @@ from reveal_contract.catalogue import (
     perf,
     power,
     protocols,
+    space,
     storage,
     subject,
     vmstat,
@@ -42,6 +45,9 @@ _MODULES = (
     power,
     subject,
     gpu,
+    devices,
+    infiniband,
+    space,
     own,
     derived,
 )
