@@ -67,7 +67,7 @@ class Outcome:
         by_channel: dict[Channel, list[str]] = {}
         for at, (table, message) in enumerate(self.messages):
             for channel, text in _slice_rows(table, message):
-                by_channel.setdefault(channel, ["absent"] * SLICES)[at] = text
+                by_channel.setdefault(channel, ["absent"] * len(self.messages))[at] = text
         yield from sorted(by_channel.items(), key=lambda item: _order(item[0]))
 
     def text(self, root: str) -> str:

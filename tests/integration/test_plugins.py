@@ -1,0 +1,116 @@
+"""A metric of a site's own, from a module of under 20 lines to the wire and the features."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hosts.base import add_base
+from hosts.tree import Tree, rising
+
+SUPPORT = Path(__file__).parents[1] / "support"
+METRIC = '''\
+"""Requests a Lustre client sent, of each file system."""
+from reveal_collector.joined import NumberFiles
+from reveal_collector.textfile import channel
+from reveal_contract.metric import Kind, Lane, Metric, Scope, Subsystem
+
+ROWS = (Metric("storage.lustre.requests", "operations", Kind.COUNTER, Subsystem.STORAGE,
+               Scope.DISK, "lustre", Lane.FAST, "req_waittime samples", "Requests sent", 5),)
+
+def sources(roots):
+    folder = roots.sys / "kernel/lustre"
+    find = lambda: {path / "requests": channel("storage.lustre.requests", path.name)
+                    for path in sorted(folder.iterdir())}
+    return [NumberFiles("lustre", Lane.FAST, folder, find)]
+'''
+MOST_LINES = 20
+# the same process would have read the catalogue before: a collector, a CLI of its own
+LABEL = "storage.lustre.requests{scratch}"
+# in a process of its own, as this one may have read the catalogue before
+TO_THE_FEATURES = f"""\
+import json, sys
+from pathlib import Path
+import numpy as np
+from hosts import endtoend
+from hosts.tree import Tree, rising
+from reveal_analyzer.columns import plan
+from reveal_analyzer.features.numpy_impl import features
+from reveal_analyzer.features.table import column_names, columns
+from reveal_contract.metric import Kind, Role
+
+tree = Tree(Path(sys.argv[1]))
+tree.write("sys/kernel/lustre/scratch/requests", rising(70, start=1000))
+outcome = endtoend.run(tree, slices=4)
+table = outcome.messages[-1][0]
+at = [channel.label for channel in table.fast].index({LABEL!r})
+window = np.concatenate([message.fast[:, [at]] for _, message in outcome.messages[1:]])
+mask = columns([Role.DYNAMIC], [Kind.COUNTER])
+found = features(np.ascontiguousarray(window, np.float64))[mask]
+print(json.dumps({{
+    "wire": outcome.values()[{LABEL!r}],
+    "columns": [column.label for column in plan(table).columns],
+    "features": dict(zip(column_names([{LABEL!r}], mask), found)),
+}}))
+"""
+
+
+@pytest.fixture
+def plugged(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process with the plugin."""
+    (tmp_path / "site_lustre.py").write_text(METRIC)
+    path = os.pathsep.join([str(tmp_path), str(SUPPORT)])
+    return os.environ | {"REVEAL_PLUGINS": "site_lustre", "PYTHONPATH": path}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    tree = Tree(tmp_path / "host")
+    add_base(tree)
+    tree.write("sys/kernel/lustre/scratch/requests", rising(70, start=1000))
+    return tree.root
+
+
+def python(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=environment, capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+
+
+def test_a_metric_takes_under_twenty_lines() -> None:
+    assert len(METRIC.strip().splitlines()) < MOST_LINES
+
+
+def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], host: Path) -> None:
+    roots = [f"--{name}-root={host / name}" for name in ("proc", "sys", "cgroup")]
+    told = python(plugged, "-m", "reveal_cli", "catalog", "--json", *roots)
+    channels = {row["channel"]: row for row in json.loads(told.stdout)["channels"]}
+    row = channels["storage.lustre.requests{scratch}"]
+    assert (row["source"], row["lane"], row["unit"]) == ("lustre", "fast", "operations")
+    found = python(plugged, "-m", "reveal_cli", "catalog", *roots, "--search", "req_waittime")
+    assert "storage.lustre.requests {scratch}" in found.stdout
+
+
+def test_it_goes_over_the_wire_and_into_the_features(
+    plugged: dict[str, str], tmp_path: Path
+) -> None:
+    told = python(plugged, "-c", TO_THE_FEATURES, str(tmp_path / "host"))
+    found = json.loads(told.stdout)
+    assert found["wire"][1:] == ["70", "70", "70"]
+    assert f"{LABEL}__mean" in found["columns"]
+    assert found["features"][f"{LABEL}__mean"] == 7
+    assert len(found["features"]) == 33
+
+
+def test_a_plugin_that_cannot_be_imported_is_one_clear_error(host: Path) -> None:
+    environment = os.environ | {"REVEAL_PLUGINS": "no_such_module_of_a_site"}
+    told = python(environment, "-m", "reveal_cli", "catalog", f"--proc-root={host / 'proc'}")
+    assert told.returncode == 2
+    assert "REVEAL_PLUGINS: no_such_module_of_a_site cannot be imported" in told.stderr
+    assert "Traceback" not in told.stderr
