@@ -12,16 +12,21 @@ from reveal_collector.pods.file import FilePods
 from reveal_collector.pods.podlist import NoPods, PodSource
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.sources import (
+    amdgpu,
     buddy,
     cpuclock,
     cpufreq,
     cpuidle,
     cstates,
     diskstats,
+    edac,
     energy,
+    ethtool,
+    filesystems,
     hardware,
     hugepages,
     hwmon,
+    infiniband,
     interrupts,
     loadavg,
     meminfo,
@@ -31,6 +36,7 @@ from reveal_collector.sources import (
     nic,
     numa,
     nvml,
+    pcie,
     perf,
     psi,
     sockstat,
@@ -38,9 +44,11 @@ from reveal_collector.sources import (
     softnet,
     stat,
     subjects,
+    swaps,
     tcpdiag,
     uncore,
     vmstat,
+    zram,
 )
 from reveal_collector.sources.tenants import Choice
 from reveal_contract import plugins
@@ -76,6 +84,14 @@ FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
     hardware.sources,
     uncore.sources,
     perf.sources,
+    edac.sources,
+    pcie.sources,
+    infiniband.sources,
+    ethtool.sources,
+    amdgpu.sources,
+    zram.sources,
+    swaps.sources,
+    filesystems.sources,
     nvml.sources,
 )
 

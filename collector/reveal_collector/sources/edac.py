@@ -1,0 +1,87 @@
+"""Memory errors as EDAC counts them: by controller, and by the module an operator replaces.
+
+Kernel: Documentation/ABI/testing/sysfs-devices-edac.  A controller shows its modules as
+``dimmN`` or ``rankN``; kernels and drivers that know chip-select rows alone show ``csrowN`` with
+a counter for each channel of correctable errors.  Drivers of the memory controller and firmware
+(``ghes_edac``) fill the same files.  Counters live in memory and are cheap, but there are many
+and nearly all stand at 0: a quiet one is read every ten seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from reveal_collector.attributes import Attribute, Attributes, listed, one, text_of
+from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.textfile import channel
+from reveal_contract.metric import Lane
+
+_CONTROLLER = re.compile(r"mc\d+\Z")
+_MODULE = re.compile(r"(?:dimm|rank)\d+\Z")
+_ROW = re.compile(r"csrow\d+\Z")
+_CHANNEL = re.compile(r"ch(\d+)_ce_count\Z")
+_OF_CONTROLLER = {
+    "ce_count": "correctable", "ue_count": "uncorrectable",
+    "ce_noinfo_count": "correctable_unplaced", "ue_noinfo_count": "uncorrectable_unplaced",
+}  # fmt: skip
+_TURNS = 10
+
+
+def sources(roots: Roots) -> list[Source]:
+    folder = roots.sys / "devices/system/edac/mc"
+
+    def mark() -> object:
+        controllers = _named(folder, _CONTROLLER)
+        return listed(folder, *controllers)
+
+    absent = Unsupported(
+        "no memory controller reports its errors",
+        "memory with ECC and an EDAC driver for it; virtual machines mostly have none",
+    )
+    return [Attributes("edac", Lane.SLOW, lambda: _files(folder), mark, absent, _TURNS)]
+
+
+def _files(folder: Path) -> Iterator[Attribute]:
+    for controller in _named(folder, _CONTROLLER):
+        for file, metric in _OF_CONTROLLER.items():
+            yield one(controller / file, channel(f"memory.ecc.{metric}", controller.name))
+        modules = _named(controller, _MODULE)
+        for module in modules:
+            yield from _of_module(controller.name, module)
+        if not modules:
+            for row in _named(controller, _ROW):
+                yield from _of_row(controller.name, row)
+
+
+def _of_module(controller: str, module: Path) -> Iterator[Attribute]:
+    where = place(controller, module.name, text_of(module / "dimm_label"))
+    yield one(module / "dimm_ce_count", channel("memory.ecc.dimm.correctable", where))
+    yield one(module / "dimm_ue_count", channel("memory.ecc.dimm.uncorrectable", where))
+
+
+def _of_row(controller: str, row: Path) -> Iterator[Attribute]:
+    where = place(controller, row.name, "")
+    yield one(row / "ue_count", channel("memory.ecc.dimm.uncorrectable", where))
+    for entry in sorted(listed(row)[0]):
+        if number := _CHANNEL.match(entry):
+            label = text_of(row / f"ch{number[1]}_dimm_label")
+            where = place(controller, f"{row.name}/ch{number[1]}", label)
+            yield one(row / entry, channel("memory.ecc.dimm.correctable", where))
+
+
+def place(controller: str, module: str, label: str) -> str:
+    """Which module: its place in EDAC's tree and, where the board's is known, its label.
+
+    Drivers that know no label make one of the place, or leave it empty or unusable.
+    """
+    words = " ".join(label.split())
+    unknown = not words or words.lower().startswith(("any memory", "unknown", "mc#"))
+    return f"{controller}/{module}" if unknown else f"{controller}/{module} {words}"
+
+
+def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+    """The entries of a folder whose names fit, in the order of their numbers."""
+    names = [name for name in listed(folder)[0] if pattern.match(name)]
+    return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]

@@ -1,0 +1,36 @@
+"""``/proc/swaps``: how much of each swap device or file is in use.
+
+Kernel: mm/swapfile.c.  Sizes are in units of 1024 bytes; a name's blanks are written as octal
+escapes, and a file that was removed while in use is followed by the word ``(deleted)``.  Swap is
+switched on and off while the host runs: until there is some, the source has no columns.
+"""
+
+from __future__ import annotations
+
+from reveal_collector.attributes import Snapshot
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import channel, is_number, rows
+from reveal_contract.channels import Channel
+
+_KIB = 1024.0
+_NUMBERS = 3  # size, used, priority: the last columns of each row
+
+
+def sources(roots: Roots) -> list[Source]:
+    path = roots.proc / "swaps"
+    return [Snapshot("swaps", lambda: usage(path.read_text("utf-8", "replace")))]
+
+
+def usage(text: str) -> dict[Channel, int | None]:
+    """The columns of ``/proc/swaps``; rows that are none, the heading among them, are left out."""
+    columns: dict[Channel, int | None] = {}
+    for _, tokens in rows(text):
+        numbers = tokens[-_NUMBERS:]
+        if len(tokens) < _NUMBERS + 2 or not all(map(is_number, numbers)):
+            continue
+        size, used, priority = map(int, numbers)
+        where = tokens[0].replace("\\040", " ")
+        columns[channel("memory.swap.size", where, _KIB)] = size
+        columns[channel("memory.swap.used", where, _KIB)] = used
+        columns[channel("memory.swap.priority", where)] = priority
+    return columns

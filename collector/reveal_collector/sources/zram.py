@@ -1,0 +1,63 @@
+"""Compressed memory disks (zram): what they hold, what it takes, what went wrong.
+
+Kernel: Documentation/admin-guide/blockdev/zram.rst.  Columns were added at the end over time:
+``mm_stat`` has 7 to 9, ``bd_stat`` exists with a backing device only and counts units of 4 KiB.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from reveal_collector.attributes import Attribute, Attributes, listed
+from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.textfile import channel, is_number
+from reveal_contract.metric import Lane
+
+_DEVICE = re.compile(r"zram\d+\Z")
+_UNIT = 4096.0
+_FILES: dict[str, tuple[tuple[str, float], ...]] = {
+    "mm_stat": (
+        ("original", 1), ("compressed", 1), ("used", 1), ("limit", 1), ("used_maximum", 1),
+        ("same_pages", 1), ("compacted_pages", 1), ("huge_pages", 1), ("huge_pages_total", 1),
+    ),
+    "io_stat": (
+        ("failed_reads", 1), ("failed_writes", 1), ("invalid_requests", 1), ("notify_free", 1),
+    ),
+    "bd_stat": (("backing.used", _UNIT), ("backing.read", _UNIT), ("backing.written", _UNIT)),
+}  # fmt: skip
+
+
+def sources(roots: Roots) -> list[Source]:
+    block = roots.sys / "block"
+    absent = Unsupported("there is no zram device")
+    return [Attributes("zram", Lane.SLOW, lambda: _files(block), lambda: devices(block), absent)]
+
+
+def devices(block: Path) -> list[str]:
+    """The zram devices under ``/sys/block``."""
+    return [name for name in listed(block)[0] if _DEVICE.match(name)]
+
+
+def _files(block: Path) -> Iterator[Attribute]:
+    for name in devices(block):
+        for file, fields in _FILES.items():
+            path = block / name / file
+            try:
+                width = min(len(path.read_bytes().split()), len(fields))
+            except OSError:
+                continue
+            channels = tuple(
+                channel(f"memory.zram.{field}", name, scale) for field, scale in fields[:width]
+            )
+            yield Attribute(path, channels, partial(numbers, width=width))
+
+
+def numbers(data: bytes, width: int) -> list[int]:
+    """The first ``width`` of a line's numbers; raises ``ValueError`` where there are fewer."""
+    tokens = data.decode("ascii", "replace").split()[:width]
+    if len(tokens) < width or not all(map(is_number, tokens)):
+        raise ValueError(f"{width} numbers are wanted, not {data[:40]!r}")
+    return [int(token) for token in tokens]

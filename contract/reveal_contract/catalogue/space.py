@@ -1,0 +1,78 @@
+"""Catalogue rows: swap devices, compressed memory disks, room on file systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from reveal_contract.metric import Harm, Kind, Lane, Metric, Role, Scope, Subsystem
+
+_ZRAM = partial(
+    Metric, unit="bytes", kind=Kind.GAUGE, subsystem=Subsystem.MEMORY, scope=Scope.DISK,
+    source="zram", lane=Lane.SLOW, quantum=2**26,
+)  # fmt: skip
+_PAGES = partial(_ZRAM, unit="pages", quantum=1000)
+_EVENTS = partial(_ZRAM, unit="events", kind=Kind.COUNTER, quantum=1)
+_SWAP = partial(
+    Metric, unit="bytes", kind=Kind.GAUGE, subsystem=Subsystem.MEMORY, scope=Scope.DISK,
+    source="swaps", lane=Lane.RARE, quantum=2**26,
+)  # fmt: skip
+_ROOM = partial(
+    Metric, unit="bytes", kind=Kind.GAUGE, subsystem=Subsystem.STORAGE, scope=Scope.DISK,
+    source="filesystems", lane=Lane.RARE, quantum=2**30,
+)  # fmt: skip
+_INODES = partial(_ROOM, unit="inodes", quantum=1e5)
+
+ROWS: tuple[Metric, ...] = (
+    _ZRAM("memory.zram.original", origin="mm_stat orig_data_size",
+          meaning="Bytes stored, before compression"),
+    _ZRAM("memory.zram.compressed", origin="mm_stat compr_data_size",
+          meaning="Bytes stored, after compression"),
+    _ZRAM("memory.zram.used", origin="mm_stat mem_used_total",
+          meaning="Memory the device takes, overhead included"),
+    _ZRAM("memory.zram.limit", kind=Kind.STATE, origin="mm_stat mem_limit", role=Role.STATIC,
+          meaning="Most memory the device may take; 0 for any"),
+    _ZRAM("memory.zram.used_maximum", origin="mm_stat mem_used_max",
+          meaning="Most memory the device has taken"),
+    _PAGES("memory.zram.same_pages", origin="mm_stat same_pages",
+           meaning="Pages of one repeated value, which take no memory"),
+    _PAGES("memory.zram.compacted_pages", kind=Kind.COUNTER, origin="mm_stat pages_compacted",
+           meaning="Pages freed by moving stored ones together"),
+    _PAGES("memory.zram.huge_pages", origin="mm_stat huge_pages",
+           meaning="Pages that do not compress: stored whole"),
+    _PAGES("memory.zram.huge_pages_total", kind=Kind.COUNTER, origin="mm_stat huge_pages_since",
+           meaning="Pages that did not compress since the device was set up"),
+    _EVENTS("memory.zram.failed_reads", harm=Harm.HIGHER, origin="io_stat failed_reads",
+            meaning="Reads that failed"),
+    _EVENTS("memory.zram.failed_writes", harm=Harm.HIGHER, origin="io_stat failed_writes",
+            meaning="Writes that failed: out of memory, or over the limit"),
+    _EVENTS("memory.zram.invalid_requests", origin="io_stat invalid_io",
+            meaning="Requests that are not of whole pages"),
+    _EVENTS("memory.zram.notify_free", quantum=1000, origin="io_stat notify_free",
+            meaning="Pages that swap gave back"),
+    _ZRAM("memory.zram.backing.used", origin="bd_stat bd_count",
+          meaning="Bytes written out to the backing device"),
+    _ZRAM("memory.zram.backing.read", kind=Kind.COUNTER, quantum=1e5, origin="bd_stat bd_reads",
+          harm=Harm.HIGHER, meaning="Bytes read back from the backing device"),
+    _ZRAM("memory.zram.backing.written", kind=Kind.COUNTER, quantum=1e5,
+          origin="bd_stat bd_writes", meaning="Bytes written to the backing device"),
+    _SWAP("memory.swap.size", kind=Kind.STATE, role=Role.STATIC, origin="swaps Size",
+          meaning="Size of a swap device"),
+    _SWAP("memory.swap.used", origin="swaps Used", meaning="Part of a swap device in use"),
+    _SWAP("memory.swap.priority", unit="priority", kind=Kind.STATE, quantum=1, role=Role.STATIC,
+          origin="swaps Priority", meaning="Order of use: the highest is filled first"),
+    _ROOM("storage.filesystem.size", kind=Kind.STATE, role=Role.STATIC, origin="df size",
+          meaning="Size of a file system of the host's own disks"),
+    _ROOM("storage.filesystem.free", origin="f_bfree",
+          meaning="Room left on a file system, that kept for root included"),
+    _ROOM("storage.filesystem.available", origin="df avail", family="storage.filesystem.free",
+          meaning="Room left on a file system for everybody"),
+    _INODES("storage.filesystem.inodes", kind=Kind.STATE, role=Role.STATIC,
+            origin="df -i inodes", meaning="Files a file system can hold"),
+    _INODES("storage.filesystem.inodes_free", origin="df -i ifree",
+            meaning="Files that can still be made"),
+    _ROOM("storage.filesystem.read_only", unit="state", kind=Kind.STATE, quantum=1,
+          harm=Harm.HIGHER, origin="mount option ro",
+          meaning="Whether a file system takes no writes: an error may have made it so"),
+)  # fmt: skip
+PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()
