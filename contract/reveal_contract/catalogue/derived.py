@@ -3,10 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from reveal_contract.metric import Harm, Kind, Lane, Metric, Scope, Subsystem
 
+_QUOTIENT = partial(
+    Metric, unit="ppm", kind=Kind.RATIO, subsystem=Subsystem.CPU, scope=Scope.NODE,
+    source="derived", lane=Lane.DERIVED, quantum=20_000, harm=Harm.HIGHER, weight=0.5,
+)  # fmt: skip
+_PROCESSOR = (
+    _QUOTIENT("cpu.ipc", unit="1", origin="IPC (instructions / cpu-cycles)", quantum=0.1,
+              harm=Harm.LOWER, meaning="Instructions completed in a cycle, over all CPUs"),
+    _QUOTIENT("cpu.branch_miss_share", origin="branch-misses / branches",
+              meaning="Branches that were predicted wrongly, per million"),
+    _QUOTIENT("cpu.backend_stall_share", origin="backend-bound (stall_backend / cpu-cycles)",
+              meaning="Cycles in which the back end took nothing, per million"),
+    _QUOTIENT("cpu.busy_share", origin="Busy%", family="cpu.busy", harm=Harm.NEITHER,
+              meaning="Share of the time a CPU was not idle, mean of all, per million"),
+    _QUOTIENT("cpu.busy_frequency", unit="Hz", origin="Bzy_MHz", quantum=1e8, harm=Harm.LOWER,
+              family="cpu.busy_frequency", meaning="Clock of the CPUs while they were busy"),
+    _QUOTIENT("cpu.residency_share", origin="CPU%c1, CPU%c6", scope=Scope.STATE,
+              quantum=100_000, harm=Harm.NEITHER,
+              meaning="Share of the time a core spent in a C-state, mean of all, per million"),
+    _QUOTIENT("memory.stall_share", subsystem=Subsystem.MEMORY,
+              origin="stalls_l3_miss / cpu-cycles",
+              meaning="Cycles stalled on loads beyond the last cache, per million"),
+    _QUOTIENT("memory.llc_miss_share", subsystem=Subsystem.MEMORY, quantum=50_000,
+              origin="cache-misses / cache-references",
+              meaning="Requests to the last level cache that missed, per million"),
+    _QUOTIENT("memory.loads_per_instruction", subsystem=Subsystem.MEMORY, unit="1", quantum=0.05,
+              origin="mem-loads / instructions", harm=Harm.NEITHER,
+              meaning="Loads among the instructions completed"),
+    _QUOTIENT("memory.remote_fill_share", subsystem=Subsystem.MEMORY, quantum=50_000, weight=1.0,
+              origin="remote_dram / (local_dram + remote_dram)",
+              meaning="Cache lines from memory that came from another node, per million"),
+)  # fmt: skip
 ROWS: tuple[Metric, ...] = (
+    *_PROCESSOR,
     Metric(
         "cpu.busy", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived", Lane.DERIVED,
         "Busy%", "CPU time spent on anything but idling and waiting for I/O, over all CPUs",

@@ -144,10 +144,10 @@ _HARDWARE = (
     _PMU("memory.pmu.accesses", subsystem=_MEMORY, family="memory.pmu.loads",
          origin="ls_dc_accesses, mem_access", meaning="Loads and stores that reached the data "
          "cache"),
-    _PMU("memory.pmu.local_fills", subsystem=_MEMORY, family="memory.pmu.fills", quantum=1e6,
+    _PMU("memory.pmu.local_fills", subsystem=_MEMORY, family="memory.pmu.local_fills", quantum=1e6,
          origin="ls_any_fills_from_sys.dram_io_near, mem_load_l3_miss_retired.local_dram",
          meaning="Cache lines fetched from the own node's memory"),
-    _PMU("memory.pmu.remote_fills", subsystem=_MEMORY, family="memory.pmu.fills", quantum=1e6,
+    _PMU("memory.pmu.remote_fills", subsystem=_MEMORY, family="memory.pmu.local_fills", quantum=1e6,
          origin="ls_any_fills_from_sys.dram_io_far, mem_load_l3_miss_retired.remote_dram",
          meaning="Cache lines fetched from another node's memory"),
 )  # fmt: skip
