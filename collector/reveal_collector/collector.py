@@ -13,16 +13,19 @@ from typing import Any
 
 from reveal_collector import registry
 from reveal_collector.encoder import Encoder, encoder_of
+from reveal_collector.facts.inventory import Inventory
+from reveal_collector.facts.watch import FactsWatch
 from reveal_collector.own import OwnFigures, OwnSource
 from reveal_collector.realtime import prefer_real_time, raise_file_limit
 from reveal_collector.registry import Missing
 from reveal_collector.sampler import Sampler
 from reveal_collector.shipment import Shipment, Sink, SinkHealth
 from reveal_collector.slices import Origin, RawSlice
-from reveal_collector.source import Roots, Source
+from reveal_collector.source import Roots, Source, SubjectSource
 from reveal_contract import VERSION
 from reveal_contract.envelope import WireError
 from reveal_contract.settings import CollectorSettings
+from reveal_contract.subjects import Identity, to_rows
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +51,10 @@ class Status:
     delivered: int
     buffered: int
     dropped: int
+    subjects: tuple[Identity, ...] = ()
 
     def to_report(self) -> dict[str, Any]:
-        """What stands in ``names.NODES_KEY``: JSON values."""
+        """What stands in ``names.NODES_KEY``, the subjects in a key of their own: JSON values."""
         return {
             "boot": self.boot,
             "table": self.table,
@@ -62,6 +66,7 @@ class Status:
             "degraded": list(self.degraded),
             "dropped": self.dropped,
             "buffered": self.buffered,
+            "subjects": to_rows(self.subjects),
         }
 
 
@@ -78,7 +83,9 @@ class Collector:
         self._sinks = tuple(sinks)
         self._given = sources
         self._missing: tuple[Missing, ...] = ()
-        self._boot = boot_id(registry.roots_of(settings))
+        roots = registry.roots_of(settings)
+        self._boot = boot_id(roots)
+        self._facts = FactsWatch(Inventory(settings.node, roots))
         self._sampler: Sampler | None = None
         self._raw: queue.Queue[RawSlice | None] = queue.Queue(QUEUE)
         self._unencoded = 0
@@ -98,12 +105,14 @@ class Collector:
             log.info("no source %s: %s", lacking.source, lacking.reason)
         for sink in self._sinks:
             sink.start(lambda: self.status().to_report())
+        self._facts.start()
         self._thread.start()
         sampler.start()
 
     def stop(self, timeout: float = 1.0) -> None:
         """Ship what the current slice holds, deliver what waits, close all: within ``timeout``."""
         end = time.monotonic() + timeout
+        self._facts.stop(timeout / 10)
         if self._sampler is not None:
             self._sampler.stop(timeout / 2)
             self._raw.put(None)
@@ -127,7 +136,11 @@ class Collector:
             delivered=max((one.delivered for one in health), default=0),
             buffered=sum(one.buffered for one in health),
             dropped=self._unencoded + sum(one.dropped for one in health),
+            subjects=tuple(who for one in self._subject_sources() for who in one.subjects),
         )  # fmt: skip
+
+    def _subject_sources(self) -> list[SubjectSource]:
+        return [one for one in self._given or () if isinstance(one, SubjectSource)]
 
     def _open(self) -> Sequence[Source]:
         if self._given is not None:
@@ -156,6 +169,7 @@ class Collector:
                 found.append(feed.demoted)
             if feed.broken:
                 found.append(f"{feed.name}: cannot be read, is tried again")
+        found += [one.trouble for one in self._subject_sources() if one.trouble]
         return found + [one.trouble for one in health if one.trouble]
 
     def _figures(self) -> OwnFigures:
@@ -194,7 +208,7 @@ class Collector:
     def _ship_one(self, encoder: Encoder, raw: RawSlice) -> None:
         shipment = Shipment(
             self.settings.node, self._boot, raw.sequence, raw.start_ns, raw.table,
-            encoder.encode(raw),
+            encoder.encode(raw), self._facts.latest,
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(shipment)

@@ -12,12 +12,17 @@ from reveal_contract.recording import Writer
 
 log = logging.getLogger(__name__)
 
+_SUBJECT_SLICES = 5  # how often the subjects are compared while the table stays
+
 Report = Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """One slice, encoded, with what a stream message repeats outside of the bytes."""
+    """One slice, encoded, with what a stream message repeats outside of the bytes.
+
+    ``facts`` is the JSON of the node's facts, the same object until they change.
+    """
 
     node: str
     boot: bytes
@@ -25,6 +30,7 @@ class Shipment:
     start_ns: int
     table: ChannelTable
     data: bytes
+    facts: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -52,18 +58,29 @@ class Sink(Protocol):
 
 
 class RecordingSink:
-    """Writes slices into a recording; one that cannot be written (full disk) is left out."""
+    """Writes slices into a recording; one that cannot be written (full disk) is left out.
+
+    Before a slice that needs it, a note says who the subjects are.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        self._facts: bytes | None = None
         self._delivered = self._dropped = 0
         self._trouble = ""
+        self._report: Report = dict
+        self._table = b""
+        self._subjects: object = []
 
     def start(self, report: Report) -> None:
-        """A recording needs no report."""
+        self._report = report
 
     def put(self, shipment: Shipment) -> None:
         try:
+            self._note_subjects(shipment)
+            if shipment.facts is not None and shipment.facts is not self._facts:
+                self._writer.facts(shipment.facts)
+                self._facts = shipment.facts
             self._writer.message(shipment.data, shipment.table)
         except OSError as error:
             self._dropped += 1
@@ -73,6 +90,15 @@ class RecordingSink:
             self._trouble = trouble
             return
         self._delivered += 1
+
+    def _note_subjects(self, shipment: Shipment) -> None:
+        if shipment.table.key == self._table and shipment.sequence % _SUBJECT_SLICES:
+            return
+        self._table = shipment.table.key
+        subjects = self._report().get("subjects", [])
+        if subjects != self._subjects:
+            self._writer.note({"node": shipment.node, "subjects": subjects})
+            self._subjects = subjects
 
     def health(self) -> SinkHealth:
         return SinkHealth(self._delivered, 0, self._dropped, self._trouble)

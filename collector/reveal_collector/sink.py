@@ -8,6 +8,8 @@ import random
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from reveal_collector.realtime import prefer_real_time
 from reveal_collector.resp import Command, RedisError, RedisLink
@@ -19,6 +21,7 @@ log = logging.getLogger(__name__)
 
 SOCKET_TIMEOUT = 5.0
 REPORT_SECONDS = 5.0
+FACTS_SECONDS = 600.0
 FIRST_WAIT, LAST_WAIT = 0.2, 5.0
 BATCH = 32
 
@@ -44,6 +47,9 @@ class RedisSink:
         self._kept_seconds = 2.0 * settings.stream_seconds + settings.buffer_seconds
         self._report: Report = dict
         self._report_due = 0.0
+        self._subjects = ""
+        self._facts: bytes | None = None
+        self._facts_told: tuple[bytes, float] | None = None
         self._shard_nodes = 1
         self._thread = threading.Thread(target=self._run, name="reveal-redis", daemon=True)
 
@@ -57,6 +63,8 @@ class RedisSink:
                 self._waiting.popleft()
                 self._dropped += 1
             self._waiting.append(shipment)
+            if shipment.facts is not None and shipment.facts is not self._facts:
+                self._facts, self._report_due = shipment.facts, 0.0
             self._changed.notify()
 
     def health(self) -> SinkHealth:
@@ -140,6 +148,9 @@ class RedisSink:
         """Before the first message that needs it, the table: on each connection anew."""
         key = shipment.table.key
         if key != self._announced:
+            if not self._announced:  # Redis is another one, or forgot
+                self._subjects = ""
+            self._tell_subjects(self._report())
             self._link.call(("HSET", names.CATALOGUE_KEY, key.hex(), shipment.table.to_json()))
             if self._announced:
                 self._retired[self._announced] = time.monotonic()
@@ -152,16 +163,35 @@ class RedisSink:
             return
         self._report_due = time.monotonic() + REPORT_SECONDS
         report = dict(self._report())
+        self._tell_subjects(report)
+        report.pop("subjects", None)
         _, nodes, known, *_ = self._link.pipeline([
             ("HSET", names.NODES_KEY, self._settings.node, json.dumps(report)),
             ("HLEN", names.NODES_KEY),
             ("HEXISTS", names.CATALOGUE_KEY, self._announced.hex()),
             *(("HDEL", names.CATALOGUE_KEY, key.hex()) for key in self._outlived()),
+            *self._news_of_facts(),
         ])  # fmt: skip
         # a shard holds the slices of several nodes: hashed evenly, rarely over twice the mean
         self._shard_nodes = 1 + 2 * (int(nodes) // names.SHARDS)
         if not known:
-            self._announced = b""
+            self._announced, self._facts_told = b"", None
+
+    def _news_of_facts(self) -> list[Command]:
+        """The facts where they changed, and now and then all the same: a Redis may forget."""
+        facts, told, now = self._facts, self._facts_told, time.monotonic()
+        if facts is None or (told and told[0] is facts and now - told[1] < FACTS_SECONDS):
+            return []
+        self._facts_told = (facts, now)
+        return [("HSET", names.FACTS_KEY, self._settings.node, facts)]
+
+    def _tell_subjects(self, report: Mapping[str, Any]) -> None:
+        """Who the subjects are, when they are others than said last."""
+        subjects = report.get("subjects", [])
+        text = json.dumps(subjects, separators=(",", ":"), ensure_ascii=False)
+        if text != self._subjects:
+            self._link.call(("HSET", names.SUBJECTS_KEY, self._settings.node, text))
+            self._subjects = text
 
     def _outlived(self) -> list[bytes]:
         """Own tables that no message of the stream can need any more, taken off the list.
@@ -180,7 +210,7 @@ class RedisSink:
         if trouble != self._trouble:
             log.warning("%s", trouble)
         self._trouble = trouble
-        self._announced = b""
+        self._announced, self._facts_told = b"", None
         self._link.close()
 
     def _pause(self, seconds: float) -> None:

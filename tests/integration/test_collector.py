@@ -29,6 +29,7 @@ from reveal_collector.source import Roots
 from reveal_contract import names
 from reveal_contract.catalogue import find
 from reveal_contract.channels import ChannelTable
+from reveal_contract.facts import Facts
 from reveal_contract.metric import Kind
 from reveal_contract.recording import Reader, Writer
 from reveal_contract.settings import CollectorSettings, SettingsError
@@ -53,7 +54,8 @@ def put_back() -> Iterator[None]:
 
 def messages(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
     for record in Reader(path):
-        assert record.table is not None
+        if record.table is None:
+            continue
         gauges = np.array([c.kind is not Kind.COUNTER for c in record.table.fast], np.bool_)
         yield decode(record.data, gauges), record.table
 
@@ -138,7 +140,13 @@ def test_slices_reach_redis_and_the_node_reports(redis_server: Path, tmp_path: P
     assert code == 0
     entries: Any = client.xrange(names.samples_key("default", names.shard("n1")))
     sent = [fields[b"d"] for _, fields in entries]
-    assert sent == [record.data for record in Reader(tmp_path / "r")]
+    records = list(Reader(tmp_path / "r"))
+    assert sent == [record.data for record in records if record.table]
+    facts = [record.facts for record in records if record.facts]
+    assert facts
+    assert facts[0].node == "n1"
+    kept: Any = client.hget(names.FACTS_KEY, "n1")
+    assert Facts.from_json(kept) == facts[-1]
     told: Any = client.hget(names.NODES_KEY, "n1")
     report = json.loads(told)
     assert {"boot", "table", "sequence", "version", "time", "missing", "degraded"} <= set(report)

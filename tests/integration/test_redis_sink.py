@@ -17,6 +17,7 @@ from reveal_collector.shipment import RecordingSink, Shipment
 from reveal_collector.sink import RedisSink
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Writer
 from reveal_contract.settings import CollectorSettings, SettingsError
 
@@ -227,6 +228,34 @@ def test_a_recording_holds_what_was_shipped(tmp_path: Path) -> None:
     sink.close(1)
     assert [record.table for record in Reader(tmp_path / "r")] == [TABLE, OTHER]
     assert sink.health().delivered == 2
+
+
+def test_facts_go_out_at_once_when_they_change(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server)) as sink:
+        for sequence, facts in enumerate((b"one", None, b"two")):
+            sink.put(replace(shipment(sequence), facts=facts))
+            until(lambda: client.hget(names.FACTS_KEY, "n1") == (facts or b"one"), 4)  # noqa: B023
+
+
+def test_facts_are_told_again_to_a_redis_that_forgot(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    facts = b"the same"
+    with running(settings(redis_server)) as sink:
+        sink.put(replace(shipment(0), facts=facts))
+        until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
+        client.flushall()
+        until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
+
+
+def test_a_recording_holds_facts_once(tmp_path: Path) -> None:
+    sink = RecordingSink(Writer(tmp_path / "r"))
+    one, other = (Facts(node=name).to_json() for name in ("n", "m"))
+    for sequence, facts in enumerate((None, one, one, other)):
+        sink.put(replace(shipment(sequence), facts=facts))
+    sink.close(1)
+    found = [record.facts.node if record.facts else "" for record in Reader(tmp_path / "r")]
+    assert found == ["", "n", "", "", "m", ""]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

@@ -1,0 +1,1 @@
+"""Facts of a node: one module a topic, ``inventory`` puts them together, ``watch`` keeps them."""

@@ -1,0 +1,84 @@
+"""PCI devices that jobs depend on: GPUs, network cards, NVMe; their links, nodes, interrupts.
+
+Kernel: ABI/testing/sysfs-bus-pci (numa_node, msi_irqs, current_link_*, max_link_*),
+core-api/irq/irq-affinity.rst, ABI/testing/sysfs-kernel-irq.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reveal_collector import pci
+from reveal_collector.facts import files
+from reveal_collector.source import Roots
+from reveal_contract import cpulist
+from reveal_contract.facts import Device, Link, Vectors
+
+# display controllers of servers' management chips are no GPUs
+_GPU_VENDORS = ("10de", "1002", "8086")
+
+
+def devices(roots: Roots) -> tuple[Device, ...]:
+    """Every such device, by address."""
+    found = (_device(roots, device) for device in pci.devices(roots.sys))
+    return tuple(device for device in found if device)
+
+
+def _device(roots: Roots, found: pci.Device) -> Device | None:
+    place = found.path
+    vendor = files.text(place / "vendor").removeprefix("0x")
+    if found.kind == "gpu" and vendor not in _GPU_VENDORS:
+        return None
+    return Device(
+        address=found.address,
+        kind=found.kind,
+        ids=f"{vendor}:{files.text(place / 'device').removeprefix('0x')}",
+        driver=files.target(place / "driver"),
+        node=numa_node(place),
+        link=link(place, found.port),
+        vectors=vectors(roots, files.numbered(place / "msi_irqs", "")),
+    )
+
+
+def numa_node(place: Path) -> int | None:
+    """The node a device is next to; the kernel's -1 is "not known"."""
+    node = files.number(place / "numa_node")
+    return node if node is not None and node >= 0 else None
+
+
+def link(place: Path, port: Path | None) -> Link:
+    """The link of a device with what it and the port it hangs on are capable of."""
+    return Link(
+        width=_width(place / "current_link_width"),
+        device_width=_width(place / "max_link_width"),
+        port_width=_width(port / "max_link_width") if port else None,
+        speed=_speed(place / "current_link_speed"),
+        device_speed=_speed(place / "max_link_speed"),
+        port_speed=_speed(port / "max_link_speed") if port else None,
+    )
+
+
+def _width(path: Path) -> int | None:
+    """Lanes; 0 (no link) and 255 (not known) are no width."""
+    lanes = files.number(path)
+    return lanes if lanes and lanes <= 32 else None
+
+
+def _speed(path: Path) -> float | None:
+    """GT/s of ``16.0 GT/s PCIe``; kernels before 5.8 leave the last word out."""
+    word, _, unit = files.text(path).partition(" ")
+    try:
+        return float(word) if unit.startswith("GT/s") else None
+    except ValueError:
+        return None
+
+
+def vectors(roots: Roots, numbers: list[int]) -> Vectors:
+    """Where the interrupts of a device that are in use are served and may be served."""
+    used = [number for number in numbers if files.text(roots.sys / f"kernel/irq/{number}/actions")]
+    served, allowed = set[int](), set[int]()
+    for number in used:
+        place = roots.proc / f"irq/{number}"
+        served |= cpulist.parse(files.listed(place / "effective_affinity_list"))
+        allowed |= cpulist.parse(files.listed(place / "smp_affinity_list"))
+    return Vectors(len(used), cpulist.render(served), cpulist.render(allowed))

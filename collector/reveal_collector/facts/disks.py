@@ -1,0 +1,30 @@
+"""Disks: kernel ABI/stable/sysfs-block, block/queue-sysfs.rst."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reveal_collector.facts import files
+from reveal_collector.pci import address_of
+from reveal_collector.source import Roots
+from reveal_contract.facts import Disk
+
+
+def disks(roots: Roots) -> tuple[Disk, ...]:
+    """Block devices with a device behind them: no loops, no RAM, no mapped ones."""
+    folder = roots.sys / "block"
+    return tuple(
+        _disk(folder / name) for name in files.names(folder) if (folder / name / "device").exists()
+    )
+
+
+def _disk(place: Path) -> Disk:
+    spins = files.number(place / "queue/rotational")
+    return Disk(
+        name=place.name,
+        model=files.text(place / "device/model"),
+        rotational=None if spins is None else bool(spins),
+        scheduler=files.chosen(files.text(place / "queue/scheduler")),
+        requests=files.number(place / "queue/nr_requests"),
+        pci=address_of(place / "device"),
+    )

@@ -1,0 +1,80 @@
+"""All facts of a host, each topic at its own pace."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from reveal_collector.facts import cpu, devices, disks, gpus, kernel, memory, nics
+from reveal_collector.source import Roots
+from reveal_contract.facts import Cpu, Facts, Kernel
+
+log = logging.getLogger(__name__)
+
+# rounds (of a minute) between two looks at what hardly changes and costs most
+_SELDOM = 10
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def no_sizes(nic: str) -> nics.Sizes:
+    """Where the drivers of NICs cannot be asked."""
+    return nics.Sizes()
+
+
+def no_library() -> gpus.Asked:
+    """Where no GPU vendor's library is there."""
+    return gpus.Asked()
+
+
+@dataclass(frozen=True)
+class Asks:
+    """What is not in files: drivers of NICs, libraries of GPUs."""
+
+    sizes: nics.AskSizes = no_sizes
+    gpus: gpus.AskGpus = no_library
+
+
+class Inventory:
+    """Reads the facts of the host under ``roots``; a topic that fails is left out, never all."""
+
+    def __init__(self, node: str, roots: Roots, asks: Asks | None = None) -> None:
+        self._node, self._roots, self._asks = node, roots, asks or Asks()
+        self._round = 0
+        self._cpu, self._kernel = Cpu(), Kernel()
+
+    def read(self) -> Facts:
+        """The facts now; what hardly changes is as it was within the last ten calls."""
+        roots = self._roots
+        if self._round % _SELDOM == 0:
+            self._cpu = _tried(lambda: cpu.identity(roots), Cpu())
+            self._kernel = _tried(lambda: kernel.identity(roots, self._cpu.clock_flags), Kernel())
+        self._round += 1
+        on_bus = _tried(lambda: devices.devices(roots), ())
+        asked = _tried(self._asks.gpus, gpus.Asked())
+        return Facts(
+            node=self._node,
+            cpu=_tried(lambda: cpu.settings(roots, self._cpu), self._cpu),
+            memory=_tried(lambda: memory.memory(roots), Facts().memory),
+            kernel=_tried(lambda: kernel.settings(roots, self._kernel), self._kernel),
+            devices=on_bus,
+            nics=_tried(lambda: nics.nics(roots, self._asks.sizes), ()),
+            bonds=_tried(lambda: nics.bonds(roots), ()),
+            ports=_tried(lambda: nics.ports(roots), ()),
+            gpus=_tried(lambda: gpus.gpus(roots, on_bus, asked.gpus), ()),
+            processes=_tried(lambda: gpus.processes(roots, asked.processes), ()),
+            disks=_tried(lambda: disks.disks(roots), ()),
+            drivers={**_tried(lambda: gpus.versions(roots), {}), **dict(asked.versions)},
+        )
+
+
+def _tried(read: Callable[[], T], otherwise: U) -> T | U:
+    """A foreign tree or a driver of a new kind must not cost the other topics."""
+    try:
+        return read()
+    except Exception:
+        log.debug("a topic of the facts cannot be read", exc_info=True)
+        return otherwise

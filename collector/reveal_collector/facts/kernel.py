@@ -1,0 +1,115 @@
+"""The kernel and what runs it: release, command line, clock, sysctls, services, the machine.
+
+Kernel: admin-guide/kernel-parameters.rst, admin-guide/sysctl/{vm,kernel,net}.rst,
+timers/timekeeping.rst; os-release(5); ABI/testing/sysfs-firmware-dmi-entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from reveal_collector.facts import files
+from reveal_collector.source import Roots
+from reveal_contract.facts import Kernel
+
+SYSCTLS = (
+    "kernel.numa_balancing", "kernel.perf_event_paranoid", "kernel.sched_rt_runtime_us",
+    "net.core.busy_poll", "net.core.default_qdisc", "net.core.netdev_budget",
+    "net.core.netdev_max_backlog", "net.core.rmem_max", "net.core.rps_sock_flow_entries",
+    "net.core.somaxconn", "net.core.wmem_max", "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
+    "vm.compaction_proactiveness", "vm.dirty_background_ratio", "vm.dirty_bytes",
+    "vm.dirty_ratio", "vm.min_free_kbytes", "vm.nr_overcommit_hugepages",
+    "vm.overcommit_memory", "vm.overcommit_ratio", "vm.swappiness",
+    "vm.watermark_scale_factor", "vm.zone_reclaim_mode",
+)  # fmt: skip
+
+# the command line also carries secrets and disks' names: only what is known goes out
+_FLAGS = (
+    "amd_iommu", "amd_pstate", "clocksource", "default_hugepagesz", "hugepages", "hugepagesz",
+    "idle", "intel_idle.max_cstate", "intel_iommu", "intel_pstate", "iommu", "irqaffinity",
+    "isolcpus", "kthread_cpus", "maxcpus", "mem", "mitigations", "nohz", "nohz_full", "nohpet",
+    "nosmt", "nr_cpus", "numa", "numa_balancing", "nvme.poll_queues", "nvme_core.io_timeout",
+    "pci", "pcie_aspm", "preempt", "processor.max_cstate", "psi", "rcu_nocbs",
+    "skew_tick", "transparent_hugepage", "tsc",
+)  # fmt: skip
+
+_SERVICES = frozenset(
+    {
+        "containerd", "crio", "dockerd", "irqbalance", "kubelet", "kubelite", "numad",
+        "nvidia-fabricma", "nvidia-persiste", "podman", "slurmd", "thermald", "tlp", "tuned",
+    }
+)  # fmt: skip  # comm holds 15 letters
+
+# hypervisors whose guests do not always say so in cpuinfo (Arm has no flag for it)
+_GUESTS = (
+    ("QEMU", ""), ("KVM", ""), ("Xen", ""), ("VMware", ""), ("innotek", ""), ("Parallels", ""),
+    ("Google", "Google Compute Engine"), ("Microsoft", "Virtual Machine"), ("Alibaba", "Cloud ECS"),
+    ("OpenStack", ""), ("Red Hat", "KVM"), ("DigitalOcean", "Droplet"), ("Hetzner", "vServer"),
+)  # fmt: skip
+
+
+def identity(roots: Roots, clock_flags: Iterable[str]) -> Kernel:
+    """What stays while the host is up, and services, which cost a look at every process."""
+    dmi = roots.sys / "class/dmi/id"
+    vendor, product = files.text(dmi / "sys_vendor"), files.text(dmi / "product_name")
+    return Kernel(
+        release=files.text(roots.proc / "sys/kernel/osrelease"),
+        os=os_name(files.text(roots.proc / "1/root/etc/os-release")),
+        machine=f"{vendor} {product}".strip(),
+        virtual=virtual(clock_flags, vendor, product, files.text(roots.sys / "hypervisor/type")),
+        flags=tuple(flags(files.text(roots.proc / "cmdline"))),
+        services=services(roots.proc),
+    )
+
+
+def settings(roots: Roots, known: Kernel) -> Kernel:
+    """``known`` with what an operator can change: the clock and the sysctls."""
+    clock = roots.sys / "devices/system/clocksource/clocksource0"
+    return replace(
+        known,
+        clocksource=files.text(clock / "current_clocksource"),
+        clocksources=tuple(files.text(clock / "available_clocksource").split()),
+        sysctl=sysctls(roots.proc / "sys"),
+    )
+
+
+def os_name(release: str) -> str:
+    """PRETTY_NAME of os-release."""
+    for line in release.splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            return value.strip("\"' ")
+    return ""
+
+
+def virtual(clock_flags: Iterable[str], vendor: str, product: str, hypervisor: str) -> bool | None:
+    """Whether this is a guest; ``None`` where neither CPU nor firmware tells.
+
+    Bare-metal instances of clouds carry the cloud's name, but not its hypervisor's.
+    """
+    if "hypervisor" in clock_flags or hypervisor:
+        return True
+    if vendor == "Amazon EC2":
+        return not product.endswith("metal")
+    if any(name in vendor and kind in product for name, kind in _GUESTS):
+        return True
+    return False if vendor else None
+
+
+def flags(cmdline: str) -> list[str]:
+    """The words of the command line that say how fast this host can be."""
+    return [word for word in cmdline.split() if word.partition("=")[0] in _FLAGS]
+
+
+def services(proc: Path) -> tuple[str, ...]:
+    """Names of the known services among the processes."""
+    pids = (name for name in files.names(proc) if name.isdecimal())
+    return tuple(sorted({files.text(proc / pid / "comm") for pid in pids} & _SERVICES))
+
+
+def sysctls(folder: Path) -> dict[str, str]:
+    told = {name: files.text(folder / name.replace(".", "/")) for name in SYSCTLS}
+    return {name: " ".join(value.split()) for name, value in told.items() if value}

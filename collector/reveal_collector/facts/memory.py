@@ -1,0 +1,91 @@
+"""Memory: NUMA nodes, huge pages, swap, transparent huge pages.
+
+Kernel: ABI/stable/sysfs-devices-node, admin-guide/mm/{hugetlbpage,transhuge,zswap}.rst;
+proc_swaps(5).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from reveal_collector.facts import files
+from reveal_collector.source import Roots
+from reveal_contract.facts import HugePool, Memory, NumaNode, Swap
+
+
+def memory(roots: Roots) -> Memory:
+    """How the memory of this host is divided and managed."""
+    nodes = roots.sys / "devices/system/node"
+    huge = roots.sys / "kernel/mm/transparent_hugepage"
+    zswap = files.text(roots.sys / "module/zswap/parameters/enabled")
+    return Memory(
+        total=total(files.text(roots.proc / "meminfo"), "MemTotal:"),
+        page=os.sysconf("SC_PAGESIZE") if roots.live else None,
+        nodes=tuple(_node(nodes, number) for number in files.numbered(nodes, "node")),
+        huge=tuple(huge_pools(roots)),
+        swaps=swaps(files.text(roots.proc / "swaps")),
+        zswap=zswap == "Y" if zswap else None,
+        thp=files.chosen(files.text(huge / "enabled")),
+        thp_defrag=files.chosen(files.text(huge / "defrag")),
+    )
+
+
+def total(meminfo: str, key: str) -> int | None:
+    """Bytes of a line of meminfo, be it the host's or a node's."""
+    for line in meminfo.splitlines():
+        words = line.split()
+        if key in words and words[-1] == "kB" and words[-2].isdecimal():
+            return int(words[-2]) * 1024
+    return None
+
+
+def _node(folder: Path, number: int) -> NumaNode:
+    place = folder / f"node{number}"
+    distances = files.text(place / "distance").split()
+    return NumaNode(
+        node=number,
+        cpus=files.listed(place / "cpulist"),
+        memory=total(files.text(place / "meminfo"), "MemTotal:"),
+        distances=tuple(int(word) for word in distances if word.isdecimal()),
+    )
+
+
+def huge_pools(roots: Roots) -> list[HugePool]:
+    """Pools that hold pages: the host's and, where there are several nodes, the nodes'."""
+    found = _pools(roots.sys / "kernel/mm/hugepages", None)
+    nodes = roots.sys / "devices/system/node"
+    numbers = files.numbered(nodes, "node")
+    if len(numbers) > 1:
+        for number in numbers:
+            found += _pools(nodes / f"node{number}/hugepages", number)
+    return [pool for pool in found if pool.total]
+
+
+def _pools(folder: Path, node: int | None) -> list[HugePool]:
+    found = []
+    for name in files.names(folder):
+        size = name.removeprefix("hugepages-").removesuffix("kB")
+        if not size.isdecimal():
+            continue
+        place = folder / name
+        found.append(
+            HugePool(
+                size=int(size) * 1024,
+                node=node,
+                total=files.number(place / "nr_hugepages") or 0,
+                free=files.number(place / "free_hugepages") or 0,
+                reserved=files.number(place / "resv_hugepages") or 0,
+            )
+        )
+    return found
+
+
+def swaps(text: str) -> tuple[Swap, ...]:
+    """The devices of ``/proc/swaps``; blanks in a file's name are written in octal."""
+    rows = (line.split() for line in text.splitlines()[1:])
+    return tuple(
+        Swap(row[0], row[1], int(row[2]) * 1024)
+        for row in rows
+        if len(row) >= 5 and row[2].isdecimal()
+    )

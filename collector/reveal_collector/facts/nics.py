@@ -1,0 +1,119 @@
+"""Network interfaces that have a device, bonds, and the ports of RDMA devices.
+
+Kernel: ABI/testing/sysfs-class-net{,-queues,-statistics}, networking/{bonding,scaling}.rst,
+ABI/stable/sysfs-class-infiniband.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from reveal_collector.facts import files
+from reveal_collector.pci import address_of
+from reveal_collector.rdma import ib_ports
+from reveal_collector.source import Roots
+from reveal_contract.facts import Bond, Nic, Port
+
+_UP = {"up": True, "down": False, "lowerlayerdown": False}
+_LOST = ("rx_missed_errors", "rx_fifo_errors")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What only the driver tells (ethtool -g, -l): ring and channels, now and at most."""
+
+    rx_ring: int | None = None
+    rx_ring_most: int | None = None
+    channels: int | None = None
+    channels_most: int | None = None
+
+
+AskSizes = Callable[[str], Sizes]
+
+
+def nics(roots: Roots, ask: AskSizes) -> tuple[Nic, ...]:
+    """Interfaces that stand for hardware, a guest's own included."""
+    folder = roots.sys / "class/net"
+    return tuple(
+        _nic(folder / name, ask(name))
+        for name in files.names(folder)
+        if (folder / name / "device").exists()
+    )
+
+
+def _nic(place: Path, sizes: Sizes) -> Nic:
+    queues = files.names(place / "queues")
+    rx = [name for name in queues if name.startswith("rx-")]
+    speed = files.number(place / "speed")
+    return Nic(
+        name=place.name,
+        driver=files.target(place / "device/driver"),
+        pci=address_of(place / "device"),
+        up=_UP.get(files.text(place / "operstate")),
+        speed=speed if speed and speed > 0 else None,
+        duplex=files.text(place / "duplex"),
+        mtu=files.number(place / "mtu"),
+        rx_queues=len(rx),
+        tx_queues=len(queues) - len(rx),
+        rps=_any_steering(place / "queues", rx),
+        channels=sizes.channels,
+        channels_most=sizes.channels_most,
+        rx_ring=sizes.rx_ring,
+        rx_ring_most=sizes.rx_ring_most,
+        missed=lost(place / "statistics"),
+        bond=files.target(place / "master") if _in_bond(place) else "",
+    )
+
+
+def _any_steering(queues: Path, names: list[str]) -> bool | None:
+    """Whether receive packet steering is on; a queue's mask of zeros is off."""
+    masks = [files.text(queues / name / "rps_cpus") for name in names]
+    told = [mask for mask in masks if mask]
+    return any(mask.strip("0,") for mask in told) if told else None
+
+
+def lost(statistics: Path) -> int | None:
+    """Frames that found no descriptor free: drivers count them under either name."""
+    counts = [files.number(statistics / name) for name in _LOST]
+    told = [count for count in counts if count is not None]
+    return max(told) if told else None
+
+
+def _in_bond(place: Path) -> bool:
+    return (place / "master/bonding").is_dir()
+
+
+def bonds(roots: Roots) -> tuple[Bond, ...]:
+    folder = roots.sys / "class/net"
+    return tuple(
+        _bond(folder / name) for name in files.names(folder) if (folder / name / "bonding").is_dir()
+    )
+
+
+def _bond(place: Path) -> Bond:
+    parts = files.text(place / "bonding/slaves").split()
+    states = {part: files.text(place.parent / part / "bonding_slave/mii_status") for part in parts}
+    return Bond(
+        name=place.name,
+        mode=files.text(place / "bonding/mode").partition(" ")[0],
+        mtu=files.number(place / "mtu"),
+        parts=tuple(parts),
+        down=tuple(part for part, state in states.items() if state == "down"),
+    )
+
+
+def ports(roots: Roots) -> tuple[Port, ...]:
+    """Ports of InfiniBand and RoCE devices with the interfaces on top of them."""
+    return tuple(
+        Port(
+            name=port.name,
+            layer=port.link_layer,
+            state=port.state,
+            rate=files.text(port.path / "rate"),
+            pci=port.pci,
+            nics=port.netdevs,
+        )
+        for port in ib_ports(roots.sys, addresses=False)
+    )
