@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from reveal_collector.scan import FileScan, Mismatch, TokenPlan, is_stale, numbers, scans_of
 from reveal_collector.source import LayoutChanged, ParseError, Source, Unsupported
 from reveal_collector.textfile import KeptFile
 from reveal_contract.channels import Channel
@@ -14,6 +15,7 @@ from reveal_contract.metric import Lane
 # how sysfs spells what a number would say; "unknown" is a link without carrier detection
 _WORDS = {b"up": 1, b"unknown": 1, b"down": 0, b"lowerlayerdown": 0, b"dormant": 0,
           b"notpresent": 0, b"testing": 0}  # fmt: skip
+_ONE_NUMBER = TokenPlan(1, (), (0,))
 
 
 class Joined:
@@ -29,16 +31,16 @@ class Joined:
 
     def open(self) -> None:
         self.close()
-        reason = Unsupported(self._absent)
+        reason: Unsupported | None = None
         for part in self._find():
             try:
                 part.open()
             except Unsupported as why:
-                reason = why
+                reason = reason or why
             else:
                 self._parts.append(part)
         if not self._parts:
-            raise reason
+            raise reason or Unsupported(self._absent)
         self._join()
 
     def read(self) -> Sequence[int | None]:
@@ -55,6 +57,13 @@ class Joined:
             self._join()
             raise LayoutChanged(self.name)
         return values
+
+    def scans(self) -> Sequence[FileScan] | None:
+        found = [scans_of(part) for part in self._parts]
+        return None if None in found else [each for scans in found for each in scans or ()]
+
+    def stale(self) -> bool:
+        return any(is_stale(part) for part in self._parts)
 
     def close(self) -> None:
         for part in self._parts:
@@ -86,6 +95,7 @@ class NumberFiles:
         self._folder, self._find, self._remedy = folder, find, remedy
         self._entries: list[str] = []
         self._files: list[KeptFile] = []
+        self._words: bool | None = None
 
     def open(self) -> None:
         try:
@@ -96,15 +106,27 @@ class NumberFiles:
             raise Unsupported(f"{self._folder} has none of the files wanted", self._remedy)
 
     def read(self) -> Sequence[int | None]:
-        if os.listdir(self._folder) != self._entries:  # noqa: PTH208 - a syscall less
+        if self.stale():
             self._learn()
             raise LayoutChanged(self.name)
-        return [_number(file) for file in self._files]
+        return [self._number(file) for file in self._files]
+
+    def scans(self) -> Sequence[FileScan] | None:
+        """Only files of plain numbers: what the words of others mean is known here."""
+        if self._words is None:
+            self._words = False
+            for file in self._files:
+                self._number(file)
+        return None if self._words else [FileScan(_ONE_NUMBER, file.fd) for file in self._files]
+
+    def stale(self) -> bool:
+        return os.listdir(self._folder) != self._entries  # noqa: PTH208 - a syscall less
 
     def close(self) -> None:
         for file in self._files:
             file.close()
         self._files, self._entries, self.channels = [], [], ()
+        self._words = None
 
     def _learn(self) -> None:
         self.close()
@@ -120,15 +142,15 @@ class NumberFiles:
             channels.append(channel)
         self.channels, self._entries = tuple(channels), entries
 
-
-def _number(file: KeptFile) -> int | None:
-    try:
-        token = file.read().strip()
-    except OSError:
-        return None
-    if token in _WORDS:
-        return _WORDS[token]
-    try:
-        return int(token)
-    except ValueError:
-        raise ParseError(f"{file.path}: {token[:40]!r} is no number") from None
+    def _number(self, file: KeptFile) -> int | None:
+        try:
+            token = file.read().strip()
+        except OSError:
+            return None
+        if token in _WORDS:
+            self._words = True
+            return _WORDS[token]
+        try:
+            return numbers([token])[0]
+        except Mismatch:
+            raise ParseError(f"{file.path}: {token[:40]!r} is no number") from None

@@ -31,13 +31,13 @@ def fold_by(
 
     ``together`` names metrics to look at as one besides: name -> its parts.
     """
+    return lambda channels: fold_large(first(channels), sys, together or {})
 
-    def arrange(channels: tuple[Channel, ...]) -> Shape:
-        shape = first(channels)
-        cpus = {cpu for each in shape.channels if (cpu := cpu_of(each)) is not None}
-        return fold(shape, node_of(sys), together or {}) if len(cpus) > MOST_CPUS else shape
 
-    return arrange
+def fold_large(shape: Shape, sys: Path, together: Mapping[str, Sequence[str]]) -> Shape:
+    """The shape, folded where it has columns of many CPUs."""
+    cpus = {cpu for each in shape.channels if (cpu := cpu_of(each)) is not None}
+    return fold(shape, node_of(sys), together) if len(cpus) > MOST_CPUS else shape
 
 
 def cpu_of(each: Channel) -> int | None:

@@ -199,6 +199,18 @@ class Scannable(Protocol):
     def stale(self) -> bool: ...
 
 
+def scans_of(source: object) -> Sequence[FileScan] | None:
+    """The source's scans, none where it can be read by its own code only."""
+    scans = getattr(source, "scans", None)
+    found: Sequence[FileScan] | None = scans() if scans else None
+    return found
+
+
+def is_stale(source: object) -> bool:
+    stale = getattr(source, "stale", None)
+    return bool(stale and stale())
+
+
 def signed(value: int) -> int:
     """The int64 with the same lowest 64 bits."""
     bits = value & _BITS

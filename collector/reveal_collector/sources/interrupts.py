@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from pathlib import Path
 
+from reveal_collector.percpu import fold_large
+from reveal_collector.scan import ColumnMaker, Columns, FileScan, MatrixPlan, MatrixRow
 from reveal_collector.source import LayoutChanged, ParseError, Roots, Source, Unsupported
-from reveal_collector.textfile import KeptFile, channel
+from reveal_collector.textfile import KeptFile, Shape, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -31,7 +33,7 @@ _NAME_LENGTH = 40
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [Interrupts(KeptFile(roots.proc / "interrupts"))]
+    return [Interrupts(KeptFile(roots.proc / "interrupts"), roots.sys)]
 
 
 @dataclass
@@ -46,6 +48,17 @@ class _Row:
     def __post_init__(self) -> None:
         self.total = sum(self.counts)
 
+    def plan(self) -> MatrixRow:
+        """The row as the scanner is to find it."""
+        found = _LINE.match(self.line)
+        if found is None:
+            return MatrixRow(self.line, 0, b"", None)
+        device = self.name[:1].isdigit()
+        return MatrixRow(
+            self.line[: found.start(2)], len(self.counts), self.line[found.end(2) :],
+            self.total > 0 if device else None,
+        )  # fmt: skip
+
     @property
     def shown(self) -> bool:
         """Whether it is a channel: it counted something, or is the architecture's."""
@@ -57,9 +70,9 @@ class Interrupts:
 
     name, lane = "interrupts", Lane.SLOW
 
-    def __init__(self, file: KeptFile) -> None:
+    def __init__(self, file: KeptFile, sys: Path) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._file = file
+        self._file, self._sys = file, sys
         self._header = b""
         self._rows: list[_Row] = []
         self._by_cpu: list[int] = []
@@ -80,7 +93,15 @@ class Interrupts:
         if self._update(lines):
             self._learn(lines)
             raise LayoutChanged(self.name)
-        return self._values()
+        return self._maker.make([row.total for row in self._rows] + self._by_cpu)
+
+    def scans(self) -> Sequence[FileScan]:
+        rows = tuple(row.plan() for row in self._rows)
+        plan = MatrixPlan(self._header, rows, len(self._cpus), self._columns)
+        return [FileScan(plan, self._file.fd, self._length)]
+
+    def stale(self) -> bool:
+        return False
 
     def close(self) -> None:
         self._file.close()
@@ -97,9 +118,20 @@ class Interrupts:
         self._rows = [parse(line) for line in lines[1:]]
         wide = [row.counts for row in self._rows if len(row.counts) == len(self._cpus)]
         self._by_cpu = [sum(column) for column in zip(*wide, strict=True)] or [0] * len(self._cpus)
-        by_source = [_channel(row.name) for row in self._rows if row.shown]
-        by_cpu = [channel("cpu.interrupts", cpu) for cpu in self._cpus]
-        self.channels = tuple(dict.fromkeys(chain(by_source, by_cpu)))
+        self._length = sum(map(len, lines)) + len(lines)
+        self._show()
+
+    def _show(self) -> None:
+        """The columns: of a name that stands twice the first row only."""
+        shown: dict[Channel, tuple[int, ...]] = {}
+        for at, row in enumerate(self._rows):
+            if row.shown:
+                shown.setdefault(_channel(row.name), (at,))
+        for at, cpu in enumerate(self._cpus, len(self._rows)):
+            shown.setdefault(channel("cpu.interrupts", cpu), (at,))
+        shape = fold_large(Shape(tuple(shown), Columns(tuple(shown.values()))), self._sys, {})
+        self.channels, self._columns = shape.channels, shape.columns
+        self._maker = ColumnMaker(self._columns)
 
     def _update(self, lines: list[bytes]) -> bool:
         """Parse the lines that changed; true when they are no longer the same sources."""
@@ -115,13 +147,6 @@ class Interrupts:
                 self._by_cpu = list(map(_moved, self._by_cpu, now.counts, row.counts))
             self._rows[at] = now
         return False
-
-    def _values(self) -> list[int | None]:
-        totals: dict[str, int] = {}
-        for row in self._rows:
-            if row.shown:
-                totals.setdefault(row.name, row.total)
-        return [*totals.values(), *self._by_cpu]
 
 
 def _moved(total: int, now: int, before: int) -> int:

@@ -7,12 +7,13 @@ built or booted without.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import KeptFile, channel
+from reveal_collector.joined import Joined
+from reveal_collector.scan import Form
+from reveal_collector.source import Roots, Source
+from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -23,61 +24,30 @@ _FILES = {
     "io": {"some": "storage.pressure.some", "full": "storage.pressure.full"},
     "irq": {"full": "cpu.pressure.irq"},
 }
-_TOTAL = re.compile(rb"(?m)^(some|full) .*total=(\d+)$")
 _NS_PER_US = 1000.0
+_FORM = Form(blanks=b"=", words=False)
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Pressure(roots.proc / "pressure")]
+    folder = roots.proc / "pressure"
+    absent = f"{folder} does not exist"
+    return [Joined("psi", Lane.FAST, lambda: [_file(folder, name) for name in _FILES], absent)]
 
 
-class _Pressure:
-    """The files that are there, one descriptor each."""
+def _file(folder: Path, name: str) -> Source:
+    def learn_this(text: str) -> Layout:
+        return learn(text, _FILES[name])
 
-    name, lane = "psi", Lane.FAST
-
-    def __init__(self, folder: Path) -> None:
-        self.channels: tuple[Channel, ...] = ()
-        self._folder = folder
-        self._files: list[tuple[KeptFile, tuple[str, ...]]] = []
-
-    def open(self) -> None:
-        reason = Unsupported(f"{self._folder} does not exist", _REMEDY)
-        for name, metrics in _FILES.items():
-            file = KeptFile(self._folder / name, _REMEDY)
-            try:
-                file.open()
-                shown = totals(file.read())
-            except Unsupported as why:
-                reason = why if name == "cpu" else reason
-                continue
-            except OSError as error:  # EOPNOTSUPP: built in, switched off
-                reason = Unsupported(f"{file.path}: {error.strerror}", _REMEDY)
-                file.close()
-                continue
-            wanted = tuple(kind for kind in metrics if kind in shown)
-            self._files.append((file, wanted))
-            self.channels += tuple(channel(metrics[kind], scale=_NS_PER_US) for kind in wanted)
-        if not self.channels:
-            self.close()
-            raise reason
-
-    def read(self) -> Sequence[int | None]:
-        values: list[int | None] = []
-        for file, wanted in self._files:
-            try:
-                shown = totals(file.read())
-            except OSError:
-                shown = {}
-            values += [shown.get(kind) for kind in wanted]
-        return values
-
-    def close(self) -> None:
-        for file, _ in self._files:
-            file.close()
-        self._files, self.channels = [], ()
+    return TokenSource("psi", Lane.FAST, folder / name, learn_this, _REMEDY, form=_FORM)
 
 
-def totals(data: bytes) -> dict[str, int]:
-    """``some`` and ``full`` -> total stall time in microseconds."""
-    return {kind.decode(): int(total) for kind, total in _TOTAL.findall(data)}
+def learn(text: str, metrics: Mapping[str, str]) -> Layout:
+    """Lines like ``some avg10 0.00 ... total 1234``; the word before the number must stay."""
+    columns: list[tuple[int, Channel | None]] = []
+    for start, tokens in rows(text):
+        metric = metrics.get(tokens[0])
+        if metric and tokens[-2:-1] == ["total"] and is_number(tokens[-1]):
+            last = start + len(tokens) - 1
+            columns += [(start, None), (last - 1, None)]
+            columns.append((last, channel(metric, scale=_NS_PER_US)))
+    return columns
