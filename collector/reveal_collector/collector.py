@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reveal_collector import registry
 from reveal_collector.encoder import Encoder, encoder_of
@@ -24,6 +24,7 @@ from reveal_collector.slices import Origin, RawSlice
 from reveal_collector.source import Roots, Source, SubjectSource
 from reveal_contract import VERSION
 from reveal_contract.envelope import WireError
+from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import Identity, to_rows
 
@@ -31,6 +32,15 @@ log = logging.getLogger(__name__)
 
 # Slices between tick thread and encoder: some when the encoder is starved, never without end.
 QUEUE = 10
+
+
+class FeedState(NamedTuple):
+    """How one source is read: its lane now, what its last read took."""
+
+    source: str
+    lane: Lane
+    read_ns: int
+    broken: bool
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,7 @@ class Status:
     sequence: int
     table: str
     channels: int
-    sources: tuple[str, ...]
+    feeds: tuple[FeedState, ...]
     missing: tuple[Missing, ...]
     degraded: tuple[str, ...]
     late_ticks: int
@@ -52,6 +62,11 @@ class Status:
     buffered: int
     dropped: int
     subjects: tuple[Identity, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the sources that are read."""
+        return tuple(feed.source for feed in self.feeds)
 
     def to_report(self) -> dict[str, Any]:
         """What stands in ``names.NODES_KEY``, the subjects in a key of their own: JSON values."""
@@ -80,6 +95,7 @@ class Collector:
         sources: Sequence[Source] | None = None,
     ) -> None:
         self.settings = settings
+        self.last: RawSlice | None = None  # shipped last, for whoever wants to look at it
         self._sinks = tuple(sinks)
         self._given = sources
         self._missing: tuple[Missing, ...] = ()
@@ -129,7 +145,10 @@ class Collector:
         return Status(
             node=self.settings.node, boot=self._boot.hex(), sequence=sampler.counts.sequence,
             table=sampler.table.key.hex(), channels=sampler.counts.channels,
-            sources=tuple(feed.name for feed in sampler.feeds), missing=self._missing,
+            feeds=tuple(
+                FeedState(feed.name, feed.lane, feed.read_ns, feed.broken) for feed in sampler.feeds
+            ),
+            missing=self._missing,
             degraded=tuple(self._degraded(health)), late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             skipped_slices=sampler.counts.skipped_slices,
@@ -212,6 +231,7 @@ class Collector:
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(shipment)
+        self.last = raw
 
 
 def boot_id(roots: Roots) -> bytes:

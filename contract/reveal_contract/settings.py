@@ -93,6 +93,7 @@ class CollectorSettings(_Settings):
     buffer_seconds: int = 60
     stream_seconds: int = 120
     metrics_port: int = 0
+    metrics_series: int = 0  # channels shown there besides the collector's own health, at most
 
     def problems(self) -> list[str]:
         found = []
@@ -105,8 +106,9 @@ class CollectorSettings(_Settings):
         for name in ("buffer_seconds", "stream_seconds", "cpu_budget_millicores"):
             if getattr(self, name) < 1:
                 found.append(f"{camel_case(name)}: must be at least 1")
-        if self.max_subjects < 0:
-            found.append("maxSubjects: must not be negative")
+        for name in ("max_subjects", "metrics_series"):
+            if getattr(self, name) < 0:
+                found.append(f"{camel_case(name)}: must not be negative")
         if self.pod_source not in POD_SOURCES:
             found.append(f"podSource: must be one of {', '.join(POD_SOURCES)}")
         elif (self.pod_source == "file") != bool(self.pod_file):
