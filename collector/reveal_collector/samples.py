@@ -7,7 +7,7 @@ last row.  Counters are the kernel's own readings, so that a reset is one for Pr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -24,10 +24,12 @@ _PREFIX = "reveal_"
 # the catalogue's unit -> base unit of Prometheus, with the factor into it
 _BASE = {
     "ns": ("seconds", 1e-9), "bytes": ("bytes", 1.0), "bytes/s": ("bytes_per_second", 1.0),
-    "bits/s": ("bits_per_second", 1.0), "Hz": ("hertz", 1.0), "ppm": ("ratio", 1e-6),
+    "bits/s": ("bytes_per_second", 0.125), "Hz": ("hertz", 1.0), "ppm": ("ratio", 1e-6),
     "percent": ("ratio", 0.01), "celsius": ("celsius", 1.0), "joules": ("joules", 1.0),
     "watts": ("watts", 1.0),
 }  # fmt: skip
+# words of kernel names that read as units; the h is that of an HMac
+_SPELLED = {"s": "slab", "sec": "secondary", "bits": "bit_errors"}
 # endings that mean something to Prometheus: the types of its own, and the mark of a counter
 _RESERVED = re.compile(r"_(total|count|sum|bucket|info)\Z")
 _U64 = 1 << 64
@@ -50,7 +52,7 @@ class _Family:
     label: str
     series: list[_Series] = field(default_factory=list)
 
-    def exposed(self, row: memoryview) -> Metric:
+    def exposed(self, row: Sequence[int]) -> Metric:
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
         made = kind(self.name, self.meaning, labels=[self.label] if self.label else [])
         for series in self.series:
@@ -115,7 +117,8 @@ def family_name(row: Row, channel: Channel) -> tuple[str, float]:
     ``reveal_cpu_user_seconds`` and ``reveal_cpu_user_by_cpu_seconds``.
     """
     base, factor = _BASE.get(row.unit, ("", 1.0))
-    name = _PREFIX + row.name.replace(".", "_")
+    words = re.split(r"[._]", row.name)
+    name = _PREFIX + "_".join(_SPELLED.get(word, word) for word in words).replace("_h_", "_h")
     if channel.instance and row.scope is Scope.CPU:
         name += "_by_cpu"
     if base and not name.endswith(f"_{base}"):

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from reveal_analyzer.sinks import OPENED, SUSPECTED, Change
-from reveal_contract import VERSION
+from reveal_contract import VERSION, exposition
 from reveal_contract.finding import Finding, State
 
 Labels = tuple[str, str, str]  # node, subsystem, severity
@@ -75,10 +75,7 @@ class Metrics:
 
     def serve(self, port: int) -> None:
         """Answer scrapes on ``port`` from a thread; raises ``OSError`` where it is taken."""
-        try:
-            prometheus_client.start_http_server(port, registry=self.registry)
-        except OSError as error:
-            raise OSError(error.errno, f"port {port} for metrics: {error.strerror}") from None
+        exposition.serve(self.registry, port)
 
     def write(self, change: Change) -> None:
         finding = change.finding
