@@ -1,0 +1,295 @@
+"""Our figures beside those of the kernel's own tools, of the same interval of a loaded host.
+
+A load runs strictly inside the interval, so that little happens at its edges, where tools begin
+and end some tens of ms beside ours.  ``apart`` is ours less the tool's, ``rounding`` what the
+tool's last digit (or its clock tick) is worth over the interval, ``edges`` how much we counted
+within 0.3 s of both ends.  Needs root for perf, and Debian's sysstat, iproute2,
+numactl, linux-perf and stress-ng.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from report import Row, report
+from reveal_contract import wire
+from reveal_contract.metric import Kind
+from reveal_contract.names import snake
+from reveal_contract.recording import Reader
+
+INTERVAL_S, QUIET_S = 12, 2
+EDGE_NS = 300_000_000
+LOAD = [
+    "stress-ng", "--quiet", "--cpu", "1", "--switch", "1", "--fault", "1", "--sock", "1",
+    "--udp", "1", "--hdd", "1", "--hdd-bytes", "64m", "--hdd-opts", "fsync",
+]  # fmt: skip
+TOOLS = {
+    "mpstat": ["mpstat", "-P", "ALL", "-o", "JSON", str(INTERVAL_S), "1"],
+    "iostat": ["iostat", "-y", "-x", "-o", "JSON", str(INTERVAL_S), "1"],
+    "sar": ["sar", "-o", "{folder}/sar", str(INTERVAL_S), "1"],
+    "perf": ["perf", "stat", "-a", "-x,", "-e", "{events}", "sleep", str(INTERVAL_S)],
+}
+_PROTOCOLS = ("IpExt", "TcpExt", "UdpLite", "Icmp6", "Udp6", "Ip6", "Icmp", "Tcp", "Udp", "Ip")
+_EVENTS = {
+    "context-switches": "cpu.context_switches", "page-faults": "memory.vm.pgfault",
+    "major-faults": "memory.vm.pgmajfault", "cpu-migrations": "cpu.perf.migrations",
+}  # fmt: skip
+_TIMES = {
+    "usr": "user", "nice": "nice", "sys": "system", "iowait": "iowait", "irq": "irq",
+    "soft": "softirq", "steal": "steal", "idle": "idle",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure: the tool's over the interval, ours, and what the tool rounds to."""
+
+    tool: str
+    what: str
+    theirs: float
+    ours: float
+    rounding: float
+    edges: float = 0.0
+
+
+@dataclass
+class Interval:
+    """What we recorded: counters summed over the interval, levels at its end, base units.
+
+    ``edges`` has what was counted near the ends: as much may the tool have missed, or had more.
+    """
+
+    counted: dict[str, float]
+    level: dict[str, float]
+    seconds: float
+    edges: dict[str, float] = field(default_factory=dict)
+
+
+def with_edges(path: Path, begin_ns: int, end_ns: int) -> Interval:
+    inner, outer = (
+        interval(path, begin_ns + by, end_ns - by).counted for by in (EDGE_NS, -EDGE_NS)
+    )
+    whole = interval(path, begin_ns, end_ns)
+    whole.edges = {label: value - inner.get(label, 0.0) for label, value in outer.items()}
+    return whole
+
+
+def interval(path: Path, begin_ns: int, end_ns: int) -> Interval:
+    """The recorded ticks (slices, for the slow lane) that ended within the interval."""
+    counted: dict[str, float] = {}
+    level: dict[str, float] = {}
+    for record in Reader(path):
+        if (table := record.table) is None:
+            continue
+        message = wire.decode(record.data, wire.gauges(table))
+        tick_ns = message.tick_us * 1000
+        for tick, row in enumerate(message.fast):
+            if begin_ns < message.start_ns + tick * tick_ns <= end_ns:
+                _add(counted, level, table.fast, row, message.fast_missing[tick])
+        if begin_ns < message.start_ns <= end_ns:
+            _add(counted, level, table.slow, message.slow, message.slow_missing)
+    return Interval(counted, level, (end_ns - begin_ns) / 1e9)
+
+
+def _add(
+    counted: dict[str, float], level: dict[str, float], channels: Any, row: Any, missing: Any
+) -> None:
+    for channel, value, gone in zip(channels, row.tolist(), missing.tolist(), strict=True):
+        if gone:
+            continue
+        if channel.kind is Kind.COUNTER:
+            counted[channel.label] = counted.get(channel.label, 0.0) + value * channel.scale
+        else:
+            level[channel.label] = value * channel.scale
+
+
+def cpus(answer: str, ours: Interval) -> Iterator[Compared]:
+    """``mpstat``: percent of each CPU's time, to a hundredth."""
+    rows = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][0]["cpu-load"]
+    for row in rows:
+        at = "" if row["cpu"] == "all" else f"{{{row['cpu']}}}"
+        spent = {tool: ours.counted.get(f"cpu.{time}{at}", 0.0) for tool, time in _TIMES.items()}
+        whole = sum(spent.values())
+        tick = 100 * 1e7 / whole  # a clock tick, in percent of the interval
+        for tool, value in spent.items():
+            yield Compared(
+                "mpstat", f"%{tool} of CPU {row['cpu']}", row[tool], 100 * value / whole,
+                0.01 + 2 * tick,
+            )  # fmt: skip
+
+
+def disks(answer: str, ours: Interval) -> Iterator[Compared]:
+    """``iostat``: rates to a hundredth, of the whole interval."""
+    rows = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][0]["disk"]
+    wanted = {
+        "r/s": ("reads", 1.0), "w/s": ("writes", 1.0), "rkB/s": ("read_bytes", 1024.0),
+        "wkB/s": ("write_bytes", 1024.0), "wrqm/s": ("write_merges", 1.0),
+        "f/s": ("flushes", 1.0), "util": ("busy_time", 1e7),
+    }  # fmt: skip
+    for row in rows:
+        for tool, (name, unit) in wanted.items():
+            label = f"storage.disk.{name}{{{row['disk_device']}}}"
+            if row[tool] and label in ours.counted:
+                what = f"{tool} of {row['disk_device']}"
+                yield _rate("iostat", what, row[tool], ours, label, unit)
+
+
+def activity(answer: str, ours: Interval) -> Iterator[Compared]:
+    """``sar``: rates to a hundredth; kernel-wide, network and paging."""
+    now = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][-1]
+    for row in now["network"]["net-dev"]:
+        for tool, name, unit in (
+            ("rxpck", "rx_packets", 1.0), ("txpck", "tx_packets", 1.0),
+            ("rxkB", "rx_bytes", 1024.0), ("txkB", "tx_bytes", 1024.0),
+        ):  # fmt: skip
+            label = f"network.nic.{name}{{{row['iface']}}}"
+            if row[tool] and label in ours.counted:
+                yield _rate("sar", f"{tool}/s of {row['iface']}", row[tool], ours, label, unit)
+    switches = now["process-and-context-switch"]
+    paging = now["paging"]
+    for what, value, label, unit in (
+        ("cswch/s", switches["cswch"], "cpu.context_switches", 1.0),
+        ("proc/s", switches["proc"], "cpu.forks", 1.0),
+        ("fault/s", paging["fault"], "memory.vm.pgfault", 1.0),
+        ("pgfree/s", paging["pgfree"], "memory.vm.pgfree", 1.0),
+        ("pgpgout/s", paging["pgpgout"], "memory.vm.pgpgout", 1024.0),
+    ):
+        yield _rate("sar", what, value, ours, label, unit)
+
+
+def _rate(
+    tool: str, what: str, value: float, ours: Interval, label: str, unit: float = 1.0
+) -> Compared:
+    per = unit * ours.seconds
+    return Compared(
+        tool, what, value, ours.counted[label] / per, 0.005, ours.edges.get(label, 0.0) / per
+    )
+
+
+def _whole(tool: str, what: str, value: float, ours: Interval, label: str) -> Compared:
+    return Compared(tool, what, value, ours.counted[label], 0.0, ours.edges.get(label, 0.0))
+
+
+def protocols(before: str, after: str, ours: Interval) -> Iterator[Compared]:
+    """``nstat``: whole counters, before and after."""
+    old, new = (json.loads(text)["kernel"] for text in (before, after))
+    for name, value in new.items():
+        label = _protocol_label(name)
+        if label in ours.counted and value != old[name]:
+            # nstat shows the low 32 bits of counters that have 64
+            seen = value - old[name]
+            wraps = round((ours.counted[label] - seen) / 2**32)
+            yield _whole("nstat", name, seen + wraps * 2**32, ours, label)
+
+
+def _protocol_label(name: str) -> str:
+    for prefix in _PROTOCOLS:
+        if name.startswith(prefix):
+            return f"network.{snake(prefix)}.{snake(name.removeprefix(prefix))}"
+    return ""
+
+
+def events(answer: str, ours: Interval) -> Iterator[Compared]:
+    """``perf stat -a``: software events, whole numbers."""
+    for line in answer.splitlines():
+        cells = line.split(",")
+        label = _EVENTS.get(cells[2].removesuffix(":u")) if len(cells) > 2 else None
+        if label is not None and label in ours.counted:
+            yield _whole("perf stat", cells[2], float(cells[0]), ours, label)
+
+
+def sockets(answer: str, ours: Interval) -> Iterator[Compared]:
+    """``ss -s``: sockets in use once all is quiet again."""
+    for line in answer.splitlines():
+        cells = line.split()
+        if len(cells) == 4 and cells[0] in ("TCP", "UDP", "RAW"):
+            label = f"network.sockets.{cells[0].lower()}.inuse"
+            yield Compared("ss -s", f"{cells[0]} IPv4", int(cells[2]), ours.level[label], 0.0)
+
+
+def pages(before: str, after: str, ours: Interval) -> Iterator[Compared]:
+    """``numastat``: pages by node, whole counters."""
+    old, new = (dict(_numa_rows(text)) for text in (before, after))
+    for (name, node), value in new.items():
+        label = f"memory.numa.{name.removeprefix('numa_')}{{{node}}}"
+        if label in ours.counted and value != old[name, node]:
+            yield _whole("numastat", f"{name} of node {node}", value - old[name, node], ours, label)
+
+
+def _numa_rows(text: str) -> Iterator[tuple[tuple[str, int], int]]:
+    for line in text.splitlines()[1:]:
+        name, *values = line.split()
+        yield from (((name, node), int(value)) for node, value in enumerate(values))
+
+
+def compare(folder: Path) -> list[Compared]:
+    """Record and run all tools over one interval with a load inside."""
+    recording = folder / "host.rvl"
+    collector = subprocess.Popen(
+        [sys.executable, "-m", "reveal_collector", "--node", "bench", "--redis-url", "",
+         "--record", str(recording), "--duration", str(INTERVAL_S + 12)],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    time.sleep(6)
+    nstat, numa = said(["nstat", "-jaz"]), said(["numastat"])
+    begin_ns = time.time_ns()
+    running = {name: _start(command, folder) for name, command in TOOLS.items()}
+    time.sleep(QUIET_S)
+    load = [*LOAD, "--temp-path", str(folder), "--timeout", f"{INTERVAL_S - 2 * QUIET_S}s"]
+    subprocess.run(load, check=True)
+    answers = {name: process.communicate() for name, process in running.items()}
+    end_ns = begin_ns + INTERVAL_S * 1_000_000_000
+    nstat_after, numa_after, ss = said(["nstat", "-jaz"]), said(["numastat"]), said(["ss", "-s"])
+    sar = said(["sadf", "-j", str(folder / "sar"), "--", "-u", "-n", "DEV", "-w", "-B"])
+    collector.wait()
+    ours = with_edges(recording, begin_ns, end_ns)
+    return [
+        *cpus(answers["mpstat"][0], ours), *disks(answers["iostat"][0], ours),
+        *activity(sar, ours), *protocols(nstat, nstat_after, ours),
+        *events(answers["perf"][1], ours), *pages(numa, numa_after, ours), *sockets(ss, ours),
+    ]  # fmt: skip
+
+
+def _start(command: list[str], folder: Path) -> subprocess.Popen[str]:
+    filled = [word.format(folder=folder, events=",".join(_EVENTS)) for word in command]
+    return subprocess.Popen(
+        filled, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={"LC_ALL": "C"}
+    )
+
+
+def said(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def row(one: Compared) -> Row:
+    apart = one.ours - one.theirs
+    share = abs(apart) / abs(one.theirs) if one.theirs else 0.0
+    return {
+        "tool": one.tool, "figure": one.what, "tool says": one.theirs, "ours": one.ours,
+        "apart": apart, "apart, %": 100 * share, "rounding": one.rounding, "edges": one.edges,
+        "within": "yes" if abs(apart) <= one.rounding + one.edges + 1e-6 else "no",
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), help="where to write")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
+        rows = [row(one) for one in compare(Path(folder))]
+    report("tools", rows, seconds=INTERVAL_S)
+    within = sum(row["within"] == "yes" for row in rows)
+    print(f"{within} of {len(rows)} within the tool's rounding and what happened at the edges")
+
+
+if __name__ == "__main__":
+    main()
