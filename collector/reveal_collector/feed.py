@@ -81,6 +81,13 @@ class Feed:
             return [values[at] if at >= 0 else None for at in self._places]
         return values
 
+    def note(self, spent_ns: Sequence[int]) -> None:
+        """The scanner read the source in full: what each read took."""
+        if spent_ns:
+            self.read_ns = spent_ns[-1]
+            self._spent.extend(spent_ns)
+        self._failures, self._wait_ns = 0, FIRST_RETRY_NS
+
     def judge(self) -> Lane | None:
         """The lane this source should move to by the time its reads take, if any."""
         if self.lane is Lane.FAST and len(self._spent) == SAMPLES:

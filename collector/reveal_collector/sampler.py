@@ -19,7 +19,7 @@ from reveal_contract.metric import Lane
 
 log = logging.getLogger(__name__)
 
-_SECOND_NS = 1_000_000_000
+SECOND_NS = 1_000_000_000
 _MOST_LATE_US = 2**31 - 1
 
 
@@ -46,14 +46,15 @@ class Sampler:
         node: str,
         sources: Sequence[Source],
         deliver: Callable[[RawSlice], None],
-        period_ns: int = _SECOND_NS // 10,
+        period_ns: int = SECOND_NS // 10,
         clock: Clock | None = None,
     ) -> None:
         self.counts = Counts()
         self.not_real_time = ""
+        self.not_native = ""
         self._deliver = deliver
         self._period = period_ns
-        self._ticks = _SECOND_NS // period_ns
+        self._ticks = SECOND_NS // period_ns
         self._phase = phase_ns(node, period_ns)
         self._clock = clock or SystemClock()
         feeds = [Feed(source) for source in sources]
@@ -87,14 +88,14 @@ class Sampler:
         if self.not_real_time:
             log.warning("%s", self.not_real_time)
         due = self.first_due()
-        self._stopping.wait((due - self._clock.monotonic() - self._period) / _SECOND_NS)
+        self._stopping.wait((due - self._clock.monotonic() - self._period) / SECOND_NS)
         while not self._stopping.is_set():
             due = self.take_slice(due)
 
     def first_due(self) -> int:
         """The next beginning of a slice on this node's grid (monotonic ns)."""
-        behind = (self._clock.monotonic() - self._phase) % _SECOND_NS
-        return self._clock.monotonic() - behind + _SECOND_NS
+        behind = (self._clock.monotonic() - self._phase) % SECOND_NS
+        return self._clock.monotonic() - behind + SECOND_NS
 
     def take_slice(self, due: int) -> int:
         """Read and hand over the slice that begins at ``due``; gives the next one's beginning."""
@@ -122,16 +123,16 @@ class Sampler:
         if lateness:
             self._hand_over(due, start_ns, rows, slow, lateness)
         self._demote()
-        return due + _SECOND_NS
+        return due + SECOND_NS
 
     def _past_standstill(self, due: int) -> int:
         """Skip whole slices that went by (a stopped guest, a debugger): a gap, not blank rows."""
-        behind = (self._clock.monotonic() - due) // _SECOND_NS
+        behind = (self._clock.monotonic() - due) // SECOND_NS
         if behind <= 0:
             return due
         self.counts.skipped_slices += behind
         log.warning("%d s went by without a sample: the host or this process stood still", behind)
-        return due + behind * _SECOND_NS
+        return due + behind * SECOND_NS
 
     def _is_missed(self, due: int, lateness: list[int]) -> bool:
         late = max(0, self._clock.monotonic() - due)
@@ -160,7 +161,7 @@ class Sampler:
             gather(row, slow.get(feed, feed.blank))
         for rare in self._rare:
             gather(row, rare.take())
-        self.counts.sequence = (due - self._phase) // _SECOND_NS
+        self.counts.sequence = (due - self._phase) // SECOND_NS
         self._deliver(RawSlice(self.counts.sequence, start_ns, self._table, rows, row, lateness))
 
     def _renew_table(self) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-from reveal_collector.native.build import HERE, LIBRARY
-
+LIBRARY = Path(__file__).with_name("_native.so")  # where ``build`` leaves it
 ABI = 1
 SWITCH = "REVEAL_NO_NATIVE"
 _PRICE = "the Python path costs about twice the CPU"
@@ -26,11 +26,10 @@ def load() -> Loaded:
     """Load the library; ``REVEAL_NO_NATIVE=1`` in the environment says not to."""
     if os.environ.get(SWITCH, "") not in ("", "0"):
         return Loaded(None, f"C scanner switched off by {SWITCH}: {_PRICE}")
-    path = HERE / LIBRARY
-    if not path.exists():
+    if not LIBRARY.exists():
         return Loaded(None, f"C scanner not built: no compiler; {_PRICE}")
     try:
-        library = ctypes.CDLL(str(path), use_errno=True)
+        library = ctypes.CDLL(str(LIBRARY), use_errno=True)
         version = int(library.reveal_abi())
     except (OSError, AttributeError) as error:
         return Loaded(None, f"C scanner cannot be loaded ({error}); {_PRICE}")

@@ -232,11 +232,17 @@ void reveal_begin(struct plan *plan, int64_t *slow)
     fill(slow, MISSING, plan->shape.slow);
 }
 
+void reveal_blank(const struct plan *plan, int64_t *fast)
+{
+    fill(fast, MISSING, plan->shape.fast);
+}
+
 /* Files stand in the order of the table: the fast ones first, the slow ones by their slots. */
 void reveal_pass(struct plan *plan, int32_t tick, int64_t *fast, int64_t *slow, int32_t *spent)
 {
     int64_t began = monotonic_ns();
     plan->tick++;
+    reveal_blank(plan, fast); /* columns of nobody's: of a source that is broken now */
     int32_t number = 0;
     for (; number < plan->count && plan->files[number].slot == EVERY_TICK; number++)
         show(plan, number, fast, spent, &began);
@@ -250,7 +256,7 @@ void reveal_pass(struct plan *plan, int32_t tick, int64_t *fast, int64_t *slow, 
             plan->gates[plan->files[n].gate].stirred = 0;
 }
 
-void reveal_blank(const struct plan *plan, int64_t *fast)
+const uint8_t *reveal_flags(const struct plan *plan)
 {
-    fill(fast, MISSING, plan->shape.fast);
+    return plan->flags;
 }

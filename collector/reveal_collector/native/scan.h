@@ -108,6 +108,8 @@ void reveal_plan_free(struct plan *plan);
 void reveal_begin(struct plan *plan, int64_t *slow);
 /* one tick; spent: ns each owner's files took */
 void reveal_pass(struct plan *plan, int32_t tick, int64_t *fast, int64_t *slow, int32_t *spent);
+/* of each owner, of the running slice */
+const uint8_t *reveal_flags(const struct plan *plan);
 /* a tick that was missed: all of its row */
 void reveal_blank(const struct plan *plan, int64_t *fast);
 

@@ -1,0 +1,271 @@
+"""The scanner in C as Python sees it: a table of files to read, and the thread that ticks."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from array import array
+from collections.abc import Sequence
+from ctypes import POINTER, Structure, byref, c_int32, c_int64, c_uint8, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from reveal_collector.native import load
+from reveal_collector.native.packing import CFile, CShape, Packer
+from reveal_collector.scan import FileScan
+
+EVERY_TICK = -1
+MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner's files in a slice
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The files of one source, its owner: where their columns begin, and when they are read."""
+
+    owner: int
+    scans: Sequence[FileScan]
+    column: int
+    slot: int = EVERY_TICK
+    room: int = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How wide the rows are, and when files behind a gate rest."""
+
+    fast: int
+    slow: int
+    owners: int
+    quiet: int = 30
+    back_off: int = 5
+
+
+class Taken(NamedTuple):
+    """One slice as read: ``fast`` ticks x columns, ``spent`` (ns) ticks x owners."""
+
+    due: int
+    start_ns: int
+    plan: int
+    fast: array[int]
+    slow: array[int]
+    lateness: list[int]
+    spent: list[int]
+    flags: bytes
+
+
+@dataclass(frozen=True)
+class Punctuality:
+    """Counted since the thread began."""
+
+    late_ticks: int
+    missed_ticks: int
+    skipped_slices: int
+    overruns: int
+
+
+class _Slice(Structure):
+    _fields_ = [
+        ("due", c_int64),
+        ("start_ns", c_int64),
+        ("ring", c_int64),
+        ("fast", c_void_p),
+        ("slow", c_void_p),
+        ("lateness", c_void_p),
+        ("spent", c_void_p),
+        ("flags", c_void_p),
+        ("ticks", c_int32),
+        ("busy", c_int32),
+    ]
+
+
+class _Counts(Structure):
+    _fields_ = [(name, c_int64) for name in Punctuality.__dataclass_fields__]
+
+
+class Scan:
+    """A plan in C.  ``entries``: fast ones first, then slow ones by their slots."""
+
+    def __init__(self, entries: Sequence[Entry], layout: Layout) -> None:
+        self.layout = layout
+        self._packer = Packer()
+        self._gates: dict[str, int] = {}
+        files = [file for entry in entries for file in self._files(entry)]
+        self._array = (CFile * max(len(files), 1))(*files)
+        self._shape = CShape(
+            layout.fast, layout.slow, layout.owners, len(self._gates), layout.quiet, layout.back_off
+        )
+        self.handle = _library().reveal_plan_new(self._array, len(files), byref(self._shape))
+        if not self.handle:
+            raise MemoryError("no memory for the scanner's plan")
+
+    def close(self) -> None:
+        """Free what the plan holds in C; nobody may use it any more."""
+        _library().reveal_plan_free(self.handle)
+        self.handle = None
+        self._packer.close()
+
+    def _files(self, entry: Entry) -> list[CFile]:
+        made, column = [], entry.column
+        for scan in entry.scans:
+            file = self._packer.file(scan, entry.room)
+            file.owner, file.slot, file.column = entry.owner, entry.slot, column
+            if scan.gate is not None:
+                file.gate = self._gates.setdefault(scan.gate.key, len(self._gates))
+                file.leads = scan.gate.leads
+            column += file.width
+            made.append(file)
+        return made
+
+
+class Pass:
+    """Drives a plan tick by tick in the calling thread."""
+
+    def __init__(self, scan: Scan) -> None:
+        layout = scan.layout
+        self._scan = scan
+        self._fast = (c_int64 * max(layout.fast, 1))()
+        self._slow = (c_int64 * max(layout.slow, 1))()
+        self._spent = (c_int32 * max(layout.owners, 1))()
+
+    def begin(self) -> None:
+        _library().reveal_begin(self._scan.handle, self._slow)
+
+    def tick(self, number: int) -> list[int]:
+        """The fast row of this tick."""
+        _library().reveal_pass(self._scan.handle, number, self._fast, self._slow, self._spent)
+        return list(self._fast)[: self._scan.layout.fast]
+
+    @property
+    def slow(self) -> list[int]:
+        """The slow row, as far as it was read in this slice."""
+        return list(self._slow)[: self._scan.layout.slow]
+
+    @property
+    def flags(self) -> bytes:
+        """Of every owner, in this slice so far."""
+        return ctypes.string_at(
+            _library().reveal_flags(self._scan.handle), self._scan.layout.owners
+        )
+
+
+class Ticker:
+    """The thread in C.  One thread of Python starts it, waits for slices and swaps plans."""
+
+    def __init__(self, scan: Scan, phase_ns: int, period_ns: int) -> None:
+        self._ticks = 1_000_000_000 // period_ns
+        self._scans: dict[int, tuple[Scan, int]] = {}
+        self._number = 0
+        self._handle = _library().reveal_ticker_start(self._ring(scan), phase_ns, period_ns)
+        if not self._handle:
+            self._drop_older_than(self._number + 1)
+            raise OSError(ctypes.get_errno(), "no thread for the scanner")
+
+    @property
+    def not_real_time(self) -> str:
+        """Why the thread does not run under SCHED_FIFO; empty where it does."""
+        refused = _library().reveal_ticker_refused(self._handle)
+        if not refused:
+            return ""
+        reason = os.strerror(refused)
+        return f"SCHED_FIFO is refused ({reason}): grant CAP_SYS_NICE for punctual ticks"
+
+    def swap(self, scan: Scan) -> int:
+        """Use another plan from the next slice on; gives its number."""
+        unused = _library().reveal_ticker_swap(self._handle, self._ring(scan))
+        for number in [known for known, (_, ring) in self._scans.items() if ring == unused]:
+            self._free(number)
+        return self._number
+
+    def wait(self, timeout_ns: int) -> Taken | None:
+        """The next finished slice; none within the time, or after the last one of all."""
+        library = _library()
+        found = library.reveal_ticker_wait(self._handle, timeout_ns)
+        if not found:
+            return None
+        try:
+            taken = self._copy(found.contents)
+        finally:
+            library.reveal_ticker_release(self._handle, found)
+        self._drop_older_than(taken.plan)
+        return taken
+
+    def counts(self) -> Punctuality:
+        now = _Counts()
+        _library().reveal_ticker_counts(self._handle, byref(now))
+        return Punctuality(*(getattr(now, name) for name in Punctuality.__dataclass_fields__))
+
+    def stop(self) -> None:
+        """End within a tick; what was sampled so far can still be waited for."""
+        _library().reveal_ticker_stop(self._handle)
+
+    def close(self) -> None:
+        """After ``stop``: free all plans."""
+        _library().reveal_ticker_free(self._handle)
+        self._drop_older_than(self._number + 1)
+
+    def _ring(self, scan: Scan) -> int:
+        self._number += 1
+        ring = _library().reveal_ring_new(scan.handle, self._number, self._ticks)
+        if not ring:
+            raise MemoryError("no memory for the scanner's rows")
+        self._scans[self._number] = (scan, ring)
+        return int(ring)
+
+    def _copy(self, made: _Slice) -> Taken:
+        layout = self._scans[made.ring][0].layout
+        return Taken(
+            made.due, made.start_ns, made.ring,
+            _copied("q", made.fast, made.ticks * layout.fast),
+            _copied("q", made.slow, layout.slow),
+            _copied("i", made.lateness, made.ticks).tolist(),
+            _copied("i", made.spent, made.ticks * layout.owners).tolist(),
+            ctypes.string_at(made.flags, layout.owners),
+        )  # fmt: skip
+
+    def _drop_older_than(self, number: int) -> None:
+        for old in [known for known in self._scans if known < number]:
+            self._free(old)
+
+    def _free(self, number: int) -> None:
+        scan, ring = self._scans.pop(number)
+        _library().reveal_ring_free(ring)
+        scan.close()
+
+
+def _copied(kind: str, address: int, count: int) -> array[int]:
+    made = array(kind)
+    made.frombytes(ctypes.string_at(address, count * made.itemsize))
+    return made
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The library with its functions' types; only where ``load`` found one."""
+    library = load().library
+    if library is None:
+        raise OSError(errno.ENOSYS, load().absence)
+    int64s, int32s = POINTER(c_int64), POINTER(c_int32)
+    functions: tuple[tuple[str, Any, list[Any]], ...] = (
+        ("plan_new", c_void_p, [POINTER(CFile), c_int32, POINTER(CShape)]),
+        ("plan_free", None, [c_void_p]),
+        ("begin", None, [c_void_p, int64s]),
+        ("pass", None, [c_void_p, c_int32, int64s, int64s, int32s]),
+        ("flags", POINTER(c_uint8), [c_void_p]),
+        ("ring_new", c_void_p, [c_void_p, c_int64, c_int32]),
+        ("ring_free", None, [c_void_p]),
+        ("ticker_start", c_void_p, [c_void_p, c_int64, c_int64]),
+        ("ticker_refused", c_int32, [c_void_p]),
+        ("ticker_swap", c_void_p, [c_void_p, c_void_p]),
+        ("ticker_wait", POINTER(_Slice), [c_void_p, c_int64]),
+        ("ticker_release", None, [c_void_p, POINTER(_Slice)]),
+        ("ticker_counts", None, [c_void_p, POINTER(_Counts)]),
+        ("ticker_stop", None, [c_void_p]),
+        ("ticker_free", None, [c_void_p]),
+    )
+    for name, result, arguments in functions:
+        function = library[f"reveal_{name}"]
+        function.restype, function.argtypes = result, arguments
+        setattr(library, f"reveal_{name}", function)
+    return library

@@ -1,0 +1,277 @@
+"""The sampler whose ticks are a thread in C: Python wakes once a second.
+
+The thread reads all files that have plans.  What has none is read here: slow sources when a
+slice is complete, fast ones (a site's own, mostly) by ticking along with the thread.  A source
+whose plan failed is read once by its own code, which learns anew, and the next plan is handed
+to the thread before its next slice begins.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from reveal_collector.clock import Clock
+from reveal_collector.feed import Feed, RareFeed, Values
+from reveal_collector.native import load
+from reveal_collector.native.scanner import GROWN, Entry, Layout, Scan, Taken, Ticker
+from reveal_collector.realtime import prefer_real_time
+from reveal_collector.sampler import SECOND_NS, Sampler
+from reveal_collector.scan import FileScan, is_stale, scans_of
+from reveal_collector.slices import MISSING, RawSlice, gather
+from reveal_collector.source import Source
+from reveal_contract.channels import Channel, ChannelTable
+
+log = logging.getLogger(__name__)
+
+_MOST_ROOM = 1 << 12
+Reading = tuple[Channel, ...]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A source's columns in the rows of one plan; ``owner`` -1: read by Python."""
+
+    feed: Feed
+    shown: Reading
+    column: int
+    owner: int = -1
+
+
+@dataclass(frozen=True)
+class _View:
+    """What the rows of one plan mean."""
+
+    table: ChannelTable
+    parts: tuple[_Part, ...]  # fast ones, then slow ones
+    fast: int  # how many of them are fast
+    rare: tuple[tuple[RareFeed, Reading, int], ...]
+    scans: dict[Feed, Sequence[FileScan] | None]
+
+
+@dataclass
+class _Along:
+    """Fast sources read by Python during the slice that began at ``due``."""
+
+    due: int
+    rows: dict[Feed, list[Values]] = field(default_factory=dict)
+
+
+def make_sampler(
+    node: str,
+    sources: Sequence[Source],
+    deliver: Callable[[RawSlice], None],
+    period_ns: int,
+) -> Sampler:
+    """The sampler in C where the library is there, else the one in Python; says which."""
+    if load().library is None:
+        log.warning("%s", load().absence)
+        made = Sampler(node, sources, deliver, period_ns)
+        made.not_native = load().absence
+        return made
+    return NativeSampler(node, sources, deliver, period_ns)
+
+
+class NativeSampler(Sampler):
+    """See the module; the interface is that of ``Sampler``."""
+
+    def __init__(
+        self,
+        node: str,
+        sources: Sequence[Source],
+        deliver: Callable[[RawSlice], None],
+        period_ns: int = SECOND_NS // 10,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(node, sources, deliver, period_ns, clock)
+        self._room: dict[Feed, int] = {}
+        self._views: dict[int, _View] = {}
+        self._ticker: Ticker | None = None
+        self._number = 0
+
+    def start(self) -> None:
+        self.rare_lane.start()
+        scan, view = self._plan()
+        self._ticker = Ticker(scan, self._phase, self._period)
+        self._number = 1
+        self._views[self._number] = view
+        self.not_real_time = self._ticker.not_real_time
+        if self.not_real_time:
+            log.warning("%s", self.not_real_time)
+        self._thread.start()
+
+    def stop(self, timeout: float = 1.0) -> None:
+        self._stopping.set()
+        if self._ticker is not None:
+            self._ticker.stop()
+        super().stop(timeout)
+        if self._ticker is not None and not self._thread.is_alive():
+            self._ticker.close()
+            self._ticker = None
+
+    def _run(self) -> None:
+        prefer_real_time()  # what a plan lost is lost until this thread has made another
+        while not self._stopping.is_set():
+            self._take(self._tick_along())
+        while self._take(None):
+            pass
+
+    def _tick_along(self) -> _Along | None:
+        """Read the fast sources that have no plan, tick by tick; None where there are none."""
+        feeds = [part.feed for part in self._newest().parts[: self._newest().fast]
+                 if part.owner < 0 and not part.feed.broken]  # fmt: skip
+        if not feeds:
+            return None
+        along = _Along(self.first_due(), {feed: [] for feed in feeds})
+        for tick in range(self._ticks):
+            ahead = along.due + tick * self._period - self._clock.monotonic()
+            if self._stopping.wait(max(0, ahead) / SECOND_NS):
+                break
+            for feed in feeds:
+                along.rows[feed].append(feed.read())
+        return along
+
+    def _take(self, along: _Along | None) -> bool:
+        """Wait for a slice, hand it over, learn what its files say; whether there was one."""
+        ticker = self._ticker
+        taken = ticker.wait(2 * SECOND_NS) if ticker is not None else None
+        if ticker is None or taken is None:
+            return False
+        for old in [number for number in self._views if number < taken.plan]:
+            del self._views[old]
+        view = self._views[taken.plan]
+        self._note(view, taken, ticker)
+        learned = self._look_after(view, taken)
+        slow = self._slow_row(view, taken, learned)
+        if along is not None and along.due == taken.due:
+            _merge(view, taken, along)
+        if taken.lateness:
+            sequence = (taken.due - self._phase) // SECOND_NS
+            self.counts.sequence = sequence
+            self._deliver(
+                RawSlice(sequence, taken.start_ns, view.table, taken.fast, slow, taken.lateness)
+            )
+        if not self._stopping.is_set():
+            self._renew(ticker)
+        return True
+
+    def _newest(self) -> _View:
+        return self._views[self._number]
+
+    def _note(self, view: _View, taken: Taken, ticker: Ticker) -> None:
+        """Punctuality, and what each source's files took."""
+        counts = ticker.counts()
+        lost = counts.skipped_slices + counts.overruns - self.counts.skipped_slices
+        if lost:
+            log.warning("%d s went by without a sample: the host or this process stood still", lost)
+        self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
+        self.counts.skipped_slices += lost
+        owners = len(taken.flags)
+        for part in view.parts:
+            if part.owner >= 0 and not taken.flags[part.owner]:
+                part.feed.note([ns for ns in taken.spent[part.owner :: owners] if ns])
+
+    def _look_after(self, view: _View, taken: Taken) -> dict[Feed, Values]:
+        """Let sources learn whose plans failed, or who know of something a plan cannot see."""
+        values = {}
+        for part in view.parts:
+            if part.owner < 0 or part.feed.broken:
+                continue
+            flags = taken.flags[part.owner]
+            if flags & GROWN:
+                self._room[part.feed] = min(4 * self._room.get(part.feed, 1), _MOST_ROOM)
+            if flags or is_stale(part.feed.source):
+                values[part.feed] = part.feed.read()
+        return values
+
+    def _slow_row(self, view: _View, taken: Taken, learned: dict[Feed, Values]) -> array[int]:
+        row = taken.slow
+        for part in view.parts[view.fast :]:
+            if part.feed.shown is not part.shown:
+                continue
+            if part.owner < 0:
+                _put(row, part.column, part.feed.read())
+            elif taken.flags[part.owner] and part.feed in learned:
+                _put(row, part.column, learned[part.feed])
+        for rare, shown, column in view.rare:
+            if rare.shown is shown:
+                _put(row, column, rare.take())
+        return row
+
+    def _renew(self, ticker: Ticker) -> None:
+        """Another table or other plans: hand them to the thread, for its next slice."""
+        self._renew_table()
+        self._demote()
+        newest = self._newest()
+        if self.table is newest.table and self._scans() == newest.scans:
+            return
+        scan, view = self._plan()
+        self._number = ticker.swap(scan)
+        self._views[self._number] = view
+
+    def _scans(self) -> dict[Feed, Sequence[FileScan] | None]:
+        """The plans of every source that has them and is not broken."""
+        return {
+            feed: None if feed.broken else _scans(feed, self._room.get(feed, 1))
+            for feed in (*self._fast, *self._slow)
+        }
+
+    def _plan(self) -> tuple[Scan, _View]:
+        scans = self._scans()
+        entries: list[Entry] = []
+        parts = self._lay_out(self._fast, scans, entries)
+        fast = len(parts)
+        parts += self._lay_out(self._slow, scans, entries)
+        column = sum(len(part.shown) for part in parts[fast:])
+        rare = []
+        for held in self._rare:
+            rare.append((held, held.shown, column))
+            column += len(held.shown)
+        view = _View(self.table, tuple(parts), fast, tuple(rare), scans)
+        layout = Layout(len(self.table.fast), len(self.table.slow), len(entries))
+        return Scan(entries, layout), view
+
+    def _lay_out(
+        self,
+        feeds: Sequence[Feed],
+        scans: dict[Feed, Sequence[FileScan] | None],
+        entries: list[Entry],
+    ) -> list[_Part]:
+        """The columns of one lane, source by source; adds what the thread reads to ``entries``."""
+        parts, column = [], 0
+        for place, feed in enumerate(feeds):
+            owner, found = -1, scans[feed]
+            if found is not None:
+                owner = len(entries)
+                slot = -1 if feeds is self._fast else self._slot(place)
+                entries.append(Entry(owner, found, column, slot, self._room.get(feed, 1)))
+            parts.append(_Part(feed, feed.shown, column, owner))
+            column += len(feed.shown)
+        return parts
+
+
+def _scans(feed: Feed, room: int) -> Sequence[FileScan] | None:
+    """The plans of a source, if they give just the columns it shows."""
+    found = scans_of(feed.source)
+    width = sum(scan.plan.width for scan in found or ())
+    return found if found is not None and width == len(feed.shown) else None
+
+
+def _put(row: array[int], column: int, values: Values) -> None:
+    cells = array("q")
+    gather(cells, values)
+    row[column : column + len(cells)] = cells
+
+
+def _merge(view: _View, taken: Taken, along: _Along) -> None:
+    """What Python read tick by tick goes into the rows, where the columns are still the same."""
+    width = len(view.table.fast)
+    for part in view.parts[: view.fast]:
+        if part.feed.shown is not part.shown:
+            continue
+        for tick, values in enumerate(along.rows.get(part.feed, ())):
+            at = tick * width + part.column
+            if tick < len(taken.lateness) and taken.fast[at : at + 1] == array("q", [MISSING]):
+                _put(taken.fast, at, values)
