@@ -272,7 +272,7 @@ def test_own_health_is_scraped(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(5) == 0
     assert 'reveal_collector_source_up{source="stat"} 1.0' in text
-    assert "reveal_collector_delivered_total" in text
+    assert "reveal_collector_slices_delivered_total" in text
 
 
 def test_a_taken_port_is_one_sentence_and_the_recording_is_whole(
