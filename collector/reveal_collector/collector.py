@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import threading
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from reveal_collector import registry
 from reveal_collector.encoder import Encoder, encoder_of
 from reveal_collector.facts.inventory import Inventory
 from reveal_collector.facts.watch import FactsWatch
+from reveal_collector.nativesampler import make_sampler
 from reveal_collector.own import OwnFigures, OwnSource
 from reveal_collector.realtime import prefer_real_time, raise_file_limit
 from reveal_collector.registry import Missing
@@ -110,7 +111,7 @@ class Collector:
     def start(self) -> None:
         """Open the sources and begin; raises ``SettingsError`` for an unknown source name."""
         raise_file_limit()
-        sampler = Sampler(
+        sampler = make_sampler(
             self.settings.node,
             [*self._open(), self._own()],
             self._take,
@@ -182,7 +183,7 @@ class Collector:
 
     def _degraded(self, health: Sequence[SinkHealth]) -> list[str]:
         sampler = self._running()
-        found = [sampler.not_real_time] if sampler.not_real_time else []
+        found = [said for said in (sampler.not_real_time, sampler.not_native) if said]
         for feed in sampler.feeds:
             if feed.demoted:
                 found.append(feed.demoted)
@@ -238,6 +239,7 @@ def boot_id(roots: Roots) -> bytes:
     """16 bytes that change with every boot (proc(5), random/boot_id); random where unknown."""
     try:
         text = (roots.proc / "sys/kernel/random/boot_id").read_text()
-        return uuid.UUID(text.strip()).bytes
+        known = bytes.fromhex(text.strip().replace("-", ""))
     except (OSError, ValueError):
-        return uuid.uuid4().bytes
+        known = b""
+    return known if len(known) == 16 else os.urandom(16)
