@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import logging
 import signal
@@ -16,9 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from reveal_collector import logs
+from reveal_collector import frugal, logs
 from reveal_collector.collector import Collector
-from reveal_collector.health import serve
 from reveal_collector.realtime import die_with_parent
 from reveal_collector.shipment import RecordingSink, Sink
 from reveal_collector.sink import RedisSink
@@ -36,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM, SIGINT or the end of ``--duration``; 0 done, 1 error, 2 usage."""
     arguments = parser().parse_args(argv)
     logs.set_up()
+    frugal.before_threads()
     try:
         if arguments.die_with_parent:
             die_with_parent()
@@ -65,9 +64,11 @@ def run(collector: Collector, duration: float | None) -> int:
         status = collector.status()
         log.info("%s: %d channels of %d sources", status.node, status.channels, len(status.sources))
         if collector.settings.metrics_port:
+            # prometheus_client and its web server take 3 MB
+            from reveal_collector.metrics import serve  # noqa: PLC0415
+
             serve(collector, collector.settings.metrics_port)
-        gc.collect()
-        gc.freeze()  # what is here stays: no collection need walk it in a tick
+        frugal.after_start()
         ending.wait(duration)
     finally:
         collector.stop(0.9)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reveal_collector.pods.api import Access, ApiPods
+from reveal_collector.nvml.holders import CgroupOwner
 from reveal_collector.pods.file import FilePods
 from reveal_collector.pods.podlist import NoPods, PodSource
 from reveal_collector.source import Roots, Source, Unsupported
@@ -50,7 +50,10 @@ from reveal_collector.sources import (
     vmstat,
     zram,
 )
-from reveal_collector.sources.tenants import Choice
+from reveal_collector.sources.cgroups import hierarchies
+from reveal_collector.sources.fine import FineLane
+from reveal_collector.sources.subjectperf import SubjectEvents
+from reveal_collector.sources.tenants import Choice, Tenants
 from reveal_contract import plugins
 from reveal_contract.settings import CollectorSettings, SettingsError
 
@@ -120,18 +123,47 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
 
     ``include`` and ``exclude`` hold names of sources; an unknown one raises ``SettingsError``.
     """
-    factories = (*FACTORIES, *plugins.parts("sources"))
-    made = [source for factory in factories for source in factory(roots)]
-    choice = Choice(
-        settings.max_subjects, settings.leave_out_subjects, settings.container_subjects
-    )
-    made += subjects.sources(roots, choice, pod_source(settings))
+    tenants = tenants_of(roots, settings)
+    made: list[Source] = []
+    for factory in (*FACTORIES, *plugins.parts("sources")):
+        if factory is nvml.sources:
+            made += nvml.sources(roots, subject_of_pid=PidOwner(roots.proc, tenants))
+        else:
+            made += factory(roots)
+    made += subjects.of_tenants(roots, tenants)
+    if settings.perf_cgroups:
+        made.append(SubjectEvents(roots, tenants))
+    if settings.fine_lane != "off":
+        made.append(FineLane(tenants, settings.cpu_budget_millicores))
     return selected(made, settings.include, settings.exclude)
+
+
+def tenants_of(roots: Roots, settings: CollectorSettings) -> Tenants:
+    """The subjects of this host, which several sources share."""
+    choice = Choice(settings.max_subjects, settings.leave_out_subjects, settings.container_subjects)
+    return Tenants(hierarchies(roots.cgroup), choice, pod_source(settings))
+
+
+class PidOwner:
+    """The subject of a process: a tenant's, else what its cgroup or process group says."""
+
+    def __init__(self, proc: Path, tenants: Tenants) -> None:
+        self._proc, self._tenants = proc, tenants
+        self._other = CgroupOwner(proc)
+
+    def __call__(self, pid: int) -> str | None:
+        try:
+            return self._tenants.subject_of(pid, self._proc) or self._other(pid)
+        except OSError:
+            return None
 
 
 def pod_source(settings: CollectorSettings) -> PodSource:
     """Where the names of pods come from, as the settings say."""
     if settings.pod_source == "api":
+        # its TLS takes 6 MB, which only a node of Kubernetes needs
+        from reveal_collector.pods.api import Access, ApiPods  # noqa: PLC0415
+
         return ApiPods(Access.in_cluster, settings.node)
     if settings.pod_source == "file":
         return FilePods(Path(settings.pod_file), settings.node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import random
+import os
 import threading
 import time
 from collections import deque
@@ -89,7 +89,7 @@ class RedisSink:
             except (RedisError, OSError) as error:
                 self._lost(error)
                 # jitter: the collectors of a whole cluster lose the same Redis together
-                self._pause(wait * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+                self._pause(wait * (0.5 + os.urandom(1)[0] / 512))
                 wait = min(2 * wait, LAST_WAIT)
                 continue
             if self._trouble:

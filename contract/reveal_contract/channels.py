@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
+
+# what hashlib hands out too, but that brings OpenSSL into memory: 2 MB for this one hash
+from _blake2 import blake2b
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,7 +55,7 @@ class ChannelTable:
     @cached_property
     def key(self) -> bytes:
         """8 bytes that identify this table on the wire."""
-        return hashlib.blake2b(self.to_json(), digest_size=8).digest()
+        return blake2b(self.to_json(), digest_size=8).digest()
 
     def to_json(self) -> bytes:
         """The announcement: canonical JSON, so that equal tables have equal bytes."""

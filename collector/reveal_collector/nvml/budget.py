@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from statistics import median
 
 SECOND_NS = 1_000_000_000
 QUICK_NS, SLOW_NS, RARE_NS = SECOND_NS // 10, SECOND_NS, 10 * SECOND_NS
@@ -35,7 +34,7 @@ class Meter:
 
     @property
     def price_ns(self) -> float:
-        return median(self.costs) if self.costs else 0.0
+        return sorted(self.costs)[len(self.costs) // 2] if self.costs else 0.0
 
     @property
     def slowed(self) -> bool:

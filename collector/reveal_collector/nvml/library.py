@@ -5,6 +5,7 @@ Return codes are those of ``nvmlReturn_t`` (nvml.h); pynvml carries them as ``NV
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from typing import Any
 
@@ -14,6 +15,7 @@ from reveal_collector.source import Unsupported
 Library = Any
 Handle = Any
 
+DRIVER = "libnvidia-ml.so.1"
 _NO_PERMISSION, _NOT_LOADED, _NO_LIBRARY, _MISMATCH = 4, 9, 12, 18
 # what this card, driver or mode never gives: learned once
 _ABSENT = {2, 3, _NO_PERMISSION, 13, 25, 26}
@@ -42,7 +44,11 @@ _REFUSALS = {
 
 
 def load() -> Library:
-    """The pynvml module; raises ``Unsupported`` where it is not installed."""
+    """The pynvml module; raises ``Unsupported`` where it or the driver's library is not there."""
+    try:
+        ctypes.CDLL(DRIVER)  # asked first: the module takes 2 MB, in vain on most hosts
+    except OSError:
+        raise Unsupported(*_REFUSALS[_NO_LIBRARY]) from None
     try:
         return importlib.import_module("pynvml")
     except ImportError:
@@ -81,6 +87,11 @@ def is_lost(code: int) -> bool:
 def is_gone(code: int) -> bool:
     """Whether a return code says that the whole driver is not there any more."""
     return code in _GONE
+
+
+def address(handle: Handle) -> int | None:
+    """What tells handles apart: pynvml makes a new pointer of the same GPU each time."""
+    return ctypes.cast(handle, ctypes.c_void_p).value
 
 
 def text(value: str | bytes) -> str:
