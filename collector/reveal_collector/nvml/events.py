@@ -7,7 +7,6 @@ since it was last asked, so asking once a second without waiting loses none.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Iterator, Sequence
 
 from reveal_collector.nvml import library
@@ -57,7 +56,7 @@ class XidEvents:
                 if error.value == library.TIMEOUT or library.is_lost(error.value):
                     return
                 raise
-            index = self._index.get(_address(event.device))
+            index = self._index.get(library.address(event.device))
             if index is not None and event.eventType & _CRITICAL:
                 yield index, int(event.eventData)
 
@@ -73,11 +72,7 @@ class XidEvents:
             self._nvml.nvmlDeviceRegisterEvents(device.handle, _CRITICAL, self._set)
         except self._nvml.NVMLError:
             return
-        self._index[_address(device.handle)] = device.gpu.index
-
-
-def _address(handle: Handle) -> int | None:
-    return ctypes.cast(handle, ctypes.c_void_p).value
+        self._index[library.address(device.handle)] = device.gpu.index
 
 
 class XidLedger:

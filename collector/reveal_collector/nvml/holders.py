@@ -49,7 +49,7 @@ class Holders:
         )
 
     def clear(self) -> None:
-        self.processes, self.busy = (), {}
+        self.processes, self.busy, self._seen_us = (), {}, 0
 
     def _list(self, nvml: Library, handle: Handle) -> Values:
         listed = nvml.nvmlDeviceGetComputeRunningProcesses(handle)

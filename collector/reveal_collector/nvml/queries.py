@@ -204,18 +204,13 @@ QUERIES: tuple[Query | Batch, ...] = (
           _one("nvmlDeviceGetClockInfo", _CLOCK_MEMORY)),
     Query("reasons", tuple(REASONS.values()), SLOW_NS, _reasons),
     Query("temperature", ("gpu.temperature",), SLOW_NS, _one("nvmlDeviceGetTemperature", 0)),
+    # ids over 250 (times by finer reasons) were given anew between releases of nvml.h
     Batch("throttled", SLOW_NS, (
         Field("gpu.throttled_time.power", "NVML_FI_DEV_PERF_POLICY_POWER"),
         Field("gpu.throttled_time.thermal", "NVML_FI_DEV_PERF_POLICY_THERMAL"),
         Field("gpu.throttled_time.sync_boost", "NVML_FI_DEV_PERF_POLICY_SYNC_BOOST"),
         Field("gpu.throttled_time.board_limit", "NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT"),
         Field("gpu.throttled_time.reliability", "NVML_FI_DEV_PERF_POLICY_RELIABILITY"),
-        Field("gpu.throttled_time.thermal_software",
-              "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN"),
-        Field("gpu.throttled_time.thermal_hardware",
-              "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN"),
-        Field("gpu.throttled_time.power_brake",
-              "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN"),
     )),
     Batch("errors", SLOW_NS, (
         Field("gpu.memory.temperature", "NVML_FI_DEV_MEMORY_TEMP"),

@@ -24,10 +24,19 @@ _ROUND_NS = 50_000_000
 class _Card:
     """A GPU with its units (itself first, then its MIG instances) and its processes."""
 
-    gpu: Gpu
+    device: Device
     units: list[Unit]
     holders: Holders
     profiles: list[Profile]
+
+    @property
+    def gpu(self) -> Gpu:
+        return self.device.gpu
+
+    def is_of(self, device: Device) -> bool:
+        """Whether it is this device, cut up alike and asked by the same handle."""
+        same = library.address(self.device.handle) == library.address(device.handle)
+        return same and self.gpu == device.gpu and not self.units[0].lost
 
 
 class Session:
@@ -43,6 +52,7 @@ class Session:
         self._cards: dict[str, _Card] = {}
         self._devices: tuple[Device, ...] = ()
         self._events: XidEvents | None = None
+        self._telling: set[int] = set()
         self.enumerate()
 
     @property
@@ -61,8 +71,8 @@ class Session:
 
     @property
     def tell_events(self) -> frozenset[int]:
-        """The numbers of the GPUs that tell of XID errors."""
-        return self._events.gpus if self._events else frozenset()
+        """The numbers of the GPUs that tell of XID errors, or did before they were lost."""
+        return frozenset(self._telling)
 
     def lost(self) -> dict[int, bool]:
         """By number, whether a GPU that was once seen does not answer now."""
@@ -76,7 +86,7 @@ class Session:
             replace(each, gpu=replace(each.gpu, index=self._number(each.gpu)))
             for each in devices.devices(self._nvml, self._sys)
         )
-        if found == self._devices:
+        if found == self._devices and not any(unit.lost for unit in self.units):
             return
         present = {each.gpu.uuid for each in found}
         for uuid, card in self._cards.items():
@@ -85,10 +95,11 @@ class Session:
                     unit.lose()
         for each in found:
             known = self._cards.get(each.gpu.uuid)
-            if known is None or known.gpu != each.gpu or known.units[0].lost:
+            if known is None or not known.is_of(each):
                 self._take(each)
         self._devices = found
         self._renew_events()
+        self._telling |= self._events.gpus if self._events else set()
         self.budget.keep(wanted for unit in self.units for wanted in unit.wanted)
 
     def round(self) -> Iterator[tuple[int, int]]:
@@ -111,9 +122,8 @@ class Session:
     def close(self) -> None:
         if self._events:
             self._events.close()
-        for card in self._cards.values():
-            for profile in card.profiles:
-                profile.close()
+        for uuid in self._cards:
+            self._release(uuid)
         library.stop(self._nvml)
 
     def _number(self, gpu: Gpu) -> int:
@@ -125,25 +135,40 @@ class Session:
         return self._numbers[gpu.uuid]
 
     def _take(self, device: Device) -> None:
+        """Learn what it answers; one that is lost keeps the columns it had, empty."""
         holders = Holders()
         profiles: list[Profile] = []
         units: list[Unit] = []
         for place, (instance, handle) in enumerate(device.instances):
-            extra: Sequence[Query] = holders.queries() if place == 0 else ()
-            queries = [*self._learn(handle, place > 0), *self._answered(handle, extra)]
+            try:
+                queries = learn(self._nvml, handle, part=place > 0)
+            except self._nvml.NVMLError as error:
+                if library.is_gone(error.value):
+                    raise
+                self._lose(device)
+                return
+            if place == 0:
+                queries += self._answered(handle, holders.queries())
             if profile := self._profile(device, place):
                 profiles.append(profile)
                 queries.append(profile.query())
             units.append(Unit(instance, handle, queries))
-        self._cards[device.gpu.uuid] = _Card(device.gpu, units, holders, profiles)
+        holders.clear()
+        self._release(device.gpu.uuid)
+        self._cards[device.gpu.uuid] = _Card(device, units, holders, profiles)
 
-    def _learn(self, handle: Handle, part: bool) -> list[Query]:
-        try:
-            return learn(self._nvml, handle, part)
-        except self._nvml.NVMLError as error:
-            if library.is_gone(error.value):
-                raise
-            return []  # lost while it was looked at
+    def _lose(self, device: Device) -> None:
+        card = self._cards.get(device.gpu.uuid)
+        if card is None:
+            unit = Unit(str(device.gpu.index), device.handle, ())
+            card = self._cards[device.gpu.uuid] = _Card(device, [unit], Holders(), [])
+        for unit in card.units:
+            unit.lose()
+
+    def _release(self, uuid: str) -> None:
+        if uuid in self._cards:
+            for profile in self._cards[uuid].profiles:
+                profile.close()
 
     def _answered(self, handle: Handle, queries: Sequence[Query]) -> Iterator[Query]:
         for query in queries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from reveal_collector.nvml import library
-from reveal_collector.nvml.budget import QUICK_NS, RARE_NS, Budget, Key
+from reveal_collector.nvml.budget import QUICK_NS, Budget, Key
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query
 
@@ -18,7 +18,7 @@ class Unit:
     """What is asked by one handle.
 
     ``values`` holds the last answer by metric, ``None`` where it failed.  A lost unit is asked
-    one thing every ten seconds, until it answers.
+    nothing: it is another one that begins when its GPU answers again.
     """
 
     def __init__(self, instance: str, handle: Handle, queries: Sequence[Query]) -> None:
@@ -31,7 +31,6 @@ class Unit:
         self._queries = tuple(queries)
         self._due = dict.fromkeys((query.name for query in queries), 0)
         self._failures = 0
-        self._retry_ns = 0
 
     @property
     def wanted(self) -> Iterator[tuple[Key, int]]:
@@ -42,9 +41,6 @@ class Unit:
     def due(self, now_ns: int, quick: bool) -> Iterator[Query]:
         """The queries to make now: those asked every tick, or all others."""
         if self.lost:
-            if quick and now_ns >= self._retry_ns:
-                self._retry_ns = now_ns + RARE_NS
-                yield from self._queries[:1]
             return
         for query in self._queries:
             if (query.period_ns == QUICK_NS) is quick and now_ns >= self._due[query.name]:
@@ -65,7 +61,7 @@ class Unit:
                 raise
         else:
             self.values |= zip(query.metrics, values, strict=True)
-            self._failures, self.lost = 0, False
+            self._failures = 0
         spent = clock() - began
         budget.spent((self.instance, query.name), spent)
         self._plan(query, began, budget.period_ns((self.instance, query.name)))

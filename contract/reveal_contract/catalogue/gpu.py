@@ -123,15 +123,6 @@ _THROTTLED_TIME = (
                meaning="Time clocks were lowered for a limit of the board"),
     _HELD_BACK("gpu.throttled_time.reliability", origin="NVML_FI_DEV_PERF_POLICY_RELIABILITY",
                weight=0.5, meaning="Time clocks were lowered for the reliability of the voltage"),
-    _HELD_BACK("gpu.throttled_time.thermal_software", family="gpu.throttled_time.thermal",
-               origin="NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
-               meaning="Time the driver lowered the clocks for heat"),
-    _HELD_BACK("gpu.throttled_time.thermal_hardware", family="gpu.throttled_time.thermal",
-               origin="NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
-               meaning="Time the hardware lowered the clocks for heat"),
-    _HELD_BACK("gpu.throttled_time.power_brake",
-               origin="NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
-               meaning="Time the power supply held the clocks down"),
 )  # fmt: skip
 _ERRORS = (
     _EVENTS("gpu.ecc.corrected.volatile", quantum=10, weight=0.5, family="gpu.ecc.corrected",

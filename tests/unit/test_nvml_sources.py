@@ -1,0 +1,371 @@
+"""GPUs through the real pynvml and a driver library that does as it is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fake_nvml
+from fake_nvml import GIB, Script, hgx_h100, old_card, partitioned
+from reveal_collector.nvml.budget import QUICK_NS, SECOND_NS
+from reveal_collector.nvml.devices import gpus, sysfs_address
+from reveal_collector.nvml.poller import QUICK, STALE_NS, STATE, SUBJECTS, Poller
+from reveal_collector.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.sources.nvml import sources
+from reveal_contract.catalogue import find
+
+Figures = dict[tuple[str, str], int | None]
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_nvml.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def script(tmp_path: Path, library: Path) -> Iterator[Script]:
+    made = Script(tmp_path / "script", hgx_h100(2))
+    with fake_nvml.loaded(library, made.path):
+        yield made
+
+
+class Watch:
+    """A poller whose rounds are made by hand, on a clock that stands still between them."""
+
+    def __init__(self, roots: Roots | None = None, **options: Any) -> None:
+        self.now = 1000 * SECOND_NS
+        self.poller = Poller(roots or Roots(), clock=lambda: self.now, **options)
+        self.poller.open()
+
+    def run(self, seconds: float) -> None:
+        for _ in range(round(seconds * SECOND_NS / QUICK_NS)):
+            self.now += QUICK_NS
+            self.poller.step()
+
+    def figures(self, board: str = STATE) -> Figures:
+        made = self.poller.boards[board]
+        keys = [(channel.metric, channel.instance) for channel in made.channels]
+        return dict(zip(keys, made.values, strict=True))
+
+
+def base_unit(watch: Watch, board: str, metric: str, instance: str = "0") -> float:
+    """A figure in its catalogued unit."""
+    scales = {(c.metric, c.instance): c.scale for c in watch.poller.boards[board].channels}
+    value = watch.figures(board)[metric, instance]
+    assert value is not None
+    return value * scales[metric, instance]
+
+
+def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:
+    watch = Watch()
+    assert base_unit(watch, QUICK, "gpu.utilization", "1") == 91
+    assert base_unit(watch, QUICK, "gpu.memory.used") == 60 * GIB
+    assert base_unit(watch, QUICK, "gpu.power") == pytest.approx(412.0)
+    assert base_unit(watch, QUICK, "gpu.energy") == pytest.approx(9000.0)
+    assert base_unit(watch, QUICK, "gpu.clock.sm") == pytest.approx(1.98e9)
+    assert base_unit(watch, STATE, "gpu.power.limit") == pytest.approx(700.0)
+    assert base_unit(watch, STATE, "gpu.temperature") == 55
+    assert base_unit(watch, STATE, "gpu.nvlink.rx", "1") == 8193 * 1024
+    assert base_unit(watch, STATE, "gpu.pcie.tx") == pytest.approx(1.2e6)
+    assert base_unit(watch, STATE, "gpu.nvlink.crc_errors") == 1  # the sum over its links
+    assert base_unit(watch, STATE, "gpu.nvlink.active_links") == 18
+    assert base_unit(watch, STATE, "gpu.ecc.corrected.aggregate") == 2
+    assert base_unit(watch, STATE, "gpu.count", "") == 2
+
+
+def test_every_figure_is_of_the_catalogue_and_in_its_lane(script: Script) -> None:
+    watch = Watch(profiling=True)
+    for board, lane in ((QUICK, "fast"), (STATE, "slow"), (SUBJECTS, "slow")):
+        for channel in watch.poller.boards[board].channels:
+            assert channel.kind is find(channel.metric).kind
+            assert channel.lane.value == find(channel.metric).lane.value == lane
+
+
+def test_each_reason_to_throttle_is_a_state(script: Script) -> None:
+    script.change({"0.reasons": "0xC8"})
+    watch = Watch()
+    held = {key: value for key, value in watch.figures().items() if key[0].startswith("gpu.thr")}
+    on = {metric for (metric, gpu), value in held.items() if gpu == "0" and value == 1}
+    assert on == {
+        "gpu.throttle.hardware_slowdown", "gpu.throttle.thermal_hardware",
+        "gpu.throttle.power_brake",
+    }  # fmt: skip
+    assert len(held) == 2 * 9 + 2 * 5  # states, and times by reason
+
+
+def test_an_old_card_gives_what_it_has_by_older_calls(script: Script) -> None:
+    script.answers = {}
+    script.change(old_card())
+    watch = Watch()
+    assert base_unit(watch, QUICK, "gpu.power") == pytest.approx(61.0)
+    assert base_unit(watch, QUICK, "gpu.memory.used") == GIB
+    assert base_unit(watch, STATE, "gpu.fan") == 31
+    metrics = {metric for metric, _ in (*watch.figures(QUICK), *watch.figures())}
+    assert not metrics & {"gpu.energy", "gpu.ecc.corrected.volatile", "gpu.encoder.utilization"}
+    assert "gpu.pcie.replays" in metrics
+
+
+def test_values_follow_the_driver_each_at_its_pace(script: Script) -> None:
+    watch = Watch()
+    script.change({"0.utilization": 7, "0.temperature.0": 80, "0.power.limit": 300_000})
+    watch.run(0.1)
+    assert watch.figures(QUICK)["gpu.utilization", "0"] == 7
+    assert watch.figures()["gpu.temperature", "0"] == 55
+    watch.run(2.2)
+    assert watch.figures()["gpu.temperature", "0"] == 80
+    assert watch.figures()["gpu.power.limit", "0"] == 700_000
+    watch.run(20)
+    assert watch.figures()["gpu.power.limit", "0"] == 300_000
+
+
+def test_a_figure_that_fails_is_missing_and_comes_back(script: Script) -> None:
+    watch = Watch()
+    script.change({"0.call.nvmlDeviceGetUtilizationRates": 999})
+    watch.run(0.2)
+    assert watch.figures(QUICK)["gpu.utilization", "0"] is None
+    assert watch.figures(QUICK)["gpu.utilization", "1"] == 91
+    assert watch.figures(QUICK)["gpu.memory.used", "0"] == 60 * GIB
+    script.change({"0.call.nvmlDeviceGetUtilizationRates": None})
+    watch.run(0.2)
+    assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
+
+
+def test_a_lost_gpu_is_told_and_the_others_go_on(script: Script) -> None:
+    watch = Watch()
+    script.change({"0.call.*": 15})
+    watch.run(1.5)
+    state, quick = watch.figures(), watch.figures(QUICK)
+    assert (state["gpu.lost", "0"], state["gpu.lost", "1"], state["gpu.count", ""]) == (1, 0, 1)
+    assert {value for (_, gpu), value in quick.items() if gpu == "0"} == {None}
+    assert quick["gpu.utilization", "1"] == 91
+    watch.run(12)  # the driver does not list it any more: its columns stay
+    assert watch.figures().keys() == state.keys()
+    assert watch.figures()["gpu.lost", "0"] == 1
+    script.change({"0.call.*": None})
+    watch.run(12)
+    assert watch.figures()["gpu.lost", "0"] == 0
+    assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
+
+
+def test_a_gpu_that_fails_without_a_name_for_it_is_lost_too(script: Script) -> None:
+    watch = Watch()
+    script.change({"1.call.*": 999})
+    watch.run(4)
+    assert watch.figures()["gpu.lost", "1"] == 1
+
+
+def test_xid_errors_are_counted_by_code_and_kind(script: Script) -> None:
+    watch = Watch()
+    assert watch.figures()["gpu.xid.hardware", "0"] == 0
+    script.change({"xid.0": "0 79", "xid.1": "1 13", "xid.2": "0 79"})
+    watch.run(1.1)
+    state = watch.figures()
+    assert (state["gpu.xid.hardware", "0"], state["gpu.xid.application", "0"]) == (2, 0)
+    assert (state["gpu.xid.hardware", "1"], state["gpu.xid.application", "1"]) == (0, 1)
+    assert state["gpu.xid.last", "0"] == 79
+    assert state["gpu.xid", "0/79"] == 0  # a counter must be seen at 0 first
+    watch.run(5)
+    assert watch.figures()["gpu.xid", "0/79"] == 2
+    assert watch.figures()["gpu.xid", "1/13"] == 1
+
+
+def test_parts_of_a_gpu_are_known_by_their_uuid(script: Script) -> None:
+    script.answers = {}
+    script.change(partitioned(1, 2))
+    watch = Watch(profiling=True)
+    quick = watch.figures(QUICK)
+    assert quick["gpu.memory.used", "0/MIG-0001"] == GIB
+    assert quick["gpu.memory.used", "0"] == 60 * GIB
+    assert ("gpu.utilization", "0") not in quick  # not available of the whole
+    watch.run(2.5)
+    assert watch.figures()["gpu.sm.active", "0/MIG-0002"] == 10_500
+    (gpu,) = watch.poller.gpus
+    assert [(part.gpu_instance, part.uuid) for part in gpu.mig] == [
+        (1, "MIG-0001"),
+        (2, "MIG-0002"),
+    ]
+    script.answers = {}
+    script.change(partitioned(2, 5))  # made anew: place 0 is another instance
+    watch.run(11)
+    made = {gpu for metric, gpu in watch.figures(QUICK) if metric == "gpu.memory.used"}
+    assert made == {"0", "0/MIG-0002", "0/MIG-0005"}
+
+
+def test_profiling_is_off_unless_asked_for(script: Script) -> None:
+    assert ("gpu.sm.active", "0") not in Watch().figures()
+    watch = Watch(profiling=True)
+    watch.run(2.5)
+    assert base_unit(watch, STATE, "gpu.sm.occupancy") == pytest.approx(41.25)
+
+
+def test_memory_and_time_are_booked_to_subjects(script: Script, tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    for pid, cgroup in ((100, "/system.slice/train.service"), (101, "/system.slice/train.service")):
+        write_process(proc, pid, pid, cgroup)
+    write_process(proc, 300, 299, "/")
+    script.change({
+        "0.process.0": f"100 {GIB} c", "0.process.1": f"101 {2 * GIB} c",
+        "0.process.2": f"100 {GIB} g", "1.process.0": f"100 {GIB} c",
+        "1.process.1": f"300 {GIB} c", "1.process.2": f"999 {GIB} c",
+        "0.busy.0": "100 5 40", "0.busy.1": "100 6 60", "1.busy.0": "100 6 25",
+    })  # fmt: skip
+    watch = Watch(Roots(proc=proc))
+    found = watch.figures(SUBJECTS)
+    train = "/system.slice/train.service"
+    assert found["gpu.subject.memory_used", train] == 4 * GIB
+    assert found["gpu.subject.sm_utilization", train] == 100 * (50 + 25)
+    assert found["gpu.subject.memory_used", "pgrp:python[299]"] == GIB
+    assert found["gpu.subject.memory_used", "unattributed"] == GIB
+    assert watch.figures()["gpu.processes", "0"] == 2
+    assert {each.pid for each in watch.poller.holders()[0]} == {100, 101}
+
+
+def test_a_subject_that_left_shows_nothing_held_for_a_while(script: Script) -> None:
+    script.change({"0.process.0": f"{os.getpid()} {GIB} c"})
+    watch = Watch(subject_of_pid=lambda pid: "default/train")
+    assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] == GIB
+    script.change({"0.process.0": None})
+    watch.run(12)
+    assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] == 0
+    watch.run(60)
+    assert watch.figures(SUBJECTS) == {}
+
+
+def test_a_process_whose_memory_is_not_told_makes_none_of_the_sum(script: Script) -> None:
+    script.change({"0.process.0": f"{os.getpid()} {GIB} c", "1.process.0": f"{os.getpid()} -1 c"})
+    watch = Watch(subject_of_pid=lambda pid: "default/train")
+    assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] is None
+
+
+def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
+    watch = Watch()
+    before = watch.figures()
+    script.change({"call.nvmlDeviceGetUtilizationRates": 1, "call.nvmlInitWithFlags": 18})
+    watch.run(8)
+    gone = watch.figures()
+    assert gone.pop(("gpu.count", "")) == 0
+    assert set(gone.values()) == {None}
+    assert "different versions" in watch.poller.trouble
+    script.change({"call.nvmlDeviceGetUtilizationRates": None, "call.nvmlInitWithFlags": None})
+    watch.run(30)
+    assert watch.figures().keys() == before.keys()
+    assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
+    assert watch.poller.trouble == ""
+
+
+def test_a_gpu_keeps_its_number_when_one_before_it_is_gone(script: Script) -> None:
+    watch = Watch()
+    one = {key[2:]: value for key, value in hgx_h100(2).items() if key.startswith("1.")}
+    script.answers = {}
+    script.change({"gpus": 1} | {f"0.{key}": value for key, value in one.items()})
+    watch.run(11)
+    assert watch.figures(QUICK)["gpu.utilization", "1"] == 91
+    assert watch.figures()["gpu.lost", "0"] == 1
+    assert watch.figures()["gpu.count", ""] == 1
+
+
+def test_a_gpu_that_is_added_joins(script: Script) -> None:
+    watch = Watch()
+    script.change(hgx_h100(3))
+    watch.run(11)
+    assert watch.figures(QUICK)["gpu.utilization", "2"] == 92
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(9, "not loaded"), (12, "no NVIDIA driver"), (4, "may not be used"), (18, "versions")],
+)
+def test_without_a_driver_the_reason_is_said(script: Script, code: int, said: str) -> None:
+    script.change({"call.nvmlInitWithFlags": code})
+    for source in sources(Roots()):
+        with pytest.raises(Unsupported, match=said) as lacking:
+            source.open()
+        assert lacking.value.remedy
+
+
+def test_a_driver_without_a_gpu_is_no_source(script: Script) -> None:
+    script.change({"gpus": 0})
+    with pytest.raises(Unsupported, match="knows no GPU"):
+        Watch()
+
+
+def test_another_hosts_tree_has_no_gpus(tmp_path: Path) -> None:
+    for source in sources(Roots(proc=tmp_path)):
+        with pytest.raises(Unsupported, match="machine itself"):
+            source.open()
+
+
+def test_facts_of_the_gpus(script: Script, tmp_path: Path) -> None:
+    device = tmp_path / "bus/pci/devices/0000:2a:00.0"
+    device.mkdir(parents=True)
+    (device / "numa_node").write_text("1\n")
+    first, second = gpus(Roots(sys=tmp_path))
+    assert (first.pci_bus_id, first.numa_node) == ("0000:19:00.0", None)
+    assert (second.pci_bus_id, second.numa_node) == ("0000:2a:00.0", 1)
+    assert second.uuid.startswith("GPU-00000001")
+    assert sysfs_address("00010000:3B:00.0") == "10000:3b:00.0"
+
+
+def test_the_tick_threads_read_never_waits_for_the_driver(script: Script) -> None:
+    made = sources(Roots())
+    for source in made:
+        source.open()
+    try:
+        assert made[0].read()
+        script.change({"delay.nvmlDeviceGetUtilizationRates": 300_000})
+        began, calls = time.monotonic(), 0
+        while time.monotonic() - began < 0.2:
+            for source in made:
+                read(source)
+            calls += 1
+        assert calls > 1000
+    finally:
+        script.change({"delay.nvmlDeviceGetUtilizationRates": None})
+        for source in made:
+            source.close()
+
+
+def test_a_hung_driver_makes_values_missing(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast, *_ = sources(Roots())
+    fast.open()
+    fast.close()  # nobody renews the board now
+    assert None not in fast.read()
+    later = time.monotonic_ns() + STALE_NS
+    monkeypatch.setattr("reveal_collector.sources.nvml.time.monotonic_ns", lambda: later)
+    assert set(fast.read()) == {None}
+
+
+def read(source: Any) -> None:
+    try:
+        source.read()
+    except LayoutChanged:
+        source.read()
+
+
+def write_process(proc: Path, pid: int, group: int, cgroup: str) -> None:
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    fields = [
+        "S",
+        "1",
+        str(group),
+        "1",
+        "0",
+        "-1",
+        "4194304",
+        *["0"] * 12,
+        "1",
+        "0",
+        "77",
+        "0",
+        "0",
+    ]
+    (folder / "stat").write_text(f"{pid} (python) {' '.join(fields)}\n")
+    (folder / "cgroup").write_text(f"0::{cgroup}\n")
