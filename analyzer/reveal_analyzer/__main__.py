@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -102,7 +103,12 @@ def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port)
-    return Worker(reader, lambda node: NodeAnalyzer(node, settings, rules=rules), sinks, metrics)
+
+    def analysis(node: str) -> NodeAnalyzer:
+        subjects = partial(reader.subjects, node)
+        return NodeAnalyzer(node, settings, rules=rules, subjects=subjects)
+
+    return Worker(reader, analysis, sinks, metrics)
 
 
 def run(worker: Worker, stopping: Callable[[], bool]) -> None:

@@ -22,7 +22,6 @@ from reveal_contract.finding import (
     Method,
     Severity,
     State,
-    Subject,
     finding_id,
 )
 
@@ -53,7 +52,7 @@ def finding(case: Case, rules: Sequence[Rule], history: SubjectHistory) -> Findi
     wanted = Wanted(
         rule.subjects if rule else (), episode.subsystem, rule.subjects_fell if rule else False
     )
-    subjects = history.changed(wanted, episode.first_ns, episode.last_ns)
+    named = history.changed(wanted, episode.first_ns, episode.last_ns)
     return Finding(
         id=finding_id(case.node, episode.subsystem, episode.first_ns),
         node_name=case.node,
@@ -63,11 +62,12 @@ def finding(case: Case, rules: Sequence[Rule], history: SubjectHistory) -> Findi
         state=case.state,
         first_seen_ns=episode.first_ns,
         last_seen_ns=episode.last_ns,
-        claim=_claim(case, rule, columns, subjects),
+        claim=_claim(case, rule, columns, named.first),
         hypothesis=_hypothesis(rule, sureness),
         methods=case.methods,
         evidence=tuple(_evidence(case.trace, at) for at in columns),
-        subjects=subjects,
+        pods=named.pods,
+        subjects=named.subjects,
         score_percent=round(100 * episode.peak / (1 + episode.peak)) if not episode.hits else 100,
         confidence_percent=_confidence(case),
         resolved_ns=case.resolved_ns,
@@ -136,11 +136,9 @@ def _unit(column: Column) -> str:
     return f"{column.metric.unit}/s" if rate else column.metric.unit
 
 
-def _claim(
-    case: Case, rule: Rule | None, columns: Sequence[int], subjects: Sequence[Subject]
-) -> str:
+def _claim(case: Case, rule: Rule | None, columns: Sequence[int], first: str) -> str:
     """One sentence that rests on the evidence."""
-    who = f" ({subjects[0].name})" if subjects else ""
+    who = f" ({first})" if first else ""
     if rule:
         return _capital(rule.claim.format(value=_telling_value(case, rule))) + who
     if not columns:

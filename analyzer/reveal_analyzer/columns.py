@@ -22,6 +22,8 @@ from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
 
 LEVEL, CHANGE = "mean", "mean_change"
 LARGEST, TOTAL = "maximum", "sum_values"
+# the collector's own figures; a rhythm's samples, which say nothing as a level
+_NOT_JUDGED = ("own", "subject-fine")
 _FOLDED = {Scope.CPU: LARGEST, Scope.SUBJECT: TOTAL}
 
 
@@ -123,7 +125,7 @@ def _sort_out(
     folded: dict[tuple[str, str, str], list[int]] = {}
     for at in kept:
         channel, metric = channels[at], metrics[at]
-        if metric.source == "own":
+        if metric.source in _NOT_JUDGED:
             continue
         how = _FOLDED.get(metric.scope)
         if how is None or not channel.instance:

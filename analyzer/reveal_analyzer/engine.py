@@ -17,7 +17,7 @@ from reveal_analyzer.live.settings import live_settings
 from reveal_analyzer.methods import Methods
 from reveal_analyzer.paper_mode import PaperMode
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
-from reveal_analyzer.subjects import SubjectHistory
+from reveal_analyzer.subjects import SubjectHistory, Subjects, nobody
 from reveal_analyzer.trace import Observed
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Method
@@ -49,7 +49,8 @@ class NodeAnalyzer:
     """Judges the slices of one node, in order.
 
     ``leave_out`` names channels that detection must not see (subjects are still named from
-    all): a bench leaves the injected fault's own cgroup out.
+    all): a bench leaves the injected fault's own cgroup out.  ``subjects`` gives the node's
+    subject table as it is now.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class NodeAnalyzer:
         settings: AnalyzerSettings,
         leave_out: Callable[[Channel], bool] | None = None,
         rules: Sequence[schema.Rule] | None = None,
+        subjects: Subjects = nobody,
     ) -> None:
         self.node = node
         rules = schema.load(settings.hypotheses) if rules is None else rules
@@ -65,7 +67,7 @@ class NodeAnalyzer:
         self._deriver = Deriver(leave_out)
         self._signatures = Signatures(rules)
         self._methods = Methods(settings.window_seconds, settings.warmup_seconds, leave_out)
-        self._history = SubjectHistory()
+        self._history = SubjectHistory(subjects)
         self._cases = Casebook(node, rules, self._history, self._agreeing)
         self._paper = PaperMode(node) if settings.mode == "paper" else None
         self._scored = Scored(ready=False)

@@ -23,7 +23,7 @@ from reveal_analyzer.live.ranges import Ranges, held_over
 from reveal_analyzer.live.settings import LiveSettings, live_settings
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
-from reveal_analyzer.subjects import SubjectHistory
+from reveal_analyzer.subjects import SubjectHistory, Subjects, nobody
 from reveal_analyzer.trace import Observed
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
@@ -42,9 +42,14 @@ _HINDSIGHT = "seen in hindsight, with the whole recording as reference"
 
 
 def judge(
-    slices: Iterable[tuple[Message, ChannelTable]], settings: AnalyzerSettings
+    slices: Iterable[tuple[Message, ChannelTable]],
+    settings: AnalyzerSettings,
+    subjects: Subjects = nobody,
 ) -> list[Finding]:
-    """Findings of a whole recording of one node; none if it is too short to judge."""
+    """Findings of a whole recording of one node; none if it is too short to judge.
+
+    ``subjects`` is asked after the last slice.
+    """
     deriver = Deriver()
     seconds, node = [], ""
     for message, table in slices:
@@ -52,7 +57,7 @@ def judge(
         seconds.append(deriver.second(message, table))
     if len(seconds) < _LEAST + 2 * _APART:
         return []
-    return _findings(node, seconds, settings)
+    return _findings(node, seconds, settings, SubjectHistory(subjects))
 
 
 def merge(live: Sequence[Finding], whole: Sequence[Finding]) -> list[Finding]:
@@ -74,10 +79,11 @@ def _same(one: Finding, other: Finding) -> bool:
     )
 
 
-def _findings(node: str, seconds: Sequence[Second], settings: AnalyzerSettings) -> list[Finding]:
+def _findings(
+    node: str, seconds: Sequence[Second], settings: AnalyzerSettings, history: SubjectHistory
+) -> list[Finding]:
     live = live_settings(settings.sensitivity, settings.warmup_seconds)
     scores = _Whole(seconds, live)
-    history = SubjectHistory()
     cases = Casebook(node, schema.load(settings.hypotheses), history, lambda: ())
     found: dict[str, Finding] = {}
     for at, second in enumerate(seconds):

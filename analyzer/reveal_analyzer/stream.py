@@ -7,6 +7,7 @@ message that cannot be used is acknowledged, counted and logged.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import deque
@@ -21,7 +22,8 @@ from reveal_analyzer.sequence import Progress
 from reveal_analyzer.tables import Known, Tables, WaitingRoom
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
-from reveal_contract.names import FIELD_DATA, FIELD_NODE, shard
+from reveal_contract.names import FIELD_DATA, FIELD_NODE, SUBJECTS_KEY, shard
+from reveal_contract.subjects import Identity, from_rows
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +134,18 @@ class StreamReader:
             "outages": self.link.outages,
             "shards": len(self.shards),
         }
+
+    def subjects(self, node: str) -> tuple[Identity, ...]:
+        """Who the node's subjects are by its last announcement; nobody where none is known.
+
+        A question to Redis: for when a finding is told, not for each slice.
+        """
+        try:
+            text = self.link.client.hget(SUBJECTS_KEY, node)
+            return from_rows(json.loads(text)) if isinstance(text, bytes) else ()
+        except (*OUTAGE, ValueError, RecursionError) as error:
+            log.warning("subjects of %s are not known: %s", node, error)
+            return ()
 
     def poll(self) -> list[Received]:
         """The slices that came since the last call, after the rest of a tick of 50 ms.

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.columns import known
 from reveal_analyzer.seconds import SECOND_NS, Second
+from reveal_analyzer.shares import Shares, host_places, host_value, split
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
-from reveal_contract.finding import Confidence, Subject
+from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.metric import Capacity, Scope, Subsystem
+from reveal_contract.subjects import Identity
 
 _KEPT = 150  # seconds
 _BEFORE = 60  # seconds before an episode that its subjects are compared with
 _MARGIN = 3  # seconds just before the onset that may already belong to it
 _LEAST = 0.5  # change, in asinh units, below which a subject is not named
 _MOST = 5  # subjects in a finding
+_MOST_PRESENT = 3
 _MEMORY = 24 << 30  # bytes of a node: which it is does not matter for a ranking
 _GROUP = "pgrp:"
 _DEFAULTS = {
@@ -32,28 +35,54 @@ _DEFAULTS = {
     Subsystem.STORAGE: (
         "storage.subject.pressure", "storage.subject.read_bytes", "storage.subject.write_bytes",
     ),
-    Subsystem.NETWORK: ("cpu.subject.usage",),
+    Subsystem.NETWORK: (
+        "network.subject.retrans_segs", "network.subject.drops", "network.subject.rx_bytes",
+        "network.subject.tx_bytes", "cpu.subject.usage",
+    ),
     Subsystem.GPU: ("cpu.subject.usage",),
 }  # fmt: skip
 
-Key = tuple[str, str]  # metric, instance
+Subjects = Callable[[], Iterable[Identity]]
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A subject in a time: the instance of its channels and the uid that makes it this one."""
+
+    instance: str
+    uid: str = ""
 
 
 @dataclass(frozen=True)
 class _Row:
     start_ns: int
-    keys: tuple[Key, ...]
+    keys: tuple[tuple[str, str], ...]  # metric, instance
     values: NDArray[np.float64]
+    host: Mapping[str, float]
+
+
+@dataclass
+class _Means:
+    """Means over some seconds: by metric, of each subject and of the host."""
+
+    subjects: dict[str, dict[Who, float]] = field(default_factory=dict)
+    host: dict[str, float] = field(default_factory=dict)
+
+    def shares(self, metric: str, directory: Directory) -> Shares:
+        values = self.subjects.get(metric, {})
+        spelled = {directory.spelled(who): value for who, value in values.items()}
+        return split(spelled, directory.parents, self.host.get(metric, float("nan")))
 
 
 @dataclass(frozen=True)
 class _Change:
     """One metric of one subject: its change in asinh units and its share, before and now."""
 
-    instance: str
+    who: Who
+    metric: str
     change: float
-    share: float
-    share_before: float
+    percent: float
+    percent_before: float
 
 
 @dataclass(frozen=True)
@@ -69,14 +98,51 @@ class Wanted:
     fell: bool = False
 
 
-class SubjectHistory:
-    """The subjects' channels of the last minutes of one node."""
+class Directory:
+    """Who stands behind an instance at a time, as the collector announced it."""
 
-    def __init__(self) -> None:
+    def __init__(self, subjects: Iterable[Identity] = ()) -> None:
+        self._by_instance: dict[str, list[Identity]] = {}
+        self.parents: dict[str, str] = {}
+        for one in sorted(subjects, key=lambda one: one.since_ns):
+            self._by_instance.setdefault(one.instance, []).append(one)
+            if one.parent:
+                self.parents[self.spelled(Who(one.instance, one.uid))] = one.parent
+
+    def who(self, instance: str, at_ns: int) -> Who:
+        """The last one of that name that had begun by then, else the first."""
+        known = self._by_instance.get(instance)
+        if known is None:
+            return Who(instance)
+        begun = [one for one in known if one.since_ns <= at_ns]
+        return Who(instance, (begun[-1] if begun else known[0]).uid)
+
+    def identity(self, who: Who) -> Identity | None:
+        known = self._by_instance.get(who.instance, ())
+        return next((one for one in known if one.uid == who.uid), None)
+
+    def spelled(self, who: Who) -> str:
+        """The latest of an instance by its instance, those before it told apart by their uid."""
+        known = self._by_instance.get(who.instance, ())
+        latest = not known or known[-1].uid == who.uid
+        return who.instance if latest else f"{who.instance}~{who.uid}"
+
+
+def nobody() -> Iterable[Identity]:
+    """No subject table is at hand."""
+    return ()
+
+
+class SubjectHistory:
+    """The subjects' channels of the last minutes of one node; ``subjects`` says who they are."""
+
+    def __init__(self, subjects: Subjects = nobody) -> None:
+        self._subjects = subjects
         self._rows: deque[_Row] = deque(maxlen=_KEPT)
         self._channels: tuple[Channel, ...] = ()
         self._places: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._keys: tuple[Key, ...] = ()
+        self._keys: tuple[tuple[str, str], ...] = ()
+        self._host: dict[str, tuple[int, ...]] = {}
 
     def push(self, second: Second) -> None:
         """Remember the subjects of one second."""
@@ -85,31 +151,44 @@ class SubjectHistory:
             found = [(at, c) for at, c in enumerate(self._channels) if _of_subject(c)]
             self._places = np.array([at for at, _ in found], np.intp)
             self._keys = tuple((c.metric, c.instance) for _, c in found)
+            self._host = host_places(self._channels)
         values = np.nan_to_num(second.channels[self._places])
-        self._rows.append(_Row(second.start_ns, self._keys, values))
+        host = {
+            metric: host_value(metric, places, lambda at: float(second.channels[at]))
+            for metric, places in self._host.items()
+        }
+        self._rows.append(_Row(second.start_ns, self._keys, values, host))
 
-    def changed(self, wanted: Wanted, first_ns: int, last_ns: int) -> tuple[Subject, ...]:
+    def changed(self, wanted: Wanted, first_ns: int, last_ns: int) -> Named:
         """The subjects that changed most from before to during, most first."""
-        during = self._means(first_ns, last_ns)
+        directory = Directory(self._subjects())
+        during = self._means(first_ns, last_ns, directory)
         onset = first_ns - _MARGIN * SECOND_NS
-        before = self._means(onset - _BEFORE * SECOND_NS, onset)
-        best: dict[str, _Change] = {}
+        before = self._means(onset - _BEFORE * SECOND_NS, onset, directory)
+        best: dict[Who, _Change] = {}
         for metric in wanted.metrics or _DEFAULTS[wanted.subsystem]:
-            for change in _changes(metric, during, before):
-                held = best.get(change.instance)
+            for change in _changes(metric, during, before, directory):
+                held = best.get(change.who)
                 if held is None or abs(change.change) > abs(held.change):
-                    best[change.instance] = change
-        ranked = sorted(best.values(), key=lambda c: (-_guilt(c.change, wanted.fell), c.instance))
-        return tuple(_subject(c) for c in ranked[:_MOST] if abs(c.change) >= _LEAST)
+                    best[change.who] = change
+        ranked = sorted(
+            best.values(), key=lambda c: (-_guilt(c.change, wanted.fell), c.who.instance)
+        )
+        moved = [c for c in ranked[:_MOST] if abs(c.change) >= _LEAST]
+        return named(moved or _present(best.values(), directory), directory, wanted)
 
-    def _means(self, first_ns: int, last_ns: int) -> dict[Key, float]:
+    def _means(self, first_ns: int, last_ns: int, directory: Directory) -> _Means:
         """Mean of every subject channel over a time; seconds without the subject count as 0."""
         rows = [row for row in self._rows if first_ns <= row.start_ns < last_ns]
-        sums: dict[Key, float] = {}
+        means = _Means()
         for row in rows:
-            for key, value in zip(row.keys, row.values.tolist(), strict=True):
-                sums[key] = sums.get(key, 0.0) + value
-        return {key: total / len(rows) for key, total in sums.items()}
+            for (metric, instance), value in zip(row.keys, row.values.tolist(), strict=True):
+                of_metric = means.subjects.setdefault(metric, {})
+                who = directory.who(instance, row.start_ns)
+                of_metric[who] = of_metric.get(who, 0.0) + value / len(rows)
+            for metric, value in row.host.items():
+                means.host[metric] = means.host.get(metric, 0.0) + value / len(rows)
+        return means
 
 
 def _guilt(change: float, fell: bool) -> float:
@@ -120,36 +199,81 @@ def _guilt(change: float, fell: bool) -> float:
 def _of_subject(channel: Channel) -> bool:
     if not channel.instance or not known(channel):
         return False
-    return catalogue.find(channel.metric).scope is Scope.SUBJECT
+    metric = catalogue.find(channel.metric)
+    return metric.scope is Scope.SUBJECT and metric.source != "subject-fine"
 
 
-def _changes(metric: str, during: dict[Key, float], before: dict[Key, float]) -> list[_Change]:
+def _changes(metric: str, during: _Means, before: _Means, directory: Directory) -> list[_Change]:
     row = catalogue.find(metric)
     quantum = row.quantum * (_MEMORY if row.capacity is Capacity.MEMORY else 1.0)
-    names = {name for kind, name in (*during, *before) if kind == metric}
-    total = sum(during.get((metric, name), 0.0) for name in names)
-    total_before = sum(before.get((metric, name), 0.0) for name in names)
+    now, then = during.shares(metric, directory), before.shares(metric, directory)
     made = []
-    for name in names:
-        now, then = during.get((metric, name), 0.0), before.get((metric, name), 0.0)
-        made.append(
-            _Change(
-                instance=name,
-                change=float(np.arcsinh(now / quantum) - np.arcsinh(then / quantum)),
-                share=now / total if total > 0 else 0.0,
-                share_before=then / total_before if total_before > 0 else 0.0,
-            )
-        )
+    for who in {**during.subjects.get(metric, {}), **before.subjects.get(metric, {})}:
+        name = directory.spelled(who)
+        used, used_before = now.own.get(name, 0.0), then.own.get(name, 0.0)
+        change = float(np.arcsinh(used / quantum) - np.arcsinh(used_before / quantum))
+        made.append(_Change(who, metric, change, now.percent(name), then.percent(name)))
     return made
 
 
-def _subject(change: _Change) -> Subject:
-    group = change.instance.startswith(_GROUP)
-    unit = change.instance.endswith((".service", ".scope", ".slice"))
-    return Subject(
-        kind="ProcessGroup" if group else "Unit" if unit else "Cgroup",
-        name=change.instance,
-        share_percent=round(100 * change.share),
-        change_percent=round(100 * (change.share - change.share_before)),
-        confidence=Confidence.INFERRED if group else Confidence.MEASURED,
-    )
+def _present(changes: Iterable[_Change], directory: Directory) -> list[_Change]:
+    """Where nobody changed: the pods that were there, the largest first."""
+    there = [
+        change for change in changes
+        if change.percent >= 1 and (who := directory.identity(change.who)) is not None
+        and who.namespace and not who.until_ns
+    ]  # fmt: skip
+    return sorted(there, key=lambda change: -change.percent)[:_MOST_PRESENT]
+
+
+@dataclass(frozen=True)
+class Named:
+    """Subjects as a finding lists them: pods, and all others."""
+
+    pods: tuple[Pod, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+
+    @property
+    def first(self) -> str:
+        """The foremost one's name; empty where nobody is named."""
+        if self.pods:
+            return f"{self.pods[0].namespace}/{self.pods[0].name}"
+        return self.subjects[0].name if self.subjects else ""
+
+
+def named(changes: Iterable[_Change], directory: Directory, wanted: Wanted) -> Named:
+    """What a finding says of these changes; an identity with a namespace is a pod's."""
+    pods, subjects = [], []
+    for change in changes:
+        identity = directory.identity(change.who)
+        sureness = _confidence(change, identity, wanted)
+        share, gain = round(change.percent), round(change.percent - change.percent_before)
+        if identity is not None and identity.namespace:
+            pod = directory.identity(directory.who(f"{identity.namespace}/{identity.name}",
+                                                   identity.since_ns))  # fmt: skip
+            uid = pod.uid if pod is not None else identity.uid
+            pods.append(Pod(identity.namespace, identity.name, uid, identity.container,
+                            share, gain, sureness))  # fmt: skip
+        else:
+            kind = identity.kind.value if identity else _kind(change.who.instance)
+            subjects.append(Subject(kind, change.who.instance, share, gain, sureness))
+    return Named(tuple(pods), tuple(subjects))
+
+
+def _kind(instance: str) -> str:
+    """What an instance is that nobody announced."""
+    if instance.startswith(_GROUP):
+        return "ProcessGroup"
+    return "Unit" if instance.endswith((".service", ".scope", ".slice")) else "Cgroup"
+
+
+def _confidence(change: _Change, identity: Identity | None, wanted: Wanted) -> Confidence:
+    """Measured: a counter of its own of what is asked for; inferred: of something else."""
+    if abs(change.change) < _LEAST:
+        return Confidence.CO_LOCATED
+    proxy = not wanted.metrics and catalogue.find(change.metric).subsystem is not wanted.subsystem
+    shared = identity is not None and identity.host_network
+    if wanted.subsystem is Subsystem.NETWORK and shared:
+        return Confidence.INFERRED
+    grouped = change.who.instance.startswith(_GROUP)
+    return Confidence.INFERRED if proxy or grouped else Confidence.MEASURED

@@ -13,6 +13,7 @@ from typing import Any, Self
 from reveal_cli.exits import CliError
 from reveal_contract.channels import ChannelTable
 from reveal_contract.recording import Reader, Record, RecordingError, Writer
+from reveal_contract.subjects import Identity, SubjectsError, from_rows
 from reveal_contract.wire import Message, WireError, decode, gauges
 
 
@@ -93,6 +94,20 @@ class Slices:
     @property
     def truncated(self) -> bool:
         return self._reader.truncated
+
+    def subjects(self, node: str) -> list[Identity]:
+        """Who the node's subjects were, as far as the recording has been read.
+
+        Raises ``CliError`` for a note that cannot be used.
+        """
+        known: dict[tuple[str, str], Identity] = {}
+        try:
+            for note in self.notes:
+                if "subjects" in note and note.get("node") == node:
+                    known |= {(one.instance, one.uid): one for one in from_rows(note["subjects"])}
+        except SubjectsError as error:
+            raise CliError(f"{self._reader.path}: {error}") from None
+        return list(known.values())
 
     def __iter__(self) -> Iterator[tuple[Message, ChannelTable]]:
         self.notes.clear()

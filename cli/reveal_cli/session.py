@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reveal_cli.collecting import Keeper
@@ -27,6 +28,7 @@ from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.subjects import Identity, to_rows
 
 if TYPE_CHECKING:
     import redis
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 FIRST_SLICE = 20.0  # a collector that delivers nothing for so long never will, s
 # what the collector gets to end in order, s; killed, it loses the slice it is at
 _STOPPING, _HURRY = 1.5, 0.3
+_SUBJECT_SLICES = 5  # how often the recording is told who the subjects are
 _AWAY_SAID = 3.0  # a Redis away for shorter is no news, s
 
 
@@ -105,6 +108,7 @@ class Session:
         self._said: set[str] = set()
         self._server: Broker | None = None
         self._table = b""
+        self._subjects: tuple[Identity, ...] = ()
         self._areas: frozenset[Subsystem] = frozenset()
 
     def run(self) -> Watched:
@@ -149,7 +153,8 @@ class Session:
         settings = replace(self.plan.settings, redis_url=url, profile=self.plan.profile)
         client = redis.Redis.from_url(url, socket_timeout=0.5)
         reader = StreamReader(settings, f"scan-{os.getpid()}")
-        return reader, NodeAnalyzer(self.plan.node, settings), client
+        subjects = partial(reader.subjects, self.plan.node)
+        return reader, NodeAnalyzer(self.plan.node, settings, subjects=subjects), client
 
     def _watch(self, reader: StreamReader, analyzer: NodeAnalyzer, collector: Keeper) -> None:
         began = time.monotonic()
@@ -175,13 +180,13 @@ class Session:
         """Judge and keep what has arrived."""
         received = reader.poll()
         for slice_ in received:
-            self._one(slice_, analyzer)
+            self._one(slice_, analyzer, reader)
         if received:
             reader.ack(received)
             self.watched.seconds = self._elapsed
             self.watched.refused = reader.counts.refused
 
-    def _one(self, slice_: Received, analyzer: NodeAnalyzer) -> None:
+    def _one(self, slice_: Received, analyzer: NodeAnalyzer, reader: StreamReader) -> None:
         seen = self.watched
         self._first_at = self._first_at or time.monotonic()
         seen.slices += 1
@@ -189,6 +194,8 @@ class Session:
         seen.channels = len(slice_.table.fast) + len(slice_.table.slow)
         if slice_.gap:
             self._warn(f"{slice_.gap} slices lost before {local_time(slice_.message.start_ns)}")
+        if seen.slices % _SUBJECT_SLICES == 1:
+            self._note_subjects(reader.subjects(self.plan.node))
         self._recording.message(slice_.data, slice_.table)
         for finding in seen.ledger.take(self._judge(slice_, analyzer)):
             self._progress.event(f"found {_event(finding)}")
@@ -197,6 +204,11 @@ class Session:
         status = analyzer.status()
         seen.judged = seen.judged or not status.learning
         seen.warmup_load = dict(status.warmup_load)
+
+    def _note_subjects(self, subjects: tuple[Identity, ...]) -> None:
+        if subjects != self._subjects:
+            self._recording.note({"node": self.plan.node, "subjects": to_rows(subjects)})
+            self._subjects = subjects
 
     def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[Update]:
         """A slice that cannot be judged is said, once for each reason, and passed over."""

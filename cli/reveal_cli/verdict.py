@@ -7,6 +7,7 @@ The analyzer's modules are imported where they are used: they are heavy, and `--
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,14 +67,15 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.first_seen_ns, finding.id))
 
 
-def replay(slices: Iterable[tuple[Message, ChannelTable]], settings: AnalyzerSettings) -> Replay:
+def replay(slices: Slices, settings: AnalyzerSettings) -> Replay:
     """Judge a recording second by second, exactly as it would have been judged live."""
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - heavy
 
     result = Replay()
     for message, table in slices:
         if message.node not in result.analyzers:
-            result.analyzers[message.node] = NodeAnalyzer(message.node, settings)
+            subjects = partial(slices.subjects, message.node)
+            result.analyzers[message.node] = NodeAnalyzer(message.node, settings, subjects=subjects)
         result.ledger.take(result.analyzers[message.node].step(message, table))
         result.count(message, table)
     for analyzer in result.analyzers.values():
@@ -114,7 +116,9 @@ def judge_whole(path: Path, live: list[Finding], settings: AnalyzerSettings) -> 
 
     findings: list[Finding] = []
     for node in sorted({message.node for message, _ in Slices(path)}):
-        of_node = (pair for pair in Slices(path) if pair[0].node == node)
+        slices = Slices(path)
+        of_node = (pair for pair in slices if pair[0].node == node)
         known = [finding for finding in live if finding.node_name == node]
-        findings += report.merge(known, report.judge(of_node, settings))
+        subjects = partial(slices.subjects, node)
+        findings += report.merge(known, report.judge(of_node, settings, subjects))
     return in_order(findings)

@@ -80,7 +80,7 @@ def version_2(root: Path, path: str, procs: str = "42\n", usage: int = 7000) -> 
 
 @contextmanager
 def opened(root: Path, choice: Choice | None = None) -> Iterator[tuple[Source, Source]]:
-    clocks, use, _ = subjects.sources(Roots(cgroup=root), choice)
+    clocks, use, *_ = subjects.sources(Roots(cgroup=root), choice)
     clocks.open()
     use.open()
     try:
@@ -251,7 +251,7 @@ def eventually_changes(source: Source) -> bool:
 
 
 def test_a_host_without_cgroups_says_so(tmp_path: Path) -> None:
-    clocks, _, _ = subjects.sources(Roots(cgroup=tmp_path / "none"))
+    clocks, *_ = subjects.sources(Roots(cgroup=tmp_path / "none"))
     with pytest.raises(Unsupported, match="no cgroup hierarchy"):
         clocks.open()
 

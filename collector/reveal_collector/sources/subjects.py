@@ -13,6 +13,7 @@ from reveal_collector.pods.podlist import PodSource
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources.cgroups import FILES, CgroupFile, cpu_root, hierarchies
 from reveal_collector.sources.processes import ProcessGroups
+from reveal_collector.sources.subjectnet import SubjectNetwork
 from reveal_collector.sources.tenants import Choice, Tenant, Tenants
 from reveal_collector.textfile import KeptFile
 from reveal_contract.catalogue import find
@@ -31,11 +32,16 @@ def sources(
     roots: Roots, choice: Choice | None = None, pods: PodSource | None = None
 ) -> list[Source]:
     choice = choice or Choice()
-    trees = hierarchies(roots.cgroup)
-    tenants = Tenants(trees, choice, pods)
+    return of_tenants(roots, Tenants(hierarchies(roots.cgroup), choice, pods))
+
+
+def of_tenants(roots: Roots, tenants: Tenants) -> list[Source]:
+    """The sources of subjects that others share the tenants with."""
+    trees, choice = tenants.trees, tenants.choice
     return [
         CgroupClocks(trees, tenants),
         CgroupUse(trees, tenants),
+        SubjectNetwork(roots, tenants),
         ProcessGroups(roots.proc, cpu_root(trees), choice),
     ]
 

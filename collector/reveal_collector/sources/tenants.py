@@ -18,10 +18,10 @@ from pathlib import Path
 
 from reveal_collector.inotify import Inotify
 from reveal_collector.pods.naming import identity, owners, told_apart, with_parents
-from reveal_collector.pods.paths import Place
+from reveal_collector.pods.paths import Place, of_process
 from reveal_collector.pods.podlist import NoPods, PodSource
 from reveal_collector.sources.walking import Found, usage, walk, watched
-from reveal_contract.subjects import Identity
+from reveal_contract.subjects import Identity, SubjectKind
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,7 @@ class Tenant:
     inode: int
     instance: str
     newborn: bool = field(default=False, compare=False)
+    kind: SubjectKind = field(default=SubjectKind.CGROUP, compare=False)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Tenants:
         self.pods: PodSource = pods or NoPods()
         # CPU clock in ns by tenant, noted by the fast source: who moved is worth a look
         self.clocks: dict[Tenant, int] = {}
-        self._trees, self._choice = trees, choice
+        self.trees, self.choice = trees, choice
         self._usage: dict[str, tuple[float, int]] = {}
         self._busy: dict[str, float] = {}
         self._seen: dict[Tenant, float] = {}
@@ -133,14 +134,27 @@ class Tenants:
             os.close(wake)
             self._thread = None
 
+    def subject_of(self, pid: int, proc: Path) -> str | None:
+        """The subject a process belongs to; ``None`` for one in no cgroup of a subject's.
+
+        Raises ``OSError`` where the process is gone.
+        """
+        text = (proc / str(pid) / "cgroup").read_text("utf-8", "replace")
+        index = self.pods.index
+        held = {tenant.path: tenant.instance for tenant in self.current}
+        for path in of_process(text):
+            for place in reversed(owners(path, index, self.choice.containers)):
+                return held.get(place.root) or identity(place, index, 0).instance
+        return None
+
     def look(self, now: float) -> None:
         """Walk the trees and renew ``current`` and ``subjects``."""
-        found = walk(self._trees)
+        found = walk(self.trees)
         self._age(found, now)
         candidates = self._candidates(found, now)
         self._rate(candidates, now)
         kept = {tenant.path for tenant in self.current}
-        best = chosen(candidates, self._busy, kept, self._choice.most)
+        best = chosen(candidates, self._busy, kept, self.choice.most)
         tenants = [one.tenant for one in best]
         self._seen.update(dict.fromkeys(tenants, now))
         new = set(tenants) - set(self.current)
@@ -172,7 +186,7 @@ class Tenants:
             fresh = one.leaf and now - self._first[path, one.inode] < _EMPTY_GRACE
             if not one.holds and not fresh:
                 continue
-            for place in owners(path, index, self._choice.containers):
+            for place in owners(path, index, self.choice.containers):
                 root = found.get(place.root)
                 if root is not None and place.root not in named:
                     named[place.root] = identity(place, index, root.inode), place
@@ -182,16 +196,16 @@ class Tenants:
         told = told_apart(named, held)
         return {
             who.cgroup: Candidate(self._tenant(who, found[who.cgroup].inode), who,
-                                  usage(self._trees, who.cgroup))
+                                  usage(self.trees, who.cgroup))
             for who in with_parents(told)
         }  # fmt: skip
 
     def _takes(self, path: str, who: Identity) -> bool:
-        return self._choice.takes(path) and self._choice.takes(who.instance)
+        return self.choice.takes(path) and self.choice.takes(who.instance)
 
     def _tenant(self, who: Identity, inode: int) -> Tenant:
         path = who.cgroup
-        return Tenant(path, inode, who.instance, (path, inode) in self._newborn)
+        return Tenant(path, inode, who.instance, (path, inode) in self._newborn, who.kind)
 
     def _rate(self, candidates: Mapping[str, Candidate], now: float) -> None:
         busy = {}
@@ -238,7 +252,7 @@ class Tenants:
         """Watch every folder, those too that are made meanwhile; false where one is refused."""
         before: set[Path] = set()
         refused = 0
-        while new := set(watched(self._trees)) - before:
+        while new := set(watched(self.trees)) - before:
             refused += sum(not inotify.watch(folder) for folder in new)
             before |= new
         return refused == 0

@@ -1,4 +1,4 @@
-"""Catalogue rows: cgroups, units, process groups.
+"""Catalogue rows: pods, jobs, containers, units, cgroups, process groups.
 
 A subject is context for attribution as well as a tenant that can be harmed: what it used is
 activity, what it was refused (throttling, limits, stalls, kills) is harm.
@@ -7,6 +7,7 @@ activity, what it was refused (throttling, limits, stalls, kills) is harm.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reveal_contract.metric import Capacity, Harm, Kind, Lane, Metric, Scope, Subsystem
 
@@ -14,6 +15,7 @@ _FAST = ("cpu.subject.usage", "cpu.subject.throttled_time", "cpu.subject.throttl
 _OWNERS = {
     "cpu": Subsystem.CPU,
     "memory": Subsystem.MEMORY,
+    "network": Subsystem.NETWORK,
     "storage": Subsystem.STORAGE,
 }
 
@@ -24,6 +26,9 @@ _SAME_AS = {
     "cpu.subject.pressure": "cpu.pressure",
     "memory.subject.pressure": "memory.pressure",
     "storage.subject.pressure": "storage.pressure",
+    "network.subject.retrans_segs": "network.tcp.retrans_segs",
+    "network.subject.drops": "network.nic.rx_drop",
+    "cpu.subject.context_switches": "cpu.context_switches",
 }
 
 
@@ -35,6 +40,16 @@ def _counter(
         Lane.FAST if name in _FAST else Lane.SLOW, origin, meaning, quantum, harm,
         family=_SAME_AS.get(name, ""),
     )  # fmt: skip
+
+
+def _of_pmu(name: str, unit: str, quantum: float, origin: str, meaning: str) -> Metric:
+    return replace(_counter(name, unit, quantum, origin, meaning), source="subject-perf")
+
+
+def _of_network(name: str, unit: str, quantum: float, origin: str, meaning: str,
+                harm: Harm = Harm.NEITHER) -> Metric:  # fmt: skip
+    row = _counter(f"network.subject.{name}", unit, quantum, origin, meaning, harm)
+    return replace(row, source="subject-network")
 
 
 def _bytes(name: str, origin: str, meaning: str) -> Metric:
@@ -88,5 +103,34 @@ ROWS: tuple[Metric, ...] = (
              "Read requests of this subject to block devices."),
     _counter("storage.subject.writes", "requests", 50, "blkio io_serviced Write, io.stat wios",
              "Write requests of this subject to block devices."),
+    _of_network("rx_bytes", "bytes", 5e4, "net/dev rx_bytes of its network namespace",
+                "Bytes received in this subject's own network namespace."),
+    _of_network("tx_bytes", "bytes", 5e4, "net/dev tx_bytes of its network namespace",
+                "Bytes sent from this subject's own network namespace."),
+    _of_network("rx_packets", "packets", 100, "net/dev rx_packets of its network namespace",
+                "Packets received in this subject's own network namespace."),
+    _of_network("tx_packets", "packets", 100, "net/dev tx_packets of its network namespace",
+                "Packets sent from this subject's own network namespace."),
+    _of_network("drops", "packets", 3, "net/dev rx_dropped + tx_dropped of its network namespace",
+                "Packets dropped on the interfaces of this subject.", Harm.HIGHER),
+    _of_network("out_segs", "packets", 50, "TcpOutSegs of its network namespace",
+                "TCP segments this subject sent."),
+    _of_network("retrans_segs", "events", 3, "TcpRetransSegs of its network namespace",
+                "TCP segments this subject had to send again.", Harm.HIGHER),
+    Metric(
+        "cpu.subject.usage.fine", "ns", Kind.GAUGE, Subsystem.CPU, Scope.SUBJECT, "subject-fine",
+        Lane.FAST, "cpuacct.usage, cpu.stat usage_usec",
+        "CPU time this subject used in one fifth of a tick: #1 the oldest, #5 the latest.", 1e6,
+    ),
+    _of_pmu("cpu.subject.context_switches", "switches", 100, "context-switches of a cgroup",
+            "Times a CPU went over from this subject's task to another."),
+    _of_pmu("cpu.subject.task_clock", "ns", 2e7, "task-clock of a cgroup",
+            "Time this subject's tasks ran, as perf counts it."),
+    _of_pmu("cpu.subject.instructions", "instructions", 1e8, "instructions of a cgroup",
+            "Instructions this subject retired."),
+    _of_pmu("cpu.subject.cycles", "cycles", 1e8, "cycles of a cgroup",
+            "CPU cycles this subject took."),
+    _of_pmu("cpu.subject.llc_misses", "events", 1e5, "cache-misses of a cgroup",
+            "Misses of this subject in the last-level cache."),
 )  # fmt: skip
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()

@@ -1,0 +1,207 @@
+"""Source: what subjects with a network namespace of their own sent and received.
+
+``/proc/PID/net`` shows the namespace of the process, so one process of a subject is enough:
+``dev`` (interfaces but ``lo``) and ``snmp`` (TCP).  A subject whose namespace is the host's, or
+that of a subject before it, has no counters of its own here.  An open file keeps a namespace
+alive, so that of a process that is gone is closed at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from reveal_collector.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.sources.cgroups import below, cpu_root
+from reveal_collector.sources.netdev import FIELDS
+from reveal_collector.sources.tenants import Tenant, Tenants
+from reveal_collector.sources.walking import WALK_DEPTH
+from reveal_collector.textfile import KeptFile, channel
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+from reveal_contract.subjects import SubjectKind
+
+_KINDS = (SubjectKind.POD, SubjectKind.CONTAINER, SubjectKind.JOB)
+_DEV = tuple(f"network.subject.{name}" for name in
+             ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "drops"))  # fmt: skip
+_TCP = ("network.subject.out_segs", "network.subject.retrans_segs")
+METRICS = (*_DEV, *_TCP)
+_RX_BYTES, _RX_PACKETS, _RX_DROP, _TX_BYTES, _TX_PACKETS, _TX_DROP = (
+    FIELDS.index(name)
+    for name in ("rx_bytes", "rx_packets", "rx_drop", "tx_bytes", "tx_packets", "tx_drop")
+)
+# A subject that used no CPU is looked at every so many seconds, and one whose process ended
+# or that is not to be told is looked for so often.
+IDLE_SECONDS = 5
+_TRIED = 3  # processes of a subject
+
+
+def parse_dev(data: bytes) -> tuple[int, int, int, int, int]:
+    """Bytes and packets in and out, drops: the sum of all interfaces but ``lo`` (net/dev)."""
+    total = [0] * len(FIELDS)
+    for line in data.splitlines()[2:]:
+        name, _, rest = line.partition(b":")
+        values = rest.split()
+        if name.strip() != b"lo" and len(values) == len(FIELDS):
+            total = [one + int(value) for one, value in zip(total, values, strict=True)]
+    return (
+        total[_RX_BYTES], total[_TX_BYTES], total[_RX_PACKETS], total[_TX_PACKETS],
+        total[_RX_DROP] + total[_TX_DROP],
+    )  # fmt: skip
+
+
+def parse_tcp(data: bytes) -> tuple[int | None, int | None]:
+    """OutSegs and RetransSegs of the two ``Tcp:`` lines (net/snmp), by name."""
+    lines = [line.split() for line in data.splitlines() if line.startswith(b"Tcp:")]
+    if len(lines) != 2 or len(lines[0]) != len(lines[1]):
+        return None, None
+    found = dict(zip(*lines, strict=True))
+    sent, again = found.get(b"OutSegs"), found.get(b"RetransSegs")
+    return None if sent is None else int(sent), None if again is None else int(again)
+
+
+class _Namespace:
+    """The files of a subject's network namespace, read through one process that lives in it."""
+
+    def __init__(self, proc: Path) -> None:
+        self.id = ""
+        self.values: list[int | None] = [None] * len(METRICS)
+        self._proc = proc
+        self._files: list[KeptFile] = []
+
+    def enter(self, pid: str, namespace: str) -> bool:
+        """Go on with this process; whether it could be read."""
+        names = ("stat", "net/dev", "net/snmp")
+        self._files = [KeptFile(self._proc / pid / name) for name in names]
+        try:
+            for file in self._files:
+                file.open()
+            self.id = namespace
+            self.read()
+        except Unsupported:
+            self.leave()
+        return bool(self.id)
+
+    def read(self) -> None:
+        """Renew ``values``; left as soon as the process is gone."""
+        stat, dev, snmp = self._files
+        try:
+            if not stat.read():
+                raise ProcessLookupError
+            self.values = [*parse_dev(dev.read()), *parse_tcp(snmp.read())]
+        except OSError:
+            self.leave()
+        except ValueError:
+            self.values = [None] * len(METRICS)
+
+    def leave(self) -> None:
+        for file in self._files:
+            file.close()
+        self._files, self.id = [], ""
+        self.values = [None] * len(METRICS)
+
+
+class SubjectNetwork:
+    """Traffic, drops and TCP retransmissions by subject, once a second."""
+
+    name, lane = "subject-network", Lane.SLOW
+
+    def __init__(self, roots: Roots, tenants: Tenants) -> None:
+        self.channels: tuple[Channel, ...] = ()
+        self._proc, self._tenants = roots.proc, tenants
+        self._tree = cpu_root(tenants.trees)
+        self._host = ""
+        self._seen: tuple[Tenant, ...] | None = None
+        self._spaces: dict[Tenant, _Namespace] = {}
+        self._clocks: dict[Tenant, int] = {}
+        self._second = 0
+        self._opened = False
+
+    def open(self) -> None:
+        if self._tree is None:
+            raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
+        self._host = self._namespace("1")
+        if not self._host:
+            raise Unsupported(
+                "the network namespace of process 1 may not be seen",
+                "grant CAP_SYS_PTRACE, and run in the host's PID namespace",
+            )
+        self._tenants.start()
+        self._opened = True
+        self._follow()
+
+    def read(self) -> Sequence[int | None]:
+        if self._follow():
+            raise LayoutChanged(self.name)
+        self._second += 1
+        clocks, before = self._tenants.clocks.copy(), self._clocks
+        self._clocks = clocks
+        row: list[int | None] = []
+        for place, (tenant, space) in enumerate(self._spaces.items()):
+            due = (self._second + place) % IDLE_SECONDS == 0
+            if space.id and (due or clocks.get(tenant) != before.get(tenant)):
+                space.read()
+            row += space.values
+        return row
+
+    def close(self) -> None:
+        if self._opened:
+            self._opened = False
+            self._tenants.stop()
+        for space in self._spaces.values():
+            space.leave()
+        self._spaces, self._seen, self.channels = {}, None, ()
+
+    def _follow(self) -> bool:
+        """Whether the columns are others now: subjects came or went, or got a process."""
+        current = self._tenants.current
+        if current is self._seen and self._second % IDLE_SECONDS:
+            return False
+        self._seen = current
+        for tenant in [one for one in self._spaces if one not in current]:
+            self._spaces.pop(tenant).leave()
+        for tenant in current:
+            space = self._spaces.get(tenant) or _Namespace(self._proc)
+            if tenant.kind in _KINDS and (space.id or self._enter(tenant, space)):
+                self._spaces[tenant] = space
+        channels = tuple(
+            channel(metric, tenant.instance) for tenant in self._spaces for metric in METRICS
+        )
+        changed, self.channels = channels != self.channels, channels
+        return changed
+
+    def _enter(self, tenant: Tenant, space: _Namespace) -> bool:
+        """Follow a subject by one of its processes, if it has a namespace of its own."""
+        for pid in self._processes(tenant):
+            namespace = self._namespace(pid)
+            shared = {self._host, "", *(one.id for one in self._spaces.values())}
+            if namespace not in shared and space.enter(pid, namespace):
+                return True
+        return False
+
+    def _processes(self, tenant: Tenant) -> list[str]:
+        """One process of each cgroup of the subject, the first few."""
+        if self._tree is None:
+            return []
+        top = self._tree / tenant.path[1:]
+        found = []
+        for cgroup in itertools.chain((top,), below(top, WALK_DEPTH)):
+            try:
+                with (cgroup / "cgroup.procs").open("rb") as file:
+                    pid = file.readline().strip().decode()
+            except OSError:
+                continue
+            if pid.isdigit() and pid != "0":
+                found.append(pid)
+            if len(found) == _TRIED:
+                break
+        return found
+
+    def _namespace(self, pid: str) -> str:
+        """What tells namespaces apart, ``net:[4026531840]``; "" where it may not be seen."""
+        try:
+            return os.readlink(self._proc / pid / "ns/net")  # noqa: PTH115 - no Path is wanted
+        except OSError:
+            return ""
