@@ -11,6 +11,7 @@ live in memory; a quiet one is read every ten seconds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from reveal_contract.names import snake
 _MTS = 1e8  # speeds are told in tenths of GT/s
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 _TOTAL = "TOTAL_ERR_"
+_SPEED = re.compile(r"(\d+)(?:\.(\d)\d*)? GT/s", re.ASCII)
 _UNKNOWN_WIDTH = 255
 _TURNS = 10
 
@@ -66,11 +68,8 @@ def link(device: Device) -> dict[Channel, int | None]:
 
 def speed(text: str) -> int | None:
     """``16.0 GT/s PCIe`` in tenths of GT/s; ``None`` for "Unknown" and what else is no speed."""
-    number, _, unit = text.partition(" ")
-    whole, _, tenth = number.partition(".")
-    if not unit.startswith("GT/s") or not is_number(whole) or not is_number(tenth or "0"):
-        return None
-    return int(whole) * 10 + int((tenth or "0")[0])
+    found = _SPEED.match(text)
+    return int(found[1]) * 10 + int(found[2] or "0") if found else None
 
 
 def width(text: str) -> int | None:

@@ -1,0 +1,45 @@
+"""Sources of a made-up host opened and read, in base units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reveal_collector.background import Background
+from reveal_collector.source import LayoutChanged, Roots, Source
+
+WAIT = 5.0  # seconds a background round may take on a busy machine
+Factory = Callable[[Roots], list[Source]]
+
+
+def opened(factory: Factory, roots: Roots, name: str) -> Source:
+    source = next(source for source in factory(roots) if source.name == name)
+    source.open()
+    return source
+
+
+def values(source: Source) -> dict[str, float | None]:
+    """Label -> value of the next reading, whatever the layout is by then."""
+    read = renewed(source)
+    return {
+        channel.label: None if value is None else value * channel.scale
+        for channel, value in zip(source.channels, read, strict=True)
+    }
+
+
+def renewed(source: Source) -> list[int | None]:
+    """A reading that shows the files as they are now, of a background source as well."""
+    for _ in range(4):
+        if isinstance(source, Background):
+            assert source.settle(WAIT)
+        try:
+            read = source.read()
+        except LayoutChanged:
+            continue
+        if not isinstance(source, Background):
+            return list(read)
+        assert source.settle(WAIT)
+        try:
+            return list(source.read())
+        except LayoutChanged:
+            continue
+    raise AssertionError(f"{source.name} does not settle")

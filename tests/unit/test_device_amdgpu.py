@@ -1,0 +1,108 @@
+"""AMD GPUs under the names NVIDIA's have."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hosts.amdgpu import add_amd_gpu
+from hosts.pci import Function, add_function
+from hosts.tree import Tree
+from reading import opened, values
+from reveal_collector.source import Source, Unsupported
+from reveal_collector.sources import amdgpu
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def source(tree: Tree) -> Iterator[Source]:
+    add_amd_gpu(tree)
+    add_amd_gpu(tree, 1, "0000:c3:00.0", instinct=False)
+    source = opened(amdgpu.sources, tree.roots, "amdgpu")
+    yield source
+    source.close()
+
+
+def test_a_host_without_one_says_so(tree: Tree) -> None:
+    place = add_function(tree, Function("0000:18:00.0", driver="nvidia"))
+    tree.link("sys/class/drm/card0", f"../../{place.removeprefix('sys/')}/drm/card0")
+    tree.link(f"{place}/drm/card0/device", "../..")
+    with pytest.raises(Unsupported, match="no AMD GPU"):
+        opened(amdgpu.sources, tree.roots, "amdgpu")
+
+
+def test_a_data_centre_card(source: Source) -> None:
+    seen = {label: value for label, value in values(source).items() if "card0" in label}
+    assert seen.pop("gpu.memory.used{card0}") == pytest.approx(96 << 30, rel=0.05)
+    assert seen == {
+        "gpu.utilization{card0}": 82, "gpu.memory.utilization{card0}": 30,
+        "gpu.memory.total{card0}": 192 << 30, "gpu.pcie.replays{card0}": 0,
+        "gpu.clock.sm{card0}": 1700e6, "gpu.clock.memory{card0}": 1300e6,
+        "gpu.power{card0}": pytest.approx(560), "gpu.power.limit{card0}": 750,
+        "gpu.temperature{card0}": 63, "gpu.memory.temperature{card0}": 64,
+        "gpu.ecc.corrected.volatile{card0}": 0, "gpu.ecc.uncorrected.volatile{card0}": 0,
+        "gpu.ras.corrected{card0/gfx}": 0, "gpu.ras.uncorrected{card0/gfx}": 0,
+        "gpu.ras.corrected{card0/xgmi_wafl}": 0, "gpu.ras.uncorrected{card0/xgmi_wafl}": 0,
+    }  # fmt: skip
+
+
+def test_a_card_with_fewer_sensors(source: Source) -> None:
+    seen = {label: value for label, value in values(source).items() if "card1" in label}
+    assert seen["gpu.clock.sm{card1}"] == 2.1e9  # the sensor's, not the level asked for
+    assert seen["gpu.power{card1}"] == pytest.approx(85)  # the average: it has no other
+    assert seen["gpu.temperature{card1}"] == 54
+    assert "gpu.clock.memory{card1}" not in seen
+    assert "gpu.ecc.corrected.volatile{card1}" not in seen
+
+
+def test_errors_of_the_memory_and_of_other_blocks(tree: Tree, source: Source) -> None:
+    place = "sys/devices/pci0000:c1/0000:c1:00.0/ras"
+    tree.write(f"{place}/umc_err_count", "ue: 1\nce: 12\nde: 0\n")
+    tree.write(f"{place}/gfx_err_count", "ue: 2\nce: 0\n")
+    seen = values(source)
+    assert seen["gpu.ecc.corrected.volatile{card0}"] == 12
+    assert seen["gpu.ecc.uncorrected.volatile{card0}"] == 1
+    assert seen["gpu.ras.uncorrected{card0/gfx}"] == 2
+
+
+def test_a_sleeping_card_is_left_alone(tree: Tree, source: Source) -> None:
+    status = "sys/devices/pci0000:c3/0000:c3:00.0/power/runtime_status"
+    tree.write(status, "suspended\n")
+    assert not any("card1" in label for label in values(source))
+    tree.write(status, "active\n")
+    assert values(source)["gpu.utilization{card1}"] is not None
+
+
+def test_a_card_that_is_unplugged_leaves_the_other(tree: Tree, source: Source) -> None:
+    tree.remove("sys/class/drm/card0")
+    seen = values(source)
+    assert seen
+    assert all("card1" in label for label in seen)
+
+
+def test_levels_without_one_in_use_are_refused() -> None:
+    assert amdgpu.clock(b"0: 500Mhz\n1: 2100Mhz *\n") == 2100
+    assert amdgpu.clock(b"S: 19Mhz *\n0: 500Mhz\n") == 19  # asleep
+    with pytest.raises(ValueError, match="no level"):
+        amdgpu.clock(b"0: 500Mhz\n1: 2100Mhz\n")
+
+
+@given(st.binary(max_size=80))
+def test_any_text_is_a_clock_or_refused(data: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        assert amdgpu.clock(data) >= 0
+    assert len(amdgpu.ras(data)) == 2
+
+
+@given(st.integers(0, 2**40), st.integers(0, 2**40))
+def test_errors_come_back_as_written(ue: int, ce: int) -> None:
+    assert amdgpu.ras(f"ue: {ue}\nce: {ce}\n".encode()) == [ue, ce]

@@ -1,0 +1,171 @@
+"""Device files kept open: what comes, goes, is garbled, stays quiet."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reveal_collector.attributes import Attribute, Attributes, Snapshot, in_lane, listed, one
+from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_collector.textfile import channel
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+
+def counters(folder: Path, turns: int = 1) -> Attributes:
+    def files() -> Iterator[Attribute]:
+        for name in listed(folder)[0]:
+            yield one(folder / name, channel("network.nic.rx_errs", name))
+
+    return Attributes(
+        "test", Lane.SLOW, files, lambda: listed(folder), Unsupported("nothing there"), turns
+    )
+
+
+def write(folder: Path, **numbers: object) -> None:
+    for name, number in numbers.items():
+        (folder / name).write_text(f"{number}\n")
+
+
+def test_columns_are_in_the_lane_of_the_source(tmp_path: Path) -> None:
+    write(tmp_path, a=1, b=2)
+    source = counters(tmp_path)
+    source.open()
+    assert [each.lane for each in source.channels] == [Lane.SLOW] * 2
+    assert list(source.read()) == [1, 2]
+    source.close()
+
+
+def test_nothing_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="nothing there"):
+        counters(tmp_path).open()
+
+
+def test_a_device_that_comes_and_one_that_goes_leave_the_others(tmp_path: Path) -> None:
+    write(tmp_path, a=1, b=2)
+    source = counters(tmp_path)
+    source.open()
+    write(tmp_path, c=3)
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert list(source.read()) == [1, 2, 3]
+    (tmp_path / "a").unlink()
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert [each.instance for each in source.channels] == ["b", "c"]
+    assert list(source.read()) == [2, 3]
+    source.close()
+
+
+def test_garbled_text_costs_its_own_column(tmp_path: Path) -> None:
+    write(tmp_path, a=1, b=2)
+    source = counters(tmp_path)
+    source.open()
+    write(tmp_path, a="no number")
+    assert list(source.read()) == [None, 2]
+    write(tmp_path, a=7)
+    assert list(source.read()) == [7, 2]
+    source.close()
+
+
+def test_quiet_files_are_read_in_turn_and_at_once_when_they_move(tmp_path: Path) -> None:
+    write(tmp_path, a=0, b=0)
+    source = counters(tmp_path, turns=4)
+    source.open()
+    for _ in range(8):
+        source.read()
+    write(tmp_path, a=5, b=6)
+    seen = [tuple(source.read()) for _ in range(5)]
+    assert seen[-1] == (5, 6)
+    assert {one for one, _ in seen} == {0, 5}  # each at a turn of its own
+    write(tmp_path, a=8)
+    assert next(iter(source.read())) == 8  # it moved lately: read each time again
+    source.close()
+
+
+def test_every_quiet_file_is_read_within_its_turns(tmp_path: Path) -> None:
+    names = [f"f{at}" for at in range(7)]
+    write(tmp_path, **dict.fromkeys(names, 0))
+    source = counters(tmp_path, turns=3)
+    source.open()
+    for _ in range(6):
+        source.read()
+    write(tmp_path, **dict.fromkeys(names, 1))
+    for _ in range(3):
+        last = list(source.read())
+    assert last == [1] * 7
+    source.close()
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", "link", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def interface() -> Iterator[str]:
+    name = "rvtest0"
+    if os.geteuid():
+        pytest.skip("making an interface needs root")
+    try:
+        ip("add", name, "mtu", "1400", "type", "dummy")
+    except (OSError, subprocess.CalledProcessError):
+        try:
+            ip("add", name, "mtu", "1400", "type", "veth", "peer", "name", "rvtest1")
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no interface can be made here: {error}")
+    yield name
+    subprocess.run(["ip", "link", "del", name], check=False, capture_output=True)
+
+
+@pytest.mark.root
+def test_a_device_made_anew_under_its_name_is_not_taken_for_the_old_one(interface: str) -> None:
+    path = Path("/sys/class/net") / interface / "mtu"
+
+    def files() -> list[Attribute]:
+        return [one(path, channel("network.nic.mtu", interface))]
+
+    source = Attributes("test", Lane.SLOW, files, lambda: "the same", Unsupported("gone"))
+    source.open()
+    assert list(source.read()) == [1400]
+    ip("del", interface)
+    ip("add", interface, "mtu", "1300", "type", "veth", "peer", "name", "rvtest1")
+    assert list(source.read()) == [None]  # ENODEV: the kept descriptor is of the old device
+    assert list(source.read()) == [1300]
+    source.close()
+
+
+def test_a_snapshot_follows_what_there_is() -> None:
+    there: dict[Channel, int | None] = {channel("memory.swap.used", "a"): 1}
+    source = Snapshot("test", lambda: dict(there))
+    source.open()
+    assert list(source.read()) == [1]
+    there[channel("memory.swap.used", "b")] = None
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert list(source.read()) == [1, None]
+    assert {each.lane for each in source.channels} == {Lane.RARE}
+
+
+def test_a_snapshot_of_nothing_waits_unless_told_otherwise() -> None:
+    waiting = Snapshot("test", dict)
+    waiting.open()
+    assert waiting.channels == ()
+    with pytest.raises(Unsupported, match="nothing"):
+        Snapshot("test", dict, Unsupported("nothing")).open()
+
+
+def test_a_snapshot_of_a_file_that_is_not_there_says_which(tmp_path: Path) -> None:
+    path = tmp_path / "swaps"
+    source = Snapshot("test", lambda: {channel("memory.swap.used", path.read_text()): 1})
+    with pytest.raises(Unsupported, match="swaps"):
+        source.open()
+
+
+def test_channels_of_another_lane_are_put_in_this_one() -> None:
+    given = channel("network.infiniband.rx_bytes", "mlx5_0/1", 4.0)
+    (moved,) = in_lane([given], Lane.SLOW)
+    assert (moved.lane, moved.scale, moved.kind) == (Lane.SLOW, 4.0, given.kind)

@@ -1,0 +1,187 @@
+"""PCIe links as good as their worse end, and errors wherever they are seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hosts.pci import DISPLAY, GPU, INFINIBAND, NETWORK, NVME, Function, add_errors, add_function
+from hosts.tree import Tree
+from reading import opened, values
+from reveal_collector import pci
+from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_collector.sources import pcie
+from reveal_contract.catalogue import find
+from reveal_contract.metric import Harm, Subsystem
+
+CARD = Function("0000:18:00.0", GPU, port="0000:17:01.0")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def test_devices_by_kind_and_name(tree: Tree) -> None:
+    add_function(tree, Function("0000:3b:00.0", NETWORK, "ice", port="0000:3a:00.0"))
+    tree.folder("sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/net/eth0")
+    add_function(tree, Function("0000:5d:00.0", INFINIBAND, "mlx5_core"))
+    tree.folder("sys/devices/pci0000:5d/0000:5d:00.0/infiniband/mlx5_0")
+    add_function(tree, Function("0000:50:00.0", NVME, "nvme"))
+    tree.folder("sys/devices/pci0000:50/0000:50:00.0/nvme/nvme0")
+    add_function(tree, Function("0000:18:00.0", GPU))
+    add_function(tree, Function("0000:c1:00.0", DISPLAY, "amdgpu"))
+    tree.folder("sys/devices/pci0000:c1/0000:c1:00.0/drm/card1")
+    tree.folder("sys/devices/pci0000:c1/0000:c1:00.0/drm/renderD128")
+    add_function(tree, Function("0000:00:1f.0", "0x060100", "lpc_ich"))
+    assert [(one.kind, one.instance) for one in pci.devices(tree.roots.sys)] == [
+        ("gpu", "0000:18:00.0 nvidia"),
+        ("network", "0000:3b:00.0 eth0"),
+        ("storage", "0000:50:00.0 nvme0"),
+        ("network", "0000:5d:00.0 mlx5_0"),
+        ("gpu", "0000:c1:00.0 card1"),
+    ]
+
+
+def test_virtual_functions_repeat_their_card(tree: Tree) -> None:
+    add_function(tree, Function("0000:3b:00.0", NETWORK, "ice"))
+    place = add_function(tree, Function("0000:3b:01.0", NETWORK, "iavf"))
+    tree.link(f"{place}/physfn", "../0000:3b:00.0")
+    assert [one.address for one in pci.devices(tree.roots.sys)] == ["0000:3b:00.0"]
+
+
+def test_address_of_what_lies_below_a_device(tree: Tree) -> None:
+    place = add_function(tree, CARD)
+    tree.folder(f"{place}/net/eth0")
+    assert pci.address_of(tree.root / place / "net/eth0") == CARD.address
+    assert pci.address_of(tree.root / "sys/devices/virtual/net/lo") == ""
+
+
+def test_a_lost_lane_shows_against_what_both_ends_can(tree: Tree) -> None:
+    add_function(tree, Function("0000:18:00.0", GPU, width=8, port="0000:17:01.0"))
+    tree.write("sys/devices/pci0000:17/0000:17:01.0/max_link_speed", "16.0 GT/s PCIe\n")
+    source = opened(pcie.sources, tree.roots, "pcie")
+    where = "{0000:18:00.0 nvidia}"
+    assert values(source) == {
+        f"gpu.pcie.width{where}": 8,
+        f"gpu.pcie.width_maximum{where}": 16,
+        f"gpu.pcie.speed{where}": 32e9,
+        f"gpu.pcie.speed_maximum{where}": 16e9,  # the slot is slower than the card
+    }
+
+
+def test_a_link_that_is_down_has_no_width(tree: Tree) -> None:
+    place = add_function(tree, Function("0000:50:00.0", NVME, "nvme"))
+    tree.write(f"{place}/current_link_width", 0)
+    tree.write(f"{place}/current_link_speed", "Unknown\n")
+    tree.write(f"{place}/max_link_width", 255)
+    seen = values(opened(pcie.sources, tree.roots, "pcie"))
+    gone = {label.partition("{")[0] for label, value in seen.items() if value is None}
+    assert gone == {f"storage.pcie.{name}" for name in ("width", "speed", "width_maximum")}
+
+
+def test_a_card_plugged_in_later(tree: Tree) -> None:
+    add_function(tree, CARD)
+    source = opened(pcie.sources, tree.roots, "pcie")
+    add_function(tree, Function("0000:50:00.0", NVME, "nvme"))
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert len(list(source.read())) == 8
+
+
+def test_virtual_machines_have_neither(tree: Tree) -> None:
+    tree.write("sys/devices/pci0000:00/0000:00:03.0/class", NETWORK)
+    tree.link("sys/bus/pci/devices/0000:00:03.0", "../../../devices/pci0000:00/0000:00:03.0")
+    for name in ("pcie", "aer"):
+        with pytest.raises(Unsupported, match="no PCIe"):
+            opened(pcie.sources, tree.roots, name)
+
+
+def test_speed_of_an_idle_gpu_is_no_harm_but_a_lost_lane_is() -> None:
+    assert find("gpu.pcie.speed").harm is Harm.NEITHER
+    assert find("gpu.pcie.width").harm is Harm.LOWER
+    assert find("network.pcie.speed").harm is Harm.LOWER
+
+
+def test_errors_are_seen_at_both_ends_of_a_link(tree: Tree) -> None:
+    place = add_function(tree, CARD)
+    add_errors(tree, place, BadTLP=3, RxErr=1)
+    add_errors(tree, place.rpartition("/")[0], Timeout=2)
+    seen = values(opened(pcie.sources, tree.roots, "aer"))
+    assert {label: value for label, value in seen.items() if value} == {
+        "gpu.pcie.aer.correctable{0000:18:00.0 nvidia}": 4,
+        "gpu.pcie.aer.correctable.bad_tlp{0000:18:00.0 nvidia}": 3,
+        "gpu.pcie.aer.correctable.rx_err{0000:18:00.0 nvidia}": 1,
+        "gpu.pcie.aer.correctable{0000:17:01.0 above nvidia}": 2,
+        "gpu.pcie.aer.correctable.timeout{0000:17:01.0 above nvidia}": 2,
+    }
+    assert len(seen) == 6 + 3
+
+
+def test_two_functions_of_a_card_share_their_port(tree: Tree) -> None:
+    for number in range(2):
+        add_function(tree, Function(f"0000:3b:00.{number}", NETWORK, "ice", port="0000:3a:00.0"))
+    source = opened(pcie.sources, tree.roots, "aer")
+    instances = {channel.instance for channel in source.channels}
+    assert instances == {"0000:3b:00.0 ice", "0000:3b:00.1 ice", "0000:3a:00.0 above ice"}
+    assert len(source.channels) == len(set(source.channels))
+
+
+def test_an_error_gets_a_column_by_name_with_its_first_event(tree: Tree) -> None:
+    place = add_function(tree, CARD)
+    source = opened(pcie.sources, tree.roots, "aer")
+    before = len(source.channels)
+    source.read()
+    add_errors(tree, place, CmpltTO=1)
+    total = "gpu.pcie.aer.nonfatal{0000:18:00.0 nvidia}"
+    assert values(source)[total] == 1
+    for _ in range(20):
+        seen = values(source)
+    assert len(seen) == before + 2  # CmpltTO is a name in both files of uncorrected errors
+    assert seen["gpu.pcie.aer.nonfatal.cmplt_to{0000:18:00.0 nvidia}"] == 1
+
+
+def test_names_of_linux_4_19() -> None:
+    text = "Receiver Error 2\nBad TLP 0\nRELAY_NUM Rollover 1\nTOTAL_ERR_COR 3\n"
+    assert pcie.errors(text) == {
+        "Receiver Error": 2, "Bad TLP": 0, "RELAY_NUM Rollover": 1, "": 3,
+    }  # fmt: skip
+
+
+def test_every_error_of_the_kernel_has_a_row() -> None:
+    for owner, subsystem in (("gpu", Subsystem.GPU), ("network", Subsystem.NETWORK),
+                             ("storage", Subsystem.STORAGE)):  # fmt: skip
+        row = find(f"{owner}.pcie.aer.fatal.malf_tlp")
+        assert (row.subsystem, row.harm) == (subsystem, Harm.HIGHER)
+        assert row.vote == f"{owner}.pcie.aer.fatal"
+
+
+@pytest.mark.parametrize(
+    ("text", "tenths"),
+    [("2.5 GT/s PCIe", 25), ("5.0 GT/s PCIe", 50), ("8.0 GT/s", 80), ("64.0 GT/s PCIe", 640),
+     ("8 GT/s", 80), ("Unknown", None), ("Unknown speed", None), ("", None), ("-1.0 GT/s", None)],
+)  # fmt: skip
+def test_speeds(text: str, tenths: int | None) -> None:
+    assert pcie.speed(text) == tenths
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_speed_a_width_or_missing(text: str) -> None:
+    for parse in (pcie.speed, pcie.width):
+        value = parse(text)
+        assert value is None or value >= 0
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_table_of_errors(text: str) -> None:
+    assert all(isinstance(count, int) for count in pcie.errors(text).values())
+
+
+@given(st.dictionaries(st.sampled_from(["RxErr", "BadTLP", "Rollover"]), st.integers(0, 2**63)))
+def test_counts_come_back_as_written(counts: dict[str, int]) -> None:
+    lines = [f"{name} {count}" for name, count in counts.items()]
+    text = "\n".join([*lines, f"TOTAL_ERR_COR {sum(counts.values())}", ""])
+    assert pcie.errors(text) == {**counts, "": sum(counts.values())}

@@ -1,0 +1,164 @@
+"""Swap, compressed memory disks, room on file systems."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hosts.swap import add_swaps, add_zram
+from hosts.tree import Tree
+from reading import opened, values
+from reveal_collector.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.sources import filesystems, swaps, zram
+
+TABLE = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+43 27 254:0 /run/netns /run/netns rw,relatime shared:1 - ext4 /dev/vda rw
+50 27 259:3 / /srv/my\040data ro,noatime - xfs /dev/nvme0n1p3 ro
+51 27 0:40 / /home rw - nfs4 server:/home rw,vers=4.2
+52 27 0:41 / /mnt/bucket rw - fuse.s3fs s3fs rw
+53 27 7:3 / /snap/core/1 ro - squashfs /dev/loop3 ro
+54 27 0:44 /@ /pool rw - btrfs /dev/sdb1 rw
+55 27 0:45 / /tank rw master:1 - zfs tank rw
+56 27 0:46 / /scratch rw - lustre 10.0.0.1@o2ib:/scratch rw
+57 27 0:47 / /merged rw - overlay overlay rw
+short line - ext4
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def test_swap_by_device(tree: Tree) -> None:
+    add_swaps(tree, ("/dev/dm-1", 8 << 30, 3 << 30), (r"/swap\040file", 1 << 30, 0))
+    assert values(opened(swaps.sources, tree.roots, "swaps")) == {
+        "memory.swap.size{/dev/dm-1}": 8 << 30, "memory.swap.used{/dev/dm-1}": 3 << 30,
+        "memory.swap.priority{/dev/dm-1}": -2,
+        "memory.swap.size{/swap file}": 1 << 30, "memory.swap.used{/swap file}": 0,
+        "memory.swap.priority{/swap file}": -3,
+    }  # fmt: skip
+
+
+def test_swap_switched_on_while_running(tree: Tree) -> None:
+    add_swaps(tree)
+    source = opened(swaps.sources, tree.roots, "swaps")
+    assert source.channels == ()
+    add_swaps(tree, ("/dev/dm-1", 8 << 30, 0))
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert list(source.read()) == [8 << 20, 0, -2]
+
+
+def test_a_swap_file_that_was_removed_in_use() -> None:
+    columns = swaps.usage("/swap (deleted)    file  1048572 5 -2\n")
+    assert {channel.instance: value for channel, value in columns.items()} == {"/swap": -2}
+
+
+def test_a_kernel_without_swap(tree: Tree) -> None:
+    with pytest.raises(Unsupported, match="swaps"):
+        opened(swaps.sources, tree.roots, "swaps")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_table_of_swaps(text: str) -> None:
+    assert all(isinstance(value, int) for value in swaps.usage(text).values())
+
+
+@pytest.mark.parametrize("columns", [7, 8, 9])
+def test_zram_of_three_kernels(tree: Tree, columns: int) -> None:
+    add_zram(tree, columns=columns)
+    seen = values(opened(zram.sources, tree.roots, "zram"))
+    assert len(seen) == columns + 4
+    assert seen["memory.zram.original{zram0}"] == 15 << 28
+    assert seen["memory.zram.used_maximum{zram0}"] == 2 << 30
+    assert seen["memory.zram.notify_free{zram0}"] == 1200
+    assert ("memory.zram.huge_pages_total{zram0}" in seen) is (columns == 9)
+
+
+def test_zram_with_a_backing_device(tree: Tree) -> None:
+    add_zram(tree, 1, backing=True)
+    seen = values(opened(zram.sources, tree.roots, "zram"))
+    assert seen["memory.zram.backing.used{zram1}"] == 256 * 4096
+    assert seen["memory.zram.backing.written{zram1}"] == 400 * 4096
+
+
+def test_zram_added_and_removed(tree: Tree) -> None:
+    add_zram(tree)
+    source = opened(zram.sources, tree.roots, "zram")
+    add_zram(tree, 1)
+    with pytest.raises(LayoutChanged):
+        source.read()
+    tree.remove("sys/block/zram0")
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert {channel.instance for channel in source.channels} == {"zram1"}
+    with pytest.raises(Unsupported, match="no zram"):
+        opened(zram.sources, Tree(tree.root / "other").roots, "zram")
+
+
+def test_zram_that_is_garbled_is_missing(tree: Tree) -> None:
+    add_zram(tree)
+    source = opened(zram.sources, tree.roots, "zram")
+    tree.write("sys/block/zram0/mm_stat", "1 2 x\n")
+    seen = values(source)
+    assert seen["memory.zram.original{zram0}"] is None
+    assert seen["memory.zram.failed_reads{zram0}"] == 0
+
+
+@given(st.binary(max_size=60), st.integers(1, 9))
+def test_any_line_is_so_many_numbers_or_refused(data: bytes, width: int) -> None:
+    with contextlib.suppress(ValueError):
+        assert len(zram.numbers(data, width)) == width
+
+
+def test_own_file_systems_once_each_and_none_that_waits_for_a_server() -> None:
+    found = filesystems.own(filesystems.mounts(TABLE))
+    assert [(mount.place, mount.kind) for mount in found] == [
+        ("/", "ext4"), ("/pool", "btrfs"), ("/srv/my data", "xfs"), ("/tank", "zfs"),
+    ]  # fmt: skip
+    assert [mount.place for mount in found if mount.read_only] == ["/srv/my data"]
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_table_of_mounts(text: str) -> None:
+    for mount in filesystems.mounts(text):
+        assert mount.device
+
+
+@given(st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30))
+def test_paths_come_back_as_they_are(path: str) -> None:
+    escaped = "".join(f"\\{ord(c):03o}" if c in " \t\n\\" else c for c in path)
+    assert filesystems.unescaped(escaped) == path
+
+
+def test_file_systems_of_another_hosts_files_are_not_asked(tree: Tree) -> None:
+    with pytest.raises(Unsupported, match="machine itself"):
+        opened(filesystems.sources, tree.roots, "filesystems")
+
+
+def test_room_here_is_what_df_says() -> None:
+    try:
+        source = opened(filesystems.sources, Roots(), "filesystems")
+    except Unsupported as lacking:
+        pytest.skip(lacking.reason)
+    seen = values(source)
+    place = source.channels[0].instance
+    try:
+        shown = subprocess.run(
+            ["df", "-B1", "--output=size,avail,itotal", place],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"nothing to compare with: {error}")
+    size, available, inodes = (int(word) for word in shown.stdout.split()[-3:])
+    assert seen[f"storage.filesystem.size{{{place}}}"] == size
+    assert seen[f"storage.filesystem.available{{{place}}}"] == pytest.approx(available, rel=0.05)
+    assert seen[f"storage.filesystem.inodes{{{place}}}"] in (inodes, None)
+    assert seen[f"storage.filesystem.read_only{{{place}}}"] in (0, 1)
