@@ -1,0 +1,425 @@
+"""Configuration rules: each found where it is broken, silent where it is not or not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_analyzer.configuration.__main__ import page
+from reveal_analyzer.configuration.judge import RULES, finding_id, judge
+from reveal_analyzer.configuration.watch import Configuration
+from reveal_contract.facts import (
+    Bond,
+    Cpu,
+    Device,
+    Facts,
+    FrequencyPolicy,
+    Gpu,
+    GpuProcess,
+    HugePool,
+    Kernel,
+    Link,
+    Memory,
+    Nic,
+    NumaNode,
+    Port,
+    Swap,
+    Vectors,
+)
+from reveal_contract.finding import FindingKind, Severity, State
+from reveal_contract.metric import Subsystem
+
+GIB = 1 << 30
+GPU, CARD, DRIVE = "0000:3b:00.0", "0000:5e:00.0", "0000:81:00.0"
+WIDE = Link(16, 16, 16, 32.0, 32.0, 32.0)
+
+# a bare-metal host of two sockets without any fault
+SOUND = Facts(
+    node="n",
+    cpu=Cpu(
+        vendor="GenuineIntel", sockets=2, present="0-15", online="0-15", smt="on", boost=True,
+        clock_flags=("constant_tsc", "nonstop_tsc"),
+        policies=(FrequencyPolicy("0-15", "intel_pstate", "powersave", "balance_performance",
+                                  800_000, 3_800_000, 3_800_000),),
+    ),
+    memory=Memory(
+        total=512 * GIB,
+        nodes=(NumaNode(0, "0-7", 255 * GIB, (10, 21)), NumaNode(1, "8-15", 257 * GIB, (21, 10))),
+        huge=(HugePool(1 * GIB, None, 16, 2), HugePool(2 << 20, None, 100, 100)),
+        swaps=(Swap("/dev/sda2", "partition", GIB),), zswap=False,
+        thp="always", thp_defrag="madvise",
+    ),
+    kernel=Kernel(
+        virtual=False, clocksource="tsc", clocksources=("tsc", "hpet"), services=("irqbalance",),
+        sysctl={"vm.swappiness": "60", "vm.zone_reclaim_mode": "0"},
+    ),
+    devices=(
+        Device(GPU, "gpu", "10de:2330", "nvidia", 0, WIDE),
+        Device(CARD, "network", "15b3:1021", "mlx5_core", 0, WIDE, Vectors(16, "0-7", "0-15")),
+        Device(DRIVE, "storage", "144d:a80a", "nvme", 1, Link(4, 4, 4, 16.0, 16.0, 32.0),
+               Vectors(17, "0-15", "0-15")),
+    ),
+    nics=(
+        Nic("eth0", "mlx5_core", CARD, True, 100_000, "full", 9000, 16, 16, channels=16,
+            channels_most=63, rx_ring=1024, rx_ring_most=8192, missed=0, bond="bond0"),
+        Nic("eth1", "mlx5_core", "", True, 100_000, "full", 9000, 16, 16, bond="bond0"),
+    ),
+    bonds=(Bond("bond0", "802.3ad", 9000, ("eth0", "eth1")),),
+    ports=(Port("mlx5_0/1", "InfiniBand", "ACTIVE", "400 Gb/sec (4X NDR)", CARD),),
+    gpus=(Gpu(GPU, "NVIDIA H100", persistence=True),),
+    processes=(GpuProcess(77, "python", (GPU,), "0-7", "0", "/slurm/job_7"),),
+)  # fmt: skip
+
+
+def cpu(**changes: object) -> Facts:
+    return replace(SOUND, cpu=replace(SOUND.cpu, **changes))  # type: ignore[arg-type]
+
+
+def memory(**changes: object) -> Facts:
+    return replace(SOUND, memory=replace(SOUND.memory, **changes))  # type: ignore[arg-type]
+
+
+def kernel(**changes: object) -> Facts:
+    return replace(SOUND, kernel=replace(SOUND.kernel, **changes))  # type: ignore[arg-type]
+
+
+def sysctl(**changes: str) -> Facts:
+    told = {f"vm.{name}": value for name, value in changes.items()}
+    return kernel(sysctl={**SOUND.kernel.sysctl, **told})
+
+
+def policy(**changes: object) -> Facts:
+    return cpu(policies=(replace(SOUND.cpu.policies[0], **changes),))  # type: ignore[arg-type]
+
+
+def device(address: str, facts: Facts = SOUND, **changes: object) -> Facts:
+    made = tuple(
+        replace(one, **changes) if one.address == address else one  # type: ignore[arg-type]
+        for one in facts.devices
+    )
+    return replace(facts, devices=made)
+
+
+def nic(**changes: object) -> Facts:
+    return replace(SOUND, nics=(replace(SOUND.nics[0], **changes), *SOUND.nics[1:]))  # type: ignore[arg-type]
+
+
+def process(**changes: object) -> Facts:
+    return replace(SOUND, processes=(replace(SOUND.processes[0], **changes),))  # type: ignore[arg-type]
+
+
+def guest(facts: Facts) -> Facts:
+    return replace(facts, kernel=replace(facts.kernel, virtual=True))
+
+
+def unknown(facts: Facts) -> Facts:
+    return replace(facts, kernel=replace(facts.kernel, virtual=None))
+
+
+def idle(facts: Facts) -> Facts:
+    return replace(facts, processes=())
+
+
+def split(first: str, second: str, far: int = 12) -> Facts:
+    """Sub-NUMA nodes: 0 and 1 on one socket."""
+    nodes = (
+        NumaNode(0, first, 256 * GIB, (10, far)),
+        NumaNode(1, second, 256 * GIB, (far, 10)),
+    )
+    return memory(nodes=nodes)
+
+
+@dataclass(frozen=True)
+class Case:
+    rule: str
+    broken: Facts
+    says: tuple[str, ...]
+    fix: str
+    sound: tuple[Facts, ...] = ()
+
+
+HALF = replace(WIDE, width=8)
+LATE = replace(WIDE, speed=16.0)
+ONE = Vectors(16, "3", "0-15")
+CAPPED = policy(highest=2_000_000)
+UNEVEN = (NumaNode(0, "0-7", 224 * GIB, (10, 21)), NumaNode(1, "8-15", 256 * GIB, (21, 10)))
+CASES = [
+    Case(
+        "LowestClockGovernor", policy(driver="acpi-cpufreq"), ("CPUs 0-15", "0.8 GHz"),
+        "cpupower frequency-set -g performance",
+        (policy(driver="acpi-cpufreq", governor="schedutil"), policy(driver="amd-pstate-epp"),
+         policy(driver="acpi-cpufreq", lowest=3_800_000), policy(driver="")),
+    ),
+    Case(
+        "EnergyPreferencePower", policy(preference="power"), ("CPUs 0-15",), "balance_performance",
+        (policy(preference="balance_power"), policy(preference="power", governor="performance")),
+    ),
+    Case(
+        "ClockLimited", CAPPED, ("2.0 GHz", "3.8"), "-u 3800000",
+        (policy(highest=3_100_000), policy(highest=None),
+         replace(CAPPED, cpu=replace(CAPPED.cpu, boost=False))),
+    ),
+    Case(
+        "CPUsOffline", cpu(online="0-13"), ("CPUs 14-15",), "cpu14/online",
+        (cpu(online="0-7", smt="off"), guest(cpu(online="0-13")), cpu(online="", present="")),
+    ),
+    Case(
+        "SlowClocksource", kernel(clocksource="hpet"), ("hpet",), "echo tsc >",
+        (kernel(clocksource="kvm-clock"), kernel(clocksource="arch_sys_counter"),
+         replace(kernel(clocksource="acpi_pm"), cpu=replace(SOUND.cpu, clock_flags=()))),
+    ),
+    Case(
+        "IdleHugePages", memory(huge=(HugePool(GIB, None, 64, 64), HugePool(GIB, 0, 64, 64))),
+        ("64 GiB", "0 of 64 pages"), "echo 0 > /sys/kernel/mm/hugepages/hugepages-1048576kB",
+        (memory(huge=(HugePool(GIB, None, 64, 64, reserved=60),)),
+         memory(huge=(HugePool(GIB, None, 64, 20),)),
+         memory(huge=(HugePool(2 << 20, None, 500, 500),)),
+         memory(huge=(HugePool(GIB, 0, 64, 64),))),
+    ),
+    Case(
+        "SwapPreferredToFiles", sysctl(swappiness="150"), ("150", "/dev/sda2"),
+        "vm.swappiness=60",
+        (sysctl(swappiness="100"), sysctl(swappiness="odd"),
+         replace(sysctl(swappiness="150"), memory=replace(SOUND.memory, zswap=True)),
+         replace(sysctl(swappiness="150"),
+                 memory=replace(SOUND.memory, swaps=(Swap("/dev/zram0", "partition", GIB),))),
+         replace(sysctl(swappiness="150"), memory=replace(SOUND.memory, swaps=()))),
+    ),
+    Case(
+        "ZoneReclaim", sysctl(zone_reclaim_mode="1"), ("zone_reclaim_mode is 1",),
+        "vm.zone_reclaim_mode=0",
+        (replace(sysctl(zone_reclaim_mode="1"),
+                 memory=replace(SOUND.memory, nodes=SOUND.memory.nodes[:1])),),
+    ),
+    Case(
+        "StallingTHP", memory(thp_defrag="always"), ("huge page",), "echo madvise",
+        (memory(thp="madvise", thp_defrag="always"), memory(thp_defrag="defer+madvise")),
+    ),
+    Case(
+        "NodeWithoutMemory",
+        memory(nodes=(SOUND.memory.nodes[0], replace(SOUND.memory.nodes[1], memory=0))),
+        ("NUMA node 1", "8-15"), "dmidecode",
+        (memory(nodes=(SOUND.memory.nodes[0], NumaNode(1, "", 0, (21, 10)))),
+         memory(nodes=(SOUND.memory.nodes[0], NumaNode(1, "8-15", None, (21, 10)))),
+         guest(memory(nodes=(SOUND.memory.nodes[0], NumaNode(1, "8-15", 0, (21, 10)))))),
+    ),
+    Case(
+        "UnevenMemory", memory(nodes=UNEVEN), ("224 GiB", "256 GiB"), "dmidecode",
+        (guest(memory(nodes=UNEVEN)), memory(nodes=(UNEVEN[1], NumaNode(1, "", 16 * GIB))),
+         memory(nodes=(NumaNode(0, "0", 13 * GIB), NumaNode(1, "1", 16 * GIB)))),
+    ),
+    Case(
+        "NarrowPCIeLink", device(GPU, link=HALF), ("GPU 0000:3b:00.0 (NVIDIA H100)", "8 of 16"),
+        "lspci -vv -s 0000:3b:00.0",
+        (guest(device(GPU, link=HALF)), unknown(device(GPU, link=HALF)),
+         device(GPU, link=replace(HALF, port_width=8)),
+         device(GPU, link=replace(HALF, port_width=None))),
+    ),
+    Case(
+        "SlowPCIeLink", device(CARD, link=LATE), ("network card eth0", "16 GT/s", "32"), "lspci",
+        (idle(device(GPU, link=LATE)), device(CARD, link=replace(LATE, port_speed=16.0)),
+         guest(device(CARD, link=LATE))),
+    ),
+    Case(
+        "InterruptsOnOneCPU", device(CARD, vectors=ONE), ("All 16 interrupts", "eth0", "CPU 3"),
+        "/sys/bus/pci/devices/0000:5e:00.0/msi_irqs",
+        (device(CARD, vectors=Vectors(3, "3", "0-15")),
+         replace(device(CARD, vectors=ONE), cpu=replace(SOUND.cpu, online="0-2")),
+         replace(device(CARD, vectors=ONE), nics=(replace(SOUND.nics[0], rx_queues=1),)),
+         replace(device(CARD, vectors=ONE), nics=(), ports=())),
+    ),
+    Case(
+        "RemoteInterrupts", device(CARD, vectors=Vectors(16, "8-15", "0-15")),
+        ("NUMA node 0", "CPUs 8-15"), "echo 0-7 >",
+        (device(CARD, vectors=Vectors(16, "7-15", "0-15")),
+         device(CARD, vectors=Vectors(16, "8-15", "0-15"), node=None),
+         device(CARD, vectors=Vectors(16, "8-15", "0-15"), node=5),
+         device(CARD, split("0-7", "8-15"), vectors=Vectors(16, "8-15", "0-15"))),
+    ),
+    Case(
+        "SmallReceiveRing", nic(missed=40), ("lost 40", "1024", "8192"),
+        "ethtool -G eth0 rx 8192",
+        (nic(missed=40, rx_ring=8192), nic(missed=40, rx_ring_most=None), nic(missed=None)),
+    ),
+    Case(
+        "OneNetworkQueue", nic(channels=1), ("one of 63",), "ethtool -L eth0 combined 8",
+        (nic(channels=1, channels_most=1), nic(channels=1, up=False), nic(channels=None)),
+    ),
+    Case("HalfDuplex", nic(duplex="half"), ("eth0",), "autoneg on", (nic(duplex="unknown"),)),
+    Case(
+        "BondPartDown", replace(SOUND, bonds=(replace(SOUND.bonds[0], down=("eth1",)),)),
+        ("eth1 of bond0", "1 of 2", "802.3ad"), "ip link set eth1 up",
+    ),
+    Case("BondMTUMismatch", nic(mtu=1500), ("eth0", "1500", "9000"), "mtu 9000", (nic(mtu=None),)),
+    Case(
+        "InfiniBandOnOneLane",
+        replace(SOUND, ports=(replace(SOUND.ports[0], rate="100 Gb/sec (1X NDR)"),)),
+        ("mlx5_0/1", "1X"), "iblinkinfo",
+        (replace(SOUND, ports=(Port("m/1", "Ethernet", "ACTIVE", "25 Gb/sec (1X EDR)", CARD),)),
+         replace(SOUND, ports=(Port("m/1", "InfiniBand", "DOWN", "2.5 Gb/sec (1X SDR)", CARD),))),
+    ),
+    Case(
+        "GPUProcessOnRemoteCPUs", process(cpus="8-11"), ("python (77)", "node 0", "CPUs 8-11"),
+        "taskset -a -c -p 0-7 77",
+        (process(cpus="7-15"), process(gpus=("0000:99:00.0",), cpus="8-15"), process(cpus="odd"),
+         replace(split("0-7", "8-15"), processes=process(cpus="8-15").processes)),
+    ),
+    Case(
+        "GPUProcessOnRemoteMemory", process(memory="1"), ("python (77)", "node 1 only"), "node 0",
+        (process(memory="0-1"), process(memory="")),
+    ),
+    Case(
+        "NoPersistence", replace(SOUND, gpus=(Gpu(GPU, persistence=False),)), ("1 GPU:",),
+        "nvidia-smi -pm 1",
+        (replace(kernel(services=("nvidia-persiste",)), gpus=(Gpu(GPU, persistence=False),)),
+         replace(SOUND, gpus=(Gpu(GPU),))),
+    ),
+]  # fmt: skip
+
+
+def broken(facts: Facts) -> list[str]:
+    return [finding.hypothesis.name for finding in judge(facts, 5) if finding.hypothesis]
+
+
+def test_a_sound_host_breaks_no_rule() -> None:
+    assert judge(SOUND, 5) == []
+
+
+def test_nothing_known_is_nothing_said() -> None:
+    assert judge(Facts(node="n"), 5) == []
+
+
+def test_every_rule_has_its_case() -> None:
+    assert sorted(case.rule for case in CASES) == sorted(rule.name for rule in RULES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_a_broken_rule_is_found_with_claim_and_fix(case: Case) -> None:
+    [finding] = judge(case.broken, 5)
+    assert finding.hypothesis is not None
+    assert finding.hypothesis.name == case.rule
+    for words in case.says:
+        assert words in finding.claim
+    assert case.fix in finding.hypothesis.remediation
+    assert finding.kind is FindingKind.CONFIGURATION
+    assert finding.confidence_percent == finding.score_percent == 100
+    assert finding.severity.rank <= Severity.MEDIUM.rank
+    assert finding.evidence
+    assert finding.state is State.OPEN
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_what_only_looks_like_it_is_left_alone(case: Case) -> None:
+    for facts in case.sound:
+        assert case.rule not in broken(facts)
+
+
+def test_a_narrow_link_of_an_idle_gpu_weighs_less() -> None:
+    [busy], [resting] = (judge(given(device(GPU, link=HALF)), 5) for given in (lambda f: f, idle))
+    assert (busy.severity, resting.severity) == (Severity.MEDIUM, Severity.LOW)
+    assert busy.subsystem is Subsystem.GPU
+    [drive] = judge(device(DRIVE, link=Link(2, 4, 4)), 5)
+    assert drive.subsystem is Subsystem.STORAGE
+
+
+def test_functions_of_one_card_are_said_once() -> None:
+    card = next(one for one in SOUND.devices if one.address == CARD)
+    other = replace(card, address=CARD[:-1] + "1", link=HALF)
+    assert broken(device(CARD, replace(SOUND, devices=(*SOUND.devices, other)), link=HALF)) == [
+        "NarrowPCIeLink"
+    ]
+
+
+def test_interrupts_that_may_spread_are_left_to_irqbalance() -> None:
+    facts = device(CARD, kernel(services=()), vectors=ONE)
+    [finding] = judge(facts, 5)
+    assert finding.hypothesis is not None
+    assert finding.hypothesis.remediation == "systemctl enable --now irqbalance"
+
+
+def test_the_culprit_of_a_misplaced_job_is_named() -> None:
+    [finding] = judge(process(cpus="8-15"), 5)
+    assert [(one.kind, one.name) for one in finding.subjects] == [("Cgroup", "/slurm/job_7")]
+    [finding] = judge(process(cpus="8-15", cgroup=""), 5)
+    assert [(one.kind, one.name) for one in finding.subjects] == [("ProcessGroup", "python")]
+
+
+def test_a_finding_opens_once_and_resolves_when_the_fact_is_mended() -> None:
+    facts, node = sysctl(zone_reclaim_mode="1"), Configuration()
+    [opened] = node.step(facts, 1)
+    assert (opened.change, opened.finding.first_seen_ns) == ("Opened", 1)
+    assert node.step(facts, 2) == []
+    assert [finding.last_seen_ns for finding in node.findings] == [2]
+    [resolved] = node.step(SOUND, 3)
+    assert (resolved.change, resolved.finding.id) == ("Resolved", opened.finding.id)
+    assert (resolved.finding.first_seen_ns, resolved.finding.resolved_ns) == (1, 3)
+    assert node.findings == []
+    assert node.step(SOUND, 4) == []
+
+
+def test_a_finding_that_grows_worse_says_so() -> None:
+    node = Configuration()
+    node.step(idle(device(GPU, link=HALF)), 1)
+    [worse] = node.step(device(GPU, link=HALF), 2)
+    assert (worse.change, worse.finding.severity) == ("Changed", Severity.MEDIUM)
+    assert worse.finding.first_seen_ns == 1
+
+
+def test_identities_are_of_node_rule_and_object() -> None:
+    [one] = judge(nic(duplex="half"), 1)
+    [again] = judge(nic(duplex="half"), 2)
+    [elsewhere] = judge(replace(nic(duplex="half"), node="m"), 1)
+    assert one.id == again.id == finding_id("n", "HalfDuplex", "eth0")
+    assert elsewhere.id != one.id
+    assert one.id.replace("-", "").isalnum()
+
+
+texts = st.text(max_size=4) | st.sampled_from(["0-3", "0", "always", "powersave", "half", "-1"])
+numbers = st.none() | st.integers(-5, 2**40)
+FACTS = st.builds(
+    Facts,
+    node=texts,
+    cpu=st.builds(Cpu, present=texts, online=texts, policies=st.tuples(
+        st.builds(FrequencyPolicy, driver=texts, governor=texts, lowest=numbers, highest=numbers,
+                  possible=numbers))),
+    memory=st.builds(Memory, total=numbers, nodes=st.tuples(
+        st.builds(NumaNode, cpus=texts, memory=numbers, distances=st.tuples(st.integers()))),
+        huge=st.tuples(st.builds(HugePool, size=st.integers(0, 2**40), total=st.integers(0, 999),
+                                 free=st.integers(0, 2**50)))),
+    kernel=st.builds(Kernel, virtual=st.booleans(), sysctl=st.dictionaries(
+        st.sampled_from(["vm.swappiness", "vm.zone_reclaim_mode"]), texts)),
+    devices=st.tuples(st.builds(
+        Device, address=texts, kind=st.sampled_from(["gpu", "network", "storage", "odd"]),
+        node=numbers, link=st.builds(Link, width=numbers, device_width=numbers, port_width=numbers),
+        vectors=st.builds(Vectors, count=st.integers(0, 9), served=texts, allowed=texts))),
+    nics=st.tuples(st.builds(Nic, name=texts, pci=texts, up=st.just(True), channels=numbers,
+                             channels_most=numbers, missed=numbers, duplex=texts)),
+    processes=st.tuples(st.builds(GpuProcess, gpus=st.tuples(texts), cpus=texts, memory=texts)),
+)  # fmt: skip
+
+
+@given(FACTS)
+@examples(300)
+def test_any_facts_are_judged(facts: Facts) -> None:
+    for finding in judge(facts, 1):
+        assert "{" not in finding.claim
+        assert finding.to_dict()["kind"] == "Configuration"
+
+
+def test_the_page_of_the_rules_is_current() -> None:
+    kept = Path(__file__).parents[2] / "docs/configuration-rules.md"
+    assert kept.read_text() == page(), (
+        "python -m reveal_analyzer.configuration > docs/configuration-rules.md"
+    )
+
+
+def test_every_rule_says_why_and_where_it_is_written() -> None:
+    for rule in RULES:
+        assert len(rule.why) > 60
+        assert len(rule.reference) > 10
+        assert rule.fix
