@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reveal_collector.counting import SHOWN_BY_CPU
-from reveal_collector.joined import NumberFiles
-from reveal_collector.reduced import Reduced
+from reveal_collector.reduced import Reduced, numbers
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources.cpuidle import cpu_folders
 from reveal_collector.textfile import KeptFile, channel
@@ -25,8 +24,10 @@ from reveal_contract.metric import Lane
 _KHZ = 1000.0
 _MS = 1e6
 _LONGEST = 0.005  # seconds for one pass over all CPUs
-_REMEDY = "a cpufreq driver; virtual machines mostly have none"
-_NO_THROTTLING = "an Intel CPU on bare metal; others do not count it"
+_ABSENT = Unsupported("no CPU has cpufreq", "a cpufreq driver; virtual machines mostly have none")
+_UNCOUNTED = Unsupported(
+    "no CPU counts thermal throttling", "an Intel CPU on bare metal; others do not count it"
+)
 _CORE = (
     ("core_throttle_count", "cpu.thermal_throttle.core", 1.0),
     ("core_throttle_total_time_ms", "cpu.thermal_throttle.core_time", _MS),
@@ -51,9 +52,9 @@ def sources(roots: Roots) -> list[Source]:
 
     return [
         Clocks(folder),
-        Reduced(NumberFiles("frequency-limits", Lane.RARE, folder, limits, _REMEDY), min),
-        NumberFiles("throttling", Lane.SLOW, folder, package, _NO_THROTTLING),
-        Reduced(NumberFiles("core-throttling", Lane.RARE, folder, core, _NO_THROTTLING)),
+        Reduced(numbers("frequency-limits", Lane.RARE, folder, limits, _ABSENT), min),
+        numbers("throttling", Lane.SLOW, folder, package, _UNCOUNTED),
+        Reduced(numbers("core-throttling", Lane.RARE, folder, core, _UNCOUNTED)),
     ]
 
 
@@ -73,7 +74,7 @@ class Clocks:
     def open(self) -> None:
         self._learn()
         if not self.channels:
-            raise Unsupported(f"{self._folder} has no cpufreq/scaling_cur_freq", _REMEDY)
+            raise _ABSENT
         start = time.perf_counter()
         self._clocks = [_clock(file) for file in self._files]
         took = time.perf_counter() - start

@@ -11,36 +11,34 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.joined import NumberFiles
-from reveal_collector.reduced import Reduced
-from reveal_collector.source import Roots, Source
+from reveal_collector.attributes import listed, text_of
+from reveal_collector.reduced import Reduced, numbers
+from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 _CPU = re.compile(r"cpu(\d+)\Z")
 _FILES = (("time", "cpu.idle_state.time", 1000.0), ("usage", "cpu.idle_state.entries", 1.0))
-_REMEDY = "a kernel with cpuidle; a virtual machine mostly has none"
+_ABSENT = Unsupported(
+    "no CPU has cpuidle states", "a kernel with cpuidle; a virtual machine mostly has none"
+)
 
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/cpu"
-    files = NumberFiles("cpuidle", Lane.RARE, folder, lambda: dict(_files(folder)), _REMEDY)
-    return [Reduced(files)]
+    return [Reduced(numbers("cpuidle", Lane.RARE, folder, lambda: dict(_files(folder)), _ABSENT))]
 
 
 def cpu_folders(folder: Path) -> list[tuple[int, Path]]:
-    """The CPUs of /sys/devices/system/cpu in order of their numbers."""
-    named = ((_CPU.match(path.name), path) for path in folder.iterdir())
-    return sorted((int(number[1]), path) for number, path in named if number)
+    """The CPUs of /sys/devices/system/cpu in order of their numbers; none where it is missing."""
+    named = ((_CPU.match(name), name) for name in listed(folder)[0])
+    return sorted((int(number[1]), folder / name) for number, name in named if number)
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, Channel]]:
     for _, cpu in cpu_folders(folder):
         for state in sorted((cpu / "cpuidle").glob("state*")):
-            try:
-                name = (state / "name").read_text().strip()
-            except OSError:
-                continue
-            for file, metric, scale in _FILES:
+            name = text_of(state / "name")
+            for file, metric, scale in _FILES if name else ():
                 yield state / file, channel(metric, name, scale)

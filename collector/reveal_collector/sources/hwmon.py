@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.attributes import linked, text_of
-from reveal_collector.joined import NumberFiles
-from reveal_collector.reduced import Reduced
-from reveal_collector.source import Roots, Source
+from reveal_collector.attributes import linked, listed, text_of
+from reveal_collector.reduced import Reduced, numbers
+from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -39,7 +38,10 @@ _CHIPS = {
     "spd5118": "memory.temperature",
     "amdgpu": "gpu.temperature.sensor",
 }
-_REMEDY = "bare metal with the driver of the CPU's sensors (coretemp, k10temp)"
+_ABSENT = Unsupported(
+    "hwmon shows no sensor of this kind",
+    "bare metal with the driver of the CPU's sensors (coretemp, k10temp)",
+)
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ def sources(roots: Roots) -> list[Source]:
         return {path: column for path, column in found.items() if column.metric != _PACKAGE}
 
     return [
-        Reduced(NumberFiles("hwmon", Lane.SLOW, folder, packages, _REMEDY)),
-        Reduced(NumberFiles("sensors", Lane.RARE, folder, others, _REMEDY)),
+        Reduced(numbers("hwmon", Lane.SLOW, folder, packages, _ABSENT)),
+        Reduced(numbers("sensors", Lane.RARE, folder, others, _ABSENT)),
     ]
 
 
@@ -91,14 +93,27 @@ def column_of(sensor: Sensor) -> Channel:
 
 def _sensors(folder: Path) -> Iterator[Sensor]:
     seen: dict[str, int] = {}
-    for chip in sorted(folder.iterdir(), key=_where):
+    for chip in sorted((folder / name for name in listed(folder)[0]), key=_where):
         name = text_of(chip / "name") or chip.name
         order = seen[name] = seen.get(name, -1) + 1
-        for path in sorted(chip.iterdir()):
-            if _SENSOR.match(path.name):
-                stem = path.name.partition("_")[0]
-                label = text_of(chip / f"{stem}_label") or stem
-                yield Sensor(path, name, order, _device(chip, name, order), _plain(label))
+        for path in _inputs(chip):
+            stem = path.name.partition("_")[0]
+            label = _plain(_label(chip, stem))
+            yield Sensor(path, name, order, _device(chip, name, order), label)
+
+
+def _inputs(chip: Path) -> list[Path]:
+    """The sensors' files; drivers of the old kind (ACPI power meters) have them in the device."""
+    for place in (chip, chip / "device"):
+        if found := [place / file for file in listed(place)[0] if _SENSOR.match(file)]:
+            return found
+    return []
+
+
+def _label(chip: Path, stem: str) -> str:
+    names = (chip / f"{stem}_label", chip / "device" / f"{stem}_label",
+             chip / f"{stem}_oem_info", chip / "device" / f"{stem}_oem_info")  # fmt: skip
+    return next((text for path in names if (text := text_of(path))), stem)
 
 
 def _where(chip: Path) -> tuple[str, str]:

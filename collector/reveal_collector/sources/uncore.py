@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reveal_collector.counting import Counting, Place, Plan
 from reveal_collector.perfevent import Event
 from reveal_collector.source import ParseError, Roots, Source, Unsupported
+from reveal_collector.sources.hardware import core_pmus
 from reveal_collector.sources.pmu.device import Device, devices
 from reveal_collector.textfile import channel
 from reveal_collector.topology import packages
@@ -23,22 +24,24 @@ from reveal_contract.metric import Lane
 
 _READ, _WRITE = "memory.bandwidth.read", "memory.bandwidth.write"
 _BOTH = "memory.bandwidth.total"
+_COUNTERS = 4  # that each of these PMUs has at least
 _LINE = 64.0  # bytes of a transfer between controller and memory
 _UNITS = {"MiB": 1 << 20, "Bytes": 1, "B": 1, "": 1}
 
 
 @dataclass(frozen=True)
 class Controller:
-    """PMUs whose name ``pattern`` matches in full.
+    """PMUs whose name ``pattern`` matches in full, on CPUs of ``platforms`` (none: any).
 
-    ``named`` are events the kernel may name: metric -> (name, bytes a count where the kernel
-    gives no unit).  ``coded`` are counted where it names none of them: metric -> terms, all
-    with ``_LINE`` bytes a count.
+    ``named`` are events the kernel may name: metric -> names and the bytes a count is where the
+    kernel gives no unit, the first one known is taken.  ``coded`` are counted where none is
+    named: metric -> terms, with ``_LINE`` bytes a count.
     """
 
     pattern: re.Pattern[str]
-    named: Mapping[str, tuple[tuple[str, float], ...]]
-    coded: Mapping[str, tuple[str, ...]]
+    named: Mapping[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
+    coded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    platforms: tuple[str, ...] = ()
 
 
 _DRAM_CHANNELS = tuple(
@@ -52,21 +55,28 @@ CONTROLLERS = (
             _READ: (("cas_count_read", _LINE), ("data_reads", _LINE), ("data_read", _LINE)),
             _WRITE: (("cas_count_write", _LINE), ("data_writes", _LINE), ("data_write", _LINE)),
         },
-        # unc_m_cas_count.{rd,wr} of Sapphire and Emerald Rapids
-        {_READ: ("event=0x05,umask=0xcf",), _WRITE: ("event=0x05,umask=0xf0",)},
     ),
-    Controller(
+    Controller(  # unc_m_cas_count.{rd,wr}
+        re.compile(r"uncore_imc_\d+"),
+        coded={_READ: ("event=0x05,umask=0xcf",), _WRITE: ("event=0x05,umask=0xf0",)},
+        platforms=("Sapphire Rapids, Emerald Rapids",),
+    ),
+    Controller(  # unc_m_cas_count_sch0 and _sch1: two subchannels
+        re.compile(r"uncore_imc_\d+"),
+        coded={
+            _READ: ("event=0x05,umask=0xcf", "event=0x06,umask=0xcf"),
+            _WRITE: ("event=0x05,umask=0xf0", "event=0x06,umask=0xf0"),
+        },
+        platforms=("Granite Rapids", "Sierra Forest, Grand Ridge"),
+    ),
+    Controller(  # umc_cas_cmd.{rd,wr}
         re.compile(r"amd_umc_\d+"),
-        {},
-        # umc_cas_cmd.{rd,wr}
-        {_READ: ("event=0x0a,rdwrmask=0x1",), _WRITE: ("event=0x0a,rdwrmask=0x2",)},
+        coded={_READ: ("event=0x0a,rdwrmask=0x1",), _WRITE: ("event=0x0a,rdwrmask=0x2",)},
     ),
-    Controller(re.compile(r"amd_df"), {}, {_BOTH: _DRAM_CHANNELS}),
-    Controller(
+    Controller(re.compile(r"amd_df"), coded={_BOTH: _DRAM_CHANNELS}, platforms=("Zen 2", "Zen 3")),
+    Controller(  # reads are counted in beats of 32 bytes
         re.compile(r"nvidia_scf_pmu_\d+"),
-        # reads are counted in beats of 32 bytes
         {_READ: (("cmem_rd_data", 32.0),), _WRITE: (("cmem_wr_total_bytes", 1.0),)},
-        {},
     ),
 )
 
@@ -80,9 +90,12 @@ def _plan(roots: Roots) -> Plan:
     columns: dict[Channel, list[Place]] = {}
     for device, controller in controllers(roots):
         counted = list(_counted(device, controller))
+        events = [event for _, _, event in counted]
         for cpu, package in packages(roots.sys, device.cpus()).items():
+            groups += [
+                (cpu, events[at : at + _COUNTERS]) for at in range(0, len(events), _COUNTERS)
+            ]
             for metric, scale, event in counted:
-                groups.append((cpu, [event]))
                 columns.setdefault(channel(metric, package, scale), []).append((cpu, event))
     if not columns:
         raise Unsupported(
@@ -93,23 +106,21 @@ def _plan(roots: Roots) -> Plan:
 
 
 def controllers(roots: Roots) -> list[tuple[Device, Controller]]:
-    """The memory controllers' PMUs; amd_df only where there is no amd_umc."""
-    found = [
-        (device, controller)
-        for name, device in devices(roots.sys).items()
-        for controller in CONTROLLERS
-        if controller.pattern.fullmatch(name)
-    ]
-    split = any(_READ in {*controller.named, *controller.coded} for _, controller in found)
-    return [each for each in found if not (split and _BOTH in each[1].coded)]
+    """The memory controllers' PMUs, each with the first row that knows it on this platform."""
+    platforms = {cores.platform.name for cores in core_pmus(roots)}
+    found = []
+    for name, device in devices(roots.sys).items():
+        for controller in CONTROLLERS:
+            here = not controller.platforms or platforms & {*controller.platforms}
+            if here and controller.pattern.fullmatch(name) and any(_counted(device, controller)):
+                found.append((device, controller))
+                break
+    return found
 
 
 def _counted(device: Device, controller: Controller) -> Iterator[tuple[str, float, Event]]:
     """Metric, bytes a count, event."""
-    named = list(_named(device, controller))
-    if named:
-        yield from named
-        return
+    yield from _named(device, controller)
     for metric, choices in controller.coded.items():
         for terms in choices:
             try:

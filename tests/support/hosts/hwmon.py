@@ -10,13 +10,23 @@ from hosts.tree import Content, Moving, Tree, swinging
 _CLASS = "sys/class/hwmon"
 
 
-def add_chip(tree: Tree, device: str, name: str, files: Mapping[str, Content | Moving]) -> str:
-    """A chip below ``devices/{device}``; drivers get hwmonN in the order in which they load."""
+def add_chip(
+    tree: Tree,
+    device: str,
+    name: str,
+    files: Mapping[str, Content | Moving],
+    in_device: bool = False,
+) -> str:
+    """A chip below ``devices/{device}``; drivers get hwmonN in the order in which they load.
+
+    ``in_device``: the attributes are the device's own, as with drivers of the old kind.
+    """
     number = sum(1 for _ in (tree.root / _CLASS).glob("hwmon*"))
     folder = f"devices/{device}/hwmon/hwmon{number}"
     tree.write(f"sys/{folder}/name", f"{name}\n")
     for file, content in files.items():
-        tree.write(f"sys/{folder}/{file}", content)
+        place = f"devices/{device}" if in_device else folder
+        tree.write(f"sys/{place}/{file}", content)
     tree.link(f"sys/{folder}/device", "../..")
     tree.link(f"{_CLASS}/hwmon{number}", f"../../{folder}")
     return f"sys/{folder}"
@@ -83,4 +93,4 @@ def add_power_meters(tree: Tree, sockets: int = 1) -> None:
                 "power1_oem_info": f"{label} Socket {socket}\n",
             }
             device = f"LNXSYSTM:00/LNXSYBUS:00/ACPI000D:{socket * len(parts) + at:02x}"
-            add_chip(tree, device, "power_meter", files)
+            add_chip(tree, device, "power_meter", files, in_device=True)

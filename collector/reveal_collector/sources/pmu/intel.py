@@ -33,9 +33,10 @@ PLATFORMS = (
              4, _SERVER, _FIXED),
     Platform("Skylake, Kaby Lake, Comet Lake", _VENDOR, _SIX,
              _models(0x4E, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6), 4, _BIG, _FIXED),
-    # Ice Lake, Sapphire, Emerald and Granite Rapids
-    Platform("Ice Lake to Granite Rapids (servers)", _VENDOR, _SIX,
-             _models(0x6A, 0x6C, 0x8F, 0xCF, 0xAD, 0xAE), 8, _SERVER, _FIXED),
+    Platform("Ice Lake (servers)", _VENDOR, _SIX, _models(0x6A, 0x6C), 8, _SERVER, _FIXED),
+    Platform("Sapphire Rapids, Emerald Rapids", _VENDOR, _SIX, _models(0x8F, 0xCF), 8, _SERVER,
+             _FIXED),
+    Platform("Granite Rapids", _VENDOR, _SIX, _models(0xAD, 0xAE), 8, _SERVER, _FIXED),
     Platform("Ice Lake, Tiger Lake, Rocket Lake", _VENDOR, _SIX,
              _models(0x7D, 0x7E, 0x8C, 0x8D, 0xA7), 8, _BIG, _FIXED),
     Platform("Sierra Forest, Grand Ridge", _VENDOR, _SIX, _models(0xAF, 0xB6),

@@ -1,0 +1,234 @@
+"""Perf events on this machine's kernel: real groups, scaled or not, of CPUs and of cgroups."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reveal_collector.counting import Counting, Plan
+from reveal_collector.perfevent import CgroupGroup, Event, Group
+from reveal_collector.source import LayoutChanged, Roots
+from reveal_collector.sources.pmu.device import devices
+from reveal_collector.textfile import channel
+from reveal_collector.topology import online
+from reveal_contract.metric import Lane
+
+CPU_CLOCK, TASK_CLOCK, SWITCHES = Event(1, 0), Event(1, 1), Event(1, 3)
+UNKNOWN = Event(1, 4000)
+
+
+@pytest.fixture
+def cpu() -> Iterator[int]:
+    """A CPU on which this test runs, and only there."""
+    allowed = os.sched_getaffinity(0)
+    chosen = min(allowed)
+    os.sched_setaffinity(0, {chosen})
+    yield chosen
+    os.sched_setaffinity(0, allowed)
+
+
+def group(cpu: int, events: list[Event]) -> Group:
+    try:
+        return Group(cpu, events)
+    except OSError as error:
+        pytest.skip(f"perf_event_open: {error.strerror}")
+
+
+def busy(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_a_cpus_own_work_is_counted(cpu: int) -> None:
+    counted = group(cpu, [TASK_CLOCK, SWITCHES])
+    try:
+        before = counted.read()
+        busy(0.05)
+        after = counted.read()
+    finally:
+        counted.close()
+    assert before is not None
+    assert after is not None
+    assert after[0] - before[0] >= 50_000_000
+    assert counted.last_step is not None
+    elapsed, steps = counted.last_step
+    assert elapsed >= 50_000_000
+    assert steps == (after[0] - before[0], after[1] - before[1])
+
+
+def test_an_event_the_kernel_does_not_know_is_left_out(cpu: int) -> None:
+    counted = group(cpu, [SWITCHES, UNKNOWN, TASK_CLOCK])
+    try:
+        assert counted.events == [SWITCHES, TASK_CLOCK]
+        assert len(counted.read() or ()) == 2
+    finally:
+        counted.close()
+    with pytest.raises(OSError, match="no event known") as raised:
+        Group(cpu, [UNKNOWN])
+    assert raised.value.errno == errno.ENOENT
+
+
+def test_the_reading_is_laid_out_as_said(cpu: int) -> None:
+    """Number of events, time enabled, time running, counts: what a C reader relies on."""
+    counted = group(cpu, [TASK_CLOCK, SWITCHES])
+    try:
+        raw = memoryview(os.read(counted.fd, 4096)).cast("Q").tolist()
+        reading = counted.raw()
+    finally:
+        counted.close()
+    assert len(raw) == 5
+    assert raw[0] == 2
+    assert reading is not None
+    assert raw[1] <= reading.enabled
+    assert raw[2] <= reading.running == reading.enabled
+    assert raw[3] <= reading.counts[0]
+
+
+def test_the_tsc_counts_at_one_rate_on_all_cpus() -> None:
+    device = devices(Path("/sys")).get("msr")
+    named = device and device.named("tsc")
+    if not named:
+        pytest.skip("there is no msr PMU")
+    cpus = online(Path("/sys"))
+
+    def plan(_: Roots) -> Plan:
+        columns = {channel("cpu.tsc", str(cpu)): [(cpu, named.event)] for cpu in cpus} | {
+            channel("cpu.tsc", "", 1 / len(cpus)): [(cpu, named.event) for cpu in cpus]
+        }
+        return Plan([(cpu, [named.event]) for cpu in cpus], columns)
+
+    source = Counting("tsc", Lane.SLOW, Roots(), plan)
+    source.open()
+    try:
+        before, started = source.read(), time.monotonic_ns()
+        busy(0.1)
+        after, ended = source.read(), time.monotonic_ns()
+    finally:
+        source.close()
+    steps = [new - old for old, new in zip(before, after, strict=True) if None not in (old, new)]
+    assert len(steps) == len(cpus) + 1
+    rates = [step / (ended - started) for step in steps[:-1]]  # GHz
+    assert max(rates) - min(rates) < 0.05 * max(rates)
+    assert 0.5 < rates[0] < 6
+    assert steps[-1] == sum(steps[:-1])
+
+
+def test_cpus_that_change_are_learned(tmp_path: Path) -> None:
+    first = min(os.sched_getaffinity(0))
+    group(first, [SWITCHES]).close()
+
+    def plan(roots: Roots) -> Plan:
+        cpus = online(roots.sys)
+        columns = {
+            channel("cpu.perf.context_switches", str(cpu)): [(cpu, SWITCHES)] for cpu in cpus
+        }
+        return Plan([(cpu, [SWITCHES]) for cpu in cpus], columns)
+
+    path = tmp_path / "devices/system/cpu/online"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{first}\n")
+    source = Counting("switches", Lane.SLOW, Roots(sys=tmp_path), plan)
+    source.open()
+    try:
+        assert len(source.read()) == 1
+        path.write_text("0-1\n" if os.cpu_count() != 1 else f"{first},{first}\n")
+        with pytest.raises(LayoutChanged):
+            source.read()
+        assert len(source.channels) == len(online(tmp_path))
+    finally:
+        source.close()
+    assert source.groups == []
+
+
+def test_a_group_of_many_cpus_is_read_a_share_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpus = online(Path("/sys"))
+    if len(cpus) < 2:
+        pytest.skip("one CPU only")
+    group(cpus[0], [SWITCHES]).close()
+    monkeypatch.setattr("reveal_collector.counting.READ_AT_ONCE", -(-len(cpus) // 2))
+
+    def plan(_: Roots) -> Plan:
+        return Plan(
+            [(cpu, [CPU_CLOCK]) for cpu in cpus],
+            {channel("cpu.tsc", str(cpu)): [(cpu, CPU_CLOCK)] for cpu in cpus},
+        )
+
+    source = Counting("clock", Lane.SLOW, Roots(), plan)
+    source.open()
+    try:
+        rows = [list(source.read()) for _ in range(4)]
+    finally:
+        source.close()
+    for before, after in itertools.pairwise(rows):
+        moved = [old != new for old, new in zip(before, after, strict=True)]
+        assert 0 < sum(moved) <= -(-len(cpus) // 2)
+    assert all(old != new for old, new in zip(rows[1], rows[3], strict=True))
+
+
+def hierarchy() -> Path:
+    """A cgroup tree perf takes directories of: version 2, or version 1's perf_event."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, place, kind, options, *_ = line.split()
+        if kind == "cgroup2" or (kind == "cgroup" and "perf_event" in options.split(",")):
+            return Path(place)
+    pytest.skip("no cgroup tree perf could use")
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("cgroups are made by root")
+    path = hierarchy() / f"reveal-test-perf-{os.getpid()}"
+    try:
+        path.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made: {error}")
+    yield path
+    for _ in range(100):  # until the kernel has let go of the last task
+        try:
+            path.rmdir()
+        except OSError:
+            time.sleep(0.01)
+        else:
+            return
+    pytest.fail(f"{path} is still in use")
+
+
+@pytest.mark.root
+def test_a_cgroups_own_work_is_counted(cgroup: Path, cpu: int) -> None:
+    """The cgroup's time enabled begins at the uptime: only steps say anything."""
+    directory = os.open(cgroup, os.O_RDONLY)
+    try:
+        counted = CgroupGroup(directory, cpu, [TASK_CLOCK, SWITCHES])
+    except OSError as error:
+        pytest.skip(f"perf_event_open: {error.strerror}")
+    finally:
+        os.close(directory)
+    spin = "import time\nend = time.thread_time() + 0.2\nwhile time.thread_time() < end: pass"
+    try:
+        busy(0.02)
+        assert counted.read() == (0, 0)  # nobody in it
+        inside = subprocess.Popen(
+            [sys.executable, "-c", f"import os, signal; os.kill(os.getpid(), 19)\n{spin}"]
+        )
+        os.waitid(os.P_PID, inside.pid, os.WSTOPPED | os.WEXITED)
+        (cgroup / "cgroup.procs").write_text(str(inside.pid))
+        inside.send_signal(signal.SIGCONT)
+        assert inside.wait(20) == 0
+        seen = counted.read()
+        quiet = counted.read()
+    finally:
+        counted.close()
+    assert seen is not None
+    assert 150_000_000 < seen[0] < 1_000_000_000
+    assert quiet == seen

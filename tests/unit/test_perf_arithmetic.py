@@ -1,0 +1,122 @@
+"""Counts of groups that take turns, and how events are put into config words."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_collector.counting import explained
+from reveal_collector.perfevent import Event, Reading, step
+from reveal_collector.source import ParseError
+from reveal_collector.sources.pmu.device import encode, spread
+
+COUNTS = st.integers(0, 2**64 - 1)
+
+
+def test_a_group_that_always_ran_counts_as_it_is() -> None:
+    assert step(Reading(100, 100, (5, 7)), Reading(300, 300, (9, 7))) == (4, 0)
+
+
+def test_a_group_that_ran_a_third_counts_three_times() -> None:
+    # what went before does not matter: it had run all the time until then
+    before = Reading(1_000_000, 1_000_000, (10, 0))
+    assert step(before, Reading(1_000_300, 1_000_100, (20, 1))) == (30, 3)
+
+
+def test_a_group_that_did_not_run_says_nothing() -> None:
+    assert step(Reading(100, 50, (5,)), Reading(200, 50, (5,))) is None
+
+
+def test_no_time_gone_by_is_no_count() -> None:
+    """A cgroup that slept: its time does not go on, and it counted nothing."""
+    assert step(Reading(100, 50, (5,)), Reading(100, 50, (5,))) == (0,)
+
+
+def test_a_counter_beyond_64_bits_goes_on() -> None:
+    assert step(Reading(0, 0, (2**64 - 2,)), Reading(1, 1, (3,))) == (5,)
+
+
+@examples(200)
+@given(COUNTS, st.integers(0, 2**40), st.integers(1, 2**40), st.integers(1, 2**40))
+def test_scaling_is_exact_and_never_less_than_what_was_seen(
+    start: int, gained: int, first: int, second: int
+) -> None:
+    running, enabled = sorted((first, second))
+    after = Reading(enabled, running, ((start + gained) % 2**64,))
+    steps = step(Reading(0, 0, (start,)), after)
+    assert steps is not None
+    assert steps[0] >= gained
+    assert steps[0] * running <= gained * enabled < (steps[0] + 1) * running
+
+
+X86 = {"event": "config:0-7,32-35", "umask": "config:8-15", "cmask": "config:24-31",
+       "inv": "config:23", "ldlat": "config1:0-15"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("terms", "config", "config1"),
+    [
+        ("event=0xd0,umask=0x81", 0x81D0, 0),
+        ("event=0xa3,umask=0x06,cmask=0x06", 0x060006A3, 0),
+        ("event=0x1a0,umask=0x1e", 0x1_0000_1EA0, 0),
+        ("event=0xcd,umask=1,inv,ldlat=256", 0x008001CD, 256),
+        ("config=0x3c", 0x3C, 0),
+        ("event=0xc0\n", 0xC0, 0),
+    ],
+)
+def test_terms_are_encoded_as_the_format_says(terms: str, config: int, config1: int) -> None:
+    assert encode(4, terms, X86) == Event(4, config, config1)
+
+
+@pytest.mark.parametrize(
+    "terms", ["", "event", "umask=0x100", "frontend=1", "event=zz", "event=-1", "event=0x1000"]
+)
+def test_terms_nobody_knows_are_refused(terms: str) -> None:
+    if terms == "event":  # alone it is a switch that is on
+        assert encode(4, terms, X86) == Event(4, 1)
+        return
+    with pytest.raises(ParseError):
+        encode(4, terms, X86)
+
+
+@examples(200)
+@given(st.integers(0, 2**12 - 1))
+def test_every_bit_of_a_value_has_its_place(value: int) -> None:
+    config = spread(value, "0-7,32-35")
+    assert config & 0xFF | (config >> 32) << 8 == value
+    assert config & 0xFFFF_FF00 == 0
+
+
+@examples(200)
+@given(st.text(max_size=40))
+def test_any_text_is_encoded_or_refused(terms: str) -> None:
+    with contextlib.suppress(ParseError):
+        assert encode(4, terms, X86).kind == 4
+
+
+@pytest.mark.parametrize(
+    ("code", "capable", "filtered", "said"),
+    [
+        (errno.EACCES, False, False, "perf_event_paranoid is 4"),
+        (errno.EPERM, True, True, "seccomp profile refuses"),
+        (errno.EPERM, True, False, "in spite of CAP_PERFMON"),
+        (errno.ENOSYS, True, False, "has no perf_event_open"),
+        (errno.EMFILE, True, False, "too few file descriptors"),
+        (errno.ENOENT, True, False, "no such thing"),
+    ],
+)
+def test_each_refusal_has_its_sentence(code: int, capable: bool, filtered: bool, said: str) -> None:
+    lacking = explained(OSError(code, "no such thing"), capable, filtered, "4")
+    assert said in lacking.reason
+    assert lacking.remedy or code == errno.ENOENT
+
+
+def test_a_container_is_told_of_both_locks() -> None:
+    lacking = explained(OSError(errno.EPERM, ""), False, True, "2")
+    assert "CAP_PERFMON" in lacking.remedy
+    assert "system call" in lacking.remedy
