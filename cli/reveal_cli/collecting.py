@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 from reveal_cli.exits import ERROR, USAGE, CliError
+from reveal_contract.names import REDIS_VARIABLE
 
 _KEPT_LINES = 20
 _AT_ONCE = 0.3  # for its end where nobody waits for its last slice, s
@@ -49,12 +51,18 @@ class CollectorProcess:
     it in order.
     """
 
-    def __init__(self, flags: Sequence[str]) -> None:
+    def __init__(self, flags: Sequence[str], redis_url: str = "") -> None:
         # -P: a redis.py in the user's directory is not ours
         module = [sys.executable, "-P", "-m", "reveal_collector"]
         self._command = [*module, "--die-with-parent", *flags]
+        # not a flag: anyone on the host may read those, and a URL may hold a password
+        self._environment = {**os.environ, REDIS_VARIABLE: redis_url}
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process = self._start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def returncode(self) -> int | None:
@@ -100,6 +108,7 @@ class CollectorProcess:
         try:
             process = subprocess.Popen(
                 self._command,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -122,9 +131,9 @@ class CollectorProcess:
 class Keeper:
     """Keeps a collector running: one that ends is started again, a little later each time."""
 
-    def __init__(self, flags: Sequence[str]) -> None:
-        self._flags = list(flags)
-        self.process = CollectorProcess(flags)
+    def __init__(self, flags: Sequence[str], redis_url: str) -> None:
+        self._flags, self._redis_url = list(flags), redis_url
+        self.process = self._launch()
         self.restarts = 0
         self._again_at: float | None = None
 
@@ -143,9 +152,12 @@ class Keeper:
             return f"the collector ended ({self.process.last_words}); it is started again"
         if now >= self._again_at:
             self.process.stop(0)
-            self.process, self._again_at = CollectorProcess(self._flags), None
+            self.process, self._again_at = self._launch(), None
             self.restarts += 1
         return ""
+
+    def _launch(self) -> CollectorProcess:
+        return CollectorProcess(self._flags, self._redis_url)
 
     def __enter__(self) -> Self:
         return self

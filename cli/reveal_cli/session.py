@@ -116,8 +116,8 @@ class Session:
         self.watched.started_ns = self.watched.ended_ns = time.time_ns()
         with contextlib.ExitStack() as stack:
             url = self.plan.redis_url or self._broker(stack)
-            flags = ("--redis-url", url, "--profile", self.plan.profile, *self.plan.host_flags)
-            collector = stack.enter_context(Keeper(flags))
+            flags = ("--profile", self.plan.profile, *self.plan.host_flags)
+            collector = stack.enter_context(Keeper(flags, url))
             with self._interrupt.raising():
                 reader, analyzer, client = self._analysis(url)
             stack.callback(client.close)

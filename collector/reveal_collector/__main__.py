@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -21,6 +22,7 @@ from reveal_collector.realtime import die_with_parent
 from reveal_collector.shipment import RecordingSink, Sink
 from reveal_collector.sink import RedisSink
 from reveal_contract import VERSION
+from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings, SettingsError
 
@@ -87,6 +89,11 @@ def parser() -> argparse.ArgumentParser:
         shown = "" if spec.default in (MISSING, (), "") else f"default {spec.default}"
         made.add_argument(f"--{spec.name.replace('_', '-')}", help=shown, **kind)
     made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
+    made.add_argument(
+        "--redis-file", type=Path, metavar="FILE",
+        help=f"file that holds the URL of Redis; as {REDIS_VARIABLE} in the environment,"
+        " it keeps a password out of the list of processes",
+    )  # fmt: skip
     made.add_argument("--record", type=Path, metavar="FILE", help="write a recording as well")
     made.add_argument("--duration", type=float, metavar="SECONDS", help="end after this long")
     made.add_argument(
@@ -101,6 +108,7 @@ def settings_of(arguments: argparse.Namespace) -> CollectorSettings:
     given: dict[str, Any] = {"node": socket.gethostname(), "redisUrl": ""}
     if arguments.settings is not None:
         given |= file_settings(arguments.settings)
+    given |= redis_elsewhere(arguments.redis_file)
     flags: dict[str, Any] = {
         spec.name: tuple(value) if isinstance(value, list) else value
         for spec in fields(CollectorSettings)
@@ -110,6 +118,14 @@ def settings_of(arguments: argparse.Namespace) -> CollectorSettings:
     if problems := settings.problems():
         raise SettingsError("; ".join(problems))
     return settings
+
+
+def redis_elsewhere(file: Path | None) -> dict[str, str]:
+    """The Redis URL of a file, else of the environment, as settings."""
+    if file is not None:
+        return {"redisUrl": file.read_text(errors="replace").strip()}
+    url = os.environ.get(REDIS_VARIABLE)
+    return {"redisUrl": url} if url else {}
 
 
 def file_settings(path: Path) -> dict[str, Any]:

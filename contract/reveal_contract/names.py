@@ -21,6 +21,7 @@ FIELD_TIME = "t"
 FIELD_DATA = "d"
 
 DEFAULT_PROFILE = "default"
+REDIS_VARIABLE = "REVEAL_REDIS_URL"  # of the environment: a command line shows its passwords
 
 _CAPITAL_RUN = re.compile(r"([A-Z]+)([A-Z][a-z])")
 _CASE_CHANGE = re.compile(r"([a-z])([A-Z])")
