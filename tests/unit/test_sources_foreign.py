@@ -188,7 +188,10 @@ def test_interface_that_wakes_up(roots: Roots) -> None:
 def test_clocks_and_throttling(roots: Roots) -> None:
     seen = values(source_of(roots, "cpufreq"))
     assert seen["cpu.frequency{7}"] == 1_000_007_000
-    assert seen["cpu.thermal_throttle.core{6}"] == 6
+    cores = source_of(roots, "core-throttling")
+    before = values(cores)["cpu.thermal_throttle.core{0}"]
+    (roots.sys / "devices/system/cpu/cpu6/thermal_throttle/core_throttle_count").write_text("9\n")
+    assert values(cores)["cpu.thermal_throttle.core{0}"] == before + 3
 
 
 def test_a_file_that_goes_leaves_its_column_empty(roots: Roots) -> None:
