@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.devices import device_quotients
+from reveal_analyzer.gpus import gpu_quotients
 from reveal_analyzer.quotients import quotients
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
@@ -36,7 +38,9 @@ def ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio, ...
     made = [_busy(at), _spread(at), _busiest(at), _retransmit_share(at), _reserved_share(at)]
     disks = dict.fromkeys(name for metric, name in at if metric == "storage.disk.reads")
     made += [_await(at, disk) for disk in disks]
-    made += [Ratio(*computed) for computed in quotients(at)]
+    made += [
+        Ratio(*computed) for computed in (*quotients(at), *gpu_quotients(at), *device_quotients(at))
+    ]
     return tuple(ratio for ratio in made if ratio is not None)
 
 

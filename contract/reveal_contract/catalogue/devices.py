@@ -108,6 +108,10 @@ _CARDS = (
 _BLOCKS = (
     _RAS("gpu.ras.corrected", quantum=5, weight=0.5, origin="ras/BLOCK_err_count ce",
          meaning="Errors corrected in one block of the GPU other than its memory"),
+    _RAS("gpu.pcie.speed_share", unit="ppm", kind=Kind.RATIO, source="derived",
+         lane=Lane.DERIVED, quantum=50_000, harm=Harm.LOWER, role=Role.DYNAMIC,
+         origin="pcie.link.gen.current / pcie.link.gen.max",
+         meaning="PCIe speed of a GPU that works, of the best both ends can do, per million"),
     _RAS("gpu.ras.uncorrected", quantum=1, origin="ras/BLOCK_err_count ue",
          meaning="Errors of one block of the GPU that could not be corrected"),
 )  # fmt: skip
@@ -135,7 +139,13 @@ def _links(owner: str) -> tuple[Metric, ...]:
              origin="max_link_speed", role=Role.STATIC,
              meaning=f"PCIe speed that {shown} and port can both do"),
     )  # fmt: skip
-    return speed if owner == "gpu" else (*width, *speed)
+    lanes = link(
+        f"{owner}.pcie.width_share", unit="ppm", kind=Kind.RATIO, source="derived",
+        lane=Lane.DERIVED, quantum=50_000, origin="current_link_width / max_link_width",
+        harm=Harm.LOWER, family=f"{owner}.pcie.width",
+        meaning=f"PCIe lanes of the {shown} in use, of those both ends can do, per million",
+    )  # fmt: skip
+    return (*speed, lanes) if owner == "gpu" else (*width, *speed, lanes)
 
 
 def _aer(name: str) -> Metric | None:

@@ -63,6 +63,9 @@ _PORTS = (
             meaning="Times buffers overran for several updates running"),
     _LOST("network.infiniband.vl15_dropped", origin="VL15_dropped", weight=0.5,
           meaning="Management packets dropped for want of resources"),
+    _PORT("network.infiniband.utilization", unit="ppm", kind=Kind.RATIO, source="derived",
+          lane=Lane.DERIVED, quantum=20_000, origin="port_xmit_data, port_rcv_data / rate",
+          meaning="How much of the port's rate its busier direction uses, per million"),
     # in ticks of the sender's own clock, which differ by card: a wait is known, not how long
     _ERRORS("network.infiniband.port_xmit_wait", unit="ticks", origin="port_xmit_wait",
             quantum=1e5, meaning="Ticks with data to send and no credit: congestion"),

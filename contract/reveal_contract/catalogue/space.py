@@ -22,6 +22,9 @@ _ROOM = partial(
     source="filesystems", lane=Lane.RARE, quantum=2**30,
 )  # fmt: skip
 _INODES = partial(_ROOM, unit="inodes", quantum=1e5)
+_SHARE = partial(
+    Metric, unit="ppm", kind=Kind.RATIO, source="derived", lane=Lane.DERIVED, quantum=20_000,
+)  # fmt: skip
 
 ROWS: tuple[Metric, ...] = (
     _ZRAM("memory.zram.original", origin="mm_stat orig_data_size",
@@ -74,5 +77,18 @@ ROWS: tuple[Metric, ...] = (
     _ROOM("storage.filesystem.read_only", unit="state", kind=Kind.STATE, quantum=1,
           harm=Harm.HIGHER, origin="mount option ro",
           meaning="Whether a file system takes no writes: an error may have made it so"),
+    _SHARE("memory.swap_used_share", subsystem=Subsystem.MEMORY, scope=Scope.NODE,
+           origin="1 - SwapFree / SwapTotal", harm=Harm.HIGHER, weight=0.5,
+           meaning="Swap space in use, per million"),
+    _SHARE("memory.zram.compressed_share", subsystem=Subsystem.MEMORY, scope=Scope.DISK,
+           origin="compr_data_size / orig_data_size",
+           meaning="Size of what is stored after compression, of that before, per million"),
+    _SHARE("storage.filesystem.crowding", subsystem=Subsystem.STORAGE, scope=Scope.DISK,
+           quantum=5000, harm=Harm.HIGHER, origin="df use% - 90 %",
+           meaning="How far beyond nine tenths a file system is filled, per million"),
+    _SHARE("storage.filesystem.inode_crowding", subsystem=Subsystem.STORAGE, scope=Scope.DISK,
+           quantum=5000, harm=Harm.HIGHER, family="storage.filesystem.crowding",
+           origin="df -i iuse% - 90 %",
+           meaning="How far beyond nine tenths a file system's files are used up, per million"),
 )  # fmt: skip
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()
