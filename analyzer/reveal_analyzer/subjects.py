@@ -39,7 +39,9 @@ _DEFAULTS = {
         "network.subject.retrans_segs", "network.subject.drops", "network.subject.rx_bytes",
         "network.subject.tx_bytes", "cpu.subject.usage",
     ),
-    Subsystem.GPU: ("cpu.subject.usage",),
+    Subsystem.GPU: (
+        "gpu.subject.sm_utilization", "gpu.subject.memory_used", "cpu.subject.usage",
+    ),
 }  # fmt: skip
 
 Subjects = Callable[[], Iterable[Identity]]

@@ -60,8 +60,8 @@ class Budget:
 
     @property
     def share(self) -> float:
-        """The share of the time that calls take at the present periods."""
-        return sum(meter.share(meter.level) for meter in self._meters.values())
+        """The share of the time that calls of known price take at the present periods."""
+        return sum(meter.share(meter.level) for meter in self._meters.values() if meter.known)
 
     @property
     def slowed(self) -> list[str]:

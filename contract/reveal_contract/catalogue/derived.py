@@ -38,8 +38,21 @@ _PROCESSOR = (
               origin="remote_dram / (local_dram + remote_dram)",
               meaning="Cache lines from memory that came from another node, per million"),
 )  # fmt: skip
+_CARD = partial(_QUOTIENT, subsystem=Subsystem.GPU, scope=Scope.GPU)
+_CARDS = (
+    _CARD("gpu.memory.share", origin="memory.used / memory.total", harm=Harm.NEITHER,
+          family="gpu.memory.used", meaning="Device memory taken, per million"),
+    _CARD("gpu.power.share", origin="power.draw / enforced.power.limit", harm=Harm.NEITHER,
+          family="gpu.power", quantum=50_000,
+          meaning="Power drawn, of what the board is held to, per million"),
+    _CARD("gpu.clock_deficit", origin="1 - clocks.sm / clocks.max.sm", quantum=50_000,
+          weight=1.0, meaning="How far below its highest the clock of a busy GPU is, per million"),
+    _CARD("gpu.throttled_share", origin="NVML_FI_DEV_PERF_POLICY_*",
+          meaning="Share of the time clocks were lowered for the worst reason, per million"),
+)  # fmt: skip
 ROWS: tuple[Metric, ...] = (
     *_PROCESSOR,
+    *_CARDS,
     Metric(
         "cpu.busy", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived", Lane.DERIVED,
         "Busy%", "CPU time spent on anything but idling and waiting for I/O, over all CPUs",

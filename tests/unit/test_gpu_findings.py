@@ -1,0 +1,140 @@
+"""Faults of GPUs, second by second through the analyzer: what is found and who is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from node import TABLE, Node
+from reveal_analyzer.derived import ratios
+from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_contract import catalogue
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import Severity
+from reveal_contract.metric import Lane, Subsystem
+from reveal_contract.settings import AnalyzerSettings
+
+TRAIN = "ml/train-0"
+# of two cards at work; those not named here hold 0
+USUAL = {
+    "gpu.utilization": 97.0, "gpu.memory.used": 60 * 2.0**30, "gpu.memory.total": 80 * 2.0**30,
+    "gpu.power": 600.0, "gpu.power.limit": 700.0, "gpu.clock.sm": 1.9e9,
+    "gpu.clock.maximum": 1.98e9, "gpu.pcie.width": 16.0, "gpu.pcie.width_maximum": 16.0,
+    "gpu.nvlink.active_links": 18.0, "gpu.throttle.power_cap": 1.0,
+}  # fmt: skip
+_SILENT = (
+    "gpu.lost", "gpu.xid.hardware", "gpu.xid.application", "gpu.xid.last",
+    "gpu.ecc.uncorrected.volatile", "gpu.remapped_rows.pending", "gpu.remapped_rows.failure",
+    "gpu.remapped_rows.uncorrected", "gpu.retired_pages.pending", "gpu.throttled_time.thermal",
+    "gpu.throttled_time.power", "gpu.throttle.thermal_hardware", "gpu.throttle.power_brake",
+    "gpu.pcie.replays", "gpu.nvlink.recovery_errors",
+)  # fmt: skip
+
+
+def _channel(metric: str, instance: str) -> Channel:
+    row = catalogue.find(metric)
+    return Channel(metric, instance, row.kind, 1.0, row.lane)
+
+
+_CHANNELS = [_channel(metric, gpu) for gpu in "01" for metric in (*USUAL, *_SILENT)]
+_CHANNELS += [_channel("gpu.subject.sm_utilization", TRAIN)]
+GPU_TABLE = ChannelTable(
+    (*TABLE.fast, *(c for c in _CHANNELS if c.lane is Lane.FAST)),
+    (*TABLE.slow, *(c for c in _CHANNELS if c.lane is Lane.SLOW)),
+)
+AT_WORK = {f"{metric}{{{gpu}}}": value for gpu in "01" for metric, value in USUAL.items()}
+
+
+def run(seconds: int, changed: dict[str, float], quiet: int = 30) -> list[Update]:
+    """What is told of so many seconds, after quiet ones of two cards at work."""
+    node = Node(GPU_TABLE)
+    judge = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
+    updates = []
+    for second in range(quiet + seconds):
+        now = AT_WORK | (changed if second >= quiet else {})
+        updates += judge.step(node.slice(now), node.table)
+    return updates
+
+
+def test_two_cards_at_work_are_no_finding() -> None:
+    assert run(150, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "severity"),
+    [
+        ({"gpu.lost{1}": 1}, "GPULost", Severity.CRITICAL),
+        ({"gpu.xid.hardware{0}": 1, "gpu.xid.last{0}": 48}, "GPUError", Severity.CRITICAL),
+        ({"gpu.xid.application{0}": 1}, "GPUProgramError", Severity.MEDIUM),
+        ({"gpu.ecc.uncorrected.volatile{1}": 2}, "GPUUncorrectedECC", Severity.CRITICAL),
+        ({"gpu.remapped_rows.pending{0}": 1}, "GPURowRemapPending", Severity.MEDIUM),
+        ({"gpu.remapped_rows.failure{0}": 1, "gpu.remapped_rows.pending{0}": 1},
+         "GPURowRemapFailed", Severity.CRITICAL),
+        ({"gpu.retired_pages.pending{0}": 1}, "GPUPageRetirementPending", Severity.MEDIUM),
+        ({"gpu.throttled_time.thermal{0}": 4e8, "gpu.clock.sm{0}": 1.2e9},
+         "GPUThermalThrottling", Severity.HIGH),
+        ({"gpu.throttle.thermal_hardware{1}": 1}, "GPUThermalSlowdown", Severity.HIGH),
+        ({"gpu.throttle.power_brake{1}": 1, "gpu.clock.sm{1}": 9e8}, "GPUPowerBrake",
+         Severity.HIGH),
+        ({"gpu.pcie.width{1}": 4}, "GPUPCIeNarrow", Severity.HIGH),
+        ({"gpu.pcie.replays{0}": 300}, "GPUPCIeErrors", Severity.MEDIUM),
+        ({"gpu.nvlink.recovery_errors{0}": 2}, "GPULinkErrors", Severity.HIGH),
+    ],
+)  # fmt: skip
+def test_each_fault_is_found_and_named(
+    changed: dict[str, float], name: str, severity: Severity
+) -> None:
+    *_, opened = run(10, changed)
+    finding = opened.finding
+    assert finding.subsystem is Subsystem.GPU
+    assert finding.hypothesis is not None
+    assert finding.hypothesis.name == name
+    assert finding.severity.rank >= severity.rank
+    told = finding.evidence[0]
+    assert f"{told.metric}{{{told.instance}}}" in changed
+
+
+def test_a_narrow_link_of_an_idle_card_is_no_finding() -> None:
+    idle = {f"gpu.utilization{{{gpu}}}": 0.0 for gpu in "01"}
+    assert run(20, {"gpu.pcie.width{1}": 4.0} | idle, quiet=0) == []
+
+
+def test_heat_is_told_as_a_share_of_the_time() -> None:
+    *_, opened = run(10, {"gpu.throttled_time.thermal{0}": 4e8})
+    assert opened.finding.claim.startswith("A GPU was slowed down for heat 40 % of the time")
+
+
+def test_the_subject_whose_work_fell_is_named() -> None:
+    train = f"gpu.subject.sm_utilization{{{TRAIN}}}"
+    AT_WORK[train] = 95.0
+    try:
+        (opened, *_) = run(3, {"gpu.xid.hardware{0}": 1, train: 0.0}, quiet=70)
+    finally:
+        del AT_WORK[train]
+    assert opened.finding.subjects[0].name == TRAIN
+
+
+def derived(changed: dict[str, float]) -> dict[str, float]:
+    """The quotients of one card."""
+    card = [channel for channel in _CHANNELS if channel.instance == "0"]
+    values = AT_WORK | changed
+    seconds = np.array([values.get(channel.label, 0.0) for channel in card])
+    made = ratios(card, range(len(card)))
+    return {ratio.metric.name: ratio.compute(seconds) for ratio in made}
+
+
+def test_quotients_of_a_card() -> None:
+    usual = derived({"gpu.throttled_time.power{0}": 2e8, "gpu.throttled_time.thermal{0}": 1e8})
+    assert usual["gpu.memory.share"] == pytest.approx(750_000)
+    assert usual["gpu.power.share"] == pytest.approx(857_142.9)
+    assert usual["gpu.clock_deficit"] == pytest.approx(40_404.04)
+    assert usual["gpu.throttled_share"] == pytest.approx(200_000)
+
+
+def test_a_quotient_of_nothing_is_missing() -> None:
+    idle = derived({"gpu.utilization{0}": 3.0, "gpu.power.limit{0}": 0.0})
+    assert np.isnan(idle["gpu.clock_deficit"])
+    assert np.isnan(idle["gpu.power.share"])
+    lost = derived({"gpu.utilization{0}": float("nan"), "gpu.memory.total{0}": float("nan")})
+    assert np.isnan(lost["gpu.clock_deficit"])
+    assert np.isnan(lost["gpu.memory.share"])

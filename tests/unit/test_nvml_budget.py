@@ -1,0 +1,116 @@
+"""How often the driver is asked: by price, within a share of the time, and said so."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_collector.nvml.budget import (
+    PERIODS_NS,
+    QUICK_NS,
+    RARE_NS,
+    SECOND_NS,
+    SHARE,
+    SLOW_NS,
+    Budget,
+)
+
+US, MS = 1_000, 1_000_000
+
+
+def made(*wanted: int, gpus: int = 1, share: float = SHARE) -> Budget:
+    """Queries q0, q1... of these periods on each GPU."""
+    budget = Budget(share)
+    budget.keep(
+        ((str(gpu), f"q{at}"), period) for gpu in range(gpus) for at, period in enumerate(wanted)
+    )
+    return budget
+
+
+def ask(budget: Budget, gpu: int, query: str, cost_ns: int, times: int = 20) -> int:
+    """The period (ns) after so many calls of one price."""
+    for _ in range(times):
+        budget.spent((str(gpu), query), cost_ns)
+    budget.review()
+    return budget.period_ns((str(gpu), query))
+
+
+def test_a_cheap_query_keeps_its_pace() -> None:
+    budget = made(QUICK_NS, SLOW_NS, 5 * SECOND_NS)
+    assert ask(budget, 0, "q0", 30 * US) == QUICK_NS
+    assert ask(budget, 0, "q1", 300 * US) == SLOW_NS
+    assert ask(budget, 0, "q2", 5 * MS) == 5 * SECOND_NS
+    assert budget.slowed == []
+
+
+def test_one_over_five_milliseconds_is_asked_once_a_second_and_then_every_ten() -> None:
+    budget = made(QUICK_NS)
+    assert ask(budget, 0, "q0", 6 * MS) == SLOW_NS
+    assert budget.slowed == ["GPU 0: q0 is asked every 1 s, as a call takes 6000 us"]
+    assert ask(budget, 0, "q0", 80 * MS) == RARE_NS
+
+
+def test_the_slow_card_is_slowed_and_its_neighbour_is_not() -> None:
+    budget = made(QUICK_NS, gpus=2)
+    ask(budget, 0, "q0", 6 * MS)
+    assert ask(budget, 1, "q0", 30 * US) == QUICK_NS
+
+
+def test_one_long_call_is_no_price() -> None:
+    budget = made(QUICK_NS)
+    ask(budget, 0, "q0", 30 * US, times=19)
+    assert ask(budget, 0, "q0", 500 * MS, times=1) == QUICK_NS
+
+
+def test_what_takes_most_of_the_time_is_slowed_on_all_gpus_alike() -> None:
+    budget = made(QUICK_NS, QUICK_NS, gpus=8)
+    for gpu in range(8):  # together 8 x (0.9 + 0.2) ms of 100
+        for _ in range(20):
+            budget.spent((str(gpu), "q0"), 900 * US)
+            budget.spent((str(gpu), "q1"), 200 * US)
+    assert budget.share > SHARE
+    assert budget.review()
+    assert {budget.period_ns((str(gpu), "q0")) for gpu in range(8)} == {SLOW_NS}
+    assert {budget.period_ns((str(gpu), "q1")) for gpu in range(8)} == {QUICK_NS}
+    assert budget.share <= SHARE
+    assert not budget.review()
+
+
+def test_one_that_became_cheap_is_asked_often_again() -> None:
+    budget = made(QUICK_NS)
+    assert ask(budget, 0, "q0", 6 * MS) == SLOW_NS
+    assert ask(budget, 0, "q0", 4 * MS) == SLOW_NS  # near the limit: no to and fro
+    assert ask(budget, 0, "q0", 50 * US) == QUICK_NS
+    assert budget.slowed == []
+
+
+def test_prices_outlive_a_new_enumeration() -> None:
+    budget = made(QUICK_NS)
+    ask(budget, 0, "q0", 6 * MS)
+    budget.keep([(("0", "q0"), QUICK_NS), (("1", "q0"), QUICK_NS)])
+    assert budget.period_ns(("0", "q0")) == SLOW_NS
+    assert budget.period_ns(("1", "q0")) == QUICK_NS
+
+
+@examples(60)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([QUICK_NS, SLOW_NS, 5 * SECOND_NS, RARE_NS]),
+            st.integers(0, 400 * MS),
+        ),
+        min_size=1, max_size=40,
+    )
+)  # fmt: skip
+def test_the_share_is_kept_or_everything_is_as_slow_as_it_gets(
+    queries: list[tuple[int, int]],
+) -> None:
+    budget = made(*(period for period, _ in queries))
+    for at, (_, cost) in enumerate(queries):
+        for _ in range(20):
+            budget.spent(("0", f"q{at}"), cost)
+    budget.review()
+    periods = [budget.period_ns(("0", f"q{at}")) for at in range(len(queries))]
+    assert all(now >= wanted for now, (wanted, _) in zip(periods, queries, strict=True))
+    assert budget.share <= SHARE or set(periods) == {PERIODS_NS[-1]}
