@@ -9,9 +9,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from reveal_analyzer.configuration.feed import FactsFeed
+from reveal_analyzer.configuration.watch import Configuration
+from reveal_analyzer.link import OUTAGE
 from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream import Received, StreamReader
@@ -21,6 +24,7 @@ from reveal_contract.wire import Message
 log = logging.getLogger(__name__)
 
 FORGET_SECONDS = 6 * 3600.0  # a node silent for so long has left the cluster
+_FACTS_SECONDS = 1.0  # between two looks for nodes whose facts are due
 _SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
 
 
@@ -36,6 +40,7 @@ class Analysis(Protocol):
 class _Node:
     analysis: Analysis
     seen: float
+    configuration: Configuration = field(default_factory=Configuration)
 
 
 class Worker:
@@ -52,6 +57,8 @@ class Worker:
         self._metrics, self._sinks = metrics, [*sinks, metrics]
         self._nodes: dict[str, _Node] = {}
         self._said_failed: dict[str, float] = {}
+        self._facts = FactsFeed(reader.link.client)
+        self._facts_due = 0.0
         metrics.watch(self._status)
 
     @property
@@ -68,6 +75,7 @@ class Worker:
             if not one.history:
                 self._metrics.verdict.observe(max(0.0, time.time() - _closed(one.message)))
         self._reader.ack(received)
+        self._configurations()
         self._forget(self._silent())
 
     def close(self) -> None:
@@ -90,12 +98,28 @@ class Worker:
         except Exception:
             # a defect that one node's data brings out must not silence the others
             self._nodes.pop(one.node, None)
+            self._facts.forget(one.node)
             self._metrics.node_failures.inc()
             if now - self._said_failed.get(one.node, -1e9) >= _SAY_AGAIN_SECONDS:
                 self._said_failed[one.node] = now
                 place = f"slice {one.message.sequence} of {one.node}"
                 log.exception("analysis of %s failed, the node begins anew", place)
             return ()
+
+    def _configurations(self) -> None:
+        """Hold the rules against the facts of the nodes here, where these are news."""
+        now = time.monotonic()
+        if now < self._facts_due or not self._reader.connected:
+            return
+        self._facts_due = now + _FACTS_SECONDS
+        try:
+            news = self._facts.poll(self._nodes, now)
+        except OUTAGE as error:  # the reader says so, and knows when it is back
+            log.debug("no facts: %s", error)
+            return
+        for facts in news:
+            if facts.node in self._nodes:
+                self._report(self._nodes[facts.node].configuration.step(facts, time.time_ns()))
 
     def _report(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -121,6 +145,7 @@ class Worker:
         for node in nodes:
             self._nodes.pop(node, None)
             self._said_failed.pop(node, None)
+            self._facts.forget(node)
             self._metrics.forget(node)
 
     def _status(self) -> dict[str, int]:

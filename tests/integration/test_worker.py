@@ -14,15 +14,25 @@ from pathlib import Path
 
 import pytest
 
+from reveal_analyzer import worker
+from reveal_analyzer.configuration import feed
 from reveal_analyzer.sinks import Change
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.worker import Worker
 from reveal_contract.channels import ChannelTable
+from reveal_contract.facts import Cpu, Facts, Kernel
 from reveal_contract.finding import Finding, Severity, State, finding_id
 from reveal_contract.metric import Subsystem
+from reveal_contract.names import FACTS_KEY
 from reveal_contract.wire import Message
 from streams import QUICK, Stream, message
+
+SLOW_CLOCK = Facts(
+    node="n",
+    cpu=Cpu(clock_flags=("constant_tsc",)),
+    kernel=Kernel(clocksource="hpet", clocksources=("hpet",)),
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,30 @@ def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path
     assert [row["nodeName"] for row in rows] == ["n"]
     assert bench.metric("reveal_slices_total") == 7
     assert bench.metric("reveal_verdict_seconds_count") == 7
+    bench.worker.close()
+
+
+def test_what_is_set_up_badly_is_found_and_its_mending_too(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "_FACTS_SECONDS", 0.0)
+    stream.send(message("n", 1))
+    bench = Bench(stream, tmp_path / "f.jsonl")
+
+    def rows() -> list[list[str]]:
+        told = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+        return [[row["kind"], row["state"], row["hypothesis"]["name"]] for row in told]
+
+    stream.client.hset(FACTS_KEY, "n", SLOW_CLOCK.to_json())
+    stream.client.hset(FACTS_KEY, "elsewhere", SLOW_CLOCK.to_json())
+    bench.turn_until(lambda: len(rows()) == 1)
+    stream.client.hset(FACTS_KEY, "n", b"nonsense")
+    bench.worker.turn()
+    stream.client.hset(FACTS_KEY, "n", Facts(node="n").to_json())
+    bench.turn_until(lambda: len(rows()) == 2)
+    kind = ["Configuration", "Open", "SlowClocksource"]
+    assert rows() == [kind, ["Configuration", "Resolved", "SlowClocksource"]]
     bench.worker.close()
 
 

@@ -111,7 +111,8 @@ RULES = (
     Rule(
         "EnergyPreferencePower", Subsystem.CPU, Severity.LOW,
         "CPUs {cpus} prefer saving power to speed: their clock rises late and not all the way",
-        "cpupower set --epp balance_performance",
+        "echo balance_performance | tee"
+        " /sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
         "The energy-performance preference tells the processor's own clock control how eagerly"
         " to raise clocks; `power` is the least eager.",
         "kernel: admin-guide/pm/intel_pstate.rst (energy vs performance hints),"

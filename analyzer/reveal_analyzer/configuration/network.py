@@ -85,8 +85,8 @@ def one_lane(facts: Facts) -> Iterator[Broken]:
 RULES = (
     Rule(
         "SmallReceiveRing", Subsystem.NETWORK, Severity.LOW,
-        "interface {nic} lost {missed} packets for want of a free descriptor, with a receive ring of"
-        " {now} out of {most}",
+        "interface {nic} lost {missed} packets for want of a free descriptor, with a receive ring"
+        " of {now} out of {most}",
         "ethtool -G {nic} rx {most}",
         "Packets that come while every descriptor is in use are dropped by the card; a larger"
         " ring outlasts longer bursts. The count is since the driver was loaded.",

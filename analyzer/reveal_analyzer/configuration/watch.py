@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
-from reveal_analyzer.casebook import Update
 from reveal_analyzer.configuration.judge import RULES, judge
 from reveal_analyzer.configuration.rule import Rule
-from reveal_analyzer.episodes import Change
+from reveal_analyzer.sinks import OPENED, RESOLVED
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding, State
+
+CHANGED = "Changed"
+
+
+class News(NamedTuple):
+    """What became of a finding: ``Opened``, ``Changed`` or ``Resolved``."""
+
+    change: str
+    finding: Finding
 
 
 class Configuration:
@@ -25,7 +34,7 @@ class Configuration:
         """What is open."""
         return list(self._open.values())
 
-    def step(self, facts: Facts, at_ns: int) -> list[Update]:
+    def step(self, facts: Facts, at_ns: int) -> list[News]:
         """Take in the facts as they are at ``at_ns``; what stays is not said again."""
         updates = []
         now = {finding.id: finding for finding in judge(facts, at_ns, self._rules)}
@@ -33,15 +42,15 @@ class Configuration:
             before = self._open.get(identity)
             if before is None:
                 self._open[identity] = finding
-                updates.append(Update(Change.OPENED, finding))
+                updates.append(News(OPENED, finding))
                 continue
             self._open[identity] = replace(finding, first_seen_ns=before.first_seen_ns)
             if finding.severity is not before.severity:
-                updates.append(Update(Change.CHANGED, self._open[identity]))
+                updates.append(News(CHANGED, self._open[identity]))
         for identity in self._open.keys() - now.keys():
             mended = replace(
                 self._open.pop(identity), state=State.RESOLVED, last_seen_ns=at_ns,
                 resolved_ns=at_ns,
             )  # fmt: skip
-            updates.append(Update(Change.RESOLVED, mended))
+            updates.append(News(RESOLVED, mended))
         return updates
