@@ -49,6 +49,15 @@ def test_costly_files_move_once_a_period(tree: Tree) -> None:
     assert seen == ["1\n"] * 10 + ["11\n"] * 2
 
 
+def test_a_pace_holds_below_a_folder_only(tree: Tree) -> None:
+    for path in ("sys/a/b", "sys/ab"):
+        tree.write(path, rising(1000))
+    tree.pace("sys/a", 1.0)
+    for _ in range(2):
+        tree.advance(0.1)
+    assert (tree.text("sys/a/b"), tree.text("sys/ab")) == ("100\n", "200\n")
+
+
 def test_what_is_removed_moves_no_more_and_may_come_back(tree: Tree) -> None:
     tree.write("cgroup/a/cpu.stat", rising(1))
     tree.remove("cgroup/a")

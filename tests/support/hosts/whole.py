@@ -5,23 +5,41 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
+from hosts import cpuidle, cpuinfo
+from hosts.amdgpu import add_amd_gpu
 from hosts.base import add_machine
+from hosts.cpufreq import add_cpufreq, add_throttling
+from hosts.cpuidle import add_cpuidle
+from hosts.cpuinfo import add_cpuinfo
+from hosts.edac import add_edac
+from hosts.hwmon import (
+    add_coretemp,
+    add_k10temp,
+    add_nic_sensor,
+    add_nvme_sensor,
+    add_power_meters,
+)
+from hosts.infiniband import Adapter, add_adapter
 from hosts.machine import GIB, Disk, Machine, Nic
+from hosts.pci import INFINIBAND, NETWORK, NVME, Function, add_function
+from hosts.pmu import add_amd_pmus, add_arm_pmus, add_intel_pmus, add_kernel_pmus
+from hosts.powercap import RANGE, add_powercap
 from hosts.procfs import add_process
 from hosts.recorded import RECORDED
+from hosts.swap import add_swaps, add_zram
 from hosts.tree import Tree
 
-TIB = 1024 * GIB
 _GBIT = 1000
+_FABRIC = ("18", "2a", "3a", "5d", "9a", "ab", "ba", "db")
+_GPUS = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
 
 
 def dgx_h100(tree: Tree) -> Machine:
     """Two Sapphire Rapids of 56 cores, eight H100, eight ConnectX-7 for the fabric, two others."""
-    fabric = ("18", "2a", "3a", "5d", "9a", "ab", "ba", "db")
     nics = [
         Nic(f"ibp{int(bus, 16)}s0", f"0000:{bus}:00.0", "mlx5_core", 400 * _GBIT, 4092,
             at // 4, queues=63, rate=40_000_000)
-        for at, bus in enumerate(fabric)
+        for at, bus in enumerate(_FABRIC)
     ]  # fmt: skip
     nics += [
         Nic("enp41s0f0np0", "0000:29:00.0", "mlx5_core", 200 * _GBIT, 9000, 0, 63),
@@ -30,18 +48,32 @@ def dgx_h100(tree: Tree) -> Machine:
     ]
     disks = [
         Disk(f"nvme{at}n1", f"0000:{bus:02x}:00.0", "nvme", at // 5, 113, 900, 2 * (at < 2))
-        for at, bus in enumerate(range(0x50, 0x5A))
+        for at, bus in enumerate(range(0x70, 0x7A))
     ]
     machine = Machine(
-        cpus=224, numa_nodes=2, sockets=2, threads=2, memory=2 * TIB, kernel=(5, 15),
-        nics=tuple(nics), disks=tuple(disks), schedstat=True,
+        cpus=224, numa_nodes=2, sockets=2, threads=2, memory=2048 * GIB, kernel=(5, 15),
+        nics=tuple(nics), disks=tuple(disks),
     )  # fmt: skip
     add_machine(tree, machine)
+    add_cpuinfo(tree, machine, cpuinfo.SAPPHIRE_RAPIDS)
+    add_cpufreq(tree, machine)
+    add_throttling(tree, machine, hot=1)
+    add_cpuidle(tree, machine)
+    add_intel_pmus(tree, machine)
+    add_powercap(tree, sockets=2, watts=310, start=RANGE - 500_000_000)  # wraps after 1.6 s
+    add_coretemp(tree, machine)
+    add_edac(tree, controllers=8, modules=4)
+    for at, bus in enumerate(_GPUS):
+        # the third GPU trained at half its width
+        card = Function(f"0000:{bus}:00.0", port=f"0000:{bus}:01.0", numa=at // 4,
+                        width=8 if at == 2 else 16)  # fmt: skip
+        add_function(tree, card)
+    _add_cards(tree, machine, INFINIBAND)
     return machine
 
 
 def amd_two_socket_ib(tree: Tree) -> Machine:
-    """Two Genoa of 96 cores, four NUMA nodes a socket, no SMT, InfiniBand, Linux 4.18."""
+    """Two Genoa of 96 cores, four NUMA nodes a socket, no SMT, InfiniBand, MI300, Linux 4.18."""
     nics = (
         Nic("ib0", "0000:21:00.0", "mlx5_core", 200 * _GBIT, 2044, 1, 63, rate=30_000_000),
         Nic("ens3f0", "0000:c1:00.0", "mlx5_core", 25 * _GBIT, 1500, 6, 32),
@@ -51,6 +83,16 @@ def amd_two_socket_ib(tree: Tree) -> Machine:
         disks=(Disk("nvme0n1", "0000:41:00.0", "nvme", 2, 64, 700, 3),), psi=False,
     )  # fmt: skip
     add_machine(tree, machine)
+    add_cpuinfo(tree, machine, cpuinfo.GENOA)
+    add_cpufreq(tree, machine, "acpi-cpufreq", "ondemand", 2_400_000)
+    add_cpuidle(tree, machine, "acpi_idle", cpuidle.AMD)
+    add_amd_pmus(tree, machine)
+    add_k10temp(tree, machine.sockets, dies=12)
+    add_edac(tree, controllers=2, modules=12, shape="csrow", driver="amd64_edac")
+    for card, bus in enumerate(("05", "26", "46", "65")):
+        add_amd_gpu(tree, card, f"0000:{bus}:00.0")
+    add_swaps(tree, ("/dev/nvme0n1p3", 16 * GIB, GIB))
+    _add_cards(tree, machine, NETWORK)
     return machine
 
 
@@ -62,6 +104,13 @@ def grace(tree: Tree) -> Machine:
         disks=(Disk("nvme0n1", "0008:01:00.0", "nvme", 0, 72, 500, 2),),
     )  # fmt: skip
     add_machine(tree, machine)
+    add_cpuinfo(tree, machine, cpuinfo.NEOVERSE_V2)
+    add_cpufreq(tree, machine, "cppc_cpufreq", fastest=3_447_000)
+    add_cpuidle(tree, machine, "acpi_idle", cpuidle.ARM)
+    add_arm_pmus(tree, machine)
+    add_power_meters(tree)
+    add_edac(tree, controllers=1, modules=16, driver="ghes_edac")
+    _add_cards(tree, machine, NETWORK)
     return machine
 
 
@@ -69,6 +118,10 @@ def vm_cloud(tree: Tree) -> Machine:
     """A small virtual machine without counters: steal, virtio, no pressure files."""
     machine = Machine(cpus=4, threads=2, psi=False, schedstat=False, virtual=True)
     add_machine(tree, machine)
+    add_cpuinfo(tree, machine, cpuinfo.SKYLAKE_SP)
+    add_kernel_pmus(tree)
+    add_swaps(tree, ("/dev/zram0", 8 * GIB, 0))
+    add_zram(tree)
     add_process(tree, 812, "python3", cpu=0.6)
     add_process(tree, 930, "nginx: worker", cpu=0.05)
     return machine
@@ -78,6 +131,25 @@ def recorded_vm(tree: Tree) -> None:
     """The recorded virtual machine: true files of one moment, nothing moves."""
     for name in ("proc", "sys", "cgroup"):
         shutil.copytree(RECORDED / name, tree.root / name, dirs_exist_ok=True)
+
+
+def _add_cards(tree: Tree, machine: Machine, fabric: str) -> None:
+    """PCI functions, RDMA devices and sensors of the NICs and NVMe drives with a driver of ours."""
+    number = 0
+    for nic in machine.nics:
+        infiniband = nic.name.startswith("ib")
+        code = fabric if infiniband else NETWORK
+        place = add_function(tree, Function(nic.pci, code, nic.driver, numa=nic.numa))
+        if nic.driver != "mlx5_core":
+            continue
+        add_nic_sensor(tree, nic.pci)
+        rate = f"{nic.speed // _GBIT} Gb/sec (4X NDR)"
+        add_adapter(tree, Adapter(f"mlx5_{number}", place, 1, not infiniband, nic.name,
+                                  f"10.0.{number}.7", rate, nic.rate))  # fmt: skip
+        number += 1
+    for at, disk in enumerate(machine.disks):
+        add_function(tree, Function(disk.pci, NVME, "nvme", width=4, most_width=4, numa=disk.numa))
+        add_nvme_sensor(tree, disk.pci, f"nvme{at}")
 
 
 HOSTS: dict[str, Callable[[Tree], object]] = {
