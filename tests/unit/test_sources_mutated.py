@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from exploring import examples
+from mutations import Text, garbage, mutations
 from reveal_collector.registry import FACTORIES
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 
@@ -39,46 +39,6 @@ FILES = {
     "softnet": "proc/1/net/softnet_stat",
     "nic": "sys/class/net/eth0/operstate",
 }
-Lines = list[list[bytes]]
-Text = Callable[[bytes], bytes]
-
-_WORDS = st.sampled_from(
-    [b"0", b"7", b"-3", b"x", b"cpu9", b"4294967295", b"9" * 30, b"\xff:", b"1.5"]
-)
-_PLACES = st.tuples(st.floats(0, 0.999), st.floats(0, 0.999))
-
-
-@st.composite
-def mutations(draw: st.DrawFn) -> Text:
-    """What happens to such files: a token or a line replaced, gone, doubled, moved."""
-    how = draw(st.sampled_from(["replace", "delete", "insert", "drop", "double", "swap"]))
-    (line_at, token_at), word, other = draw(_PLACES), draw(_WORDS), draw(st.floats(0, 0.999))
-
-    def mutate(data: bytes) -> bytes:
-        lines = [line.split() for line in data.splitlines()]
-        number = int(line_at * len(lines))
-        tokens = lines[number]
-        at = int(token_at * len(tokens))
-        if how == "replace":
-            tokens[at : at + 1] = [word]
-        elif how == "delete":
-            del tokens[at]
-        elif how == "insert":
-            tokens.insert(at, word)
-        else:
-            _move(lines, how, number, int(other * len(lines)))
-        return b"".join(b" ".join(tokens) + b"\n" for tokens in lines)
-
-    return mutate
-
-
-def _move(lines: Lines, how: str, number: int, other: int) -> None:
-    if how == "drop":
-        del lines[number]
-    elif how == "double":
-        lines.insert(other, list(lines[number]))
-    else:
-        lines[number], lines[other] = lines[other], lines[number]
 
 
 @pytest.fixture(scope="module")
@@ -137,14 +97,8 @@ def test_values_stay_with_their_names(tree: Path, name: str, mutate: Text) -> No
 
 @pytest.mark.parametrize("name", FILES)
 @examples(40)
-@given(start=st.floats(0, 1), length=st.integers(0, 40), garbage=st.binary(max_size=40))
-def test_any_bytes_are_survived(
-    tree: Path, name: str, start: float, length: int, garbage: bytes
-) -> None:
-    def spoil(data: bytes) -> bytes:
-        at = int(start * len(data))
-        return data[:at] + garbage + data[at + length :]
-
+@given(spoil=garbage())
+def test_any_bytes_are_survived(tree: Path, name: str, spoil: Text) -> None:
     after(tree, name, spoil)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ctypes import POINTER, Structure, byref, c_int32, c_int64, c_uint8, c_void_p
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from reveal_collector.native import load
 from reveal_collector.native.packing import CFile, CShape, Packer
@@ -120,7 +120,7 @@ class Scan:
 
 
 class Pass:
-    """Drives a plan tick by tick in the calling thread."""
+    """Drives a plan tick by tick in the calling thread; on leaving, the plan is closed."""
 
     def __init__(self, scan: Scan) -> None:
         layout = scan.layout
@@ -128,6 +128,12 @@ class Pass:
         self._fast = (c_int64 * max(layout.fast, 1))()
         self._slow = (c_int64 * max(layout.slow, 1))()
         self._spent = (c_int32 * max(layout.owners, 1))()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scan.close()
 
     def begin(self) -> None:
         _library().reveal_begin(self._scan.handle, self._slow)
