@@ -22,7 +22,7 @@ from reveal_collector.registry import Missing
 from reveal_collector.sampler import Sampler
 from reveal_collector.shipment import Shipment, Sink, SinkHealth
 from reveal_collector.slices import Origin, RawSlice
-from reveal_collector.source import Roots, Source, SubjectSource
+from reveal_collector.source import AdaptiveSource, Roots, Source, SubjectSource
 from reveal_contract import VERSION
 from reveal_contract.envelope import WireError
 from reveal_contract.metric import Lane
@@ -190,6 +190,9 @@ class Collector:
             if feed.broken:
                 found.append(f"{feed.name}: cannot be read, is tried again")
         found += [one.trouble for one in self._subject_sources() if one.trouble]
+        for source in self._given or ():
+            if isinstance(source, AdaptiveSource):
+                found += source.degraded
         return found + [one.trouble for one in health if one.trouble]
 
     def _figures(self) -> OwnFigures:

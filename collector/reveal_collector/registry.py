@@ -127,7 +127,8 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
     made: list[Source] = []
     for factory in (*FACTORIES, *plugins.parts("sources")):
         if factory is nvml.sources:
-            made += nvml.sources(roots, subject_of_pid=PidOwner(roots.proc, tenants))
+            owner = PidOwner(roots.proc, tenants)
+            made += nvml.sources(roots, settings.gpu_profiling, owner)
         else:
             made += factory(roots)
     made += subjects.of_tenants(roots, tenants)

@@ -65,6 +65,14 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class AdaptiveSource(Protocol):
+    """A source that asks less often what proves dear; ``degraded`` says what, a phrase each."""
+
+    @property
+    def degraded(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
 class SubjectSource(Protocol):
     """A source that knows who stands behind its instances; ``trouble`` while it may not."""
 

@@ -88,6 +88,7 @@ class CollectorSettings(_Settings):
     pod_file: str = ""
     container_subjects: bool = False
     perf_cgroups: bool = False
+    gpu_profiling: bool = False
     fine_lane: str = "auto"
     cpu_budget_millicores: int = 10
     buffer_seconds: int = 60

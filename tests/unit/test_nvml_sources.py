@@ -250,12 +250,12 @@ def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
     gone = watch.figures()
     assert gone.pop(("gpu.count", "")) == 0
     assert set(gone.values()) == {None}
-    assert "different versions" in watch.poller.trouble
+    assert "different versions" in watch.poller.degraded[0]
     script.change({"call.nvmlDeviceGetUtilizationRates": None, "call.nvmlInitWithFlags": None})
     watch.run(30)
     assert watch.figures().keys() == before.keys()
     assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
-    assert watch.poller.trouble == ""
+    assert watch.poller.degraded == ()
 
 
 def test_a_gpu_keeps_its_number_when_one_before_it_is_gone(script: Script) -> None:

@@ -95,7 +95,7 @@ def _device(nvml: Library, sys: Path, index: int) -> Device:
 def sysfs_address(bus_id: str) -> str:
     """NVML's bus id ("00000000:3B:00.0") as sysfs writes it ("0000:3b:00.0")."""
     domain, _, rest = bus_id.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"
+    return f"{domain.lstrip('0').zfill(4)}:{rest}"
 
 
 def numa_node(sys: Path, address: str) -> int | None:

@@ -143,14 +143,19 @@ class SubjectUse:
 
     LINGER_NS = 60 * SECOND_NS
     MOST = 64
+    RENEW_NS = 60 * SECOND_NS  # a pod may be listed only after its process was seen
 
     def __init__(self, owners: Owners) -> None:
         self._owners = owners
         self._seen_ns: dict[str, int] = {}
+        self._renewed_ns = 0
 
     def figures(self, holders: Iterable[Holders], now_ns: int) -> dict[tuple[str, str], int | None]:
         """(metric, subject) -> bytes held, and hundredths of a percent of GPU time."""
         rows = list(holders)
+        if now_ns - self._renewed_ns > self.RENEW_NS:
+            self._renewed_ns = now_ns
+            self._owners.keep(())
         self._owners.keep(
             pid for row in rows for pid in (*row.busy, *(each.pid for each in row.processes))
         )

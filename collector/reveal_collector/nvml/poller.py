@@ -51,6 +51,7 @@ class Poller:
     """Asks all GPUs on a grid of 100 ms, from the first user's ``start`` to the last ``stop``.
 
     ``subject_of_pid`` names the subject a process belongs to; by default its cgroup does.
+    ``degraded`` says what is asked less often than wanted, or that the driver left.
     """
 
     def __init__(
@@ -62,7 +63,8 @@ class Poller:
         clock: Clock = time.monotonic_ns,
     ) -> None:
         self.boards = dict.fromkeys((QUICK, STATE, SUBJECTS), EMPTY)
-        self.trouble = ""
+        self.degraded: tuple[str, ...] = ()
+        self._trouble = ""
         self._roots, self._profiling, self._load, self._clock = roots, profiling, load, clock
         self._subjects = SubjectUse(Owners(roots.proc, subject_of_pid))
         self._ledger = XidLedger()
@@ -79,11 +81,6 @@ class Poller:
     def gpus(self) -> tuple[Gpu, ...]:
         """The GPUs as last seen; ``index`` is the number in channel names."""
         return self._session.gpus if self._session else ()
-
-    @property
-    def slowed(self) -> list[str]:
-        """Queries asked less often than wanted, one phrase each."""
-        return self._session.budget.slowed if self._session else []
 
     def holders(self) -> Mapping[int, tuple[Holder, ...]]:
         """The processes of each GPU, by its number."""
@@ -165,16 +162,16 @@ class Poller:
         try:
             self._connect()
         except Unsupported as lacking:
-            self.trouble = f"nvml: {lacking.reason}; {lacking.remedy}"
+            self._trouble = f"nvml: {lacking.reason}; {lacking.remedy}"
             self._wait_ns = min(2 * self._wait_ns, _LAST_RETRY_NS)
             self._retry_ns = now + self._wait_ns
             return
         log.info("the NVIDIA driver is back")
-        self.trouble, self._wait_ns = "", _FIRST_RETRY_NS
+        self._trouble, self._wait_ns = "", _FIRST_RETRY_NS
 
     def _disconnect(self, error: Exception, now: int) -> None:
-        self.trouble = f"nvml: the NVIDIA driver left: {error}"
-        log.warning("%s", self.trouble)
+        self._trouble = f"nvml: the NVIDIA driver left: {error}"
+        log.warning("%s", self._trouble)
         self._close()
         self._retry_ns = now + self._wait_ns
 
@@ -187,6 +184,7 @@ class Poller:
     def _publish(self, now: int) -> None:
         session = self._session
         if session is None:
+            self.degraded = (self._trouble,)
             self._blank(now)
             return
         quick: Figures = {}
@@ -198,6 +196,7 @@ class Poller:
         if now < self._second_ns:
             return
         self._second_ns = now + SECOND_NS
+        self.degraded = tuple(session.budget.slowed)
         self._post(STATE, state | self._of_gpus(session, now), now)
         self._post(SUBJECTS, self._subjects.figures(session.holders.values(), now), now)
 
@@ -206,7 +205,7 @@ class Poller:
         made: Figures = {("gpu.lost", str(n)): int(gone) for n, gone in lost.items()}
         made["gpu.count", ""] = len(lost) - sum(lost.values())
         made["gpu.driver.time", ""] = self._spent_before + session.spent_ns
-        made["gpu.driver.slowed", ""] = len(session.budget.slowed)
+        made["gpu.driver.slowed", ""] = len(self.degraded)
         for gpu in sorted(session.tell_events):
             programs, others, last = self._ledger.of_gpu(gpu)
             made["gpu.xid.application", str(gpu)] = programs

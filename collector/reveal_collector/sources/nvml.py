@@ -37,6 +37,11 @@ class GpuFigures:
         self._started = False
         self._blank: tuple[None, ...] = ()
 
+    @property
+    def degraded(self) -> Sequence[str]:
+        """What the poller does less often, or not at all; told once for all boards."""
+        return self.poller.degraded if self._board == QUICK else ()
+
     def open(self) -> None:
         if not self._roots.live:
             raise Unsupported("GPUs can be asked on the machine itself only")
