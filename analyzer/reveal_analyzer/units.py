@@ -10,6 +10,8 @@ _TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _COUNT_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
+_SIGNS = {"Hz": "Hz", "watts": " W", "joules": " J", "celsius": " C"}
+
 
 def human(value: float, unit: str, kind: Kind) -> str:
     """A value as a phrase: ``38 %`` of the time, ``1.2 GiB``, ``54 k/s``, ``125 ms``."""
@@ -22,7 +24,9 @@ def human(value: float, unit: str, kind: Kind) -> str:
         return _stepped(value, _BYTE_STEPS, "B") + rate
     if unit == "ppm":
         return f"{value / 1e4:.3g} %"
-    return _stepped(value, _COUNT_STEPS, "").rstrip() + rate
+    if unit == "joules" and rate:
+        unit, rate = "watts", ""  # a joule a second
+    return _stepped(value, _COUNT_STEPS, "").rstrip() + _SIGNS.get(unit, "") + rate
 
 
 def decimal(value: float) -> str:

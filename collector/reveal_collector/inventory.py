@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from reveal_contract.catalogue import find
 from reveal_contract.settings import CollectorSettings
 
 _CAP_SYS_NICE = 23  # bit of CapEff, capabilities(7)
-_PMUS = ("cpu", "cpu_core", "cpu_atom", "armv8_", "armv9_", "apple_")
 
 # what is lost without a source, for the reader of the advice
 _GIVES = {
@@ -43,10 +42,20 @@ _GIVES = {
     "nic": "link state and its changes",
     "nicstats": "link speed and errors the card itself counts",
     "numa": "memory by NUMA node",
+    "nvml": "what GPUs do: utilisation, memory, power, clocks",
+    "nvml-state": "what holds GPUs back: heat, power, memory errors, links, XID errors",
+    "nvml-subjects": "who uses the GPUs",
     "hugepages": "huge page pools by size and node",
     "snmp6": "IPv6 traffic and errors",
     "sockstat6": "IPv6 sockets",
     "cgroups": "which cgroup or unit is at fault",
+    "edac": "memory errors by controller and module, before they stop the host",
+    "pcie": "PCIe lanes and speed in use against what both ends can do",
+    "aer": "errors on the PCIe links of GPUs, network cards and NVMe drives",
+    "infiniband": "traffic of InfiniBand and RoCE ports",
+    "infiniband-errors": "errors, congestion and state of InfiniBand and RoCE ports",
+    "ethtool": "drops, pauses and stalls inside network cards",
+    "amdgpu": "load, memory, clocks, power and errors of AMD GPUs",
     "process-groups": "which process group is at fault, where there are no cgroups",
 }
 
@@ -178,14 +187,6 @@ def _of_process(privileges: Privileges) -> list[Advice]:
 
 def _of_host(roots: Roots) -> list[Advice]:
     found = []
-    if not has_pmu(_names(roots.sys / "bus/event_source/devices")):
-        found.append(
-            Advice(
-                "no hardware performance counters",
-                "instructions per cycle, cache and branch misses",
-                "bare metal, or a virtual machine type that exposes the PMU",
-            )
-        )
     if not (roots.cgroup / "cgroup.controllers").exists():
         found.append(
             Advice(
@@ -195,16 +196,3 @@ def _of_host(roots: Roots) -> list[Advice]:
             )
         )
     return found
-
-
-def has_pmu(devices: Sequence[str]) -> bool:
-    """Whether one of the event sources counts in hardware on the CPU's cores."""
-    return any(name == pmu or (pmu[-1] == "_" and name.startswith(pmu))
-               for name in devices for pmu in _PMUS)  # fmt: skip
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in folder.iterdir()]
-    except OSError:
-        return []

@@ -17,6 +17,7 @@ import pytest
 from reveal_collector.counting import Counting, Plan
 from reveal_collector.perfevent import CgroupGroup, Event, Group
 from reveal_collector.source import LayoutChanged, Roots
+from reveal_collector.sources import msr
 from reveal_collector.sources.pmu.device import devices
 from reveal_collector.textfile import channel
 from reveal_collector.topology import online
@@ -232,3 +233,41 @@ def test_a_cgroups_own_work_is_counted(cgroup: Path, cpu: int) -> None:
     assert seen is not None
     assert 150_000_000 < seen[0] < 1_000_000_000
     assert quiet == seen
+
+
+def test_busy_share_and_clock_on_a_kernel_that_names_them(tmp_path: Path) -> None:
+    """The PMU is this kernel's own; the tree only calls its TSC by three names."""
+    device = devices(Path("/sys")).get("msr")
+    if device is None or device.named("tsc") is None:
+        pytest.skip("there is no msr PMU")
+    folder = tmp_path / "bus/event_source/devices/msr"
+    for name in ("type", "format/event", "events/tsc"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((device.path / name).read_text())
+    for name in ("aperf", "mperf"):
+        (folder / "events" / name).write_text((device.path / "events/tsc").read_text())
+    cpus = tmp_path / "devices/system/cpu/online"
+    cpus.parent.mkdir(parents=True)
+    cpus.write_text(Path("/sys/devices/system/cpu/online").read_text())
+    source = next(each for each in msr.sources(Roots(sys=tmp_path)) if each.name == "msr")
+    source.open()
+    try:
+        first = dict(zip(source.channels, source.read(), strict=True))
+        busy(0.02)
+        second = dict(zip(source.channels, source.read(), strict=True))
+        cpus.write_text("0\n")
+        with pytest.raises(LayoutChanged):
+            source.read()
+        assert len(source.read()) == len(source.channels)
+    finally:
+        source.close()
+    seen = {column.label: (first[column], second[column]) for column in second}
+    assert 990_000 < (seen["cpu.busy_share.highest"][1] or 0) < 1_010_000
+    rate = seen["cpu.busy_frequency.lowest"][1]
+    assert rate is not None
+    assert 5e8 < rate < 6e9
+    before, after = seen["cpu.tsc"]
+    assert before is not None
+    assert after is not None
+    assert after > before

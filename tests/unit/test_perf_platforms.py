@@ -211,3 +211,16 @@ def test_a_virtual_machines_msr_pmu_has_the_tsc_alone(tree: Tree) -> None:
     pmu.add_msr_pmu(tree, ("tsc",))
     with pytest.raises(Unsupported, match="aperf"):
         msr._clocks(tree.roots)
+
+
+def test_the_busiest_and_the_slowest_cpu() -> None:
+    second = 1_000_000_000
+    steps = [
+        (second, (3_000_000_000, 2_000_000_000, 2_000_000_000)),  # all the time at 3 GHz
+        (second, (500_000_000, 1_000_000_000, 2_000_000_000)),  # half the time at 1 GHz
+        (2 * second, (1_000, 10_000, 4_000_000_000)),  # idle: its clock says nothing
+        (0, (0, 0, 0)),
+        None,
+    ]
+    assert msr.extremes(steps) == (1_000_000, 1_000_000_000)
+    assert msr.extremes([None]) == (None, None)

@@ -64,6 +64,9 @@ def _only_note(finding: Finding) -> str:
         (54_321.0, "1", Kind.COUNTER, "54.3 k/s"),
         (6170.0, "ppm", Kind.RATIO, "0.617 %"),
         (float("nan"), "1", Kind.GAUGE, "unknown"),
+        (2.93e9, "Hz", Kind.RATIO, "2.93 GHz"),
+        (350.2, "joules", Kind.COUNTER, "350 W"),
+        (61.0, "celsius", Kind.GAUGE, "61 C"),
     ],
 )
 def test_values_are_told_with_their_unit(value: float, unit: str, kind: Kind, said: str) -> None:

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reveal_collector.counting import Counting, Place, Plan
-from reveal_collector.perfevent import Event, Group
+from reveal_collector.perfevent import Event
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.sources.pmu.device import Device, devices
 from reveal_collector.textfile import channel
 from reveal_collector.topology import first_of, online, packages
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
+
+Step = tuple[int, tuple[int, ...]]
 
 _COUNTED = ("aperf", "mperf", "tsc")
 _BUSY = 0.1  # a CPU less busy than this says nothing of its clock
@@ -35,28 +37,27 @@ class Clocks(Counting):
     def __init__(self, roots: Roots) -> None:
         super().__init__("msr", Lane.SLOW, roots, _clocks)
 
-    def open(self) -> None:
-        super().open()
-        self.channels += (channel(_HIGHEST), channel(_LOWEST))
-
     def read(self) -> Sequence[int | None]:
         values = list(super().read())
-        shares, clocks = extremes(self.groups)
-        return [*values, shares, clocks]
+        return [*values, *extremes([group.last_step for group in self.groups])]
 
     def _learn(self) -> None:
         super()._learn()
         if any(len(group.events) < len(_COUNTED) for group in self.groups):
             raise _ABSENT
+        self.channels += (channel(_HIGHEST), channel(_LOWEST))
 
 
-def extremes(groups: Sequence[Group]) -> tuple[int | None, int | None]:
-    """Of the CPUs' last steps: highest busy share (ppm), lowest clock while busy (Hz)."""
+def extremes(steps: Sequence[Step | None]) -> tuple[int | None, int | None]:
+    """Highest busy share (ppm) and lowest clock while busy (Hz) of the CPUs' last steps.
+
+    A step is the time it took (ns), then aperf, mperf and tsc.
+    """
     shares, clocks = [], []
-    for group in groups:
-        if group.last_step is None:
+    for last in steps:
+        if last is None:
             continue
-        elapsed, (aperf, mperf, tsc) = group.last_step
+        elapsed, (aperf, mperf, tsc) = last
         if not tsc or not elapsed:
             continue
         shares.append(mperf * _PPM // tsc)

@@ -22,7 +22,7 @@ _THROTTLE = partial(
     source="throttling", lane=Lane.SLOW, quantum=1, harm=_HIGHER,
 )  # fmt: skip
 _ENERGY = partial(
-    Metric, unit="J", kind=Kind.COUNTER, subsystem=Subsystem.CPU, scope=Scope.PACKAGE,
+    Metric, unit="joules", kind=Kind.COUNTER, subsystem=Subsystem.CPU, scope=Scope.PACKAGE,
     source="energy", lane=Lane.SLOW, quantum=5,
 )  # fmt: skip
 _IDLE = partial(
@@ -30,7 +30,7 @@ _IDLE = partial(
     source="cpuidle", lane=Lane.RARE, quantum=1e8,
 )  # fmt: skip
 _HEAT = partial(
-    Metric, unit="C", kind=Kind.GAUGE, subsystem=Subsystem.CPU, scope=Scope.SENSOR,
+    Metric, unit="celsius", kind=Kind.GAUGE, subsystem=Subsystem.CPU, scope=Scope.SENSOR,
     source="sensors", lane=Lane.RARE, quantum=5, harm=_HIGHER, weight=0.3,
 )  # fmt: skip
 _BANDWIDTH = partial(
@@ -106,7 +106,7 @@ _POWER = (
             family="cpu.energy.package", meaning="Energy of the whole platform"),
     _ENERGY("memory.energy", origin="RAMWatt (power/energy-ram/)", subsystem=Subsystem.MEMORY,
             meaning="Energy of the DRAM of a package's controllers"),
-    _HEAT("cpu.power", unit="W", quantum=10, harm=Harm.NEITHER,
+    _HEAT("cpu.power", unit="watts", quantum=10, harm=Harm.NEITHER,
           origin="hwmon power_average, power_input",
           meaning="Power a sensor of the board or module reports"),
 )  # fmt: skip
