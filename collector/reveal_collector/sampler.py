@@ -94,8 +94,8 @@ class Sampler:
 
     def first_due(self) -> int:
         """The next beginning of a slice on this node's grid (monotonic ns)."""
-        behind = (self._clock.monotonic() - self._phase) % SECOND_NS
-        return self._clock.monotonic() - behind + SECOND_NS
+        now = self._clock.monotonic()
+        return now - (now - self._phase) % SECOND_NS + SECOND_NS
 
     def take_slice(self, due: int) -> int:
         """Read and hand over the slice that begins at ``due``; gives the next one's beginning."""
