@@ -14,7 +14,6 @@ from typing import Protocol
 
 from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.configuration.watch import Configuration
-from reveal_analyzer.link import OUTAGE
 from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream import Received, StreamReader
@@ -112,12 +111,7 @@ class Worker:
         if now < self._facts_due or not self._reader.connected:
             return
         self._facts_due = now + _FACTS_SECONDS
-        try:
-            news = self._facts.poll(self._nodes, now)
-        except OUTAGE as error:  # the reader says so, and knows when it is back
-            log.debug("no facts: %s", error)
-            return
-        for facts in news:
+        for facts in self._facts.poll(self._nodes, now):
             if facts.node in self._nodes:
                 self._report(self._nodes[facts.node].configuration.step(facts, time.time_ns()))
 

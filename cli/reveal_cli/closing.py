@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reveal_cli.exits import DONE, FOUND
+from reveal_cli.hints import hint_lines
 from reveal_cli.options import clock
 from reveal_cli.table import MAX_WIDTH, MIN_WIDTH, advice, findings_table
-from reveal_contract.finding import Finding, Severity
+from reveal_contract.finding import Finding, FindingKind, Severity
 
 # waiting for so much of the warm-up, a host hides the faults that make it wait
 _LOADED = 0.3
@@ -39,21 +40,31 @@ def width() -> int:
     return max(MIN_WIDTH, min(shutil.get_terminal_size().columns, MAX_WIDTH))
 
 
-def closing(findings: Sequence[Finding], seen: Seen, columns: int = MAX_WIDTH) -> list[str]:
-    """The whole of what is printed for people at the end."""
+def closing(
+    findings: Sequence[Finding],
+    seen: Seen,
+    columns: int = MAX_WIDTH,
+    hints: Sequence[Finding] = (),
+) -> list[str]:
+    """The whole of what is printed for people at the end; ``hints`` are no anomalies."""
     lines = []
     if findings:
         lines += [*findings_table(findings, columns), ""]
         if said := advice(findings):
             lines += ["What to do", *_wrapped(said, columns, "  "), ""]
-    return lines + _wrapped([_verdict(findings, seen), *_reservations(seen)], columns, "")
+    lines += _wrapped([_verdict(findings, seen), *_reservations(seen)], columns, "")
+    return lines + hint_lines(hints, columns)
 
 
 def exit_code(findings: Sequence[Finding], fail_on: Severity | None) -> int:
-    """3 where a finding is at least as severe as the user asked to fail on, else 0."""
-    if fail_on is not None and any(f.severity.rank >= fail_on.rank for f in findings):
-        return FOUND
-    return DONE
+    """3 where a finding is at least as severe as the user asked to fail on, else 0.
+
+    How a host is set up makes nobody fail who asked for worse than ``Low``.
+    """
+    if fail_on is None:
+        return DONE
+    counted = [f for f in findings if f.kind is FindingKind.ANOMALY or fail_on is Severity.LOW]
+    return FOUND if any(f.severity.rank >= fail_on.rank for f in counted) else DONE
 
 
 def _wrapped(lines: Sequence[str], columns: int, indent: str) -> list[str]:

@@ -95,6 +95,10 @@ def summary(
         "degraded": watched.collector.get("degraded", []),
         "troubles": watched.troubles,
         "findings": {"total": len(findings), "bySubsystem": _counts(findings)},
+        "configuration": {
+            "total": len(watched.hints.findings),
+            "bySubsystem": _counts(watched.hints.findings),
+        },
         "versions": {
             "reveal": VERSION,
             "python": platform.python_version(),

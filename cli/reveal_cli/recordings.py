@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from reveal_cli.exits import CliError
 from reveal_contract.channels import ChannelTable
+from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Record, RecordingError, Writer
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 from reveal_contract.wire import Message, WireError, decode, gauges
@@ -42,6 +43,10 @@ class Recording:
     def message(self, data: bytes, table: ChannelTable) -> None:
         with self._failures_told():
             self._writer.message(data, table)
+
+    def facts(self, facts: Facts) -> None:
+        with self._failures_told():
+            self._writer.facts(facts.to_json())
 
     def note(self, note: dict[str, Any]) -> None:
         with self._failures_told():
@@ -81,7 +86,10 @@ class Recording:
 
 
 class Slices:
-    """Iterates over the slices of a recording; ``notes`` fill up as they are met.
+    """Iterates over the slices of a recording.
+
+    ``notes`` fill up as they are met, and so do ``facts``, each with the start of the slice
+    before it (0: none).
 
     Raises ``CliError`` where the file cannot be read or is damaged; ``truncated`` is true
     afterwards if the file was cut off (it is then read up to there).
@@ -89,6 +97,7 @@ class Slices:
 
     def __init__(self, path: Path) -> None:
         self.notes: list[dict[str, Any]] = []
+        self.facts: list[tuple[Facts, int]] = []
         self._reader = Reader(path)
 
     @property
@@ -111,14 +120,20 @@ class Slices:
 
     def __iter__(self) -> Iterator[tuple[Message, ChannelTable]]:
         self.notes.clear()
+        self.facts.clear()
+        last_ns = 0
         for number, record in enumerate(self._records()):
             if record.note is not None:
                 self.notes.append(record.note)
+            elif record.facts is not None:
+                self.facts.append((record.facts, last_ns))
             elif record.table is not None:
                 try:
-                    yield decode(record.data, gauges(record.table)), record.table
+                    message = decode(record.data, gauges(record.table))
                 except WireError as error:
                     raise CliError(f"{self._reader.path}: record {number}: {error}") from None
+                last_ns = message.start_ns
+                yield message, record.table
 
     def _records(self) -> Iterator[Record]:
         try:

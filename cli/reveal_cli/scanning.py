@@ -29,7 +29,10 @@ _GRACE = 1.1
 
 @dataclass
 class Result:
-    """What came of a scan; ``failed`` if something that was asked for could not be done."""
+    """What came of a scan; ``failed`` if something that was asked for could not be done.
+
+    ``findings`` are anomalies; ``watched`` has the hints on how the host is set up.
+    """
 
     watched: Watched
     findings: list[Finding]
@@ -68,7 +71,7 @@ class _Scan:
     def run(self, each_turn: EachTurn) -> Result:
         def turn(elapsed: float, watched: Watched) -> None:
             each_turn(elapsed, watched)
-            self._keep(watched.ledger.findings)
+            self._keep([*watched.ledger.findings, *watched.hints.findings])
 
         session = Session(self._plan, self._recording, self._progress, self._interrupt, turn)
         self.watched, failure = session.watched, None
@@ -116,7 +119,7 @@ class _Scan:
             self._warn(str(error), failed=True)
 
     def _write(self, findings: list[Finding]) -> None:
-        self._keep(findings)
+        self._keep([*findings, *self.watched.hints.findings])
         if self._directory is None:
             return
         row = summary(self._plan, self.watched, findings, self._interrupt.requested)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from reveal_cli.collecting import Keeper
 from reveal_cli.exits import CliError
+from reveal_cli.hints import Hints
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.progress import Progress, View
 from reveal_cli.recordings import Recording
@@ -33,6 +34,7 @@ from reveal_contract.subjects import Identity, to_rows
 if TYPE_CHECKING:
     import redis
 
+    from reveal_analyzer.configuration.feed import FactsFeed
     from reveal_analyzer.engine import NodeAnalyzer, Update
     from reveal_analyzer.stream import Received, StreamReader
     from reveal_cli.broker import Broker
@@ -65,6 +67,7 @@ class Watched:
     """What a session saw, for the table, the summary and the exit code."""
 
     ledger: Ledger = field(default_factory=Ledger)
+    hints: Hints = field(default_factory=Hints)
     started_ns: int = 0
     ended_ns: int = 0
     slices: int = 0
@@ -119,13 +122,13 @@ class Session:
             flags = ("--profile", self.plan.profile, *self.plan.host_flags)
             collector = stack.enter_context(Keeper(flags, url))
             with self._interrupt.raising():
-                reader, analyzer, client = self._analysis(url)
+                reader, analyzer, client, facts = self._analysis(url)
             stack.callback(client.close)
             stack.callback(reader.close)
             if self.plan.redis_url:
                 stack.callback(_forget, client, self.plan)
             try:
-                self._watch(reader, analyzer, collector)
+                self._watch(reader, analyzer, collector, facts)
             finally:
                 self.watched.ended_ns = time.time_ns()
                 self._each_turn(math.inf, self.watched)
@@ -144,9 +147,10 @@ class Session:
             raise CliError(str(error)) from None
         return server.url
 
-    def _analysis(self, url: str) -> tuple[StreamReader, NodeAnalyzer, redis.Redis]:
+    def _analysis(self, url: str) -> tuple[StreamReader, NodeAnalyzer, redis.Redis, FactsFeed]:
         import redis  # noqa: PLC0415 - heavy, and wanted only here
 
+        from reveal_analyzer.configuration.feed import FactsFeed  # noqa: PLC0415
         from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
         from reveal_analyzer.stream import StreamReader  # noqa: PLC0415
 
@@ -154,12 +158,16 @@ class Session:
         client = redis.Redis.from_url(url, socket_timeout=0.5)
         reader = StreamReader(settings, f"scan-{os.getpid()}")
         subjects = partial(reader.subjects, self.plan.node)
-        return reader, NodeAnalyzer(self.plan.node, settings, subjects=subjects), client
+        analyzer = NodeAnalyzer(self.plan.node, settings, subjects=subjects)
+        return reader, analyzer, client, FactsFeed(client)
 
-    def _watch(self, reader: StreamReader, analyzer: NodeAnalyzer, collector: Keeper) -> None:
+    def _watch(
+        self, reader: StreamReader, analyzer: NodeAnalyzer, collector: Keeper, facts: FactsFeed
+    ) -> None:
         began = time.monotonic()
         while not self._over(began) and not self._interrupt.requested:
             self._take(reader, analyzer)  # waits for the rest of a tick of the stream
+            self._take_facts(facts)
             self._look_after(reader, collector)
             self._each_turn(self._elapsed, self.watched)
             self._show(analyzer)
@@ -185,6 +193,12 @@ class Session:
             reader.ack(received)
             self.watched.seconds = self._elapsed
             self.watched.refused = reader.counts.refused
+
+    def _take_facts(self, feed: FactsFeed) -> None:
+        """What the collector found out about the host, when there is news."""
+        for facts in feed.poll([self.plan.node], time.monotonic()):
+            self._recording.facts(facts)
+            self.watched.hints.take(facts, time.time_ns())
 
     def _one(self, slice_: Received, analyzer: NodeAnalyzer, reader: StreamReader) -> None:
         seen = self.watched

@@ -6,13 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.configuration.__main__ import page
 from reveal_analyzer.configuration.judge import RULES, finding_id, judge
-from reveal_analyzer.configuration.watch import Configuration
 from reveal_contract.facts import (
     Bond,
     Cpu,
@@ -349,27 +345,6 @@ def test_the_culprit_of_a_misplaced_job_is_named() -> None:
     assert [(one.kind, one.name) for one in finding.subjects] == [("ProcessGroup", "python")]
 
 
-def test_a_finding_opens_once_and_resolves_when_the_fact_is_mended() -> None:
-    facts, node = sysctl(zone_reclaim_mode="1"), Configuration()
-    [opened] = node.step(facts, 1)
-    assert (opened.change, opened.finding.first_seen_ns) == ("Opened", 1)
-    assert node.step(facts, 2) == []
-    assert [finding.last_seen_ns for finding in node.findings] == [2]
-    [resolved] = node.step(SOUND, 3)
-    assert (resolved.change, resolved.finding.id) == ("Resolved", opened.finding.id)
-    assert (resolved.finding.first_seen_ns, resolved.finding.resolved_ns) == (1, 3)
-    assert node.findings == []
-    assert node.step(SOUND, 4) == []
-
-
-def test_a_finding_that_grows_worse_says_so() -> None:
-    node = Configuration()
-    node.step(idle(device(GPU, link=HALF)), 1)
-    [worse] = node.step(device(GPU, link=HALF), 2)
-    assert (worse.change, worse.finding.severity) == ("Changed", Severity.MEDIUM)
-    assert worse.finding.first_seen_ns == 1
-
-
 def test_identities_are_of_node_rule_and_object() -> None:
     [one] = judge(nic(duplex="half"), 1)
     [again] = judge(nic(duplex="half"), 2)
@@ -377,38 +352,6 @@ def test_identities_are_of_node_rule_and_object() -> None:
     assert one.id == again.id == finding_id("n", "HalfDuplex", "eth0")
     assert elsewhere.id != one.id
     assert one.id.replace("-", "").isalnum()
-
-
-texts = st.text(max_size=4) | st.sampled_from(["0-3", "0", "always", "powersave", "half", "-1"])
-numbers = st.none() | st.integers(-5, 2**40)
-FACTS = st.builds(
-    Facts,
-    node=texts,
-    cpu=st.builds(Cpu, present=texts, online=texts, policies=st.tuples(
-        st.builds(FrequencyPolicy, driver=texts, governor=texts, lowest=numbers, highest=numbers,
-                  possible=numbers))),
-    memory=st.builds(Memory, total=numbers, nodes=st.tuples(
-        st.builds(NumaNode, cpus=texts, memory=numbers, distances=st.tuples(st.integers()))),
-        huge=st.tuples(st.builds(HugePool, size=st.integers(0, 2**40), total=st.integers(0, 999),
-                                 free=st.integers(0, 2**50)))),
-    kernel=st.builds(Kernel, virtual=st.booleans(), sysctl=st.dictionaries(
-        st.sampled_from(["vm.swappiness", "vm.zone_reclaim_mode"]), texts)),
-    devices=st.tuples(st.builds(
-        Device, address=texts, kind=st.sampled_from(["gpu", "network", "storage", "odd"]),
-        node=numbers, link=st.builds(Link, width=numbers, device_width=numbers, port_width=numbers),
-        vectors=st.builds(Vectors, count=st.integers(0, 9), served=texts, allowed=texts))),
-    nics=st.tuples(st.builds(Nic, name=texts, pci=texts, up=st.just(True), channels=numbers,
-                             channels_most=numbers, missed=numbers, duplex=texts)),
-    processes=st.tuples(st.builds(GpuProcess, gpus=st.tuples(texts), cpus=texts, memory=texts)),
-)  # fmt: skip
-
-
-@given(FACTS)
-@examples(300)
-def test_any_facts_are_judged(facts: Facts) -> None:
-    for finding in judge(facts, 1):
-        assert "{" not in finding.claim
-        assert finding.to_dict()["kind"] == "Configuration"
 
 
 def test_the_page_of_the_rules_is_current() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from reveal_cli.closing import Seen, closing, exit_code, width
 from reveal_cli.exits import CliError
+from reveal_cli.hints import Hints
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_judging, analyzer_settings
 from reveal_cli.output import jsonl, missing, print_findings, write_whole
@@ -42,11 +43,11 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     found: list[Finding] = []
     with interrupt.raising():
         for path in arguments.files:
-            findings, seen = _one(path, settings)
-            found += findings
+            findings, hints, seen = _one(path, settings)
+            found += [*findings, *hints]
             if not arguments.json:
                 title = [f"{path}:"] if len(arguments.files) > 1 else []
-                print("\n".join([*title, *closing(findings, seen, width())]))
+                print("\n".join([*title, *closing(findings, seen, width(), hints)]))
     if arguments.json:
         print_findings(found)
     if arguments.findings:
@@ -54,15 +55,19 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     return exit_code(found, arguments.fail_on)
 
 
-def _one(path: Path, settings: AnalyzerSettings) -> tuple[list[Finding], Seen]:
+def _one(path: Path, settings: AnalyzerSettings) -> tuple[list[Finding], list[Finding], Seen]:
+    """Anomalies, hints on how the nodes are set up, and how far both reach."""
     slices = Slices(path)
     seen = replay(slices, settings)
     if not seen.slices:
         raise CliError(f"{path} holds no slices: nothing to judge")
     if slices.truncated:
         print(f"reveal: {path} is cut off; it is judged up to there", file=sys.stderr)
+    hints = Hints()
+    for facts, at_ns in slices.facts:
+        hints.take(facts, at_ns or seen.first_ns)
     findings = judge_whole(path, seen.ledger.findings, settings)
-    return findings, _extent(seen, slices, settings)
+    return findings, hints.findings, _extent(seen, slices, settings)
 
 
 def _extent(seen: Replay, slices: Slices, settings: AnalyzerSettings) -> Seen:

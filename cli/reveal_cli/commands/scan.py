@@ -57,11 +57,12 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     plan = plan_of(arguments)
     check_host(arguments)
     result = scan(plan, arguments.output, open_progress(), interrupt)
+    hints = result.watched.hints.findings
     if arguments.json:
-        print_findings(result.findings)
+        print_findings([*result.findings, *hints])
     else:
-        print("\n".join(closing(result.findings, seen(plan, result.watched), width())))
-    return ERROR if result.failed else exit_code(result.findings, arguments.fail_on)
+        print("\n".join(closing(result.findings, seen(plan, result.watched), width(), hints)))
+    return ERROR if result.failed else exit_code([*result.findings, *hints], arguments.fail_on)
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:

@@ -1,0 +1,111 @@
+"""Configuration findings over time, over any facts, and as a scan shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_analyzer.configuration.judge import judge
+from reveal_analyzer.configuration.watch import Configuration
+from reveal_cli.closing import exit_code
+from reveal_cli.exits import DONE, FOUND
+from reveal_cli.hints import Hints, hint_lines
+from reveal_contract.facts import (
+    Cpu,
+    Device,
+    Facts,
+    FrequencyPolicy,
+    GpuProcess,
+    HugePool,
+    Kernel,
+    Link,
+    Memory,
+    Nic,
+    NumaNode,
+    Vectors,
+)
+from reveal_contract.finding import Severity
+
+GPU = "0000:3b:00.0"
+SOUND = Facts(node="n", kernel=Kernel(virtual=False))
+HALF = Device(GPU, "gpu", "10de:2330", link=Link(8, 16, 16))
+NARROW = replace(SOUND, devices=(HALF,))
+BUSY = replace(NARROW, processes=(GpuProcess(7, "python", (GPU,)),))
+
+
+def test_a_finding_opens_once_and_resolves_when_the_fact_is_mended() -> None:
+    node = Configuration()
+    [opened] = node.step(NARROW, 1)
+    assert (opened.change, opened.finding.first_seen_ns) == ("Opened", 1)
+    assert node.step(NARROW, 2) == []
+    assert [finding.last_seen_ns for finding in node.findings] == [2]
+    [resolved] = node.step(SOUND, 3)
+    assert (resolved.change, resolved.finding.id) == ("Resolved", opened.finding.id)
+    assert (resolved.finding.first_seen_ns, resolved.finding.resolved_ns) == (1, 3)
+    assert node.findings == []
+    assert node.step(SOUND, 4) == []
+
+
+def test_a_finding_that_grows_worse_says_so() -> None:
+    node = Configuration()
+    node.step(NARROW, 1)
+    [worse] = node.step(BUSY, 2)
+    assert (worse.change, worse.finding.severity) == ("Changed", Severity.MEDIUM)
+    assert worse.finding.first_seen_ns == 1
+
+
+texts = st.text(max_size=4) | st.sampled_from(["0-3", "0", "always", "powersave", "half", "-1"])
+numbers = st.none() | st.integers(-5, 2**40)
+FACTS = st.builds(
+    Facts,
+    node=texts,
+    cpu=st.builds(Cpu, present=texts, online=texts, policies=st.tuples(
+        st.builds(FrequencyPolicy, driver=texts, governor=texts, lowest=numbers, highest=numbers,
+                  possible=numbers))),
+    memory=st.builds(Memory, total=numbers, nodes=st.tuples(
+        st.builds(NumaNode, cpus=texts, memory=numbers, distances=st.tuples(st.integers()))),
+        huge=st.tuples(st.builds(HugePool, size=st.integers(0, 2**40), total=st.integers(0, 999),
+                                 free=st.integers(0, 2**50)))),
+    kernel=st.builds(Kernel, virtual=st.booleans(), sysctl=st.dictionaries(
+        st.sampled_from(["vm.swappiness", "vm.zone_reclaim_mode"]), texts)),
+    devices=st.tuples(st.builds(
+        Device, address=texts, kind=st.sampled_from(["gpu", "network", "storage", "odd"]),
+        node=numbers, link=st.builds(Link, width=numbers, device_width=numbers, port_width=numbers),
+        vectors=st.builds(Vectors, count=st.integers(0, 9), served=texts, allowed=texts))),
+    nics=st.tuples(st.builds(Nic, name=texts, pci=texts, up=st.just(True), channels=numbers,
+                             channels_most=numbers, missed=numbers, duplex=texts)),
+    processes=st.tuples(st.builds(GpuProcess, gpus=st.tuples(texts), cpus=texts, memory=texts)),
+)  # fmt: skip
+
+
+@given(FACTS)
+@examples(300)
+def test_any_facts_are_judged(facts: Facts) -> None:
+    for finding in judge(facts, 1):
+        assert "{" not in finding.claim
+        assert finding.to_dict()["kind"] == "Configuration"
+
+
+def test_hints_are_shown_the_worst_first_and_mended_ones_as_such() -> None:
+    hints = Hints()
+    slow = replace(SOUND, node="m", cpu=Cpu(clock_flags=("constant_tsc",)),
+                   kernel=Kernel(clocksource="hpet"))  # fmt: skip
+    hints.take(NARROW, 1)
+    hints.take(slow, 1)
+    hints.take(SOUND, 2)
+    text = "\n".join(hint_lines(hints.findings, 100))
+    assert text.startswith("Configuration: 2 hints\n  Medium: m: The kernel keeps time by hpet")
+    assert "to mend it: the kernel gave the TSC up" in text
+    assert "n: The PCIe link of GPU 0000:3b:00.0 runs on 8 of 16 lanes" in text
+    assert text.count("(mended meanwhile)") == text.count("to mend it") == 1
+    assert hint_lines([], 100) == []
+
+
+def test_how_a_host_is_set_up_fails_only_who_asked_for_everything() -> None:
+    findings = judge(BUSY, 1)
+    assert [finding.severity for finding in findings] == [Severity.MEDIUM]
+    assert exit_code(findings, Severity.LOW) == FOUND
+    assert exit_code(findings, Severity.MEDIUM) == exit_code(findings, None) == DONE
