@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import random
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -120,6 +121,8 @@ class ApiPods:
         self._table, self._index = PodTable(), PodIndex()
         self._changed: Callable[[], None] = _nothing
         self._connection: http.client.HTTPConnection | None = None
+        # the connection forgets its own where the answer is the last one on it
+        self._socket: socket.socket | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -135,9 +138,8 @@ class ApiPods:
 
     def stop(self) -> None:
         self._stopping.set()
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
-            _hang_up(connection)
+        if self._socket is not None:
+            _hang_up(self._socket)
         if self._thread is not None:
             self._thread.join(1.0)
             self._thread = None
@@ -192,7 +194,8 @@ class ApiPods:
         self._connection = connection = access.connect()
         try:
             connection.request("GET", f"/api/v1/pods?{query}", headers=access.headers())
-            connection.sock.settimeout(_SILENCE_SECONDS)
+            self._socket = connection.sock
+            self._socket.settimeout(_SILENCE_SECONDS)
             response = connection.getresponse()
             if response.status == _GONE:
                 raise GoneError
@@ -206,7 +209,7 @@ class ApiPods:
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
+            self._connection = self._socket = None
 
     def _publish(self) -> None:
         self._index = self._table.index()
@@ -250,10 +253,10 @@ def _refusal(response: http.client.HTTPResponse) -> str:
     return f"{response.status} {message or response.reason}"
 
 
-def _hang_up(connection: http.client.HTTPConnection) -> None:
+def _hang_up(connection: socket.socket) -> None:
     """Wake a thread that waits for the next line."""
     try:
-        connection.sock.shutdown(2)
+        connection.shutdown(socket.SHUT_RDWR)
     except OSError:
         return
 

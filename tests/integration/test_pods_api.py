@@ -1,0 +1,198 @@
+"""The pod watch against a server that speaks the list and watch protocol over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from reveal_collector.pods import api
+from reveal_collector.pods.api import Access, ApiPods
+
+
+def pod(name: str, uid: str, version: int) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "x", "uid": uid, "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": {"nodeName": "n1"}, "status": {}}
+
+
+class Server(ThreadingHTTPServer):
+    """``pods`` is the list at ``version``; what is put into ``events`` goes to the open watch."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.pods: list[dict[str, Any]] = []
+        self.version = 10
+        self.refuse = 0
+        self.asked: list[dict[str, str]] = []
+        self.tokens: list[str] = []
+        self.events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        asked = {key: one[0] for key, one in parse_qs(urlsplit(self.path).query).items()}
+        self.server.asked.append(asked)
+        self.server.tokens.append(self.headers.get("Authorization", ""))
+        if self.server.refuse:
+            body = json.dumps({"kind": "Status", "message": "not today"}).encode()
+            self._head(self.server.refuse)
+            self.wfile.write(body)
+            return
+        self._head(200)
+        if asked.get("watch"):
+            self._watch()
+        else:
+            listed = {"metadata": {"resourceVersion": str(self.server.version)},
+                      "items": self.server.pods}  # fmt: skip
+            self.wfile.write(json.dumps(listed).encode())
+
+    def _head(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+
+    def _watch(self) -> None:
+        while (event := self.server.events.get()) is not None:
+            self.wfile.write(json.dumps(event).encode() + b"\n")
+            self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    thread = threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield made
+    made.events.put(None)
+    made.shutdown()
+    made.server_close()
+    thread.join(5)
+
+
+@pytest.fixture
+def pods(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiPods]:
+    monkeypatch.setattr(api, "FIRST_WAIT", 0.01)
+    (tmp_path / "token").write_text("secret\n")
+    made = ApiPods(lambda: Access(server.url, token=tmp_path / "token"), "n1")
+    yield made
+    server.events.put(None)
+    made.stop()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def names(pods: ApiPods) -> set[str]:
+    return {one.name for one in pods.index.pods}
+
+
+def event(kind: str, thing: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "object": thing}
+
+
+def test_pods_are_listed_then_followed(server: Server, pods: ApiPods) -> None:
+    server.pods = [pod("a", "u1", 5)]
+    pods.start(lambda: None)
+    until(lambda: names(pods) == {"a"})
+    server.events.put(event("ADDED", pod("b", "u2", 11)))
+    until(lambda: names(pods) == {"a", "b"})
+    server.events.put(event("DELETED", pod("a", "u1", 12)))
+    until(lambda: names(pods) == {"b"})
+    assert server.asked[0]["fieldSelector"] == "spec.nodeName=n1"
+    assert server.asked[1]["resourceVersion"] == "10"
+    assert server.asked[1]["allowWatchBookmarks"] == "true"
+    assert set(server.tokens) == {"Bearer secret"}
+
+
+def test_a_watch_goes_on_where_the_last_one_ended(server: Server, pods: ApiPods) -> None:
+    pods.start(lambda: None)
+    until(lambda: len(server.asked) == 2)
+    server.events.put(event("BOOKMARK", {"metadata": {"resourceVersion": "77"}}))
+    server.events.put(None)
+    until(lambda: len(server.asked) == 3)
+    assert server.asked[2]["resourceVersion"] == "77"
+    assert "watch" in server.asked[2]
+
+
+@pytest.mark.parametrize("gone", ["event", "answer"])
+def test_a_version_that_is_gone_makes_a_new_list(server: Server, pods: ApiPods, gone: str) -> None:
+    server.pods = [pod("a", "u1", 5)]
+    pods.start(lambda: None)
+    until(lambda: names(pods) == {"a"})
+    server.pods = [pod("b", "u2", 20)]
+    if gone == "event":
+        server.events.put(event("ERROR", {"kind": "Status", "code": 410, "message": "too old"}))
+    else:
+        server.refuse = 410
+        asked = len(server.asked)
+        server.events.put(None)
+        until(lambda: len(server.asked) > asked)
+        server.refuse = 0
+    server.events.put(None)
+    until(lambda: names(pods) == {"b"})
+
+
+def test_an_api_that_is_away_leaves_the_last_list_and_says_so(
+    server: Server, pods: ApiPods
+) -> None:
+    server.pods = [pod("a", "u1", 5)]
+    pods.start(lambda: None)
+    until(lambda: names(pods) == {"a"})
+    server.refuse = 503
+    server.events.put(None)
+    until(lambda: "503 not today" in pods.trouble)
+    assert names(pods) == {"a"}
+    assert "the last list is kept" in pods.trouble
+    server.refuse = 0
+    until(lambda: pods.trouble == "")
+
+
+def test_what_is_no_event_is_no_end(server: Server, pods: ApiPods) -> None:
+    server.pods = [pod("a", "u1", 5)]
+    pods.start(lambda: None)
+    until(lambda: names(pods) == {"a"})
+    server.events.put({"type": "ADDED", "object": None})
+    until(lambda: bool(pods.trouble))
+    for _ in range(4):  # the watch that broke off still takes some
+        server.events.put(event("ADDED", pod("b", "u2", 11)))
+    until(lambda: names(pods) == {"a", "b"})
+
+
+def test_stopping_ends_a_waiting_watch_at_once(server: Server, pods: ApiPods) -> None:
+    pods.start(lambda: None)
+    until(lambda: len(server.asked) == 2)
+    began = time.monotonic()
+    pods.stop()
+    assert time.monotonic() - began < 0.9
+    assert pods.trouble == ""
+
+
+def test_outside_of_a_cluster_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(OSError, match="no pod of a cluster"):
+        Access.in_cluster()
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    assert Access.in_cluster().url == "https://[fd00::1]:443"

@@ -1,0 +1,132 @@
+"""The 50 Hz lane: who is followed, what a fifth of a tick used, what is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from hosts.cgroups import V1, Layout, add_cgroups
+from hosts.tree import Tree
+from reveal_collector.source import LayoutChanged
+from reveal_collector.sources.cgroups import hierarchies
+from reveal_collector.sources.fine import A_TICK, MOST, Chooser, Clock, FineLane
+from reveal_collector.sources.tenants import Choice, Tenant, Tenants
+
+JOB = "/system.slice/job.service"
+
+
+def tenant(path: str) -> Tenant:
+    return Tenant(path, 1, path)
+
+
+@examples(100)
+@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=60), st.sets(st.integers(0, 59)))
+def test_what_steps_used_adds_up_and_unread_ones_are_missing(
+    totals: list[int], missed: set[int]
+) -> None:
+    clock = Clock.__new__(Clock)
+    clock._steps, clock._used = [-1] * 64, [0] * 64
+    readings = sorted(totals)
+    for step, total in enumerate(readings):
+        if step not in missed:
+            clock._used[step % 64], clock._steps[step % 64] = total, step
+    for step in range(1, len(readings)):
+        used = clock.used(step)
+        if step in missed or step - 1 in missed:
+            assert used is None
+        else:
+            assert used == readings[step] - readings[step - 1]
+    assert clock.used(len(readings) + 64) is None
+
+
+def test_busy_ones_come_in_and_stay_a_while() -> None:
+    chooser = Chooser()
+    one, other = tenant("/a"), tenant("/b")
+    assert chooser.choose({one: 0, other: 0}, 0.0, 1.0) == []
+    assert chooser.choose({one: 60_000_000, other: 40_000_000}, 1.0, 1.0) == [one]
+    assert chooser.choose({one: 60_000_000, other: 140_000_000}, 2.0, 1.0) == [other, one]
+    later = {one: 60_000_000, other: 240_000_000}
+    assert chooser.choose(later, 32.0, 1.0) == [other]  # the other was idle for half a minute
+    assert chooser.choose({other: 240_000_000}, 33.0, 1.0) == [other]
+    assert chooser.choose({}, 34.0, 1.0) == []
+
+
+def test_no_more_than_so_many() -> None:
+    chooser = Chooser()
+    tenants = [tenant(f"/{at:02}") for at in range(MOST + 9)]
+    chooser.choose(dict.fromkeys(tenants, 0), 0.0, 1.0)
+    used = {one: 100_000_000 + at for at, one in enumerate(tenants)}
+    chosen = chooser.choose(used, 1.0, 1.0)
+    assert set(chosen) == set(tenants[9:])
+
+
+def lane(tmp_path: Path, budget: int = 1000) -> tuple[Tree, Tenants, FineLane]:
+    tree = Tree(tmp_path)
+    add_cgroups(tree, Layout(V1), (), {JOB: (0.5, 900)})
+    tenants = Tenants(hierarchies(tree.roots.cgroup), Choice())
+    tenants._users = 1
+    tenants.look(0.0)
+    return tree, tenants, FineLane(tenants, budget)
+
+
+def followed(fine: FineLane, tenants: Tenants) -> bool:
+    """Let the subject work, as the fast source of clocks sees it, until it has columns."""
+    (job,) = tenants.current
+    for turn in range(40):
+        tenants.clocks[job] = turn * 1_000_000_000
+        try:
+            fine.read()
+        except LayoutChanged:
+            return True
+    return False
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path) -> None:
+    tree, tenants, fine = lane(tmp_path)
+    usage = tree.root / f"cgroup/cpuacct{JOB}/cpuacct.usage"
+    fine.open()
+    try:
+        assert fine.channels == ()
+        assert followed(fine, tenants)
+        assert [channel.instance for channel in fine.channels] == [
+            f"{JOB}#{at}" for at in range(1, A_TICK + 1)
+        ]
+        assert {channel.scale for channel in fine.channels} == {1000.0}
+        assert eventually(lambda: list(fine.read()) == [0] * A_TICK)
+        before = int(usage.read_text())
+        usage.write_text(f"{before + 7_000_000}\n")
+        assert eventually(lambda: 7000 in fine.read())
+        assert eventually(lambda: 7000 not in fine.read())
+        usage.unlink()
+    finally:
+        fine.close()
+    assert fine.channels == ()
+
+
+def test_a_lane_over_its_budget_gives_up_and_says_so(tmp_path: Path) -> None:
+    _, tenants, fine = lane(tmp_path, budget=10)
+    fine.open()
+    try:
+        assert followed(fine, tenants)
+        fine._judge(4e6)
+        assert fine.trouble == ""
+        fine._judge(6e6)
+        assert "off, it takes 0.60 % of a CPU" in fine.trouble
+        assert followed(fine, tenants)  # the columns go away
+        assert fine.channels == ()
+    finally:
+        fine.close()
