@@ -173,6 +173,7 @@ class ApiPods:
                 if self._table.apply(event):
                     self._publish()
         finally:
+            response.close()  # it may be the one that holds the socket
             self._close()
 
     def _list(self) -> None:
@@ -181,6 +182,7 @@ class ApiPods:
         try:
             listed = json.loads(response.read(_LARGEST))
         finally:
+            response.close()
             self._close()
         if not isinstance(listed, dict):
             raise ApiError("the list of pods is no object")
