@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from hosts import endtoend
+from hosts.pods import LAYOUTS, host_with_pods
 from hosts.tree import Tree
 from hosts.whole import HOSTS
 
 GOLDENS = Path(__file__).parents[1] / "fixtures/hosts/goldens"
 LARGEST = 300_000
+# of hosts that differ in their cgroups only
+SUBJECTS = ("cgroup-cpu", "cgroups", "process-groups", "subject-network")
 
 
 @pytest.fixture
@@ -33,14 +36,27 @@ def folder() -> Iterator[Path]:
 def test_what_a_host_gives_is_what_it_gave(name: str, folder: Path) -> None:
     tree = Tree(folder)
     HOSTS[name](tree)
-    text = endtoend.run(tree).text(str(folder))
+    compare(name, endtoend.run(tree).text(str(folder)))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_pods_are_the_same_under_every_runtime_and_driver(name: str, folder: Path) -> None:
+    """One golden a version of cgroups: who runs the containers must make no difference."""
+    tree = Tree(folder)
+    host_with_pods(tree, LAYOUTS[name])
+    settings = endtoend.settings_of(tree, include=SUBJECTS)
+    compare(f"pods_{LAYOUTS[name].version}", endtoend.run(tree, settings).text(str(folder)))
+
+
+def compare(name: str, text: str) -> None:
     golden = GOLDENS / f"{name}.txt"
     if os.environ.get("REVEAL_GOLDENS") == "write":
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(text)
     assert len(text.encode()) < LARGEST
-    assert text.splitlines() == golden.read_text().splitlines()
+    assert text.splitlines() == golden.read_text().splitlines(), "`make goldens` writes them anew"
 
 
 def test_no_golden_is_left_of_a_host_that_is_gone() -> None:
-    assert {path.stem for path in GOLDENS.iterdir()} == set(HOSTS)
+    versions = {f"pods_{layout.version}" for layout in LAYOUTS.values()}
+    assert {path.stem for path in GOLDENS.iterdir()} == {*HOSTS, *versions}

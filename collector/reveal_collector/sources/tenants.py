@@ -239,7 +239,7 @@ class Tenants:
             rescan = _RESCAN if self._watch_all(inotify) else _RESCAN_BLIND
             self._look_safely()
             looked = time.monotonic()
-            ready, _, _ = select.select([inotify.fileno(), self._wake], [], [], rescan)
+            ready = self._event(inotify, rescan)
             if self._wake in ready:
                 os.eventfd_read(self._wake)
             if ready:
@@ -247,6 +247,13 @@ class Tenants:
                 apart = max(_APART, _SHARE * (looked - began))
                 self._stopping.wait(max(_SETTLE, looked + apart - time.monotonic()))
                 inotify.drain()
+
+    def _event(self, inotify: Inotify, seconds: float) -> list[int]:
+        """Which descriptors have something; by poll, as a large host's are over 1024."""
+        waiting = select.poll()
+        for file in (inotify.fileno(), self._wake):
+            waiting.register(file, select.POLLIN)
+        return [file for file, _ in waiting.poll(seconds * 1000)]
 
     def _watch_all(self, inotify: Inotify) -> bool:
         """Watch every folder, those too that are made meanwhile; false where one is refused."""

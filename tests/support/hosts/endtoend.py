@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from hosts.pods import POD_LIST
 from hosts.tree import Tree
 from reveal_collector.encoder import encoder_of
 from reveal_collector.registry import Missing, probe_all
@@ -109,10 +110,13 @@ def run(tree: Tree, settings: CollectorSettings | None = None, slices: int = SLI
 
 
 def settings_of(tree: Tree, **changed: object) -> CollectorSettings:
+    # the fine lane samples in a thread of its own, whatever the tree's clock says
     given = {
         "node": NODE, "redisUrl": "", "procRoot": str(tree.roots.proc),
-        "sysRoot": str(tree.roots.sys), "cgroupRoot": str(tree.roots.cgroup),
+        "sysRoot": str(tree.roots.sys), "cgroupRoot": str(tree.roots.cgroup), "fineLane": "off",
     }  # fmt: skip
+    if (pods := tree.root / POD_LIST).exists():
+        given |= {"podSource": "file", "podFile": str(pods)}
     return CollectorSettings.from_mapping(given | changed)
 
 

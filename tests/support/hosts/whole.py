@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hosts import cpuidle, cpuinfo
 from hosts.amdgpu import add_amd_gpu
-from hosts.base import add_machine
+from hosts.base import add_base, add_machine
 from hosts.cpufreq import add_cpufreq, add_throttling
 from hosts.cpuidle import add_cpuidle
 from hosts.cpuinfo import add_cpuinfo
@@ -23,6 +23,7 @@ from hosts.infiniband import Adapter, add_adapter
 from hosts.machine import GIB, Disk, Machine, Nic
 from hosts.pci import INFINIBAND, NETWORK, NVME, Function, add_function
 from hosts.pmu import add_amd_pmus, add_arm_pmus, add_intel_pmus, add_kernel_pmus
+from hosts.pods import LAYOUTS, add_pods
 from hosts.powercap import RANGE, add_powercap
 from hosts.procfs import add_process
 from hosts.recorded import RECORDED
@@ -69,6 +70,7 @@ def dgx_h100(tree: Tree) -> Machine:
                         width=8 if at == 2 else 16)  # fmt: skip
         add_function(tree, card)
     _add_cards(tree, machine, INFINIBAND)
+    add_pods(tree, LAYOUTS["v2_containerd_systemd"])
     return machine
 
 
@@ -93,6 +95,7 @@ def amd_two_socket_ib(tree: Tree) -> Machine:
         add_amd_gpu(tree, card, f"0000:{bus}:00.0")
     add_swaps(tree, ("/dev/nvme0n1p3", 16 * GIB, GIB))
     _add_cards(tree, machine, NETWORK)
+    add_pods(tree, LAYOUTS["v1_crio"])
     return machine
 
 
@@ -111,6 +114,24 @@ def grace(tree: Tree) -> Machine:
     add_power_meters(tree)
     add_edac(tree, controllers=1, modules=16, driver="ghes_edac")
     _add_cards(tree, machine, NETWORK)
+    add_pods(tree, LAYOUTS["v2_containerd_cgroupfs"])
+    return machine
+
+
+def k3s_nested(tree: Tree) -> Machine:
+    """A node that is a container itself, on a virtual machine with both cgroup versions."""
+    machine = add_base(tree, cpus=8, memory=32 * GIB, kernel=(6, 1))
+    add_cpuinfo(tree, machine, cpuinfo.MILAN)
+    add_kernel_pmus(tree)
+    add_pods(tree, LAYOUTS["hybrid_nested"])
+    return machine
+
+
+def docker_cri(tree: Tree) -> Machine:
+    """cri-dockerd on a machine of two NUMA nodes."""
+    machine = add_base(tree, cpus=16, numa_nodes=2, memory=64 * GIB, kernel=(5, 15))
+    add_cpuinfo(tree, machine, cpuinfo.MILAN)
+    add_pods(tree, LAYOUTS["v2_cri_dockerd"])
     return machine
 
 
@@ -153,5 +174,8 @@ def _add_cards(tree: Tree, machine: Machine, fabric: str) -> None:
 
 
 HOSTS: dict[str, Callable[[Tree], object]] = {
-    host.__name__: host for host in (dgx_h100, amd_two_socket_ib, grace, vm_cloud, recorded_vm)
-}
+    host.__name__: host
+    for host in (
+        dgx_h100, amd_two_socket_ib, grace, vm_cloud, k3s_nested, docker_cri, recorded_vm
+    )
+}  # fmt: skip

@@ -1,0 +1,52 @@
+"""A large host keeps thousands of files open: nothing may end at descriptor 1024."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from hosts.base import add_base
+from hosts.cgroups import V2, Layout
+from hosts.pods import add_pods
+from hosts.tree import Tree
+from reveal_collector.sources.cgroups import hierarchies
+from reveal_collector.sources.tenants import Choice, Tenants
+
+
+@pytest.fixture
+def crowded() -> Iterator[None]:
+    """This process with its first 1100 descriptors taken."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < 2048:
+        pytest.skip("no more than 2048 descriptors are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, before[1]))
+    with ExitStack() as stack:
+        while (taken := os.open("/dev/null", os.O_RDONLY)) < 1100:
+            stack.callback(os.close, taken)
+        stack.callback(os.close, taken)
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_new_cgroups_are_seen_behind_a_thousand_files(tmp_path: Path, crowded: None) -> None:
+    tree = Tree(tmp_path)
+    add_base(tree)
+    add_pods(tree, Layout(V2))
+    tenants = Tenants(hierarchies(tree.roots.cgroup), Choice())
+    tenants.start()
+    try:
+        for name in ("first.service", "second.service"):
+            tree.write(f"cgroup/system.slice/{name}/cgroup.procs", "4242\n")
+            tree.write(f"cgroup/system.slice/{name}/cpu.stat", "usage_usec 5\n")
+            deadline = time.monotonic() + 10
+            while not any(one.path.endswith(f"/{name}") for one in tenants.current):
+                assert time.monotonic() < deadline, f"{name} was not noticed"
+                time.sleep(0.02)
+    finally:
+        tenants.stop()
