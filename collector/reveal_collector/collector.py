@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reveal_collector import registry
+from reveal_collector.budget import Cost, Governor
 from reveal_collector.encoder import Encoder, encoder_of
+from reveal_collector.facts.asks import asks_of
 from reveal_collector.facts.inventory import Inventory
 from reveal_collector.facts.watch import FactsWatch
+from reveal_collector.feed import Feed
 from reveal_collector.nativesampler import make_sampler
 from reveal_collector.own import OwnFigures, OwnSource
 from reveal_collector.realtime import prefer_real_time, raise_file_limit
@@ -22,10 +25,17 @@ from reveal_collector.registry import Missing
 from reveal_collector.sampler import Sampler
 from reveal_collector.shipment import Shipment, Sink, SinkHealth
 from reveal_collector.slices import Origin, RawSlice
-from reveal_collector.source import AdaptiveSource, Roots, Source, SubjectSource
+from reveal_collector.source import (
+    AdaptiveSource,
+    Roots,
+    Source,
+    SubjectSource,
+    ThriftySource,
+)
 from reveal_contract import VERSION
+from reveal_contract.catalogue import find
 from reveal_contract.envelope import WireError
-from reveal_contract.metric import Lane
+from reveal_contract.metric import Lane, Scope
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import Identity, to_rows
 
@@ -33,6 +43,7 @@ log = logging.getLogger(__name__)
 
 # Slices between tick thread and encoder: some when the encoder is starved, never without end.
 QUEUE = 10
+_READS = {Lane.FAST: 10.0, Lane.SLOW: 1.0, Lane.RARE: 0.1}  # a second
 
 
 class FeedState(NamedTuple):
@@ -100,12 +111,15 @@ class Collector:
         self._sinks = tuple(sinks)
         self._given = sources
         self._missing: tuple[Missing, ...] = ()
-        roots = registry.roots_of(settings)
-        self._boot = boot_id(roots)
-        self._facts = FactsWatch(Inventory(settings.node, roots))
+        self._boot = boot_id(registry.roots_of(settings))
+        self._facts: FactsWatch | None = None
         self._sampler: Sampler | None = None
         self._raw: queue.Queue[RawSlice | None] = queue.Queue(QUEUE)
         self._unencoded = 0
+        self._knowing: list[SubjectSource] = []
+        self._adaptive: list[AdaptiveSource] = []
+        self._thrifty: list[ThriftySource] = []
+        self._governor = Governor(settings.cpu_budget_millicores)
         self._thread = threading.Thread(target=self._ship, name="reveal-ship", daemon=True)
 
     def start(self) -> None:
@@ -118,18 +132,20 @@ class Collector:
             self.settings.sample_period_milliseconds * 1_000_000,
         )
         self._sampler = sampler
+        self._sort_out(self._given or ())
         for lacking in self._missing:
             log.info("no source %s: %s", lacking.source, lacking.reason)
         for sink in self._sinks:
             sink.start(lambda: self.status().to_report())
-        self._facts.start()
+        self._facts = self._watch_facts()
         self._thread.start()
         sampler.start()
 
     def stop(self, timeout: float = 1.0) -> None:
         """Ship what the current slice holds, deliver what waits, close all: within ``timeout``."""
         end = time.monotonic() + timeout
-        self._facts.stop(timeout / 10)
+        if self._facts is not None:
+            self._facts.stop(timeout / 10)
         if self._sampler is not None:
             self._sampler.stop(timeout / 2)
             self._raw.put(None)
@@ -156,11 +172,8 @@ class Collector:
             delivered=max((one.delivered for one in health), default=0),
             buffered=sum(one.buffered for one in health),
             dropped=self._unencoded + sum(one.dropped for one in health),
-            subjects=tuple(who for one in self._subject_sources() for who in one.subjects),
+            subjects=tuple(who for one in self._knowing for who in one.subjects),
         )  # fmt: skip
-
-    def _subject_sources(self) -> list[SubjectSource]:
-        return [one for one in self._given or () if isinstance(one, SubjectSource)]
 
     def _open(self) -> Sequence[Source]:
         if self._given is not None:
@@ -169,6 +182,19 @@ class Collector:
         self._missing = tuple(probed.missing)
         self._given = probed.sources
         return probed.sources
+
+    def _sort_out(self, sources: Sequence[Source]) -> None:
+        """Who can do more than be read; asked once, as such questions are slow."""
+        self._knowing = [one for one in sources if isinstance(one, SubjectSource)]
+        self._adaptive = [one for one in sources if isinstance(one, AdaptiveSource)]
+        self._thrifty = [one for one in sources if isinstance(one, ThriftySource)]
+
+    def _watch_facts(self) -> FactsWatch:
+        roots = registry.roots_of(self.settings)
+        asks = asks_of(roots, self._given or ())
+        watch = FactsWatch(Inventory(self.settings.node, roots, asks))
+        watch.start()
+        return watch
 
     def _own(self) -> OwnSource:
         return OwnSource([source.name for source in self._given or ()], self._figures)
@@ -189,10 +215,10 @@ class Collector:
                 found.append(feed.demoted)
             if feed.broken:
                 found.append(f"{feed.name}: cannot be read, is tried again")
-        found += [one.trouble for one in self._subject_sources() if one.trouble]
-        for source in self._given or ():
-            if isinstance(source, AdaptiveSource):
-                found += source.degraded
+        found += [one.trouble for one in self._knowing if one.trouble]
+        for adaptive in self._adaptive:
+            found += adaptive.degraded
+        found += self._governor.said
         return found + [one.trouble for one in health if one.trouble]
 
     def _figures(self) -> OwnFigures:
@@ -227,15 +253,42 @@ class Collector:
             except (WireError, ValueError) as error:
                 self._unencoded += 1
                 log.error("slice %d cannot be encoded: %s", raw.sequence, error)
+            self._keep_budget()
 
     def _ship_one(self, encoder: Encoder, raw: RawSlice) -> None:
         shipment = Shipment(
             self.settings.node, self._boot, raw.sequence, raw.start_ns, raw.table,
-            encoder.encode(raw), self._facts.latest,
+            encoder.encode(raw), self._facts.latest if self._facts else None,
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(shipment)
         self.last = raw
+
+    def _keep_budget(self) -> None:
+        """Take or take back a step where the CPU used says so; done by the sampler at its time."""
+        step = self._governor.look(time.monotonic_ns(), time.process_time_ns(), self._costs)
+        if step is None:
+            return
+        use = f"{self._governor.use:.0%} of the CPU budget was used"
+        taken = step in self._governor.steps
+        log.log(
+            logging.WARNING if taken else logging.INFO,
+            "%s: %s", use, step.said if taken else f"taken back: {step.said}",
+        )  # fmt: skip
+        for source in self._thrifty:
+            source.thrift = self._governor.thrift
+        self._running().grant(self._governor.lanes)
+
+    def _costs(self) -> list[Cost]:
+        """What each source but this process's own takes of a second, ns."""
+        return [
+            Cost(feed.name, feed.lane, int(feed.read_ns * _READS[feed.lane]), _scope(feed))
+            for feed in self._running().feeds[:-1]
+        ]
+
+
+def _scope(feed: Feed) -> Scope:
+    return find(feed.shown[0].metric).scope if feed.shown else Scope.NODE
 
 
 def boot_id(roots: Roots) -> bytes:

@@ -7,8 +7,8 @@ kernel's: proc_pid_status(5), Cpus_allowed_list and Mems_allowed_list; cgroups(7
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from reveal_collector.facts import files
 from reveal_collector.source import Roots
@@ -23,7 +23,7 @@ class Asked:
 
     gpus: Sequence[Gpu] = ()
     processes: Sequence[tuple[int, str]] = ()
-    versions: Sequence[tuple[str, str]] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 AskGpus = Callable[[], Asked]

@@ -67,7 +67,7 @@ class Inventory:
             gpus=_tried(lambda: gpus.gpus(roots, on_bus, asked.gpus), ()),
             processes=_tried(lambda: gpus.processes(roots, asked.processes), ()),
             disks=_tried(lambda: disks.disks(roots), ()),
-            drivers={**_tried(lambda: gpus.versions(roots), {}), **dict(asked.versions)},
+            drivers={**_tried(lambda: gpus.versions(roots), {}), **asked.versions},
         )
 
 
