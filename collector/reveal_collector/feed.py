@@ -40,6 +40,7 @@ class Feed:
         self.source = source
         self.name = source.name
         self.lane = source.lane
+        self.home = source.lane  # where it belongs by the time its reads take
         self.demoted = ""
         self.broken = False
         self.retry_at_ns = 0
@@ -101,12 +102,18 @@ class Feed:
         return None
 
     def demote(self, lane: Lane) -> None:
+        """Say that it belongs into a slower lane; the sampler moves it there."""
         middle = sorted(self._spent)[len(self._spent) // 2]
         self.demoted = f"{self.name}: {self.lane} -> {lane}, a read takes {middle // 1000} us"
         log.warning("source moved to a slower lane: %s", self.demoted)
+        self.home = lane
+
+    def move(self, lane: Lane) -> None:
+        """Go over to another lane, in a table with its columns there."""
         self.lane = lane
         self._spent.clear()
         self._learn()
+        self.show()
 
     def reopen(self, now_ns: int) -> None:
         """Close and open a broken source; on failure it is due again, later each time."""
@@ -163,6 +170,7 @@ class RareFeed:
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
         self.due_ns = 0
+        self.leaving = self.left = False
         feed.show()
         self._held: tuple[tuple[Channel, ...], Values] = (feed.shown, feed.blank)
         self.shown = feed.shown

@@ -203,7 +203,7 @@ class NativeSampler(Sampler):
     def _renew(self, ticker: Ticker) -> None:
         """Another table or other plans: hand them to the thread, for its next slice."""
         self._renew_table()
-        self._demote()
+        self._settle_lanes()
         newest = self._newest()
         if self.table is newest.table and self._scans() == newest.scans:
             return

@@ -34,13 +34,21 @@ class RareLane:
             self._thread.join(timeout)
 
     def add(self, rare: RareFeed) -> None:
-        """Take over a source that proved too slow for the tick thread."""
+        """Take over a source that is too dear for the tick thread."""
         self._rare.append(rare)
+
+    def release(self, rare: RareFeed) -> bool:
+        """Ask for a source back; whether it is: this thread lets go of it between two reads."""
+        rare.leaving = True
+        return rare.left
 
     def look(self, now_ns: int) -> None:
         """Do what is due now."""
         for rare in list(self._rare):
-            if now_ns >= rare.due_ns and not self._stopping.is_set():
+            if rare.leaving:
+                self._rare.remove(rare)
+                rare.left = True
+            elif now_ns >= rare.due_ns and not self._stopping.is_set():
                 rare.due_ns = now_ns + RARE_PERIOD_NS
                 rare.refresh()
         for feed in self._feeds:

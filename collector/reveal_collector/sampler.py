@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reveal_collector.clock import Clock, SystemClock, phase_ns
@@ -52,6 +52,7 @@ class Sampler:
         self.counts = Counts()
         self.not_real_time = ""
         self.not_native = ""
+        self._granted: dict[str, Lane] = {}
         self._deliver = deliver
         self._period = period_ns
         self._ticks = SECOND_NS // period_ns
@@ -122,7 +123,7 @@ class Sampler:
                 slow[feed] = feed.read()
         if lateness:
             self._hand_over(due, start_ns, rows, slow, lateness)
-        self._demote()
+        self._settle_lanes()
         return due + SECOND_NS
 
     def _past_standstill(self, due: int) -> int:
@@ -184,17 +185,45 @@ class Sampler:
         self.counts.channels = len(table.fast) + len(table.slow)
         return table
 
-    def _demote(self) -> None:
-        moves = [(feed, lane) for feed in (*self._fast, *self._slow) if (lane := feed.judge())]
-        for feed, lane in moves:
-            (self._fast if feed in self._fast else self._slow).remove(feed)
-            feed.demote(lane)
-            feed.show()
-            if lane is Lane.SLOW:
-                self._slow.append(feed)
-            else:
-                rare = RareFeed(feed)
-                self._rare.append(rare)
-                self.rare_lane.add(rare)
-        if moves:
+    def grant(self, lanes: Mapping[str, Lane]) -> None:
+        """The fastest lanes these sources may have, from the next slice on; from any thread."""
+        self._granted = dict(lanes)
+
+    def _settle_lanes(self) -> None:
+        """Put sources into the lanes that their own cost and the CPU budget allow."""
+        for feed in (*self._fast, *self._slow):
+            if lane := feed.judge():
+                feed.demote(lane)
+        granted = self._granted
+        wanted = {feed: slower(feed.home, granted.get(feed.name)) for feed in self.feeds}
+        due = [(feed, lane) for feed, lane in wanted.items() if lane is not feed.lane]
+        moved = [feed for feed, lane in due if self._moved(feed, lane)]
+        if moved:  # all in their old order, so that who is back makes the old table
+            self._fast.sort(key=self.feeds.index)
+            self._slow.sort(key=self.feeds.index)
+            self._rare.sort(key=lambda rare: self.feeds.index(rare.feed))
             self._table = self._build_table()
+
+    def _moved(self, feed: Feed, lane: Lane) -> bool:
+        """Whether it could be moved now: the rare lane may be reading it."""
+        if feed.lane is Lane.RARE:
+            held = next(rare for rare in self._rare if rare.feed is feed)
+            if not self.rare_lane.release(held):
+                return False
+            self._rare.remove(held)
+        else:
+            (self._fast if feed.lane is Lane.FAST else self._slow).remove(feed)
+        feed.move(lane)
+        if lane is Lane.RARE:
+            rare = RareFeed(feed)
+            self._rare.append(rare)
+            self.rare_lane.add(rare)
+        else:
+            (self._fast if lane is Lane.FAST else self._slow).append(feed)
+        return True
+
+
+def slower(one: Lane, other: Lane | None) -> Lane:
+    """The slower of two lanes of sources; None asks for nothing."""
+    order = (Lane.FAST, Lane.SLOW, Lane.RARE)
+    return max(one, other or one, key=order.index)

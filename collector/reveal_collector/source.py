@@ -73,6 +73,13 @@ class AdaptiveSource(Protocol):
 
 
 @runtime_checkable
+class ThriftySource(Protocol):
+    """A source that looks less often at what is idle, ``thrift`` times less often than usual."""
+
+    thrift: int
+
+
+@runtime_checkable
 class SubjectSource(Protocol):
     """A source that knows who stands behind its instances; ``trouble`` while it may not."""
 

@@ -276,6 +276,40 @@ def timed(source: FakeSource, nanoseconds: Sequence[int], monkeypatch: pytest.Mo
     return slow_feed
 
 
+def test_a_source_goes_into_the_lane_granted_and_comes_back_to_the_same_table() -> None:
+    moving, steady, slow = FakeSource("m"), FakeSource("f"), FakeSource("s", Lane.SLOW)
+    bench = Bench(moving, steady, slow)
+    look = bench.sampler.rare_lane.look
+    before = bench.slice().table
+
+    bench.sampler.grant({"m": Lane.SLOW, "s": Lane.RARE})
+    bench.slice()
+    look(0)
+    made = bench.slice()
+    lanes = [(channel.metric, channel.lane) for channel in (*made.table.fast, *made.table.slow)]
+    assert lanes == [("f.x", Lane.FAST), ("m.x", Lane.SLOW), ("s.x", Lane.RARE)]
+    assert MISSING not in [*made.fast, *made.slow]
+
+    bench.sampler.grant({})
+    bench.slice()  # the rare lane has to let go first
+    reads = slow.reads
+    look(0)
+    bench.slice()
+    made = bench.slice()
+    assert made.table.key == before.key
+    assert MISSING not in [*made.fast, *made.slow]
+    look(RARE_PERIOD_NS)
+    assert slow.reads == reads + 1
+
+
+def test_what_is_granted_never_makes_a_slow_source_fast() -> None:
+    source = FakeSource("s", Lane.SLOW)
+    bench = Bench(FakeSource("f"), source)
+    bench.sampler.grant({"s": Lane.FAST})
+    bench.slice()
+    assert [channel.lane for channel in bench.slice().table.slow] == [Lane.SLOW]
+
+
 @pytest.mark.parametrize(
     ("lane", "spent", "goes_to"),
     [

@@ -161,6 +161,7 @@ class _CgroupSource:
 
     name: str
     lane: Lane
+    thrift = 1
 
     def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
         self.channels: tuple[Channel, ...] = ()
@@ -216,7 +217,7 @@ class CgroupClocks(_CgroupSource):
         self._tick += 1
         row: list[int | None] = []
         for place, cgroup in enumerate(self._cgroups):
-            if cgroup.quiet < QUIET or (self._tick + place) % BACK_OFF == 0:
+            if cgroup.quiet < QUIET or (self._tick + place) % (BACK_OFF * self.thrift) == 0:
                 if cgroup.read_clock():
                     cgroup.quiet = 0
                     if (clock := cgroup.clock_ns) is not None:
@@ -258,7 +259,7 @@ class CgroupUse(_CgroupSource):
         self._clocks = clocks
         row: list[int | None] = []
         for place, cgroup in enumerate(self._cgroups):
-            due = (self._second + place) % BACK_OFF == 0
+            due = (self._second + place) % (BACK_OFF * self.thrift) == 0
             moved = clocks.get(cgroup.tenant) != before.get(cgroup.tenant)
             if due or moved or not cgroup.values:
                 cgroup.read()

@@ -1,0 +1,159 @@
+"""The collector's own CPU budget: what it used, and what gives way before it is broken.
+
+One step at a time, each stated; a step is taken back after a minute of headroom, and after a
+longer one where the budget was broken again right away.  Nothing here reads clocks or moves
+sources: the collector tells what was used, the sampler puts sources into the lanes granted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from reveal_contract.metric import Lane, Scope
+
+WINDOW_NS = 10_000_000_000
+CALM_NS = 60_000_000_000
+LONGEST_CALM_NS = 16 * CALM_NS
+HEADROOM = 0.7  # of the budget: below it, the step taken last may fit again
+THRIFT = 5  # how much less often an idle cgroup is looked at
+# wide files whose numbers move little within ten seconds
+_PATIENT = frozenset({"interrupts", "numa", "snmp6", "softnet"})
+_PERIODS = {Lane.FAST: "ten times a second", Lane.SLOW: "every second", Lane.RARE: "every 10 s"}
+
+
+class Cost(NamedTuple):
+    """A source as the budget sees it; ``ns`` is what a second of its reads takes."""
+
+    name: str
+    lane: Lane
+    ns: int
+    scope: Scope = Scope.NODE
+
+
+@dataclass(frozen=True)
+class Step:
+    """What gives way: sources in slower lanes, idle cgroups looked at less often."""
+
+    said: str
+    lanes: Mapping[str, Lane] = field(default_factory=dict)
+    thrift: int = 1
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How many steps are taken, since when, and since when there has been headroom."""
+
+    level: int = 0
+    since_ns: int = 0
+    calm_since_ns: int | None = None
+    patience_ns: int = CALM_NS
+    recovering: bool = False
+
+
+def judge(standing: Standing, use: float, now_ns: int) -> Standing:
+    """The standing after a window in which ``use`` of the budget (1 is all) was used.
+
+    ``use`` must be of a whole window since the last change.  A step that had to be taken again
+    right after it was taken back doubles the patience before the next try.
+    """
+    if use > 1:
+        patience = standing.patience_ns
+        if standing.recovering:
+            patience = min(2 * patience, LONGEST_CALM_NS)
+        return Standing(standing.level + 1, now_ns, None, patience)
+    if use > HEADROOM or not standing.level:
+        settled = now_ns - standing.since_ns >= LONGEST_CALM_NS
+        patience = CALM_NS if settled else standing.patience_ns
+        return replace(standing, calm_since_ns=None, recovering=False, patience_ns=patience)
+    calm_since = now_ns if standing.calm_since_ns is None else standing.calm_since_ns
+    if now_ns - calm_since < standing.patience_ns:
+        return replace(standing, calm_since_ns=calm_since, recovering=False)
+    return Standing(standing.level - 1, now_ns, None, standing.patience_ns, recovering=True)
+
+
+def next_step(costs: Sequence[Cost], taken: Sequence[Step]) -> Step | None:
+    """What should give way next, given what sources cost now; None where nothing is left."""
+    if not any(step.thrift > 1 for step in taken) and _of_subjects(costs, Lane.FAST):
+        return Step(f"idle cgroups are looked at {THRIFT} times less often", thrift=THRIFT)
+    moved = {name for step in taken for name in step.lanes}
+    patient = [cost for cost in costs if cost.name in _PATIENT and cost.lane is Lane.SLOW]
+    detail = [cost for cost in _of_subjects(costs, Lane.SLOW) if cost.name not in moved]
+    fast = sorted((cost for cost in costs if cost.lane is Lane.FAST), key=lambda cost: -cost.ns)
+    for sources, lane in ((patient, Lane.RARE), (detail, Lane.RARE), (fast[:1], Lane.SLOW)):
+        if sources:
+            names = sorted(cost.name for cost in sources)
+            return Step(f"{_listed(names)} {_are(names)} read {_PERIODS[lane]} instead of "
+                        f"{_PERIODS[sources[0].lane]}", dict.fromkeys(names, lane))  # fmt: skip
+    return None
+
+
+def _of_subjects(costs: Iterable[Cost], lane: Lane) -> list[Cost]:
+    return [cost for cost in costs if cost.scope is Scope.SUBJECT and cost.lane is lane]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+class Governor:
+    """Keeps the budget of one collector; ``look`` is called about once a second."""
+
+    def __init__(self, millicores: int) -> None:
+        self.steps: list[Step] = []
+        self.use = 0.0  # of the budget, over the last whole window
+        self._millicores = millicores
+        self._standing = Standing()
+        self._seen: deque[tuple[int, int]] = deque()
+
+    def look(self, now_ns: int, cpu_ns: int, costs: Callable[[], Sequence[Cost]]) -> Step | None:
+        """Take in the process's CPU time so far; gives the step just taken or taken back."""
+        use = self._measured(now_ns, cpu_ns)
+        if use is None:
+            return None
+        self.use = use
+        standing = judge(self._standing, use, now_ns)
+        changed = self._follow(standing.level, costs)
+        if standing.level == self._standing.level or changed is not None:
+            self._standing = standing
+        if changed is not None:
+            self._seen.clear()  # the next window is wholly after the change
+        return changed
+
+    @property
+    def lanes(self) -> dict[str, Lane]:
+        """The slowest lane granted to each source that gave way."""
+        return {name: lane for step in self.steps for name, lane in step.lanes.items()}
+
+    @property
+    def thrift(self) -> int:
+        return max((step.thrift for step in self.steps), default=1)
+
+    @property
+    def said(self) -> list[str]:
+        """What gave way, a sentence a step."""
+        return [f"CPU budget of {self._millicores} millicores: {one.said}" for one in self.steps]
+
+    def _measured(self, now_ns: int, cpu_ns: int) -> float | None:
+        """Share of the budget used over the last window; None while there is none."""
+        self._seen.append((now_ns, cpu_ns))
+        while len(self._seen) > 1 and now_ns - self._seen[1][0] >= WINDOW_NS:
+            self._seen.popleft()
+        began_ns, used_ns = self._seen[0]
+        if now_ns - began_ns < WINDOW_NS:
+            return None
+        return (cpu_ns - used_ns) * 1000 / (now_ns - began_ns) / self._millicores
+
+    def _follow(self, level: int, costs: Callable[[], Sequence[Cost]]) -> Step | None:
+        if level < len(self.steps):
+            return self.steps.pop()
+        if level > len(self.steps) and (step := next_step(costs(), self.steps)) is not None:
+            self.steps.append(step)
+            return step
+        return None
