@@ -63,6 +63,14 @@ def linked(path: Path) -> Path:
         return path
 
 
+def target(link: Path) -> str:
+    """The last part of what a link leads to (a driver's name); "" where there is none."""
+    try:
+        return os.readlink(link).rpartition("/")[2]  # noqa: PTH115 - once a second and GPU
+    except OSError:
+        return ""
+
+
 class Attributes:
     """The columns of many device files.
 
@@ -70,9 +78,9 @@ class Attributes:
     and when a file answers ENODEV: its device went, and another may have its name by now.  Text
     that ``parse`` refuses, or a file that cannot be read, costs its own columns alone.
 
-    ``turns`` spares what is quiet: a file that was the same for that many reads is from then on
-    read every ``turns`` reads only, each file at a turn of its own, until it changes; ``mark`` is
-    asked as seldom.
+    ``turns`` spares what is quiet: a file that was the same for that many reads is read every
+    ``turns`` reads only, each file at a turn of its own, until it changes; ``mark`` is asked as
+    seldom.
     """
 
     def __init__(
@@ -128,7 +136,10 @@ class Attributes:
                 file.open()
             except Unsupported:
                 continue
-            self._kept.append(_Kept(file, attribute))
+            kept = _Kept(file, attribute)
+            kept.renew()
+            kept.quiet = self._turns  # most never move: quiet until seen otherwise
+            self._kept.append(kept)
             channels += attribute.channels
         self.channels = in_lane(channels, self.lane)
 
@@ -140,6 +151,7 @@ class _Kept:
         self.file = file
         self.quiet = 0
         self.gone = False
+        self._answered = False
         self._attribute = attribute
         self._blank: Cells = (None,) * len(attribute.channels)
         self._last: bytes | None = None
@@ -149,9 +161,11 @@ class _Kept:
         try:
             data = self.file.read()
         except OSError as error:
-            self.gone = error.errno == errno.ENODEV
+            # one that never answered is no device that went: learning again would not help
+            self.gone = error.errno == errno.ENODEV and self._answered
             self.values, self._last, self.quiet = self._blank, None, 0
             return
+        self._answered = True
         if data == self._last:
             self.quiet += 1
             return

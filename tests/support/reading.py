@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from reveal_collector.background import Background
 from reveal_collector.source import LayoutChanged, Roots, Source
@@ -15,6 +16,16 @@ def opened(factory: Factory, roots: Roots, name: str) -> Source:
     source = next(source for source in factory(roots) if source.name == name)
     source.open()
     return source
+
+
+@contextmanager
+def reading(factory: Factory, roots: Roots, name: str) -> Iterator[Source]:
+    """The source opened, and closed again with its thread if it has one."""
+    source = opened(factory, roots, name)
+    try:
+        yield source
+    finally:
+        source.close()
 
 
 def values(source: Source) -> dict[str, float | None]:

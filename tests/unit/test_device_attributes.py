@@ -76,8 +76,6 @@ def test_quiet_files_are_read_in_turn_and_at_once_when_they_move(tmp_path: Path)
     write(tmp_path, a=0, b=0)
     source = counters(tmp_path, turns=4)
     source.open()
-    for _ in range(8):
-        source.read()
     write(tmp_path, a=5, b=6)
     seen = [tuple(source.read()) for _ in range(5)]
     assert seen[-1] == (5, 6)
@@ -92,12 +90,23 @@ def test_every_quiet_file_is_read_within_its_turns(tmp_path: Path) -> None:
     write(tmp_path, **dict.fromkeys(names, 0))
     source = counters(tmp_path, turns=3)
     source.open()
-    for _ in range(6):
-        source.read()
     write(tmp_path, **dict.fromkeys(names, 1))
     for _ in range(3):
         last = list(source.read())
     assert last == [1] * 7
+    source.close()
+
+
+def test_a_file_that_moves_is_read_each_time_until_it_rests(tmp_path: Path) -> None:
+    write(tmp_path, a=0)
+    source = counters(tmp_path, turns=3)
+    source.open()
+    write(tmp_path, a=1)
+    while next(iter(source.read())) != 1:
+        pass
+    for number in range(2, 9):
+        write(tmp_path, a=number)
+        assert list(source.read()) == [number]
     source.close()
 
 

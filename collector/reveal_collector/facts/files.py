@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reveal_collector.attributes import listed as _entries
+from reveal_collector.attributes import target
 from reveal_collector.attributes import text_of as text
 from reveal_contract import cpulist
 
@@ -22,14 +23,6 @@ def number(path: Path) -> int | None:
 def names(folder: Path) -> list[str]:
     """What is in the folder, sorted; empty where there is none."""
     return list(_entries(folder)[0])
-
-
-def target(link: Path) -> str:
-    """The last part of what a link leads to; "" where there is none."""
-    try:
-        return link.readlink().name
-    except OSError:
-        return ""
 
 
 def chosen(line: str) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.attributes import Attribute, Attributes, linked, listed, one, text_of
+from reveal_collector.attributes import Attribute, Attributes, listed, one, target, text_of
 from reveal_collector.background import Background
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.textfile import channel
@@ -54,7 +54,7 @@ def amd_gpus(drm: Path) -> list[str]:
     return [
         name
         for name in listed(drm)[0]
-        if _CARD.match(name) and linked(drm / name / "device/driver").name == "amdgpu"
+        if _CARD.match(name) and target(drm / name / "device/driver") == "amdgpu"
     ]
 
 

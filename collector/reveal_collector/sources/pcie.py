@@ -12,74 +12,79 @@ live in memory; a quiet one is read every ten seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from reveal_collector.attributes import Attribute, Attributes, Snapshot, listed, text_of
+from reveal_collector.attributes import Attribute, Attributes, listed, one, text_of
+from reveal_collector.background import Background
 from reveal_collector.pci import Device, devices
 from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel, is_number
-from reveal_contract.channels import Channel
+from reveal_collector.textfile import channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
 _MTS = 1e8  # speeds are told in tenths of GT/s
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 _TOTAL = "TOTAL_ERR_"
-_SPEED = re.compile(r"(\d+)(?:\.(\d)\d*)? GT/s", re.ASCII)
+_SPEED = re.compile(rb"(\d+)(?:\.(\d)\d*)? GT/s")
+_ERROR = re.compile(r"^([A-Za-z][\w -]{0,40}) (\d+)$", re.ASCII | re.MULTILINE)
 _UNKNOWN_WIDTH = 255
 _TURNS = 10
+
+Parse = Callable[[bytes], int | None]
 
 
 def sources(roots: Roots) -> list[Source]:
     found = _Errors(roots.sys)
 
-    def look() -> Mapping[Channel, int | None]:
-        return {key: value for each in devices(roots.sys) for key, value in link(each).items()}
+    def mark() -> object:
+        return listed(roots.sys / "bus/pci/devices")
 
-    return [
-        Snapshot("pcie", look, Unsupported(
-            "no PCIe link can be seen", "bare metal: virtual machines mostly hide their links",
-        )),
-        Attributes("aer", Lane.SLOW, found.files, found.mark, Unsupported(
-            "no PCIe device counts errors", "bare metal and a kernel with CONFIG_PCIEAER",
-        ), _TURNS),
-    ]  # fmt: skip
+    def links() -> Iterator[Attribute]:
+        return (file for device in devices(roots.sys) for file in link(device))
+
+    no_links = Unsupported(
+        "no PCIe link can be seen", "bare metal: virtual machines mostly hide their links"
+    )
+    no_counters = Unsupported(
+        "no PCIe device counts errors", "bare metal and a kernel with CONFIG_PCIEAER"
+    )
+    counters = Attributes("aer", Lane.SLOW, found.files, found.mark, no_counters, _TURNS)
+    # in a thread, as finding the devices anew takes milliseconds on a host full of cards
+    return [Attributes("pcie", Lane.RARE, links, mark, no_links), Background(counters)]
 
 
-def link(device: Device) -> dict[Channel, int | None]:
+def link(device: Device) -> Iterator[Attribute]:
     """Speed and width of a device's link now, and the most both its ends can do."""
-    if not (device.path / "current_link_width").exists():
-        return {}
-    ends = [end for end in (device.path, device.port) if end is not None]
-    tops = [(speed(text_of(end / "max_link_speed")), width(text_of(end / "max_link_width")))
-            for end in ends]  # fmt: skip
-    values = {
-        ("speed", _MTS): speed(text_of(device.path / "current_link_speed")),
-        ("width", 1.0): width(text_of(device.path / "current_link_width")),
-        ("speed_maximum", _MTS): _least(top for top, _ in tops),
-        ("width_maximum", 1.0): _least(top for _, top in tops),
-    }
-    return {
-        channel(f"{device.kind}.pcie.{name}", device.instance, scale): value
-        for (name, scale), value in values.items()
-    }
+    for name, scale, parse in (("speed", _MTS, speed), ("width", 1.0, width)):
+        now = channel(f"{device.kind}.pcie.{name}", device.instance, scale)
+        most = channel(f"{device.kind}.pcie.{name}_maximum", device.instance, scale)
+        above = None if device.port is None else parse(_bytes(device.port / f"max_link_{name}"))
+        yield one(device.path / f"current_link_{name}", now, parse)
+        yield one(device.path / f"max_link_{name}", most, partial(_worse, parse, above))
 
 
-def speed(text: str) -> int | None:
+def speed(text: bytes) -> int | None:
     """``16.0 GT/s PCIe`` in tenths of GT/s; ``None`` for "Unknown" and what else is no speed."""
     found = _SPEED.match(text)
-    return int(found[1]) * 10 + int(found[2] or "0") if found else None
+    return int(found[1]) * 10 + int(found[2] or b"0") if found else None
 
 
-def width(text: str) -> int | None:
+def width(text: bytes) -> int | None:
     """Lanes of a link; ``None`` for one that is down (0) or does not tell (255)."""
-    lanes = int(text) if text.isdecimal() and text.isascii() else 0
+    lanes = int(text) if text.strip().isdigit() else 0
     return lanes if 0 < lanes < _UNKNOWN_WIDTH else None
 
 
-def _least(values: Iterable[int | None]) -> int | None:
-    return min((value for value in values if value is not None), default=None)
+def _worse(parse: Parse, above: int | None, text: bytes) -> int | None:
+    """What the device can do, or less where the port above it can do less."""
+    own = parse(text)
+    return own if own is None or above is None else min(own, above)
+
+
+def _bytes(path: Path) -> bytes:
+    return text_of(path).encode()
 
 
 class _Errors:
@@ -116,12 +121,8 @@ def errors(text: str) -> dict[str, int]:
 
     An error's name is one word (``BadTLP``), several before Linux 5.0 (``Bad TLP``).
     """
-    counts: dict[str, int] = {}
-    for line in text.splitlines():
-        name, _, number = line.rstrip().rpartition(" ")
-        if name and is_number(number):
-            counts["" if name.startswith(_TOTAL) else name.strip()] = int(number)
-    return counts
+    found = {name.rstrip(): int(number) for name, number in _ERROR.findall(text)}
+    return {"" if name.startswith(_TOTAL) else name: count for name, count in found.items()}
 
 
 def seats(found: Sequence[Device]) -> list[tuple[str, str, Path]]:

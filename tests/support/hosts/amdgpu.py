@@ -17,7 +17,7 @@ def add_amd_gpu(
     instinct: bool = True,
 ) -> str:
     """A data-centre card, or one that draws a picture and has fewer sensors; gives its folder."""
-    place = add_function(tree, Function(address, "0x038000", "amdgpu", port=port))
+    place = add_function(tree, Function(address, "0x038000", "amdgpu", port=port, vendor="0x1002"))
     tree.link(f"sys/class/drm/card{card}", f"../../{place.removeprefix('sys/')}/drm/card{card}")
     tree.link(f"{place}/drm/card{card}/device", "../..")
     tree.folder(f"{place}/drm/renderD{128 + card}")

@@ -36,6 +36,7 @@ class Function:
     port: str = ""
     numa: int = 0
     errors: bool = True
+    vendor: str = "0x10de"
 
     @property
     def place(self) -> str:
@@ -54,6 +55,7 @@ def add_function(tree: Tree, card: Function) -> str:
         if card.errors:
             add_errors(tree, above)
     _common(tree, card.place, card.code, card.driver, card.numa)
+    tree.write(f"{card.place}/vendor", card.vendor + "\n")
     _link(tree, card.place, card, card.most_width)
     if card.errors:
         add_errors(tree, card.place)
