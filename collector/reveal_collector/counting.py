@@ -121,27 +121,47 @@ class Counting:
 
 
 def opened(wanted: Iterable[tuple[int, Sequence[Event]]]) -> list[Group]:
-    """The groups; what one CPU's kernel does not know is not asked of the others again.
+    """The groups, those split up for which the CPU has too few counters of the kind they need.
 
-    Raises ``OSError``, with nothing left open, where perf is refused or no group opens.
+    The first CPU shows how; what it does not know is not asked of the others again.  Raises
+    ``OSError``, with nothing left open, where perf is refused or no group opens.
     """
     groups: list[Group] = []
-    unknown: set[Event] = set()
-    why = OSError(errno.ENOENT, "no event known to this kernel")
+    parts: dict[tuple[Event, ...], list[list[Event]]] = {}
     try:
         for cpu, events in wanted:
-            asked = [event for event in events if event not in unknown]
-            try:
-                groups.append(Group(cpu, asked))
-            except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.ENODEV, errno.EINVAL):
-                    raise
-                why = error
-                unknown.update(asked)
+            key = tuple(events)
+            if key in parts:
+                groups += [Group(cpu, part) for part in parts[key]]
             else:
-                unknown.update(set(asked) - set(groups[-1].events))
+                fitting = fitted(cpu, key)
+                groups += fitting
+                parts[key] = [group.events for group in fitting]
         if not groups:
-            raise why
+            raise OSError(errno.ENOENT, "no event known to this kernel")
+    except OSError:
+        for group in groups:
+            group.close()
+        raise
+    return groups
+
+
+def fitted(cpu: int, events: Sequence[Event]) -> list[Group]:
+    """These events of one CPU in as few groups as the kernel takes them; unknown ones in none."""
+    groups: list[Group] = []
+    left = list(events)
+    try:
+        while left:
+            try:
+                groups.append(Group(cpu, left))
+            except OSError as error:
+                if error.errno == errno.ENOENT:  # it knows none of them
+                    break
+                if error.errno != errno.EINVAL:
+                    raise
+                left = left[1:]  # it cannot be counted even alone
+            else:
+                left = [event for event in left if event not in groups[-1].events]
     except OSError:
         for group in groups:
             group.close()

@@ -20,6 +20,7 @@ import errno
 import os
 import struct
 from collections.abc import Sequence
+from operator import add, sub
 from typing import NamedTuple
 
 _NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
@@ -100,8 +101,8 @@ class Group:
         # A cgroup's time enabled begins at the machine's uptime, not at 0: only differences
         # from this first reading mean anything.
         self._last = self.raw()
-        self.last_step: tuple[int, tuple[int, ...]] | None = None
-        self._totals = (0,) * len(self.events)
+        self._before: Reading | None = None
+        self._added: tuple[int, ...] | None = None  # by scaling, so far
 
     @property
     def fd(self) -> int:
@@ -116,21 +117,28 @@ class Group:
         return Reading(enabled, running, tuple(counts))
 
     def read(self) -> tuple[int, ...] | None:
-        """The counts since opening, in the order of ``events``; None when they did not run.
-
-        ``last_step`` then holds the time since the reading before (ns) and the steps.
-        """
-        now = self.raw()
-        if now is None or self._last is None:
+        """The counts since opening, in the order of ``events``; None when they did not run."""
+        now, before = self.raw(), self._last
+        if now is None or before is None:
             self._last = now
             return None
-        steps = step(self._last, now)
-        if steps is None:  # the next step reaches back to the last reading that ran
+        if now.running - before.running != now.enabled - before.enabled:
+            steps = step(before, now)
+            if steps is None:  # the next step reaches back to the last reading that ran
+                return None
+            seen = map(sub, now.counts, before.counts)
+            more = map(sub, steps, (each & _U64 for each in seen))
+            self._added = tuple(map(add, self._added or (0,) * len(steps), more))
+        self._before, self._last = before, now
+        return now.counts if self._added is None else tuple(map(add, now.counts, self._added))
+
+    @property
+    def last_step(self) -> tuple[int, tuple[int, ...]] | None:
+        """The time the last two readings are apart (ns) and what was counted meanwhile."""
+        if self._before is None or self._last is None:
             return None
-        self.last_step = now.enabled - self._last.enabled, steps
-        self._last = now
-        self._totals = tuple(map(int.__add__, self._totals, steps))
-        return self._totals
+        steps = step(self._before, self._last)
+        return None if steps is None else (self._last.enabled - self._before.enabled, steps)
 
     def close(self) -> None:
         for fd in self._fds:

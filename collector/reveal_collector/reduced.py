@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.attributes import Attributes, listed, one
+from reveal_collector.attributes import Attribute, Attributes, one
 from reveal_collector.source import LayoutChanged, Source, Unsupported
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
@@ -14,18 +14,16 @@ from reveal_contract.metric import Kind, Lane
 def numbers(
     name: str,
     lane: Lane,
-    folder: Path,
     find: Callable[[], Mapping[Path, Channel]],
+    mark: Callable[[], object],
     absent: Unsupported,
 ) -> Attributes:
-    """Files of one number each; looked for anew when the entries of ``folder`` change."""
+    """Files of one number each; looked for anew when ``mark`` says something else."""
 
-    def mark() -> tuple[tuple[str, ...], ...]:
-        return listed(folder)
+    def attributes() -> list[Attribute]:
+        return [one(path, column) for path, column in find().items()]
 
-    return Attributes(
-        name, lane, lambda: [one(path, column) for path, column in find().items()], mark, absent
-    )
+    return Attributes(name, lane, attributes, mark, absent)
 
 
 class Reduced:

@@ -24,7 +24,7 @@ def write(root: Path, cpus: tuple[int, ...] = CPUS) -> Roots:
         "proc/net/netstat": "TcpExt: SyncookiesSent TCPTimeouts\nTcpExt: 1 2\n",
         "proc/net/snmp": "Tcp: MaxConn CurrEstab RetransSegs\nTcp: -1 4 5\n",
         "proc/net/softnet_stat": "".join(f"{cpu + 16:08x} 0000000a 00000001\n" for cpu in cpus),
-        "sys/devices/system/cpu/online": "0-4,6-7\n",
+        "sys/devices/system/cpu/online": ",".join(map(str, cpus)) + "\n",
     }
     for node in NODES:
         base = f"sys/devices/system/node/node{node}"

@@ -106,6 +106,7 @@ def test_a_new_cpu_is_learned(tree: Tree) -> None:
     clocks.add_cpufreq(tree, SERVER)
     source = opened(cpufreq.sources(tree.roots), "cpufreq")
     tree.write("sys/devices/system/cpu/cpu8/cpufreq/scaling_cur_freq", 1000)
+    tree.write("sys/devices/system/cpu/online", "0-8\n")
     with pytest.raises(LayoutChanged):
         source.read()
     assert read(source)["cpu.frequency{8}"] == 1_000_000

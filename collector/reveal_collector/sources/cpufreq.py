@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
+from reveal_collector.attributes import text_of
 from reveal_collector.counting import SHOWN_BY_CPU
 from reveal_collector.reduced import Reduced, numbers
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
@@ -41,6 +43,8 @@ _PACKAGE = (
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/cpu"
 
+    online = partial(text_of, folder / "online")
+
     def package() -> dict[Path, Channel]:
         return dict(_package_files(roots.sys))
 
@@ -52,9 +56,9 @@ def sources(roots: Roots) -> list[Source]:
 
     return [
         Clocks(folder),
-        Reduced(numbers("frequency-limits", Lane.RARE, folder, limits, _ABSENT), min),
-        numbers("throttling", Lane.SLOW, folder, package, _UNCOUNTED),
-        Reduced(numbers("core-throttling", Lane.RARE, folder, core, _UNCOUNTED)),
+        Reduced(numbers("frequency-limits", Lane.RARE, limits, online, _ABSENT), min),
+        numbers("throttling", Lane.SLOW, package, online, _UNCOUNTED),
+        Reduced(numbers("core-throttling", Lane.RARE, core, online, _UNCOUNTED)),
     ]
 
 
@@ -68,7 +72,7 @@ class Clocks:
         self._folder = folder
         self._files: list[KeptFile] = []
         self._clocks: list[int | None] = []
-        self._entries: list[int] = []
+        self._online = ""
         self._turn = 0
 
     def open(self) -> None:
@@ -87,7 +91,7 @@ class Clocks:
     def read(self) -> Sequence[int | None]:
         turns = -(-len(self._files) // SHOWN_BY_CPU)
         self._turn = (self._turn + 1) % turns
-        if self._turn == 0 and [cpu for cpu, _ in cpu_folders(self._folder)] != self._entries:
+        if text_of(self._folder / "online") != self._online:
             self._learn()
             self._clocks = [_clock(file) for file in self._files]
             raise LayoutChanged(self.name)
@@ -103,7 +107,7 @@ class Clocks:
     def _learn(self) -> None:
         self.close()
         found = cpu_folders(self._folder)
-        self._entries = [cpu for cpu, _ in found]
+        self._online = text_of(self._folder / "online")
         shown = []
         for cpu, path in found:
             file = KeptFile(path / "cpufreq/scaling_cur_freq")

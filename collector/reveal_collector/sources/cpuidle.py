@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from reveal_collector.attributes import listed, text_of
@@ -27,7 +28,12 @@ _ABSENT = Unsupported(
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/cpu"
-    return [Reduced(numbers("cpuidle", Lane.RARE, folder, lambda: dict(_files(folder)), _ABSENT))]
+
+    def find() -> dict[Path, Channel]:
+        return dict(_files(folder))
+
+    online = partial(text_of, folder / "online")
+    return [Reduced(numbers("cpuidle", Lane.RARE, find, online, _ABSENT))]
 
 
 def cpu_folders(folder: Path) -> list[tuple[int, Path]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from reveal_collector.attributes import linked, listed, text_of
@@ -67,8 +68,8 @@ def sources(roots: Roots) -> list[Source]:
         return {path: column for path, column in found.items() if column.metric != _PACKAGE}
 
     return [
-        Reduced(numbers("hwmon", Lane.SLOW, folder, packages, _ABSENT)),
-        Reduced(numbers("sensors", Lane.RARE, folder, others, _ABSENT)),
+        Reduced(numbers("hwmon", Lane.SLOW, packages, partial(listed, folder), _ABSENT)),
+        Reduced(numbers("sensors", Lane.RARE, others, partial(listed, folder), _ABSENT)),
     ]
 
 

@@ -1,0 +1,92 @@
+"""Quotients of hardware counters: IPC, Busy%, Bzy_MHz and what was lost to memory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from reveal_analyzer.derived import ratios
+from reveal_analyzer.quotients import QUOTIENTS
+from reveal_contract import catalogue
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+HOST = {  # a second of a host: 8 CPUs of 2 GHz, half busy at 3 GHz
+    "cpu.pmu.cycles": 12e9,
+    "cpu.pmu.instructions": 18e9,
+    "cpu.pmu.branches": 2e9,
+    "cpu.pmu.branch_misses": 1e7,
+    "cpu.pmu.backend_stalls": 3e9,
+    "memory.pmu.stalls": 1.2e9,
+    "memory.pmu.llc_references": 1e8,
+    "memory.pmu.llc_misses": 2.5e7,
+    "memory.pmu.loads": 4.5e9,
+    "memory.pmu.local_fills": 3e7,
+    "memory.pmu.remote_fills": 1e7,
+    "cpu.aperf": 1.5e9,
+    "cpu.mperf": 1e9,
+    "cpu.tsc": 2e9,
+}
+
+
+def derived(values: dict[str, float]) -> dict[str, float]:
+    channels = [Channel(name) for name in values]
+    row = np.array(list(values.values()))
+    return {
+        f"{ratio.metric.name}{{{ratio.instance}}}" if ratio.instance else ratio.metric.name:
+        ratio.compute(row)
+        for ratio in ratios(channels, range(len(channels)))
+    }  # fmt: skip
+
+
+def test_a_busy_host() -> None:
+    assert derived(HOST) == pytest.approx(
+        {
+            "cpu.ipc": 1.5,
+            "cpu.branch_miss_share": 5_000,
+            "cpu.backend_stall_share": 250_000,
+            "memory.stall_share": 100_000,
+            "memory.llc_miss_share": 250_000,
+            "memory.loads_per_instruction": 0.25,
+            "memory.remote_fill_share": 250_000,
+            "cpu.busy_share": 500_000,
+            "cpu.busy_frequency": 3e9,
+        }
+    )
+
+
+def test_an_idle_host_says_nothing_of_its_work() -> None:
+    idle = derived({name: value / 1e5 if name != "cpu.tsc" else value
+                    for name, value in HOST.items()})  # fmt: skip
+    known = {name for name, value in idle.items() if not math.isnan(value)}
+    assert known == {"cpu.busy_share"}
+    assert idle["cpu.busy_share"] == pytest.approx(5)
+
+
+def test_what_was_not_read_is_not_known() -> None:
+    missing = derived({**HOST, "cpu.pmu.cycles": math.nan})
+    assert math.isnan(missing["cpu.ipc"])
+    assert missing["cpu.busy_frequency"] == pytest.approx(3e9)
+
+
+@pytest.mark.parametrize("lacking", HOST)
+def test_a_quotient_needs_all_its_parts(lacking: str) -> None:
+    given = derived({name: value for name, value in HOST.items() if name != lacking})
+    needing = {each.metric for each in QUOTIENTS
+               if lacking in (each.over, *each.under, each.rate)}  # fmt: skip
+    assert needing
+    assert given.keys() == {each.metric for each in QUOTIENTS} - needing
+
+
+def test_residency_is_a_share_of_the_tscs_ticks() -> None:
+    channels = [Channel("cpu.tsc"), Channel("cpu.residency.core", "C6")]
+    (share,) = ratios(channels, (0, 1))
+    assert (share.metric.name, share.instance) == ("cpu.residency_share", "C6")
+    assert share.compute(np.array([2e9, 5e8])) == pytest.approx(250_000)
+
+
+def test_their_rows_are_derived() -> None:
+    for each in QUOTIENTS:
+        assert catalogue.find(each.metric).lane is Lane.DERIVED
