@@ -2,7 +2,8 @@
 
 ``REVEAL_PLUGINS=ours.lustre,ours.fans`` (modules on the Python path, of collector and analyzer
 alike).  Such a module has what a module of ours has, each part where it is wanted: ``ROWS`` and
-``PATTERNS`` as a module of the catalogue, ``sources(roots)`` as a module of sources.
+``PATTERNS`` as a module of the catalogue, ``sources(roots)`` as a module of sources,
+``PLATFORMS`` as a table of a CPU vendor's events.
 """
 
 from __future__ import annotations

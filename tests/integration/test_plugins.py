@@ -29,6 +29,19 @@ def sources(roots):
                     for path in sorted(folder.iterdir())}
     return [NumberFiles("lustre", Lane.FAST, folder, find)]
 '''
+PLATFORM = '''\
+"""Ampere's own cores: the architecture's common events, and what waits for memory."""
+from reveal_collector.sources.pmu.platform import Count, Platform
+
+PLATFORMS = (
+    Platform("AmpereOne", "0xc0", frozenset((0,)), frozenset((0xAC3,)), 6, {
+        "cpu.pmu.cycles": Count("cpu-cycles"),
+        "cpu.pmu.instructions": Count("instructions"),
+        "cpu.pmu.branch_misses": Count("event=0x22"),
+        "memory.pmu.stalls": Count("event=0x4005"),
+    }, frozenset(("cpu.pmu.cycles",))),
+)
+'''
 MOST_LINES = 20
 # the same process would have read the catalogue before: a collector, a CLI of its own
 LABEL = "storage.lustre.requests{scratch}"
@@ -60,12 +73,35 @@ print(json.dumps({{
 """
 
 
+# which event counts what on such a host, and what the host gives then
+TO_THE_EVENTS = """\
+import json, sys
+from pathlib import Path
+from hosts import cpuinfo, endtoend
+from hosts.base import add_base
+from hosts.pmu import add_arm_pmus
+from hosts.tree import Tree
+from reveal_collector.sources import hardware
+
+tree = Tree(Path(sys.argv[1]))
+machine = add_base(tree, cpus=2)
+cpuinfo.add_cpuinfo(tree, machine, cpuinfo.AMPERE_ONE)
+add_arm_pmus(tree, machine, fabric=False)
+plan = hardware.plan(tree.roots)
+print(json.dumps({
+    channel.metric: sorted({event.config for _, event in places})
+    for channel, places in plan.columns.items()
+}))
+"""
+
+
 @pytest.fixture
 def plugged(tmp_path: Path) -> dict[str, str]:
     """The environment of a process with the plugin."""
     (tmp_path / "site_lustre.py").write_text(METRIC)
+    (tmp_path / "site_ampere.py").write_text(PLATFORM)
     path = os.pathsep.join([str(tmp_path), str(SUPPORT)])
-    return os.environ | {"REVEAL_PLUGINS": "site_lustre", "PYTHONPATH": path}
+    return os.environ | {"REVEAL_PLUGINS": "site_lustre, site_ampere", "PYTHONPATH": path}
 
 
 @pytest.fixture
@@ -83,8 +119,9 @@ def python(environment: dict[str, str], *arguments: str) -> subprocess.Completed
     )  # fmt: skip
 
 
-def test_a_metric_takes_under_twenty_lines() -> None:
-    assert len(METRIC.strip().splitlines()) < MOST_LINES
+@pytest.mark.parametrize("module", [METRIC, PLATFORM])
+def test_a_metric_and_a_platform_take_under_twenty_lines(module: str) -> None:
+    assert len(module.strip().splitlines()) < MOST_LINES
 
 
 def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], host: Path) -> None:
@@ -106,6 +143,17 @@ def test_it_goes_over_the_wire_and_into_the_features(
     assert f"{LABEL}__mean" in found["columns"]
     assert found["features"][f"{LABEL}__mean"] == 7
     assert len(found["features"]) == 33
+
+
+def test_a_platform_of_the_sites_own_is_counted_by_its_table(
+    plugged: dict[str, str], tmp_path: Path
+) -> None:
+    unknown = python(plugged | {"REVEAL_PLUGINS": ""}, "-c", TO_THE_EVENTS, str(tmp_path / "h"))
+    assert "memory.pmu.stalls" not in json.loads(unknown.stdout)
+    told = python(plugged, "-c", TO_THE_EVENTS, str(tmp_path / "h"))
+    events = json.loads(told.stdout)
+    assert events["memory.pmu.stalls"] == [0x4005]
+    assert events["cpu.pmu.branch_misses"] == [0x22]
 
 
 def test_a_plugin_that_cannot_be_imported_is_one_clear_error(host: Path) -> None:

@@ -27,6 +27,7 @@ from reveal_collector.sources.pmu.platform import (
 )
 from reveal_collector.textfile import channel
 from reveal_collector.topology import online
+from reveal_contract import plugins
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -82,8 +83,14 @@ def core_pmus(roots: Roots) -> Iterator[Cores]:
         mine = [cpu for cpu in present if not own or cpu in own]
         if mine:
             cpu = known.get(mine[0], Cpu("", 0, 0))
-            platform = choose(PLATFORMS, cpu, name if name in _HYBRID else "")
+            platform = choose(platforms(), cpu, name if name in _HYBRID else "")
             yield Cores(device, platform, mine)
+
+
+def platforms() -> tuple[Platform, ...]:
+    """Those of a site's plugins before ours."""
+    theirs = plugins.parts("PLATFORMS")
+    return (*(platform for some in theirs for platform in some), *PLATFORMS)
 
 
 def watchdogs(roots: Roots) -> int:
