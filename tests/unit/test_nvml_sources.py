@@ -49,8 +49,8 @@ class Watch:
 
     def figures(self, board: str = STATE) -> Figures:
         made = self.poller.boards[board]
-        keys = [(channel.metric, channel.instance) for channel in made.channels]
-        return dict(zip(keys, made.values, strict=True))
+        assert [(each.metric, each.instance) for each in made.channels] == list(made.keys)
+        return dict(zip(made.keys, made.values, strict=True))
 
 
 def base_unit(watch: Watch, board: str, metric: str, instance: str = "0") -> float:

@@ -24,7 +24,6 @@ from reveal_collector.nvml.unit import Clock
 from reveal_collector.source import Roots, Unsupported
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
-from reveal_contract.metric import Lane
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +37,13 @@ Figures = dict[tuple[str, str], int | None]
 class Board(NamedTuple):
     """Columns and their last values; ``at_ns`` on the monotonic clock."""
 
+    keys: tuple[tuple[str, str], ...]
     channels: tuple[Channel, ...]
     values: tuple[int | None, ...]
     at_ns: int
 
 
-EMPTY = Board((), (), 0)
+EMPTY = Board((), (), (), 0)
 QUICK, STATE, SUBJECTS = "quick", "state", "subjects"
 
 
@@ -187,14 +187,19 @@ class Poller:
             self.degraded = (self._trouble,)
             self._blank(now)
             return
-        quick: Figures = {}
-        state: Figures = {}
-        for unit in session.units:
-            for metric, value in unit.values.items():
-                (quick if find(metric).lane is Lane.FAST else state)[metric, unit.instance] = value
+        quick = {
+            (metric, unit.instance): unit.values[metric]
+            for unit in session.units
+            for metric in unit.quick
+        }
         self._post(QUICK, quick, now)
         if now < self._second_ns:
             return
+        state = {
+            (metric, unit.instance): unit.values[metric]
+            for unit in session.units
+            for metric in unit.others
+        }
         self._second_ns = now + SECOND_NS
         self.degraded = tuple(session.budget.slowed)
         self._post(STATE, state | self._of_gpus(session, now), now)
@@ -219,13 +224,16 @@ class Poller:
             values = tuple(
                 0 if channel.metric == "gpu.count" else None for channel in board.channels
             )
-            self.boards[name] = Board(board.channels, values, now)
+            self.boards[name] = board._replace(values=values, at_ns=now)
 
     def _post(self, name: str, figures: Figures, now: int) -> None:
         board = self.boards[name]
-        keys = tuple((channel.metric, channel.instance) for channel in board.channels)
-        channels = board.channels if keys == tuple(figures) else tuple(map(_channel, figures))
-        self.boards[name] = Board(channels, tuple(figures.values()), now)
+        keys = tuple(figures)
+        values = tuple(figures.values())
+        if keys == board.keys:
+            self.boards[name] = board._replace(values=values, at_ns=now)
+        else:
+            self.boards[name] = Board(keys, tuple(map(_channel, keys)), values, now)
 
 
 def _channel(key: tuple[str, str]) -> Channel:

@@ -243,8 +243,8 @@ QUERIES: tuple[Query | Batch, ...] = (
         Field("gpu.nvlink.replay_errors", "NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"),
         Field("gpu.nvlink.recovery_errors", "NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"),
     )),
-    # Hopper and newer count them by link only
-    Batch("nvlink.errors", SLOW_NS, tuple(
+    # Hopper and newer count them by link only: 54 fields, so seldom
+    Batch("nvlink.errors", RARE_NS, tuple(
         Field(metric, name, link)
         for metric, name in (
             ("gpu.nvlink.crc_errors", "NVML_FI_DEV_NVLINK_ERROR_DL_CRC"),

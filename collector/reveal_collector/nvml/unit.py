@@ -8,6 +8,8 @@ from reveal_collector.nvml import library
 from reveal_collector.nvml.budget import QUICK_NS, Budget, Key
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query
+from reveal_contract.catalogue import find
+from reveal_contract.metric import Lane
 
 Clock = Callable[[], int]
 # calls that fail one after the other, whatever the code: as deaf as a GPU that is lost
@@ -17,7 +19,8 @@ _DEAF = 12
 class Unit:
     """What is asked by one handle.
 
-    ``values`` holds the last answer by metric, ``None`` where it failed.  A lost unit is asked
+    ``values`` holds the last answer by metric, ``None`` where it failed; ``quick`` are those
+    of the fast lane.  A lost unit is asked
     nothing: it is another one that begins when its GPU answers again.
     """
 
@@ -27,6 +30,9 @@ class Unit:
         self.values: dict[str, int | None] = {
             metric: None for query in queries for metric in query.metrics
         }
+        lanes = {metric: find(metric).lane for metric in self.values}
+        self.quick = [metric for metric, lane in lanes.items() if lane is Lane.FAST]
+        self.others = [metric for metric, lane in lanes.items() if lane is not Lane.FAST]
         self._handle = handle
         self._queries = tuple(queries)
         self._due = dict.fromkeys((query.name for query in queries), 0)

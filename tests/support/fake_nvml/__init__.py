@@ -107,7 +107,7 @@ def _h100(n: int) -> dict[str, object]:
         "decoder": 0, "pcie.generation": 5, "pcie.generation_maximum": 5, "pcie.width": 16,
         "pcie.width_maximum": 16, "pcie.bytes.0": 1200, "pcie.bytes.1": 3400, "gpm": 1,
         "gpm.2": 87.5, "gpm.3": 41.25, "gpm.5": 63.0, "gpm.10": 55.5,
-        "busy.0": "1 1 0",
+        "busy.0": "0 1 0",
     }  # fmt: skip
     figures |= {f"nvlink.{link}": 1 for link in range(_LINKS)}
     return figures | {f"field.{key}": int(value) for key, value in fields.items()}

@@ -35,6 +35,10 @@ static ino_t inode;
 static int told;
 static Device devices[GPUS][PARTS + 1];
 
+static int by_key(const void *one, const void *other) {
+    return strcmp(((const Entry *)one)->key, ((const Entry *)other)->key);
+}
+
 static void load(void) {
     const char *path = getenv("REVEAL_FAKE_NVML");
     struct stat now;
@@ -58,12 +62,13 @@ static void load(void) {
         *blank = 0;
         entries[count++] = (Entry){line, blank + 1};
     }
+    qsort(entries, count, sizeof *entries, by_key);
 }
 
 static const char *raw(const char *key) {
-    for (int at = 0; at < count; at++)
-        if (!strcmp(entries[at].key, key)) return entries[at].value;
-    return NULL;
+    Entry wanted = {(char *)key, NULL};
+    Entry *found = bsearch(&wanted, entries, count, sizeof *entries, by_key);
+    return found ? found->value : NULL;
 }
 
 static long number(const char *key, long otherwise) {

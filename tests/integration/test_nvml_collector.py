@@ -1,0 +1,112 @@
+"""The collector as a process of its own, whose loader finds a driver library: GPUs end to end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fake_nvml
+from fake_nvml import GIB, SCRIPT, Script, hgx_h100
+from reveal_contract.channels import ChannelTable
+from reveal_contract.metric import Kind
+from reveal_contract.recording import Reader
+from reveal_contract.wire import Message, decode
+
+pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="no procfs")
+
+Slices = list[tuple[Message, ChannelTable]]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    fake_nvml.build(tmp_path)
+    return Script(tmp_path / "script", hgx_h100(4))
+
+
+def slices(path: Path) -> Slices:
+    made = []
+    for record in Reader(path):
+        if record.table is not None:
+            gauges = np.array([c.kind is not Kind.COUNTER for c in record.table.fast], np.bool_)
+            made.append((decode(record.data, gauges), record.table))
+    return made
+
+
+def collect(script: Script, until: Callable[[Slices], bool]) -> Slices:
+    """What a collector of GPUs alone records until the condition holds."""
+    recording = script.path.with_suffix(".rvl")
+    environment = os.environ | {
+        "LD_LIBRARY_PATH": str(script.path.parent),
+        SCRIPT: str(script.path),
+    }
+    command = [sys.executable, "-m", "reveal_collector", "--node", "n1", "--record", str(recording)]
+    command += ["--include", "nvml", "nvml-state", "nvml-subjects"]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    try:
+        for _ in range(60):
+            try:
+                process.wait(0.25)
+            except subprocess.TimeoutExpired:
+                if recording.exists() and until(slices(recording)):
+                    break
+            else:
+                assert process.stderr
+                pytest.fail(process.stderr.read().decode())
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+    return slices(recording)
+
+
+def column(slices: Slices, metric: str, instance: str) -> list[int | None]:
+    """The values of one channel, one a tick or one a slice."""
+    found: list[int | None] = []
+    for message, table in slices:
+        for channels, values, missing in (
+            (table.fast, message.fast, message.fast_missing),
+            (table.slow, message.slow[None], message.slow_missing[None]),
+        ):
+            for at, channel in enumerate(channels):
+                if (channel.metric, channel.instance) == (metric, instance):
+                    pairs = zip(values[:, at].tolist(), missing[:, at].tolist(), strict=True)
+                    found += [None if gone else value for value, gone in pairs]
+    return found
+
+
+def test_a_gpu_that_is_lost_midway_is_seen_on_the_wire(script: Script) -> None:
+    script.change({"0.process.0": f"{os.getpid()} {GIB} c"})
+    began: list[int] = []
+
+    def lose(made: Slices) -> bool:
+        if len(made) >= 2 and not began:
+            began.append(len(made))
+            script.change({"1.call.*": 15, "xid.0": "1 79"})
+        return 1 in column(made, "gpu.lost", "1") and len(made) >= began[0] + 2
+
+    made = collect(script, lose)
+    assert len(made) >= 4
+    assert column(made, "gpu.utilization", "1")[0] == 91
+    assert column(made[-1:], "gpu.utilization", "1")[-1] is None
+    assert set(column(made, "gpu.utilization", "3")) == {93}
+    assert len(column(made[:1], "gpu.utilization", "3")) >= 10  # one a tick
+    assert sum(each or 0 for each in column(made, "gpu.xid.hardware", "1")) == 1
+    assert column(made, "gpu.xid.last", "1")[-1] == 79
+    subjects = {c.instance for _, table in made for c in table.slow
+                if c.metric == "gpu.subject.memory_used"}  # fmt: skip
+    assert len(subjects) == 1
+    assert column(made, "gpu.subject.memory_used", subjects.pop())[-1] == GIB
+
+
+def test_energy_travels_as_differences(script: Script) -> None:
+    steps = " ".join(str(1_000_000 + 60_000 * second) for second in range(60))
+    script.change({"2.field.83": steps, "step_ms": 1000})
+    made = collect(script, lambda made: len(made) >= 5)
+    seen = [each for each in column(made, "gpu.energy", "2") if each is not None]
+    assert set(seen) == {0, 60_000}
+    assert seen.count(60_000) >= 2
