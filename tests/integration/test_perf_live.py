@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.counting import Counting, Plan
+from reveal_collector.counting import Counting, Plan, fitted
 from reveal_collector.perfevent import CgroupGroup, Event, Group
 from reveal_collector.source import LayoutChanged, Roots
 from reveal_collector.sources import msr
@@ -271,3 +271,18 @@ def test_busy_share_and_clock_on_a_kernel_that_names_them(tmp_path: Path) -> Non
     assert before is not None
     assert after is not None
     assert after > before
+
+
+def test_what_cannot_be_counted_costs_nothing_else(cpu: int) -> None:
+    device = devices(Path("/sys")).get("msr")
+    if device is None:
+        pytest.skip("there is no msr PMU")
+    group(cpu, [SWITCHES]).close()
+    refused = Event(device.type, 99)  # EINVAL, alone and in a group
+    groups = fitted(cpu, [refused, TASK_CLOCK, UNKNOWN, refused, SWITCHES])
+    try:
+        assert [each.events for each in groups] == [[TASK_CLOCK, SWITCHES]]
+    finally:
+        for each in groups:
+            each.close()
+    assert fitted(cpu, [UNKNOWN, refused]) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import struct
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from reveal_collector.counting import explained
-from reveal_collector.perfevent import Event, Reading, step
+from reveal_collector.perfevent import Event, Group, Reading, step
 from reveal_collector.source import ParseError
 from reveal_collector.sources.pmu.device import encode, spread
 
@@ -120,3 +122,61 @@ def test_a_container_is_told_of_both_locks() -> None:
     lacking = explained(OSError(errno.EPERM, ""), False, True, "2")
     assert "CAP_PERFMON" in lacking.remedy
     assert "system call" in lacking.remedy
+
+
+class Recorded(Group):
+    """A group over readings made beforehand: the descriptor is a file of them."""
+
+    def __init__(self, readings: list[Reading]) -> None:
+        self._readings = readings
+        super().__init__(0, [Event(4, at) for at in range(len(readings[0].counts))])
+
+    def _open(self, event: Event) -> int:
+        fd = os.memfd_create("readings")
+        for enabled, running, counts in self._readings:
+            os.write(
+                fd, struct.pack(f"={3 + len(counts)}Q", len(counts), enabled, running, *counts)
+            )
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
+
+
+def test_totals_are_the_sum_of_scaled_steps() -> None:
+    group = Recorded(
+        [
+            Reading(0, 0, (0, 0)),
+            Reading(100, 100, (10, 1)),
+            Reading(200, 150, (20, 2)),  # half the time: twice as much
+            Reading(300, 150, (20, 2)),  # never
+            Reading(400, 250, (40, 6)),  # half of the time since it last ran
+            Reading(500, 350, (50, 7)),
+        ]
+    )
+    try:
+        totals = [group.read() for _ in range(5)]
+        assert totals == [(10, 1), (30, 3), None, (70, 11), (80, 12)]
+        assert group.last_step == (100, (10, 1))
+        assert group.read() is None  # nothing more to read: the CPU is offline
+        assert group.read() is None
+    finally:
+        group.close()
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.integers(1, 2**30), st.integers(0, 2**30), st.integers(0, 2**40)),
+                min_size=1, max_size=20))  # fmt: skip
+def test_totals_never_fall(parts: list[tuple[int, int, int]]) -> None:
+    readings = [Reading(0, 0, (0,))]
+    for enabled, running, count in parts:
+        last = readings[-1]
+        ran = min(running, enabled)
+        counted = last.counts[0] + (count if ran else 0)
+        readings.append(Reading(last.enabled + enabled, last.running + ran, (counted,)))
+    group = Recorded(readings)
+    try:
+        totals = [total[0] for _ in parts if (total := group.read()) is not None]
+    finally:
+        group.close()
+    assert totals == sorted(totals)
+    if totals and all(ran >= enabled for enabled, ran, _ in parts):
+        assert totals[-1] == readings[-1].counts[0]
