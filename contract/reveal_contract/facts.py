@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
@@ -127,7 +127,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The interrupts of a device: how many, where they are served, where they may be."""
+    """The interrupts of a device in use: how many and where they are served.
+
+    ``allowed``, where they may be served, is told only where all are on one CPU.
+    """
 
     count: int = 0
     served: str = ""
@@ -269,9 +272,10 @@ def _row(record: Any) -> dict[str, Any]:
     """A dataclass as JSON values without what stands at its default."""
     row = {}
     for spec in fields(record):
-        value = _plain(getattr(record, spec.name))
-        if value not in (None, "", [], {}):
-            row[camel_case(spec.name)] = value
+        value = getattr(record, spec.name)
+        usual = spec.default if spec.default_factory is MISSING else spec.default_factory()
+        if value != usual:
+            row[camel_case(spec.name)] = _plain(value)
     return row
 
 

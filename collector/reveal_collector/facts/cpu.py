@@ -40,16 +40,22 @@ def identity(roots: Roots) -> Cpu:
     )
 
 
-def settings(roots: Roots, known: Cpu) -> Cpu:
-    """``known`` with what an operator can change: CPUs online, clocks, idle states."""
+def settings(roots: Roots, known: Cpu, thorough: bool) -> Cpu:
+    """``known`` with what an operator can change: CPUs online, clocks, idle states.
+
+    Unless ``thorough``, policies are taken as known while the first one is as it was: they
+    are half a dozen files a CPU, and are set all at once.
+    """
     folder = roots.sys / "devices/system/cpu"
     idle = folder / "cpuidle"
+    first = _policy(folder / "cpufreq/policy0")
+    thorough = thorough or not any(first == replace(one, cpus="") for one in known.policies)
     return replace(
         known,
         online=files.listed(folder / "online"),
         smt=files.text(folder / "smt/control"),
         boost=boost(folder),
-        policies=policies(folder / "cpufreq"),
+        policies=policies(folder / "cpufreq") if thorough else known.policies,
         idle_driver=files.text(idle / "current_driver"),
         idle_governor=files.text(idle / "current_governor")
         or files.text(idle / "current_governor_ro"),
@@ -108,16 +114,20 @@ def policies(folder: Path) -> tuple[FrequencyPolicy, ...]:
     alike: dict[FrequencyPolicy, set[int]] = {}
     for number in files.numbered(folder, "policy"):
         place = folder / f"policy{number}"
-        policy = FrequencyPolicy(
-            driver=files.text(place / "scaling_driver"),
-            governor=files.text(place / "scaling_governor"),
-            preference=files.text(place / "energy_performance_preference"),
-            lowest=files.number(place / "scaling_min_freq"),
-            highest=files.number(place / "scaling_max_freq"),
-            possible=files.number(place / "cpuinfo_max_freq"),
-        )
-        alike.setdefault(policy, set()).update(_affected(files.text(place / "affected_cpus")))
+        cpus = _affected(files.text(place / "affected_cpus"))
+        alike.setdefault(_policy(place), set()).update(cpus)
     return tuple(replace(policy, cpus=cpulist.render(cpus)) for policy, cpus in alike.items())
+
+
+def _policy(place: Path) -> FrequencyPolicy:
+    return FrequencyPolicy(
+        driver=files.text(place / "scaling_driver"),
+        governor=files.text(place / "scaling_governor"),
+        preference=files.text(place / "energy_performance_preference"),
+        lowest=files.number(place / "scaling_min_freq"),
+        highest=files.number(place / "scaling_max_freq"),
+        possible=files.number(place / "cpuinfo_max_freq"),
+    )
 
 
 def _affected(line: str) -> Iterable[int]:

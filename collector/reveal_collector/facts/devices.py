@@ -6,6 +6,7 @@ core-api/irq/irq-affinity.rst, ABI/testing/sysfs-kernel-irq.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from reveal_collector import pci
@@ -18,13 +19,16 @@ from reveal_contract.facts import Device, Link, Vectors
 _GPU_VENDORS = ("10de", "1002", "8086")
 
 
-def devices(roots: Roots) -> tuple[Device, ...]:
-    """Every such device, by address."""
-    found = (_device(roots, device) for device in pci.devices(roots.sys))
+def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
+    """Every such device, by address; those with ``known`` vectors are not asked for them again.
+
+    A large host has thousands of vectors, each with files of its own.
+    """
+    found = (_device(roots, device, known) for device in pci.devices(roots.sys))
     return tuple(device for device in found if device)
 
 
-def _device(roots: Roots, found: pci.Device) -> Device | None:
+def _device(roots: Roots, found: pci.Device, known: Mapping[str, Vectors]) -> Device | None:
     place = found.path
     vendor = files.text(place / "vendor").removeprefix("0x")
     if found.kind == "gpu" and vendor not in _GPU_VENDORS:
@@ -36,7 +40,7 @@ def _device(roots: Roots, found: pci.Device) -> Device | None:
         driver=files.target(place / "driver"),
         node=numa_node(place),
         link=link(place, found.port),
-        vectors=vectors(roots, files.numbered(place / "msi_irqs", "")),
+        vectors=known.get(found.address) or vectors(roots, files.numbered(place / "msi_irqs", "")),
     )
 
 
@@ -80,5 +84,8 @@ def vectors(roots: Roots, numbers: list[int]) -> Vectors:
     for number in used:
         place = roots.proc / f"irq/{number}"
         served |= cpulist.parse(files.listed(place / "effective_affinity_list"))
-        allowed |= cpulist.parse(files.listed(place / "smp_affinity_list"))
+        if len(served) == 1:  # only then does it matter where they could be as well
+            allowed |= cpulist.parse(files.listed(place / "smp_affinity_list"))
+    if len(served) > 1:
+        allowed = set()
     return Vectors(len(used), cpulist.render(served), cpulist.render(allowed))
