@@ -92,6 +92,17 @@ def test_errors_state_and_the_drivers_own_counters(tree: Tree) -> None:
         source.close()
 
 
+def test_a_counter_that_is_stuck_is_missing_and_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parse = infiniband.NotStuck(8, tmp_path / "link_downed")
+    assert [parse(b"254\n"), parse(b"255\n"), parse(b"255\n"), parse(b"3\n")] == [
+        254, None, None, 3,
+    ]  # fmt: skip
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "link_downed" in caplog.text
+
+
 def test_a_device_that_comes_and_goes_leaves_the_other(tree: Tree) -> None:
     add_adapter(tree, Adapter())
     source = opened(infiniband.sources, tree.roots, "infiniband")

@@ -66,6 +66,29 @@ def test_a_kernel_without_swap(tree: Tree) -> None:
         opened(swaps.sources, tree.roots, "swaps")
 
 
+@pytest.mark.root
+def test_swap_as_this_kernel_tells_it(tmp_path: Path) -> None:
+    file = tmp_path / "swap"
+    file.write_bytes(bytes(1 << 20))
+    file.chmod(0o600)
+    source = opened(swaps.sources, Roots(), "swaps")
+    before = set(source.channels)
+    try:
+        for command in ("mkswap", "swapon"):
+            subprocess.run([command, str(file)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"swap cannot be switched on here: {error}")
+    try:
+        seen = values(source)
+        mine = {label: value for label, value in seen.items() if str(file) in label}
+        assert 0 < (mine[f"memory.swap.size{{{file}}}"] or 0) < 1 << 20  # less its header
+        assert mine[f"memory.swap.used{{{file}}}"] == 0
+    finally:
+        subprocess.run(["swapoff", str(file)], check=True, capture_output=True)
+    values(source)
+    assert set(source.channels) == before
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_a_table_of_swaps(text: str) -> None:
     assert all(isinstance(value, int) for value in swaps.usage(text).values())

@@ -12,8 +12,10 @@ within the price of a fast source, and otherwise once a second by such a thread.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from reveal_collector.attributes import Attribute, Attributes, in_lane, listed, one
 from reveal_collector.background import Background
@@ -24,6 +26,8 @@ from reveal_collector.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
+
+log = logging.getLogger(__name__)
 
 _WORD = 4.0
 _TENTH_GBIT = 1e8
@@ -64,7 +68,8 @@ def traffic(port: Port) -> Iterator[Attribute]:
     """Bytes and packets of a port."""
     for file, (name, scale) in TRAFFIC.items():
         column = channel(f"network.infiniband.{name}", port.name, scale)
-        yield one(port.path / "counters" / file, column, not_stuck(32))
+        path = port.path / "counters" / file
+        yield one(path, column, NotStuck(32, path))
 
 
 def others(port: Port) -> Iterator[Attribute]:
@@ -78,22 +83,31 @@ def others(port: Port) -> Iterator[Attribute]:
     for name in listed(port.path / "counters")[0]:
         if name not in TRAFFIC and name not in _SAME:
             column = channel(f"network.infiniband.{snake(name)}", port.name)
-            yield one(port.path / "counters" / name, column, not_stuck(_BITS.get(name, 64)))
+            path = port.path / "counters" / name
+            yield one(path, column, NotStuck(_BITS.get(name, 64), path))
     for name in listed(port.path / "hw_counters")[0]:
         if name not in _SAME:
             column = channel(f"network.infiniband.hw.{snake(name)}", port.name)
-            yield one(port.path / "hw_counters" / name, column, not_stuck(64))
+            path = port.path / "hw_counters" / name
+            yield one(path, column, NotStuck(64, path))
 
 
-def not_stuck(bits: int) -> Callable[[bytes], int | None]:
-    """A reader of a counter that sticks at the largest number of so many bits."""
-    most = (1 << bits) - 1
+class NotStuck:
+    """A reader of a counter that sticks at the largest number of so many bits; says it once."""
 
-    def parse(data: bytes) -> int | None:
+    def __init__(self, bits: int, path: Path) -> None:
+        self._most = (1 << bits) - 1
+        self._path = path
+        self._said = False
+
+    def __call__(self, data: bytes) -> int | None:
         value = int(data)
-        return None if value == most else value
-
-    return parse
+        if value != self._most:
+            return value
+        if not self._said:
+            self._said = True
+            log.warning("%s is at its maximum: it counts no more until cleared", self._path)
+        return None
 
 
 class Traffic:
