@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native test lint type imports tests bench docs goldens clean
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests bench docs goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,17 @@ demo: $(RUN) ## put a real, harmless fault on this host and show it found (ARGS=
 
 native: $(DEV) ## compile the collector's C parts anew, after a change to them
 	@$(BIN)/python collector/reveal_collector/native/build.py
+
+sanitize: $(DEV) ## tests of the C parts under AddressSanitizer and UBSan
+	@$(BIN)/python collector/reveal_collector/native/build.py $(CURDIR)/build/sanitized.so \
+	  -O1 -g -fsanitize=address,undefined -fno-sanitize-recover
+	@REVEAL_NATIVE=$(CURDIR)/build/sanitized.so ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so)" \
+	  $(BIN)/pytest --capture=sys $(or $(ARGS),tests/unit/test_native_rows.py tests/unit/test_native_ticks.py \
+	  tests/unit/test_encoder.py)
+
+fuzz: $(DEV) ## fuzz the C scanner and the Python parsers (ARGS=600: seconds each)
+	@tests/fuzz/run $(or $(ARGS),120)
 
 test: lint type imports tests ## all checks: style, types, borders of the packages, tests
 

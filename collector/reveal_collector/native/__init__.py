@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-LIBRARY = Path(__file__).with_name("_native.so")  # where ``build`` leaves it
 ABI = 1
 SWITCH = "REVEAL_NO_NATIVE"
+# where ``build`` leaves it; another build of it, such as one with sanitizers, by the environment
+LIBRARY = Path(os.environ.get("REVEAL_NATIVE", Path(__file__).with_name("_native.so")))
 _PRICE = "the Python path costs about twice the CPU"
 
 

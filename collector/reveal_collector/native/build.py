@@ -1,6 +1,6 @@
 """Compiles the C parts into one shared library, next to their sources.
 
-``make native`` does it by hand (``python build.py [FLAG...]``); installing the package does it
+``make native`` does it by hand (``python build.py [FILE [FLAG...]]``); installing the package does it
 where a C compiler is there, and goes on without where none is.  Nothing of the package is
 imported here, as the build has none of it yet.
 """
@@ -34,6 +34,7 @@ def build(into: Path = HERE / LIBRARY, flags: Sequence[str] = FLAGS) -> Path:
     if program is None:
         raise FileNotFoundError("no C compiler")
     sources = sorted(str(path) for path in HERE.glob("*.c"))
+    into.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
         made = Path(folder) / into.name
         command = [program, *flags, "-o", str(made), *sources]
@@ -45,4 +46,4 @@ def build(into: Path = HERE / LIBRARY, flags: Sequence[str] = FLAGS) -> Path:
 
 
 if __name__ == "__main__":
-    build(flags=[*FLAGS, *sys.argv[1:]])
+    build(Path(sys.argv[1]) if sys.argv[1:] else HERE / LIBRARY, [*FLAGS, *sys.argv[2:]])

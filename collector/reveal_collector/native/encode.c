@@ -172,7 +172,8 @@ void reveal_encode(struct reveal_encoding *e)
     bool whole = true;
     uint8_t *to = e->body;
 
-    memset(e->masks, 0, (size_t)(fast_bytes + slow_bytes));
+    if (fast_bytes + slow_bytes > 0)
+        memset(e->masks, 0, (size_t)(fast_bytes + slow_bytes));
     for (int64_t column = 0; column < width; column++)
         whole &= encode_column(&e->fast, e->ticks, column, &firsts[column],
                                &steps[column * (e->ticks - 1)], e->masks);

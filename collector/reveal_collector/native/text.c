@@ -68,7 +68,7 @@ static const uint8_t *match(const struct strings *all, int32_t number, const uin
 {
     const int32_t from = number ? all->ends[number - 1] : 0;
     const long length = all->ends[number] - from;
-    if (end - at < length || memcmp(at, all->bytes + from, (size_t)length) != 0)
+    if (end - at < length || (length && memcmp(at, all->bytes + from, (size_t)length) != 0))
         return NULL;
     return at + length;
 }
@@ -110,7 +110,8 @@ int parse_tokens(const struct file *file, const uint8_t *text, long length, int6
 static long line_length(const struct form *form, const uint8_t *line, long length, int first,
                         int last)
 {
-    if (length < form->keep_length || memcmp(line, form->keep, (size_t)form->keep_length) != 0)
+    if (form->keep_length && (length < form->keep_length ||
+                              memcmp(line, form->keep, (size_t)form->keep_length) != 0))
         return -1;
     for (int32_t n = 0; !first && !last && n < form->cut.count; n++) {
         const uint8_t *number = match(&form->cut, n, line, line + length);
