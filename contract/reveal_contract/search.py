@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from reveal_contract.aliases import ALIASES
 from reveal_contract.metric import Metric
 
-_WORD = re.compile(r"[^\s,;/()*]+")
+_WORD = re.compile(r"[^\s,;()*]+")
+# not within brackets: "instructions (inst_retired, ex_ret_instr)" is one name with its variants
+_BETWEEN = re.compile(r",(?![^()]*\))| or ")
 _FAR = 4
 
 
@@ -24,15 +27,16 @@ def search(wanted: str, rows: Iterable[Metric]) -> list[Metric]:
 
 
 def field_names(row: Metric) -> tuple[str, ...]:
-    """The names under which the field knows this metric: the parts of its origin."""
-    return tuple(part.strip() for part in re.split(r",| or ", row.origin) if part.strip())
+    """The names under which the field knows this metric: the parts of its origin, and others'."""
+    parts = (part.strip() for part in _BETWEEN.split(row.origin))
+    return (*(part for part in parts if part), *ALIASES.get(row.name, ()))
 
 
 def _distance(row: Metric, text: str) -> int:
-    origin = row.origin.casefold()
-    if text in (row.name, origin) or text in _WORD.findall(origin):
+    known = [name.casefold() for name in (row.origin, *ALIASES.get(row.name, ()))]
+    if text == row.name or any(text == name or text in _WORD.findall(name) for name in known):
         return 0
-    if text in origin:
+    if any(text in name for name in known):
         return 1
     if text in row.name:
         return 2

@@ -12,6 +12,7 @@ from hosts.tree import Tree
 from reveal_cli.__main__ import main
 from reveal_cli.metrics_page import page, table_row
 from reveal_contract import catalogue
+from reveal_contract.aliases import ALIASES
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Capacity
 from reveal_contract.search import field_names, search
@@ -63,6 +64,18 @@ def test_a_bar_in_a_text_does_not_end_its_cell() -> None:
         ("Busy%", "cpu.busy"),
         ("await", "storage.disk.await"),
         ("r/s", "storage.disk.reads"),
+        ("rkB/s", "storage.disk.read_bytes"),
+        ("%iowait", "cpu.iowait"),
+        ("IRQ", "cpu.interrupts.total"),
+        ("Bzy_MHz", "cpu.busy_frequency"),
+        ("PkgWatt", "cpu.energy.package"),
+        ("CoreTmp", "cpu.temperature.core"),
+        ("stalls_l3_miss", "memory.pmu.stalls"),
+        ("power_draw", "gpu.power"),
+        ("utilization.gpu", "gpu.utilization"),
+        ("DCGM_FI_DEV_GPU_UTIL", "gpu.utilization"),
+        ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gpu.tensor.active"),
+        ("node_load1", "cpu.load.1m"),
         ("HugePages_Total", "memory.huge_pages_total"),
         ("aqu-sz", "storage.disk.queue_time"),
         ("pgmajfault", "memory.vm.pgmajfault"),
@@ -82,10 +95,17 @@ def test_nearest_comes_first_and_nothing_fits_nothing() -> None:
     assert not search("no such thing", catalogue.rows())
 
 
+def test_what_other_tools_call_it_is_of_metrics_there_are() -> None:
+    known = {row.name for row in catalogue.rows()}
+    assert set(ALIASES) <= known
+    assert all(len(set(names)) == len(names) > 0 for names in ALIASES.values())
+
+
 def test_an_origin_of_several_names_is_found_by_each() -> None:
     assert field_names(find("cpu.run_time")) == (
         "cpuacct.usage_percpu", "schedstat run time", "cpu.stat usage_usec",
     )  # fmt: skip
+    assert field_names(find("cpu.pmu.cycles")) == ("cpu-cycles (cpu_clk_unhalted, cpu_cycles)",)
 
 
 def catalog(tmp_path: Path, *arguments: str) -> list[str]:
@@ -100,7 +120,7 @@ def test_search_says_what_is_here_and_why_something_is_not(
 ) -> None:
     assert main(catalog(tmp_path, "--search", "TCPDSACKOfoRecv")) == 0
     assert "network.tcp_ext.tcpdsack_ofo_recv" in capsys.readouterr().out
-    assert main(catalog(tmp_path, "--search", "scaling_cur_freq")) == 0
+    assert main(catalog(tmp_path, "--search", "RAMWatt")) == 0
     assert "Not here: " in capsys.readouterr().out
     assert main(catalog(tmp_path, "--search", "Busy%")) == 0
     assert "Computed by the analyzer." in capsys.readouterr().out
