@@ -6,14 +6,19 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fake_nvml
 from fake_nvml import GIB, Script, hgx_h100, old_card, partitioned
 from reveal_collector.nvml.budget import QUICK_NS, SECOND_NS
 from reveal_collector.nvml.devices import gpus, sysfs_address
+from reveal_collector.nvml.events import XidLedger, is_of_program
+from reveal_collector.nvml.holders import mean_use
 from reveal_collector.nvml.poller import QUICK, STALE_NS, STATE, SUBJECTS, Poller
 from reveal_collector.source import LayoutChanged, Roots, Unsupported
 from reveal_collector.sources.nvml import sources
@@ -35,12 +40,20 @@ def script(tmp_path: Path, library: Path) -> Iterator[Script]:
 
 
 class Watch:
-    """A poller whose rounds are made by hand, on a clock that stands still between them."""
+    """A poller whose rounds are made by hand, on a clock that is set by hand.
 
-    def __init__(self, roots: Roots | None = None, **options: Any) -> None:
+    ``timed``: besides, calls take the time they take.
+    """
+
+    def __init__(self, roots: Roots | None = None, timed: bool = False, **options: Any) -> None:
         self.now = 1000 * SECOND_NS
-        self.poller = Poller(roots or Roots(), clock=lambda: self.now, **options)
+        self._began = time.perf_counter_ns() if timed else None
+        self.poller = Poller(roots or Roots(), clock=self.clock, **options)
         self.poller.open()
+
+    def clock(self) -> int:
+        passed = 0 if self._began is None else time.perf_counter_ns() - self._began
+        return self.now + passed
 
     def run(self, seconds: float) -> None:
         for _ in range(round(seconds * SECOND_NS / QUICK_NS)):
@@ -309,6 +322,55 @@ def test_facts_of_the_gpus(script: Script, tmp_path: Path) -> None:
     assert (second.pci_bus_id, second.numa_node) == ("0000:2a:00.0", 1)
     assert second.uuid.startswith("GPU-00000001")
     assert sysfs_address("00010000:3B:00.0") == "10000:3b:00.0"
+
+
+def test_a_dear_query_of_one_card_is_asked_less_often_and_it_is_said(script: Script) -> None:
+    script.change({"0.delay.nvmlDeviceGetClockInfo": 6_000})
+    watch = Watch(timed=True)
+    watch.run(2)
+    said = watch.poller.degraded
+    assert {phrase.partition(" is")[0] for phrase in said} == {
+        "GPU 0: clock.sm", "GPU 0: clock.memory",
+    }  # fmt: skip
+    assert all("every 1 s" in phrase for phrase in said)
+    assert watch.figures()["gpu.driver.slowed", ""] == 2
+    before = watch.figures()["gpu.driver.time", ""]
+    assert before is not None
+    assert before > 10 * 2 * 6_000_000
+
+
+def test_a_list_of_answers_is_followed_over_errors(script: Script) -> None:
+    script.change({"0.utilization": "5 ? 7", "at": 0})
+    watch = Watch()
+    found = []
+    for place in range(4):
+        script.change({"at": place})
+        watch.run(0.1)
+        found.append(watch.figures(QUICK)["gpu.utilization", "0"])
+    assert found == [5, None, 7, 7]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 160)), max_size=40))
+def test_no_xid_error_is_lost_or_counted_twice(errors: list[tuple[int, int]]) -> None:
+    ledger = XidLedger()
+    for at, (gpu, code) in enumerate(errors):
+        ledger.add(gpu, code, at)
+    by_code = ledger.by_code(len(errors) + 4 * SECOND_NS)
+    assert sum(by_code.values()) == len(errors)
+    for gpu in range(4):
+        programs, others, last = ledger.of_gpu(gpu)
+        mine = [code for of, code in errors if of == gpu]
+        assert (programs + others, last) == (len(mine), mine[-1] if mine else 0)
+        assert programs == sum(map(is_of_program, mine))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2**32 - 1)), max_size=30))
+def test_the_use_of_a_process_is_a_share_whatever_the_ring_holds(
+    samples: list[tuple[int, int]],
+) -> None:
+    made = mean_use(SimpleNamespace(pid=pid, smUtil=use) for pid, use in samples)
+    assert all(pid and 0 <= use <= 100 for pid, use in made.items())
+    assert made.keys() == {pid for pid, use in samples if pid and use <= 100}
 
 
 def test_the_tick_threads_read_never_waits_for_the_driver(script: Script) -> None:

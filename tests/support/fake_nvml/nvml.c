@@ -3,7 +3,7 @@
  * The script is lines "key value"; it is read again whenever the file changes.  Keys of a GPU
  * begin with its index ("0.temperature 61"), those of its MIG instance n with "0.mig.n.".  A
  * figure without a key is not supported.  A value may be a list: "step_ms" is how long each
- * entry lasts from nvmlInit on, or "at" says which one holds now.
+ * entry lasts from nvmlInit on, or "at" says which one holds now; the entry "?" is an error.
  *   call.FUNCTION CODE        the call fails; "0.call.FUNCTION" on one GPU, "0.call.*" all of it
  *   delay.FUNCTION MICROSECONDS
  *   0.field.ID[.SCOPE] VALUE  a field; 0.gpm.ID a GPM figure
@@ -95,14 +95,15 @@ static long place(void) {
 static int value(const Device *device, const char *name, unsigned long long *out) {
     const char *list = of(device, name);
     if (!list) return UNSUPPORTED;
-    char *next;
-    for (long left = place();; left--) {
-        *out = strtoull(list, &next, 0);
-        if (next == list) return *list == '?' ? 999 : INVALID;
-        while (*next == ' ') next++;
-        if (left <= 0 || !*next || *next == '#') return OK;
-        list = next;
+    for (long left = place(); left > 0; left--) {
+        const char *next = strchr(list, ' ');
+        if (!next) break; /* the last entry lasts */
+        list = next + 1;
     }
+    if (*list == '?') return 999;
+    char *end;
+    *out = strtoull(list, &end, 0);
+    return end == list ? INVALID : OK;
 }
 
 /* begin a call: the script, its delay, its error; the lock is held on return */

@@ -1,0 +1,79 @@
+"""What the bench records on a machine with a GPU is what the fake driver answers from then on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fake_nvml
+import nvml_trace
+from fake_nvml import GIB, Script, hgx_h100
+from reveal_collector.nvml.poller import QUICK, STATE, Poller
+from reveal_collector.source import Roots
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_nvml.build(tmp_path_factory.mktemp("nvml"))
+
+
+Figures = dict[tuple[str, str], int | None]
+
+
+def figures(poller: Poller) -> Figures:
+    """All but what the poller says of itself."""
+    boards = [poller.boards[name] for name in (QUICK, STATE)]
+    return {
+        key: value
+        for board in boards
+        for key, value in zip(board.keys, board.values, strict=True)
+        if not key[0].startswith("gpu.driver.")
+    }
+
+
+def seen(seconds: int, changes: Script, busy: list[object]) -> tuple[Poller, list[Figures]]:
+    now = [0]
+    poller = Poller(Roots(), clock=lambda: now[0])
+    poller.open()
+    steps = []
+    for place in range(seconds):
+        changes.change({"0.utilization": busy[place], "at": place})
+        now[0] += 10**10
+        poller.step()
+        now[0] += 10**9
+        poller.step()
+        steps.append(figures(poller))
+    return poller, steps
+
+
+def test_a_recorded_driver_answers_as_the_one_it_was_recorded_from(
+    tmp_path: Path, library: Path
+) -> None:
+    script = Script(tmp_path / "real", hgx_h100(2))
+    with fake_nvml.loaded(library, script.path) as pynvml:
+        poller, steps = seen(3, script, [90, 12, 55])
+        assert [step["gpu.utilization", "0"] for step in steps] == [90, 12, 55]
+        text = nvml_trace.trace(poller.gpus, steps, pynvml, step_ms=0)
+    assert "0.utilization 90 12 55" in text
+    assert f"1.memory.used {60 * GIB}\n" in text  # once, as it never changed
+    again = tmp_path / "replayed"
+    with fake_nvml.loaded(library, again):
+        answers = dict(line.split(" ", 1) for line in text.splitlines())
+        for place, step in enumerate(steps):
+            script = Script(again, answers | {"at": place})
+            poller = Poller(Roots())
+            poller.open()
+            made = figures(poller)
+            missing = {metric for metric, _ in step.keys() - made.keys()}
+            assert missing <= {"gpu.memory.free", "gpu.processes"}
+            assert made == {key: step[key] for key in made}
+
+
+def test_what_was_missing_fails_again(tmp_path: Path, library: Path) -> None:
+    script = Script(tmp_path / "script", hgx_h100(1) | {"0.utilization": "1 ? 3"})
+    with fake_nvml.loaded(library, script.path) as pynvml:
+        poller, steps = seen(1, script, ["1 ? 3"])
+        steps += [{("gpu.utilization", "0"): None}, {("gpu.utilization", "0"): 3}]
+        text = nvml_trace.trace(poller.gpus, steps, pynvml)
+    assert "\n0.utilization 1 ? 3\n" in text
