@@ -66,7 +66,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "network.tcp.retrans_segs": ("retrans/s", "node_netstat_Tcp_RetransSegs"),
     "network.infiniband.rx_bytes": ("node_infiniband_port_data_received_bytes_total",),
     "network.infiniband.tx_bytes": ("node_infiniband_port_data_transmitted_bytes_total",),
-    "gpu.utilization": ("DCGM_FI_DEV_GPU_UTIL", "nvmlDeviceGetUtilizationRates gpu"),
+    "gpu.utilization": (
+        "DCGM_FI_DEV_GPU_UTIL", "nvmlDeviceGetUtilizationRates gpu", "gpu_busy_percent",
+    ),
     "gpu.memory.utilization": (
         "DCGM_FI_DEV_MEM_COPY_UTIL", "nvmlDeviceGetUtilizationRates memory",
     ),

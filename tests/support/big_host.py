@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hosts.tree import Tree
 from reveal_collector.source import Roots
 
 CPUS = (0, 1, 2, 3, 4, 6, 7)  # 5 is offline
@@ -35,11 +36,10 @@ def write(root: Path, cpus: tuple[int, ...] = CPUS) -> Roots:
         folder = f"sys/devices/system/cpu/cpu{cpu}"
         files[f"{folder}/cpufreq/scaling_cur_freq"] = f"{1_000_000 + cpu}\n"
         files[f"{folder}/thermal_throttle/core_throttle_count"] = f"{cpu}\n"
+    tree = Tree(root)
     for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Roots(root / "proc", root / "sys", root / "cgroup")
+        tree.write(name, text)
+    return tree.roots
 
 
 def stat(cpus: tuple[int, ...]) -> str:

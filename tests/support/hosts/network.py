@@ -54,6 +54,8 @@ def dev(nics: tuple[Nic, ...], now: Moment) -> str:
     ]
     for nic in (Nic("lo", rate=100_000), *nics):
         moved = now.count(nic.rate, nic.rate * 3600) if nic.up else 0
+        if 0 < nic.reset_after <= now.time:
+            moved = Moment(now.time, max(0, now.work - nic.reset_after)).count(nic.rate)
         packets = moved // _FRAME
         row = f"{moved} {packets} 0 0 0 0 0 {packets // 900}"
         lines.append(f"{nic.name:>6}: {row} {moved // 2} {packets // 2} 0 0 0 0 0 0")

@@ -45,7 +45,8 @@ def dgx_h100(tree: Tree) -> Machine:
     nics += [
         Nic("enp41s0f0np0", "0000:29:00.0", "mlx5_core", 200 * _GBIT, 9000, 0, 63),
         Nic("enp170s0f0np0", "0000:aa:00.0", "mlx5_core", 200 * _GBIT, 9000, 1, 63, up=False),
-        Nic("eno3", "0000:0b:00.0", "i210", 1 * _GBIT, 1500, 0, 4, rate=9_000),
+        # the management port's driver is loaded anew during the last slice
+        Nic("eno3", "0000:0b:00.0", "igb", 1 * _GBIT, 1500, 0, 4, rate=9_000, reset_after=2_500),
     ]
     disks = [
         Disk(f"nvme{at}n1", f"0000:{bus:02x}:00.0", "nvme", at // 5, 113, 900, 2 * (at < 2))
