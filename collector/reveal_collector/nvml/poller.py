@@ -157,6 +157,7 @@ class Poller:
         except nvml.NVMLError as error:
             library.stop(nvml)
             raise Unsupported(f"NVML: {error}", "nvidia-smi says more") from None
+        self._rare_ns = self._clock() + RARE_NS
 
     def _reconnect(self, now: int) -> None:
         try:
