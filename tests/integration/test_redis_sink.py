@@ -230,6 +230,46 @@ def test_a_recording_holds_what_was_shipped(tmp_path: Path) -> None:
     assert sink.health().delivered == 2
 
 
+def test_subjects_are_told_before_the_slices_they_are_in_and_only_on_change(
+    redis_server: Path,
+) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    told: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
+    with running(settings(redis_server), lambda: told) as sink:
+        sink.put(shipment(0))
+        until(lambda: sequences(client) == [0])
+        assert json.loads(subjects_of(client)) == told["subjects"]
+        client.hset(names.SUBJECTS_KEY, "n1", "untouched")
+        sink.put(shipment(1, OTHER))
+        until(lambda: sequences(client) == [0, 1])
+        assert subjects_of(client) == b"untouched"
+        told["subjects"] = [{"instance": "ml/b", "kind": "Pod"}]
+        sink.put(shipment(2))
+        until(lambda: sequences(client) == [0, 1, 2])
+        assert json.loads(subjects_of(client)) == told["subjects"]
+        assert "subjects" not in json.loads(client.hget(names.NODES_KEY, "n1"))  # type: ignore[arg-type]
+
+
+def subjects_of(client: redis.Redis) -> bytes:
+    found: Any = client.hget(names.SUBJECTS_KEY, "n1")
+    assert isinstance(found, bytes)
+    return found
+
+
+def test_a_recording_says_who_the_subjects_are_when_they_change(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
+    sink = RecordingSink(Writer(tmp_path / "r"))
+    sink.start(lambda: told)
+    sink.put(shipment(1))
+    sink.put(shipment(2))
+    told["subjects"] = []
+    sink.put(shipment(3))  # its table is the same, so it is looked at again in a while
+    sink.put(shipment(5))
+    sink.close(1)
+    kinds = [record.note and record.note["subjects"] for record in Reader(tmp_path / "r")]
+    assert kinds == [[{"instance": "ml/a", "kind": "Pod"}], None, None, None, [], None]
+
+
 def test_facts_go_out_at_once_when_they_change(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
