@@ -155,15 +155,20 @@ class Session:
             units.append(Unit(instance, handle, queries))
         holders.clear()
         self._release(device.gpu.uuid)
-        self._cards[device.gpu.uuid] = _Card(device, units, holders, profiles)
+        self._put(_Card(device, units, holders, profiles))
 
     def _lose(self, device: Device) -> None:
         card = self._cards.get(device.gpu.uuid)
         if card is None:
             unit = Unit(str(device.gpu.index), device.handle, ())
-            card = self._cards[device.gpu.uuid] = _Card(device, [unit], Holders(), [])
+            card = _Card(device, [unit], Holders(), [])
+            self._put(card)
         for unit in card.units:
             unit.lose()
+
+    def _put(self, card: _Card) -> None:
+        """As a new mapping: other threads may be going through the old one."""
+        self._cards = self._cards | {card.gpu.uuid: card}
 
     def _release(self, uuid: str) -> None:
         if uuid in self._cards:
