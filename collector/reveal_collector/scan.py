@@ -38,6 +38,8 @@ class Form:
     the first and of an unfinished last line); ``keep``: lines that do not begin so are left
     out; ``blanks`` count as blanks and ``deleted`` as nothing.  ``base`` is that of the numbers;
     ``words`` says whether tokens that are no numbers are names, which must stay what they are.
+    ``ends`` puts a token ``;`` at the end of each line, for a layout that must watch where
+    lines of bare numbers end.
     """
 
     cut: tuple[bytes, ...] = ()
@@ -46,10 +48,13 @@ class Form:
     deleted: bytes = b""
     base: int = 10
     words: bool = True
+    ends: bool = False
 
     def shape(self, data: bytes) -> bytes:
         for word in self.cut:
             data = _cut(data, b"\n" + word + b" ")
+        if self.ends:
+            data = data.replace(b"\n", b" ;\n")
         if self.keep:
             lines = data.split(b"\n")
             data = b"\n".join(line for line in lines if line.startswith(self.keep))

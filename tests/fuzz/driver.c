@@ -72,7 +72,7 @@ static size_t compose(uint8_t *into, int count)
 {
     const size_t seed = below((size_t)count);
     size_t size = seeds[seed].size;
-    *into = (uint8_t)below(128);
+    *into = (uint8_t)below(256);
     memcpy(into + 1, seeds[seed].bytes, size);
     for (size_t n = below(4) ? 0 : below(4); n > 0; n--)
         size = mutate(into + 1, size);

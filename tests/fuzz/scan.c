@@ -19,7 +19,7 @@ enum { MOST = 512, MOST_TEXT = 8192 };
 
 struct learned {
     int32_t ops[MOST], ends[2 * MOST + 2], sums_ends[MOST], items[MOST];
-    uint8_t bytes[2 * MOST_TEXT];
+    uint8_t bytes[4 * MOST_TEXT];
     struct matrix_row rows[MOST];
     int32_t tokens, words, values, length;
 };
@@ -57,7 +57,7 @@ static int is_decimal(const uint8_t *text, size_t length)
 /* Tokens of the shaped text: numbers are picked, words watched, every seventh token skipped. */
 static int learn_tokens(struct learned *into, const struct form *form, uint8_t *text, long length)
 {
-    static uint8_t shaped[MOST_TEXT + 8];
+    static uint8_t shaped[3 * MOST_TEXT + 8];
     length = bring_into_shape(form, text, length, shaped);
     shaped[length] = 0;
     for (long at = 0; at < length;) {
@@ -175,6 +175,7 @@ static struct form form_of(uint8_t how)
     }
     if (how & 8)
         form.translate = translation;
+    form.ends = (how & 128) != 0;
     return form;
 }
 

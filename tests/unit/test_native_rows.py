@@ -125,7 +125,6 @@ def test_rows_stay_the_same_while_a_host_works(
     write_nodes(tmp_path, cpus)
     roots = big_host.write(tmp_path, cpus)
     file = {"cpuclock": "schedstat"}.get(name, name)
-    (tmp_path / "cgroup").mkdir()
     source = opened(roots, name)[0]
     made = driven(scans_of(source) or ())
     for second in range(12):
@@ -279,7 +278,8 @@ LINES = st.lists(
 ).map(lambda lines: b"\n".join(b" ".join(line) for line in lines))
 FORMS = (
     Form(), Form(cut=(b"intr",)), Form(keep=b"cpu"), Form(blanks=b"=/", deleted=b"."),
-    Form(cut=(b"intr", b"cpu0"), keep=b"c", blanks=b"="),
+    Form(cut=(b"intr", b"cpu0"), keep=b"c", blanks=b"="), Form(ends=True, words=False),
+    Form(ends=True, cut=(b"intr",), keep=b"i"),
 )  # fmt: skip
 
 

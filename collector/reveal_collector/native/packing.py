@@ -30,6 +30,7 @@ class CForm(Structure):
         ("keep", POINTER(c_uint8)),
         ("keep_length", c_int32),
         ("base", c_int32),
+        ("ends", c_int32),
         ("cut", Strings),
         ("translate", POINTER(c_int16)),
     ]
@@ -140,7 +141,7 @@ class Packer:
         made.form.base = 10
 
     def _form(self, form: Form) -> CForm:
-        made = CForm(keep_length=len(form.keep), base=form.base)
+        made = CForm(keep_length=len(form.keep), base=form.base, ends=form.ends)
         made.keep = self._bytes(form.keep)
         made.cut = self._strings(word + b" " for word in form.cut)
         if form.blanks or form.deleted:

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* seq_file hands out whole records: a read shorter than this is the end (see textfile.py) */
-enum { FULL = 1024, GUARD = 2 };
+enum { FULL = 1024, GUARD = 2, LONGER = 3 };
 
 /* Files that rest together: a cgroup whose CPU clock stands still. */
 struct gate {
@@ -75,7 +75,7 @@ struct plan *reveal_plan_new(const struct file *files, int32_t count, const stru
             longest = (size_t)files[n].capacity;
     }
     plan->text = malloc(longest + GUARD);
-    plan->shaped = malloc(longest + GUARD);
+    plan->shaped = malloc(LONGER * longest + GUARD);
     if (done && plan->text && plan->shaped)
         return plan;
     reveal_plan_free(plan);
@@ -133,7 +133,7 @@ static int parse(const struct plan *plan, const struct file *file, struct state 
         return parse_matrix(file, state, plan->text, length);
     const uint8_t *text = plan->text;
     const struct form *form = &file->form;
-    if (form->keep_length || form->cut.count || form->translate) {
+    if (form->keep_length || form->cut.count || form->translate || form->ends) {
         length = bring_into_shape(form, text, length, plan->shaped);
         text = plan->shaped;
     }

@@ -40,6 +40,7 @@ struct form {
     const uint8_t *keep; /* only lines that begin so */
     int32_t keep_length;
     int32_t base;            /* of the picked numbers: 10 or 16 */
+    int32_t ends;            /* whether a token `;` is put at the end of each line */
     struct strings cut;      /* lines that begin so are cut after their first number */
     const int16_t *translate; /* 256: another byte, or -1 to drop it; NULL: as it is */
 };

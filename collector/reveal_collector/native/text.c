@@ -131,7 +131,8 @@ static long translated(const int16_t *table, uint8_t *text, long length)
     return kept;
 }
 
-/* The text without what nobody wants; gives its new length. */
+/* The text without what nobody wants; gives its new length, which is at most LONGER times as
+ * long and a bit. */
 long bring_into_shape(const struct form *form, const uint8_t *text, long length, uint8_t *into)
 {
     long kept = 0;
@@ -145,6 +146,10 @@ long bring_into_shape(const struct form *form, const uint8_t *text, long length,
         if (part >= 0) {
             memcpy(into + kept, line, (size_t)part);
             kept += part;
+            if (form->ends && !last) {
+                into[kept++] = ' ';
+                into[kept++] = ';';
+            }
             into[kept++] = '\n';
         }
         line = stop + 1;

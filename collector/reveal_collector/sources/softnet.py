@@ -19,7 +19,7 @@ _FIELDS = (
     (11, "backlog"),
 )  # fmt: skip
 _CPU = 12
-_FORM = Form(base=16, words=False)
+_FORM = Form(base=16, words=False, ends=True)
 
 
 def sources(roots: Roots) -> list[Source]:
@@ -30,7 +30,11 @@ def sources(roots: Roots) -> list[Source]:
 
 def learn(text: str) -> Layout:
     columns: list[tuple[int, Channel | None]] = []
-    for number, (start, tokens) in enumerate(rows(text)):
+    for number, (start, (*tokens, last)) in enumerate(rows(text)):
+        if last == ";":  # without names, where a line ends says what a number is
+            columns.append((start + len(tokens), None))
+        else:
+            tokens.append(last)
         cpu = str(number)
         if len(tokens) > _CPU:
             cpu = str(_hexadecimal(tokens[_CPU], number))
