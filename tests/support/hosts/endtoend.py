@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from hosts.pods import POD_LIST
 from hosts.tree import Tree
+from reveal_collector.background import Background
 from reveal_collector.encoder import encoder_of
 from reveal_collector.registry import Missing, probe_all
 from reveal_collector.sampler import Sampler
@@ -33,10 +34,10 @@ LIVE_ONLY = ("perf", "tracepoints", "tcpdiag")
 
 
 class TreeClock:
-    """Time passes by sleeping, and the tree moves with it."""
+    """Time passes by sleeping, and the tree moves with it once all threads have read it."""
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+    def __init__(self, tree: Tree, threads: Sequence[Background]) -> None:
+        self._tree, self._threads = tree, threads
         self._begun = tree.now.time
         self.now = 3600 * _SECOND_NS
 
@@ -50,6 +51,8 @@ class TreeClock:
         self.now = max(self.now, monotonic_ns)
         passed = self.now // 1_000_000 - 3_600_000 - (self._tree.now.time - self._begun)
         if passed > 0:
+            for thread in self._threads:
+                assert thread.settle(20), f"{thread.name} does not come back"
             self._tree.advance(passed / 1000)
 
 
@@ -96,7 +99,8 @@ def run(tree: Tree, settings: CollectorSettings | None = None, slices: int = SLI
         outcome.messages.append((ChannelTable.from_json(raw.table.to_json()), message))
 
     tree.pace("sys", 1.0)  # nothing there is read more often
-    clock = TreeClock(tree)
+    threads = [source for source in probed.sources if isinstance(source, Background)]
+    clock = TreeClock(tree, threads)
     sampler = Sampler(NODE, probed.sources, deliver, clock=clock)
     try:
         due = sampler.first_due()
