@@ -14,21 +14,9 @@ from hosts.base import add_base
 from hosts.tree import Tree, rising
 
 SUPPORT = Path(__file__).parents[1] / "support"
-METRIC = '''\
-"""Requests a Lustre client sent, of each file system."""
-from reveal_collector.joined import NumberFiles
-from reveal_collector.textfile import channel
-from reveal_contract.metric import Kind, Lane, Metric, Scope, Subsystem
-
-ROWS = (Metric("storage.lustre.requests", "operations", Kind.COUNTER, Subsystem.STORAGE,
-               Scope.DISK, "lustre", Lane.FAST, "req_waittime samples", "Requests sent", 5),)
-
-def sources(roots):
-    folder = roots.sys / "kernel/lustre"
-    find = lambda: {path / "requests": channel("storage.lustre.requests", path.name)
-                    for path in sorted(folder.iterdir())}
-    return [NumberFiles("lustre", Lane.FAST, folder, find)]
-'''
+# the example of the documentation is the one that is tried
+DOCUMENT = Path(__file__).parents[2] / "docs/extending.md"
+METRIC = DOCUMENT.read_text().partition("```python\n")[2].partition("```")[0]
 PLATFORM = '''\
 """Ampere's own cores: the architecture's common events, and what waits for memory."""
 from reveal_collector.sources.pmu.platform import Count, Platform

@@ -28,9 +28,22 @@ def test_row_is_whole(row: Metric) -> None:
     assert find(row.name) is row
 
 
-def test_times_are_nanoseconds_and_sizes_bytes() -> None:
+# what is measured, in one unit each; everything else is a number of things, and says of which
+MEASURES = {
+    "ns", "bytes", "bytes/s", "bits/s", "Hz", "ppm", "percent", "celsius", "joules", "watts",
+    "transfers/s",
+}  # fmt: skip
+OTHER_SPELLINGS = {
+    "s", "ms", "us", "seconds", "sectors", "jiffies", "b", "kb", "mb", "gb", "kib", "mib", "byte",
+    "bit", "hz", "khz", "mhz", "c", "degrees", "j", "uj", "w", "mw", "watt", "joule", "ratio",
+    "share", "permille",
+}  # fmt: skip
+
+
+def test_a_quantity_has_one_unit_and_it_is_the_base_unit() -> None:
     for row in ROWS.values():
-        assert row.unit not in {"us", "ms", "s", "kB", "sectors", "jiffies"}, row.name
+        thing = row.unit.isalnum() and row.unit.casefold() not in OTHER_SPELLINGS
+        assert row.unit in MEASURES or thing, f"{row.name}: {row.unit}"
 
 
 def test_every_row_is_announced_and_understood() -> None:
