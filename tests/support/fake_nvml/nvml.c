@@ -163,6 +163,7 @@ static int string(const Device *device, const char *name, char *out, unsigned si
 FIGURE(nvmlDeviceGetPowerUsage, "power")
 FIGURE(nvmlDeviceGetEnforcedPowerLimit, "power.limit")
 FIGURE(nvmlDeviceGetPcieReplayCounter, "pcie.replays")
+FIGURE(nvmlDeviceGetPersistenceMode, "persistence")
 FIGURE(nvmlDeviceGetFanSpeed, "fan")
 FIGURE(nvmlDeviceGetPerformanceState, "performance_state")
 FIGURE(nvmlDeviceGetCurrPcieLinkGeneration, "pcie.generation")
@@ -232,6 +233,25 @@ int nvmlDeviceGetMigMode(Device *device, unsigned *current, unsigned *pending) {
     int code = one(__func__, device, "mig", current);
     if (!code) *pending = *current;
     return code;
+}
+
+int nvmlDeviceGetEccMode(Device *device, unsigned *current, unsigned *pending) {
+    int code = one(__func__, device, "ecc", current);
+    if (!code) *pending = *current;
+    return code;
+}
+
+int nvmlSystemGetDriverVersion(char *out, unsigned size) {
+    ENTER(NULL);
+    const char *version = raw("driver");
+    if (version) snprintf(out, size, "%s", version);
+    return leave(version ? OK : UNSUPPORTED);
+}
+
+int nvmlSystemGetCudaDriverVersion(int *out) {
+    ENTER(NULL);
+    *out = (int)number("cuda", 0);
+    return leave(*out ? OK : UNSUPPORTED);
 }
 
 int nvmlDeviceGetMaxMigDeviceCount(Device *device, unsigned *out) {

@@ -1,0 +1,279 @@
+"""Facts of made-up hosts, and what the rules say of them: files in, sentences out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from hosts import whole
+from hosts.base import add_machine
+from hosts.cpufreq import add_cpufreq
+from hosts.cpuinfo import SAPPHIRE_RAPIDS, add_cpuinfo
+from hosts.irq import add_vectors
+from hosts.machine import GIB, Disk, Machine, Nic
+from hosts.pci import NETWORK, NVME, Function, add_function
+from hosts.setup import Setup, add_bond, add_gpu_process, add_huge_pages, add_setup
+from hosts.tree import Tree
+from reveal_analyzer.configuration.judge import judge
+from reveal_collector.facts import cpu, gpus, kernel, memory, nics
+from reveal_collector.facts.asks import asks_of, card_sizes
+from reveal_collector.facts.gpus import Asked
+from reveal_collector.facts.inventory import Asks, Inventory
+from reveal_collector.facts.watch import FactsWatch
+from reveal_collector.source import Roots, Unsupported
+from reveal_contract.facts import Facts, Gpu
+
+GPU, CARD, DRIVE = "0000:1b:00.0", "0000:18:00.0", "0000:70:00.0"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """Two sockets of four cores with a GPU, a card of eight queues and a drive: all in order."""
+    made = Tree(tmp_path)
+    machine = Machine(
+        cpus=16, numa_nodes=2, sockets=2, threads=2, memory=256 * GIB,
+        nics=(Nic("eth0", CARD, "mlx5_core", 100_000, 9000, 0, 8),
+              Nic("eth1", "0000:19:00.0", "mlx5_core", 100_000, 9000, 0, 8)),
+        disks=(Disk("nvme0n1", DRIVE, "nvme", 1),),
+    )  # fmt: skip
+    add_machine(made, machine)
+    add_cpuinfo(made, machine, SAPPHIRE_RAPIDS)
+    add_cpufreq(made, machine)
+    add_setup(made)
+    add_function(made, Function(GPU, port="0000:1b:01.0"))
+    add_function(made, Function(CARD, NETWORK, "mlx5_core", port="0000:18:01.0", vendor="0x15b3"))
+    add_function(made, Function(DRIVE, NVME, "nvme", "16.0 GT/s PCIe", 4, "16.0 GT/s PCIe", 4,
+                                "0000:70:01.0", 1, vendor="0x144d"))  # fmt: skip
+    add_vectors(made, CARD, 100, range(8), idle=3)
+    return made
+
+
+def facts(tree: Tree, *processes: tuple[int, str]) -> Facts:
+    asks = Asks(gpus=lambda: Asked(processes=processes))
+    return Inventory("n", tree.roots, asks).read()
+
+
+def said(tree: Tree, *processes: tuple[int, str]) -> list[str]:
+    return [
+        found.hypothesis.name for found in judge(facts(tree, *processes), 1) if found.hypothesis
+    ]
+
+
+def test_what_a_host_is(tree: Tree) -> None:
+    found = facts(tree)
+    assert (found.cpu.sockets, found.cpu.cores, found.cpu.threads) == (2, 8, 2)
+    assert found.cpu.family == "6/143/1"
+    assert (found.cpu.online, found.cpu.present) == ("0-15", "0-15")
+    [policy] = found.cpu.policies
+    assert (policy.cpus, policy.driver) == ("0-15", "intel_pstate")
+    assert found.cpu.mitigations == {"spectre_v2": "Mitigation: Enhanced / Automatic IBRS"}
+    assert [node.cpus for node in found.memory.nodes] == ["0-3,8-11", "4-7,12-15"]
+    assert [node.distances for node in found.memory.nodes] == [(10, 21), (21, 10)]
+    assert found.memory.total == 256 * GIB
+    assert (found.memory.thp, found.memory.thp_defrag) == ("madvise", "madvise")
+    assert found.kernel.os == "Ubuntu 24.04.1 LTS"
+    assert found.kernel.machine == "Supermicro SYS-821GE"
+    assert found.kernel.virtual is False
+    assert found.kernel.services == ("containerd", "irqbalance")
+    assert found.kernel.clocksources == ("tsc", "hpet", "acpi_pm")
+    assert found.kernel.sysctl["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+
+
+def test_what_is_plugged_in(tree: Tree) -> None:
+    found = {device.address: device for device in facts(tree).devices}
+    assert [found[address].kind for address in (CARD, GPU, DRIVE)] == ["network", "gpu", "storage"]
+    link = found[GPU].link
+    assert (link.width, link.device_width, link.port_width, link.speed) == (16, 16, 16, 32.0)
+    assert found[DRIVE].node == 1
+    assert (found[CARD].vectors.count, found[CARD].vectors.served) == (8, "0-7")
+    nic = facts(tree).nics[0]
+    assert (nic.name, nic.pci, nic.up, nic.speed, nic.mtu) == ("eth0", CARD, True, 100_000, 9000)
+    assert (nic.rx_queues, nic.tx_queues, nic.rps, nic.missed) == (8, 8, False, 0)
+
+
+def test_a_host_in_order_is_told_nothing(tree: Tree) -> None:
+    assert said(tree) == []
+
+
+def test_what_is_set_up_badly_is_told(tree: Tree) -> None:
+    add_setup(tree, Setup(clocksource="hpet", sysctls={"vm.zone_reclaim_mode": "1"}))
+    add_huge_pages(tree, 64, 64)
+    add_vectors(tree, CARD, 100, [5] * 8)
+    tree.write(f"sys/bus/pci/devices/{DRIVE}/current_link_width", 2)
+    add_bond(tree, "bond0", "802.3ad 4", {"eth0": True, "eth1": False}, 9000)
+    assert sorted(said(tree)) == [
+        "BondPartDown", "IdleHugePages", "InterruptsOnOneCPU", "NarrowPCIeLink",
+        "RemoteInterrupts", "SlowClocksource", "ZoneReclaim",
+    ]  # fmt: skip
+
+
+def test_a_job_on_the_wrong_socket_is_told_with_its_cgroup(tree: Tree) -> None:
+    add_gpu_process(tree, 4242, "4-7,12-15", "1", cgroup="/slurm/job_9")
+    add_gpu_process(tree, 4243, "0-15", "0-1")
+    found = judge(facts(tree, (4242, GPU), (4243, GPU), (9999, GPU)), 1)
+    names = [one.hypothesis.name for one in found if one.hypothesis]
+    assert names == ["GPUProcessOnRemoteCPUs", "GPUProcessOnRemoteMemory"]
+    assert {one.subjects[0].name for one in found} == {"/slurm/job_9"}
+
+
+def test_a_guest_is_told_nothing_of_its_hypervisors_making(tree: Tree) -> None:
+    add_setup(tree, Setup(vendor="QEMU", product="Standard PC"))
+    tree.write(f"sys/bus/pci/devices/{DRIVE}/current_link_width", 1)
+    tree.write("sys/devices/system/cpu/online", "0-7\n")
+    assert said(tree) == []
+
+
+HOSTS = ["dgx_h100", "amd_two_socket_ib", "grace", "k3s_nested", "docker_cri", "vm_cloud"]
+
+
+@pytest.mark.parametrize("name", [*HOSTS, "recorded_vm"])
+def test_whole_hosts_have_facts_of_bounded_size_and_no_false_alarm(
+    name: str, tmp_path: Path
+) -> None:
+    made = Tree(tmp_path)
+    getattr(whole, name)(made)
+    inventory = Inventory("n", made.roots)
+    found = inventory.read()
+    assert found.cpu.online
+    assert found.memory.total
+    assert len(found.to_json()) < 32 << 10
+    assert Facts.from_json(found.to_json()) == found
+    assert inventory.read() == found
+    # nothing in these trees is set up badly but one link, and nothing says they are bare metal
+    assert judge(found, 1) == []
+    add_setup(made)
+    if name == "dgx_h100":
+        bare = Inventory("n", made.roots).read()
+        assert [one.evidence[0].instance for one in judge(bare, 1)] == ["0000:52:00.0"]
+
+
+def test_rates_of_looking_see_what_changed_in_time(tree: Tree) -> None:
+    inventory = Inventory("n", tree.roots)
+    inventory.read()
+    add_setup(tree, Setup(clocksource="hpet"))
+    tree.remove("proc/900")
+    tree.write("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n")
+    add_vectors(tree, CARD, 100, [5] * 8)
+    soon = inventory.read()
+    assert soon.kernel.clocksource == "hpet"
+    assert {policy.governor for policy in soon.cpu.policies} == {"powersave", "performance"}
+    assert soon.kernel.services == ("containerd", "irqbalance")
+    later = [inventory.read() for _ in range(4)][-1]
+    assert {device.vectors.served for device in later.devices} >= {"5"}
+    assert [inventory.read() for _ in range(5)][-1].kernel.services == ("containerd",)
+
+
+def test_an_empty_tree_has_no_facts_and_no_error(tmp_path: Path) -> None:
+    roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup")
+    assert Inventory("n", roots).read() == Facts(node="n")
+
+
+def test_the_watch_keeps_the_same_object_until_facts_change(tree: Tree) -> None:
+    watch = FactsWatch(Inventory("n", tree.roots))
+    watch.look()
+    first = watch.latest
+    watch.look()
+    assert watch.latest is first
+    assert first is not None
+    assert json.loads(first)["node"] == "n"
+    add_setup(tree, Setup(clocksource="hpet"))
+    watch.look()
+    assert watch.latest != first
+
+
+@pytest.mark.parametrize(
+    ("flags", "vendor", "product", "hypervisor", "guest"),
+    [
+        (("hypervisor",), "", "", "", True),
+        ((), "QEMU", "KVM Virtual Machine", "", True),
+        ((), "Amazon EC2", "m7g.large", "", True),
+        ((), "Amazon EC2", "c7g.metal", "", False),
+        ((), "Microsoft Corporation", "Virtual Machine", "", True),
+        ((), "Microsoft Corporation", "C2080", "", False),
+        ((), "Google", "Google Compute Engine", "", True),
+        ((), "Dell Inc.", "PowerEdge XE9680", "", False),
+        ((), "", "", "xen", True),
+        ((), "", "", "", None),
+    ],
+)
+def test_who_is_a_guest(
+    flags: tuple[str, ...], vendor: str, product: str, hypervisor: str, guest: bool | None
+) -> None:
+    assert kernel.virtual(flags, vendor, product, hypervisor) is guest
+
+
+def test_the_command_line_gives_what_matters_and_no_secret() -> None:
+    line = "root=UUID=1 token=secret isolcpus=2-3 mitigations=off quiet hugepages=16"
+    assert kernel.flags(line) == ["isolcpus=2-3", "mitigations=off", "hugepages=16"]
+
+
+def test_cgroups_of_either_version() -> None:
+    assert gpus.cgroup("0::/user.slice/a:b.scope\n") == "/user.slice/a:b.scope"
+    assert gpus.cgroup("12:cpu,cpuacct:/job\n3:memory:/other\n0::/init\n") == "/job"
+    assert gpus.cgroup("0::/\n") == gpus.cgroup("") == gpus.cgroup("nonsense") == ""
+
+
+def test_rings_are_asked_where_cards_answer(tree: Tree) -> None:
+    sizes = nics.Sizes(rx_ring=256, rx_ring_most=8192)
+    found = Inventory("n", tree.roots, Asks(sizes=lambda _: sizes)).read()
+    assert (found.nics[0].rx_ring, found.nics[0].rx_ring_most) == (256, 8192)
+    assert card_sizes("none-such") == nics.Sizes()
+
+
+def test_a_failing_library_costs_its_own_facts_alone(tree: Tree) -> None:
+    def fail() -> Asked:
+        raise Unsupported("no driver")
+
+    found = Inventory("n", tree.roots, Asks(gpus=fail)).read()
+    assert found.gpus == (Gpu(pci=GPU),)
+    assert found.cpu.sockets == 2
+
+
+def test_another_hosts_tree_is_never_asked_about_by_call(tree: Tree) -> None:
+    assert asks_of(tree.roots, ()) == Asks()
+
+
+def test_the_driver_names_its_gpus_without_a_library(tree: Tree) -> None:
+    tree.write(
+        f"proc/driver/nvidia/gpus/{GPU}/information",
+        "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 18\nGPU UUID: \t GPU-1\n",
+    )
+    tree.write("sys/module/nvidia/version", "550.90.07\n")
+    found = facts(tree)
+    assert found.gpus == (Gpu(GPU, "NVIDIA H100 80GB HBM3", "GPU-1"),)
+    assert found.drivers == {"nvidia": "550.90.07"}
+
+
+lines = st.text(st.sampled_from("0123456789 :\t\n-,[]=/()kBaz\x00\xff"), max_size=60)
+
+
+@given(lines)
+@examples(300)
+def test_parsers_take_any_text(text: str) -> None:
+    cpu.family(cpu.first_processor(text))
+    memory.total(text, "MemTotal:")
+    for swap in memory.swaps(text):
+        assert swap.size >= 0
+    kernel.os_name(text)
+    kernel.flags(text)
+    assert isinstance(gpus.cgroup(text), str)
+
+
+@given(st.binary(max_size=40))
+@examples(100)
+def test_files_of_any_bytes_break_no_inventory(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    made = Tree(tmp_path_factory.mktemp("odd"))
+    for path in (
+        "proc/cpuinfo", "proc/meminfo", "proc/swaps", "sys/devices/system/cpu/present",
+        "sys/devices/system/node/node0/distance", "sys/devices/system/cpu/online",
+        "sys/bus/pci/devices/0000:00:01.0/class", "proc/irq/1/effective_affinity_list",
+    ):  # fmt: skip
+        made.write(path, data)
+    assert Facts.from_json(Inventory("n", made.roots).read().to_json()).node == "n"

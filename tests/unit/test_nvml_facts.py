@@ -1,0 +1,63 @@
+"""Facts of GPUs through the real pynvml and a driver library that does as it is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fake_nvml
+from fake_nvml import GIB, Script, hgx_h100
+from reveal_collector.facts import gpus
+from reveal_collector.facts.asks import ask_nvml
+from reveal_collector.source import Roots, Unsupported
+from reveal_contract.facts import Gpu
+
+FIRST, SECOND = "0000:19:00.0", "0000:2a:00.0"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    library = fake_nvml.build(tmp_path)
+    made = Script(tmp_path / "script", hgx_h100(2))
+    with fake_nvml.loaded(library, made.path):
+        yield made
+
+
+def test_gpus_with_their_modes_and_versions(script: Script) -> None:
+    script.change({
+        "0.persistence": 1, "1.persistence": 0, "0.ecc": 1, "1.mig": 1,
+        "driver": "550.90.07", "cuda": 12040,
+    })  # fmt: skip
+    told = ask_nvml(Roots())
+    first, second = told.gpus
+    assert first == Gpu(FIRST, "NVIDIA H100 80GB HBM3", first.uuid, True, True, False)
+    assert (second.persistence, second.ecc, second.mig) == (False, None, True)
+    assert told.versions == {"nvidia": "550.90.07", "cuda": "12.4"}
+
+
+def test_processes_and_where_the_kernel_lets_them_run(script: Script) -> None:
+    script.change({
+        "0.process.0": f"{os.getpid()} {GIB} c", "1.process.0": f"{os.getpid()} {GIB} c",
+        "1.process.1": f"999999999 {GIB} c",
+    })  # fmt: skip
+    told = ask_nvml(Roots())
+    [process] = gpus.processes(Roots(), told.processes)
+    assert (process.pid, process.gpus) == (os.getpid(), (FIRST, SECOND))
+    assert process.cpus
+    assert process.memory
+
+
+def test_a_driver_that_answers_little_is_asked_on(script: Script) -> None:
+    script.change({"0.call.nvmlDeviceGetComputeRunningProcesses_v3": 3})
+    told = ask_nvml(Roots())
+    assert [(gpu.persistence, gpu.ecc) for gpu in told.gpus] == [(None, None)] * 2
+    assert (told.processes, told.versions) == ([], {})
+
+
+def test_no_driver_is_said(script: Script) -> None:
+    script.change({"call.nvmlInitWithFlags": 9})
+    with pytest.raises(Unsupported, match="not loaded"):
+        ask_nvml(Roots())
