@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exploring import examples
 from hosts.cgroups import V1, Layout, add_cgroups
 from hosts.tree import Tree
+from reveal_collector import finegrid, native
+from reveal_collector.finegrid import Reading, Rings
 from reveal_collector.source import LayoutChanged
 from reveal_collector.sources.cgroups import hierarchies
-from reveal_collector.sources.fine import A_TICK, MOST, Chooser, Clock, FineLane
+from reveal_collector.sources.fine import A_TICK, MOST, Chooser, FineLane
 from reveal_collector.sources.tenants import Choice, Tenant, Tenants
 
 JOB = "/system.slice/job.service"
@@ -29,19 +33,21 @@ def tenant(path: str) -> Tenant:
 def test_what_steps_used_adds_up_and_unread_ones_are_missing(
     totals: list[int], missed: set[int]
 ) -> None:
-    clock = Clock.__new__(Clock)
-    clock._steps, clock._used = [-1] * 64, [0] * 64
+    rings = Rings(2)
     readings = sorted(totals)
     for step, total in enumerate(readings):
         if step not in missed:
-            clock._used[step % 64], clock._steps[step % 64] = total, step
+            rings.take(1, step, total)
     for step in range(1, len(readings)):
-        used = clock.used(step)
+        used = rings.between(1, step)
         if step in missed or step - 1 in missed:
             assert used is None
         else:
             assert used == readings[step] - readings[step - 1]
-    assert clock.used(len(readings) + 64) is None
+    assert rings.between(1, len(readings) + 64) is None
+    assert rings.between(0, 1) is None
+    rings.forget(1)
+    assert all(rings.between(1, step) is None for step in range(64))
 
 
 def test_busy_ones_come_in_and_stay_a_while() -> None:
@@ -95,6 +101,42 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return True
 
 
+@pytest.fixture(params=["C", "Python"])
+def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both threads of the lane."""
+    if request.param == "Python":
+        monkeypatch.setattr(native, "load", lambda: native.Loaded(None, "not here"))
+    elif not hasattr(native.load().library, "reveal_fine_start"):
+        pytest.skip("the C parts are not built")
+
+
+@pytest.mark.usefixtures("language")
+def test_what_is_no_number_and_what_is_gone_is_missing(tmp_path: Path) -> None:
+    texts = ["usage_usec 1234567\nuser_usec 9\n", "usage_usec x", "", "usage_usec ",
+             "usage_usec 99999999999999999999\n"]  # fmt: skip
+    rings = Rings(len(texts))
+    reader = finegrid.grid(rings, 2_000_000)
+    files = []
+    try:
+        for slot, text in enumerate(texts):
+            path = tmp_path / str(slot)
+            path.write_text(text)
+            files.append(path.open("rb"))
+            reader.follow(slot, Reading(files[-1].fileno(), 11, 10))
+        ring = finegrid.RING
+        assert eventually(lambda: sum(step >= 0 for step in rings.steps[:ring]) > 3)
+        assert {used for used in rings.used[:ring] if used} == {123456}
+        assert set(rings.steps[ring:]) == {-1}
+        reader.follow(0, None)
+        assert max(rings.steps[:ring]) == -1
+        assert reader.spent_ns() >= 0
+    finally:
+        reader.stop()
+        for file in files:
+            file.close()
+
+
+@pytest.mark.usefixtures("language")
 def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path) -> None:
     tree, tenants, fine = lane(tmp_path)
     usage = tree.root / f"cgroup/cpuacct{JOB}/cpuacct.usage"
@@ -122,9 +164,16 @@ def test_a_lane_over_its_budget_gives_up_and_says_so(tmp_path: Path) -> None:
     fine.open()
     try:
         assert followed(fine, tenants)
-        fine._judge(4e6)
+        thread = fine._grid
+        assert thread is not None
+        spent = [0, 4_000_000, 10_000_000]
+        fine._grid = SimpleNamespace(**dict.fromkeys(("follow", "stop"), lambda *_: None),
+                                     spent_ns=lambda: spent.pop(0))  # fmt: skip
+        fine._judge(1.0)
+        fine._judge(2.0)
         assert fine.trouble == ""
-        fine._judge(6e6)
+        fine._judge(3.0)
+        fine._grid = thread
         assert "off, it takes 0.60 % of a CPU" in fine.trouble
         assert followed(fine, tenants)  # the columns go away
         assert fine.channels == ()

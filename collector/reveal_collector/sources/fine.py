@@ -8,25 +8,25 @@ grid steps before the last one used.  A column is one of the five: ``subject#1``
 from __future__ import annotations
 
 import logging
-import threading
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.realtime import prefer_real_time
+from reveal_collector.finegrid import Grid, Reading, Rings, grid
 from reveal_collector.source import LayoutChanged, Unsupported
-from reveal_collector.sources.cgroups import FILES, CgroupFile
+from reveal_collector.sources.cgroups import UNIFIED
 from reveal_collector.sources.tenants import Tenant, Tenants
-from reveal_collector.textfile import KeptFile, channel
+from reveal_collector.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
+from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
 
 STEP_NS = 20_000_000
 A_TICK = 5
 MOST = 16
-_RING = 64
 _TICKS = 10
 _BUSY, _IDLE = 0.05, 0.02  # of a CPU: to come in, and to stay
 _STAY_SECONDS = 30
@@ -34,44 +34,32 @@ _NS_PER_US = 1000
 _METRIC = "cpu.subject.usage.fine"
 # Of the collector's budget of CPU time; the thread's own clock tells what it takes.
 _SHARE = 0.5
-_JUDGED_SECONDS = 10.0
+_JUDGED_SECONDS = 10
 
 
-class Clock:
-    """The CPU clock of one cgroup and its last readings on the grid, in us."""
+def clock_of(tenant: Tenant, trees: Mapping[str, Path]) -> Reading | None:
+    """The open CPU clock of a cgroup, to be read in us; ``None`` where it is gone.
 
-    def __init__(self, tenant: Tenant, trees: Mapping[str, Path]) -> None:
-        self.tenant = tenant
-        self._steps = [-1] * _RING
-        self._used = [0] * _RING
-        for file in FILES:
-            if file.metrics[0] == "cpu.subject.usage" and file.hierarchy in trees:
-                self._file: CgroupFile = file
-                self._kept = KeptFile(trees[file.hierarchy] / tenant.path[1:] / file.names[0])
-                self._kept.open()
-                return
-        raise Unsupported("this host counts no CPU time by cgroup")
-
-    def read(self, step: int) -> None:
-        """Take the reading of a grid step; one that fails is missing."""
+    ``cpuacct.usage`` is a number in ns (cpuacct.rst); ``cpu.stat`` of version 2 begins with
+    ``usage_usec`` (cgroup-v2.rst).
+    """
+    for hierarchy, name, start, divisor in (
+        ("cpuacct", "cpuacct.usage", b"", _NS_PER_US),
+        (UNIFIED, "cpu.stat", b"usage_usec ", 1),
+    ):
+        if hierarchy not in trees:
+            continue
         try:
-            value = self._file.parse(self._kept.read())[0]
-        except (OSError, ValueError):
-            return
-        if value is not None:
-            at = step % _RING
-            self._used[at] = int(value * self._file.scale(0)) // _NS_PER_US
-            self._steps[at] = step
-
-    def used(self, step: int) -> int | None:
-        """CPU time from the step before to this one; ``None`` where one was not read."""
-        at, before = step % _RING, (step - 1) % _RING
-        if self._steps[at] != step or self._steps[before] != step - 1:
-            return None
-        return max(0, self._used[at] - self._used[before])
-
-    def close(self) -> None:
-        self._kept.close()
+            fd = os.open(trees[hierarchy] / tenant.path[1:] / name, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            if os.pread(fd, 64, 0).startswith(start):
+                return Reading(fd, len(start), divisor)
+        except OSError:
+            log.debug("the CPU clock of %s cannot be read", tenant.path)
+        os.close(fd)
+    return None
 
 
 class Chooser:
@@ -103,6 +91,7 @@ class FineLane:
     """``cpu.subject.usage.fine`` of the busy subjects, in us; the thread sleeps while none is."""
 
     name, lane = "subject-fine", Lane.FAST
+    subjects: tuple[Identity, ...] = ()  # the same as the other sources'
 
     def __init__(self, tenants: Tenants, budget_millicores: int) -> None:
         self.channels: tuple[Channel, ...] = ()
@@ -110,20 +99,18 @@ class FineLane:
         self._tenants = tenants
         self._most_ns = _SHARE * budget_millicores * 1e6  # of CPU time a second
         self._chooser = Chooser()
-        self._clocks: tuple[Clock, ...] = ()
+        self._rings = Rings(MOST)
+        self._grid: Grid | None = None
+        self._followed: dict[Tenant, tuple[int, Reading]] = {}  # slot and open clock
         self._ticks = 0
         self._looked = 0.0
-        self._wanted = threading.Event()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._spent = (0.0, 0)
 
     def open(self) -> None:
         if not self._tenants.trees:
             raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
         self._tenants.start()
-        self._stopping.clear()
-        self._thread = threading.Thread(target=self._run, name="reveal-fine", daemon=True)
-        self._thread.start()
+        self._grid = grid(self._rings, STEP_NS)
 
     def read(self) -> Sequence[int | None]:
         self._ticks += 1
@@ -131,71 +118,64 @@ class FineLane:
             raise LayoutChanged(self.name)
         last = time.monotonic_ns() // STEP_NS - 1  # the one before may still be under way
         steps = range(last - A_TICK + 1, last + 1)
-        return [clock.used(step) for clock in self._clocks for step in steps]
+        between = self._rings.between
+        return [between(slot, step) for slot, _ in self._followed.values() for step in steps]
 
     def close(self) -> None:
-        if self._thread is None:
+        if self._grid is None:
             return
-        self._stopping.set()
-        self._wanted.set()
-        self._thread.join(1.0)
-        self._thread = None
+        for tenant in list(self._followed):
+            self._leave(tenant)
+        self._grid.stop()
+        self._grid = None
         self._tenants.stop()
-        for clock in self._clocks:
-            clock.close()
-        self._clocks, self.channels = (), ()
+        self.channels = ()
 
     def _choose(self) -> bool:
         """Whether other subjects are followed now."""
         now = time.monotonic()
         seconds, self._looked = max(now - self._looked, 0.1), now
         busy = self._chooser.choose(self._tenants.clocks.copy(), now, seconds)
-        wanted = set() if self.trouble else set(busy)
-        known = {clock.tenant: clock for clock in self._clocks}
-        if wanted == known.keys():
-            return False
-        kept = [known[one] for one in known if one in wanted]
-        self._clocks = (*kept, *self._opened(wanted - known.keys()))
-        for tenant in known.keys() - wanted:
-            known[tenant].close()
+        if self._followed and self._ticks % (_TICKS * _JUDGED_SECONDS) == 0:
+            self._judge(now)
+        wanted = [] if self.trouble else busy
+        before = list(self._followed)
+        for tenant in before:
+            if tenant not in wanted:
+                self._leave(tenant)
+        for tenant in wanted:
+            if tenant not in self._followed:
+                self._enter(tenant)
         self.channels = tuple(
-            channel(_METRIC, f"{clock.tenant.instance}#{place}", _NS_PER_US)
-            for clock in self._clocks
+            channel(_METRIC, f"{tenant.instance}#{place}", _NS_PER_US)
+            for tenant in self._followed
             for place in range(1, A_TICK + 1)
         )
-        (self._wanted.set if self._clocks else self._wanted.clear)()
-        return True
+        return before != list(self._followed)
 
-    def _opened(self, tenants: set[Tenant]) -> list[Clock]:
-        made = []
-        for tenant in sorted(tenants, key=lambda one: one.path):
-            try:
-                made.append(Clock(tenant, self._tenants.trees))
-            except Unsupported:  # gone meanwhile
-                continue
-        return made
+    def _enter(self, tenant: Tenant) -> None:
+        clock = clock_of(tenant, self._tenants.trees)
+        if clock is None or self._grid is None:
+            return
+        taken = {slot for slot, _ in self._followed.values()}
+        slot = next(at for at in range(MOST) if at not in taken)
+        self._followed[tenant] = slot, clock
+        self._grid.follow(slot, clock)
 
-    def _run(self) -> None:
-        prefer_real_time()
-        while not self._stopping.is_set():
-            self._wanted.wait()
-            began, spent = time.monotonic(), time.thread_time_ns()
-            while self._clocks and not self._stopping.is_set():
-                self._sample()
-                if time.monotonic() - began >= _JUDGED_SECONDS:
-                    self._judge((time.thread_time_ns() - spent) / (time.monotonic() - began))
-                    began, spent = time.monotonic(), time.thread_time_ns()
+    def _leave(self, tenant: Tenant) -> None:
+        slot, clock = self._followed.pop(tenant)
+        if self._grid is not None:
+            self._grid.follow(slot, None)
+        os.close(clock.fd)
 
-    def _sample(self) -> None:
-        """Sleep to the next step of the grid and read every clock."""
-        step = time.monotonic_ns() // STEP_NS + 1
-        time.sleep(max(0, step * STEP_NS - time.monotonic_ns()) / 1e9)
-        for clock in self._clocks:
-            clock.read(step)
-
-    def _judge(self, cost_ns: float) -> None:
-        """Give up where the lane takes more than its share of the budget (ns a second)."""
-        if cost_ns > self._most_ns:
+    def _judge(self, now: float) -> None:
+        """Give up where the thread takes more than its share of the budget."""
+        if self._grid is None:
+            return
+        (then, before), spent = self._spent, self._grid.spent_ns()
+        self._spent = now, spent
+        cost_ns = (spent - before) / (now - then)
+        if then and cost_ns > self._most_ns:
             self.trouble = (
                 f"{self.name}: off, it takes {cost_ns / 1e7:.2f} % of a CPU;"
                 " a larger cpuBudgetMillicores allows it"
