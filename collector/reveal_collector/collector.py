@@ -114,7 +114,7 @@ class Collector:
         self._boot = boot_id(registry.roots_of(settings))
         self._facts: FactsWatch | None = None
         self._sampler: Sampler | None = None
-        self._raw: queue.Queue[RawSlice | None] = queue.Queue(QUEUE)
+        self._raw: queue.SimpleQueue[RawSlice | None] = queue.SimpleQueue()
         self._unencoded = 0
         self._knowing: list[SubjectSource] = []
         self._adaptive: list[AdaptiveSource] = []
@@ -236,9 +236,9 @@ class Collector:
 
     def _take(self, raw: RawSlice) -> None:
         """In the tick thread: hand over, never wait."""
-        try:
-            self._raw.put_nowait(raw)
-        except queue.Full:
+        if self._raw.qsize() < QUEUE:
+            self._raw.put(raw)
+        else:
             self._unencoded += 1
 
     def _ship(self) -> None:

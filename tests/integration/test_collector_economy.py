@@ -1,0 +1,137 @@
+"""What the collector costs its node: bytes of both encoders alike, modules loaded, CPU kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from reveal_collector import budget, native
+from reveal_collector.collector import Collector
+from reveal_collector.encoder import NativeEncoder
+from reveal_collector.shipment import Report, Shipment, SinkHealth
+from reveal_collector.slicemaker import NumpyEncoder
+from reveal_collector.slices import Origin, RawSlice
+from reveal_contract.metric import Lane
+from reveal_contract.settings import CollectorSettings
+from reveal_contract.wire import decode
+
+SETTINGS = CollectorSettings("n1", "", exclude=("process-groups", "filesystems"))
+
+
+class Kept:
+    """A sink that keeps what is shipped."""
+
+    def __init__(self) -> None:
+        self.shipped: list[Shipment] = []
+
+    def start(self, report: Report) -> None:
+        """Nobody asks."""
+
+    def put(self, shipment: Shipment) -> None:
+        self.shipped.append(shipment)
+
+    def health(self) -> SinkHealth:
+        return SinkHealth(len(self.shipped))
+
+    def close(self, timeout: float) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def sink() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def run(sink: Kept) -> Iterator[Callable[[CollectorSettings], Collector]]:
+    started: list[Collector] = []
+
+    def start(settings: CollectorSettings) -> Collector:
+        started.append(Collector(settings, [sink]))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for collector in started:
+        collector.stop()
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(native.load().library is None, reason="the native library is not built")
+def test_both_encoders_give_the_same_bytes_of_this_host(
+    run: Callable[[CollectorSettings], Collector], sink: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raws: list[RawSlice] = []
+    take = Collector._take
+
+    def keep(self: Collector, raw: RawSlice) -> None:
+        raws.append(raw)
+        take(self, raw)
+
+    monkeypatch.setattr(Collector, "_take", keep)
+    collector = run(SETTINGS)
+    until(lambda: len(sink.shipped) >= 3)
+    collector.stop()
+    library = native.load().library
+    assert library is not None
+    origin = Origin("n1", sink.shipped[0].boot, 100_000)
+    ours, reference = NativeEncoder(library, origin), NumpyEncoder(origin)
+    for raw, shipment in zip(raws, sink.shipped, strict=True):
+        made = reference.encode(raw)
+        assert ours.encode(raw) == made == shipment.data
+
+
+@pytest.mark.skipif(native.load().library is None, reason="the native library is not built")
+def test_a_collector_loads_nothing_heavy_that_its_node_does_not_need() -> None:
+    code = "import sys, reveal_collector.__main__; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {
+        "numpy", "pandas", "redis", "asyncio", "ssl", "hashlib", "prometheus_client", "pynvml",
+        "subprocess", "http.client", "statistics", "decimal",
+    }  # fmt: skip
+    assert not heavy & set(told.stdout.split())
+
+
+def fallbacks(sink: Kept) -> int:
+    """What the collector's own channel said last."""
+    last = sink.shipped[-1]
+    at = [channel.metric for channel in last.table.slow].index("own.fallbacks")
+    return int(decode(last.data).slow[at])
+
+
+def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
+    run: Callable[[CollectorSettings], Collector], sink: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "WINDOW_NS", 1_000_000_000)
+    collector = run(replace(SETTINGS, cpu_budget_millicores=1))
+    until(lambda: len(kept(collector)) >= 3)
+    assert any("snmp6 and softnet are read every 10 s" in said for said in kept(collector))
+    until(lambda: lanes(collector)["snmp6"] is Lane.RARE)
+    until(lambda: fallbacks(sink) >= 3)
+
+    monkeypatch.setattr(budget, "CALM_NS", 0)
+    monkeypatch.setattr(budget, "HEADROOM", 1.0)
+    collector._governor._millicores = 1000
+    collector._governor._standing = budget.Standing(len(kept(collector)), patience_ns=0)
+    until(lambda: not kept(collector))
+    until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
+    assert collector._governor.thrift == 1
+
+
+def kept(collector: Collector) -> list[str]:
+    return [said for said in collector.status().degraded if said.startswith("CPU budget")]
+
+
+def lanes(collector: Collector) -> dict[str, Lane]:
+    return {feed.source: feed.lane for feed in collector.status().feeds}
