@@ -36,6 +36,7 @@ _RX_BYTES, _RX_PACKETS, _RX_DROP, _TX_BYTES, _TX_PACKETS, _TX_DROP = (
 # or that is not to be told is looked for so often.
 IDLE_SECONDS = 5
 _TRIED = 3  # processes of a subject
+_TRIES = 12
 
 
 def parse_dev(data: bytes) -> tuple[int, int, int, int, int]:
@@ -116,6 +117,7 @@ class SubjectNetwork:
         self._seen: tuple[Tenant, ...] | None = None
         self._spaces: dict[Tenant, _Namespace] = {}
         self._clocks: dict[Tenant, int] = {}
+        self._tries: dict[Tenant, int] = {}
         self._second = 0
         self._opened = False
 
@@ -165,8 +167,9 @@ class SubjectNetwork:
             self._spaces.pop(tenant).leave()
         for tenant in current:
             space = self._spaces.get(tenant) or _Namespace(self._proc)
-            if tenant.kind in _KINDS and (space.id or self._enter(tenant, space)):
+            if tenant.kind in _KINDS and not space.id and self._enter(tenant, space):
                 self._spaces[tenant] = space
+        self._tries = {one: tries for one, tries in self._tries.items() if one in current}
         channels = tuple(
             channel(metric, tenant.instance) for tenant in self._spaces for metric in METRICS
         )
@@ -174,11 +177,19 @@ class SubjectNetwork:
         return changed
 
     def _enter(self, tenant: Tenant, space: _Namespace) -> bool:
-        """Follow a subject by one of its processes, if it has a namespace of its own."""
+        """Follow a subject by one of its processes, if it has a namespace of its own.
+
+        One that has not, or has had no process for a minute, is not looked at again.
+        """
+        self._tries[tenant] = tries = self._tries.get(tenant, 0) + 1
+        if tries > _TRIES:
+            return False
         for pid in self._processes(tenant):
             namespace = self._namespace(pid)
-            shared = {self._host, "", *(one.id for one in self._spaces.values())}
-            if namespace not in shared and space.enter(pid, namespace):
+            if namespace in (self._host, *(one.id for one in self._spaces.values() if one.id)):
+                self._tries[tenant] = _TRIES
+            elif namespace and space.enter(pid, namespace):
+                self._tries[tenant] = 0
                 return True
         return False
 
