@@ -20,6 +20,7 @@ from reveal_contract.metric import Metric
 
 Floats = NDArray[np.float64]
 _BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
+_FOLDED = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
 _SHARE = 1_000_000  # parts per million
 
 
@@ -55,7 +56,16 @@ def _busy(at: Places) -> Ratio | None:
 
 
 def _spread(at: Places) -> Ratio | None:
-    """Busiest minus idlest CPU: work that cannot or does not move."""
+    """Busiest minus idlest CPU: work that cannot or does not move.
+
+    Of large hosts nobody knows the idlest: there it is the busiest less the mean of all.
+    """
+    metric = catalogue.find("cpu.imbalance")
+    most, cpus, parts = at.get((_FOLDED, "")), at.get(("cpu.online", "")), _places(at, _BUSY, "")
+    if most is not None and cpus is not None:
+        return Ratio(
+            metric, "", lambda now: float(now[most] - np.nansum(now[parts]) / max(now[cpus], 1))
+        )
     per_cpu = _busy_by_cpu(at)
     if len(per_cpu) < 2:
         return None
@@ -64,18 +74,19 @@ def _spread(at: Places) -> Ratio | None:
         busy = np.nansum(seconds[per_cpu], axis=1)
         return float(busy.max() - busy.min())
 
-    return Ratio(catalogue.find("cpu.imbalance"), "", compute)
+    return Ratio(metric, "", compute)
 
 
 def _busiest(at: Places) -> Ratio | None:
+    """The largest of the CPUs, or on large hosts what the collector found of each tick."""
+    metric = catalogue.find("cpu.busiest")
+    folded = at.get((_FOLDED, ""))
+    if folded is not None:
+        return Ratio(metric, "", lambda seconds: float(seconds[folded]))
     per_cpu = _busy_by_cpu(at)
     if not len(per_cpu):
         return None
-    return Ratio(
-        catalogue.find("cpu.busiest"),
-        "",
-        lambda seconds: float(np.nansum(seconds[per_cpu], axis=1).max()),
-    )
+    return Ratio(metric, "", lambda seconds: float(np.nansum(seconds[per_cpu], axis=1).max()))
 
 
 def _busy_by_cpu(at: Places) -> NDArray[np.intp]:

@@ -36,6 +36,7 @@ from reveal_collector.sources import (
     nic,
     numa,
     nvml,
+    online,
     pcie,
     perf,
     psi,
@@ -61,6 +62,7 @@ log = logging.getLogger(__name__)
 
 FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
     stat.sources,
+    online.sources,
     cpuclock.sources,
     softirqs.sources,
     interrupts.sources,

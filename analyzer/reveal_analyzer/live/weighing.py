@@ -48,9 +48,17 @@ class Weighing:
 
 
 def _capacity(second: Second) -> tuple[float, int]:
-    """Bytes of memory and number of CPUs, from the channels themselves."""
+    """Bytes of memory and number of CPUs, from the channels themselves.
+
+    Large hosts have no channel for each CPU; recordings of older collectors no ``cpu.online``.
+    """
     names = second.plan.channels
-    memory = [second.channels[at] for at, c in enumerate(names) if c.metric == "memory.mem_total"]
-    cpus = sum(1 for c in names if c.metric == "cpu.user" and c.instance)
-    known = memory and memory[0] > 0
-    return float(memory[0]) if known else float(_MEMORY_UNKNOWN), max(cpus, 1)
+    levels = {
+        c.metric: float(second.channels[at])
+        for at, c in enumerate(names)
+        if c.metric in ("memory.mem_total", "cpu.online")
+    }
+    memory, online = levels.get("memory.mem_total", 0.0), levels.get("cpu.online", 0.0)
+    counted = sum(1 for c in names if c.metric == "cpu.user" and c.instance)
+    cpus = int(online) if online > 0 else max(counted, 1)
+    return memory if memory > 0 else float(_MEMORY_UNKNOWN), cpus

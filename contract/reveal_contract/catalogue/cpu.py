@@ -101,6 +101,11 @@ _SCHEDULING = (
         meaning="Tasks ready to run at this moment",
     ),
     _LOAD("cpu.load.tasks", origin="loadavg tasks", quantum=5, meaning="Tasks that exist"),
+    _COUNT(
+        "cpu.online", unit="cpus", origin="/sys/devices/system/cpu/online", kind=Kind.GAUGE,
+        source="online", lane=Lane.SLOW, quantum=0.5, harm=Harm.LOWER,
+        meaning="CPUs that are online",
+    ),
     _PRESSURE(
         "cpu.pressure.some", origin="psi cpu some", family="cpu.pressure",
         meaning="Time in which at least one ready task waited for a CPU",

@@ -1,0 +1,41 @@
+"""``/sys/devices/system/cpu/online``: how many CPUs there are to run on.
+
+On hosts with a channel a CPU they could be counted; on large ones nothing else says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.textfile import KeptFile, channel
+from reveal_collector.topology import cpu_list
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+
+def sources(roots: Roots) -> list[Source]:
+    return [_Online(KeptFile(roots.sys / "devices/system/cpu/online"))]
+
+
+class _Online:
+    name, lane = "online", Lane.SLOW
+
+    def __init__(self, file: KeptFile) -> None:
+        self.channels: tuple[Channel, ...] = ()
+        self._file = file
+
+    def open(self) -> None:
+        self._file.open()
+        try:
+            self.read()
+        except OSError as error:
+            self.close()
+            raise Unsupported(f"{self._file.path}: {error.strerror or error}") from None
+        self.channels = (channel("cpu.online"),)
+
+    def read(self) -> Sequence[int | None]:
+        return [len(cpu_list(self._file.read().decode("ascii", "replace")))]
+
+    def close(self) -> None:
+        self._file.close()
