@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from hosts import endtoend
 from hosts.pods import LAYOUTS, host_with_pods
 from hosts.tree import Tree
 from hosts.whole import HOSTS
+from reveal_analyzer.configuration.judge import judge
+from reveal_collector.facts.inventory import Inventory
+from reveal_contract.facts import Facts
 
 GOLDENS = Path(__file__).parents[1] / "fixtures/hosts/goldens"
 LARGEST = 300_000
@@ -36,7 +40,17 @@ def folder() -> Iterator[Path]:
 def test_what_a_host_gives_is_what_it_gave(name: str, folder: Path) -> None:
     tree = Tree(folder)
     HOSTS[name](tree)
-    compare(name, endtoend.run(tree).text(str(folder)))
+    compare(f"{name}.txt", endtoend.run(tree).text(str(folder)))
+    compare(f"{name}.facts.json", facts(tree))
+
+
+def facts(tree: Tree) -> str:
+    """What is known of the host, and the hints that follow."""
+    known = Inventory(endtoend.NODE, tree.roots).read()
+    assert Facts.from_json(known.to_json()) == known
+    hints = [f"{hint.hypothesis.name}: {hint.claim}" for hint in judge(known, 0) if hint.hypothesis]
+    told = {"facts": json.loads(known.to_json()), "hints": hints}
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -45,11 +59,11 @@ def test_pods_are_the_same_under_every_runtime_and_driver(name: str, folder: Pat
     tree = Tree(folder)
     host_with_pods(tree, LAYOUTS[name])
     settings = endtoend.settings_of(tree, include=SUBJECTS)
-    compare(f"pods_{LAYOUTS[name].version}", endtoend.run(tree, settings).text(str(folder)))
+    compare(f"pods_{LAYOUTS[name].version}.txt", endtoend.run(tree, settings).text(str(folder)))
 
 
 def compare(name: str, text: str) -> None:
-    golden = GOLDENS / f"{name}.txt"
+    golden = GOLDENS / name
     if os.environ.get("REVEAL_GOLDENS") == "write":
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(text)
@@ -58,5 +72,6 @@ def compare(name: str, text: str) -> None:
 
 
 def test_no_golden_is_left_of_a_host_that_is_gone() -> None:
-    versions = {f"pods_{layout.version}" for layout in LAYOUTS.values()}
-    assert {path.stem for path in GOLDENS.iterdir()} == {*HOSTS, *versions}
+    pods = {f"pods_{layout.version}.txt" for layout in LAYOUTS.values()}
+    hosts = {f"{name}.{end}" for name in HOSTS for end in ("txt", "facts.json")}
+    assert {path.name for path in GOLDENS.iterdir()} == hosts | pods

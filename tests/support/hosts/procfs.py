@@ -55,6 +55,10 @@ class Vectors:
         self.lines.append(made)
         return made
 
+    def of(self, pci: str) -> list[Vector]:
+        """Those of one PCI function, in the order of their numbers."""
+        return [line for line in self.lines if f"-{pci} " in line.chip]
+
 
 def add_proc(tree: Tree, machine: Machine, vectors: Vectors) -> None:
     """CPU, interrupts, scheduler, load and pressure; then memory and disks."""

@@ -20,13 +20,15 @@ from hosts.hwmon import (
     add_power_meters,
 )
 from hosts.infiniband import Adapter, add_adapter
+from hosts.irq import add_vectors
 from hosts.machine import GIB, Disk, Machine, Nic
 from hosts.pci import INFINIBAND, NETWORK, NVME, Function, add_function
 from hosts.pmu import add_amd_pmus, add_arm_pmus, add_intel_pmus, add_kernel_pmus
 from hosts.pods import LAYOUTS, add_pods
 from hosts.powercap import RANGE, add_powercap
-from hosts.procfs import add_process
+from hosts.procfs import Vectors, add_process
 from hosts.recorded import RECORDED
+from hosts.setup import Setup, add_huge_pages, add_setup
 from hosts.swap import add_swaps, add_zram
 from hosts.tree import Tree
 
@@ -56,7 +58,10 @@ def dgx_h100(tree: Tree) -> Machine:
         cpus=224, numa_nodes=2, sockets=2, threads=2, memory=2048 * GIB, kernel=(5, 15),
         nics=tuple(nics), disks=tuple(disks),
     )  # fmt: skip
-    add_machine(tree, machine)
+    vectors = Vectors()
+    add_machine(tree, machine, vectors)
+    add_setup(tree, Setup("NVIDIA", "DGXH100", sysctls={"vm.swappiness": "1"}))
+    add_huge_pages(tree, total=64, free=64)  # reserved, and nobody uses them
     add_cpuinfo(tree, machine, cpuinfo.SAPPHIRE_RAPIDS)
     add_cpufreq(tree, machine)
     add_throttling(tree, machine, hot=1)
@@ -70,7 +75,7 @@ def dgx_h100(tree: Tree) -> Machine:
         card = Function(f"0000:{bus}:00.0", port=f"0000:{bus}:01.0", numa=at // 4,
                         width=8 if at == 2 else 16)  # fmt: skip
         add_function(tree, card)
-    _add_cards(tree, machine, INFINIBAND)
+    _add_cards(tree, machine, INFINIBAND, vectors)
     add_pods(tree, LAYOUTS["v2_containerd_systemd"])
     return machine
 
@@ -85,7 +90,9 @@ def amd_two_socket_ib(tree: Tree) -> Machine:
         cpus=192, numa_nodes=8, sockets=2, memory=768 * GIB, kernel=(4, 18), nics=nics,
         disks=(Disk("nvme0n1", "0000:41:00.0", "nvme", 2, 64, 700, 3),), psi=False,
     )  # fmt: skip
-    add_machine(tree, machine)
+    vectors = Vectors()
+    add_machine(tree, machine, vectors)
+    add_setup(tree, Setup(sysctls={"kernel.numa_balancing": "1"}, clocksource="hpet"))
     add_cpuinfo(tree, machine, cpuinfo.GENOA)
     add_cpufreq(tree, machine, "acpi-cpufreq", "ondemand", 2_400_000)
     add_cpuidle(tree, machine, "acpi_idle", cpuidle.AMD)
@@ -95,7 +102,7 @@ def amd_two_socket_ib(tree: Tree) -> Machine:
     for card, bus in enumerate(("05", "26", "46", "65")):
         add_amd_gpu(tree, card, f"0000:{bus}:00.0")
     add_swaps(tree, ("/dev/nvme0n1p3", 16 * GIB, GIB))
-    _add_cards(tree, machine, NETWORK)
+    _add_cards(tree, machine, NETWORK, vectors)
     add_pods(tree, LAYOUTS["v1_crio"])
     return machine
 
@@ -107,14 +114,17 @@ def grace(tree: Tree) -> Machine:
         nics=(Nic("enP6p3s0f0np0", "0006:03:00.0", "mlx5_core", 200 * _GBIT, 9000, 0, 63),),
         disks=(Disk("nvme0n1", "0008:01:00.0", "nvme", 0, 72, 500, 2),),
     )  # fmt: skip
-    add_machine(tree, machine)
+    vectors = Vectors()
+    add_machine(tree, machine, vectors)
+    add_setup(tree, Setup("NVIDIA", "Grace CPU P5042", clocksource="arch_sys_counter",
+                          clocksources="arch_sys_counter"))  # fmt: skip
     add_cpuinfo(tree, machine, cpuinfo.NEOVERSE_V2)
     add_cpufreq(tree, machine, "cppc_cpufreq", fastest=3_447_000)
     add_cpuidle(tree, machine, "acpi_idle", cpuidle.ARM)
     add_arm_pmus(tree, machine)
     add_power_meters(tree)
     add_edac(tree, controllers=1, modules=16, driver="ghes_edac")
-    _add_cards(tree, machine, NETWORK)
+    _add_cards(tree, machine, NETWORK, vectors)
     add_pods(tree, LAYOUTS["v2_containerd_cgroupfs"])
     return machine
 
@@ -140,6 +150,8 @@ def vm_cloud(tree: Tree) -> Machine:
     """A small virtual machine without counters: steal, virtio, no pressure files."""
     machine = Machine(cpus=4, threads=2, psi=False, schedstat=False, virtual=True)
     add_machine(tree, machine)
+    add_setup(tree, Setup("Google", "Google Compute Engine", clocksource="kvm-clock",
+                          clocksources="kvm-clock tsc acpi_pm"))  # fmt: skip
     add_cpuinfo(tree, machine, cpuinfo.SKYLAKE_SP)
     add_kernel_pmus(tree)
     add_swaps(tree, ("/dev/zram0", 8 * GIB, 0))
@@ -155,8 +167,8 @@ def recorded_vm(tree: Tree) -> None:
         shutil.copytree(RECORDED / name, tree.root / name, dirs_exist_ok=True)
 
 
-def _add_cards(tree: Tree, machine: Machine, fabric: str) -> None:
-    """PCI functions, RDMA devices and sensors of the NICs and NVMe drives with a driver of ours."""
+def _add_cards(tree: Tree, machine: Machine, fabric: str, vectors: Vectors) -> None:
+    """PCI functions, interrupts, RDMA devices and sensors of the NICs and NVMe drives."""
     number = 0
     for nic in machine.nics:
         infiniband = nic.name.startswith("ib")
@@ -172,6 +184,9 @@ def _add_cards(tree: Tree, machine: Machine, fabric: str) -> None:
     for at, disk in enumerate(machine.disks):
         add_function(tree, Function(disk.pci, NVME, "nvme", width=4, most_width=4, numa=disk.numa))
         add_nvme_sensor(tree, disk.pci, f"nvme{at}")
+    for device in (*machine.nics, *machine.disks):
+        lines = vectors.of(device.pci)
+        add_vectors(tree, device.pci, lines[0].number, [line.cpu for line in lines])
 
 
 HOSTS: dict[str, Callable[[Tree], object]] = {
