@@ -1,16 +1,23 @@
-"""``reveal doctor``: what this host lacks for a better judgement, and how to grant it."""
+"""``reveal doctor``: what this host is, how it is set up, and what it withholds."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import textwrap
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from reveal_cli.closing import width
 from reveal_cli.commands.catalog import take_inventory
 from reveal_cli.exits import DONE
+from reveal_cli.hints import hint_lines
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_host, check_host
+from reveal_contract.facts import Facts
+from reveal_contract.finding import Finding
 
 if TYPE_CHECKING:
     from reveal_collector.inventory import Inventory
@@ -19,10 +26,12 @@ if TYPE_CHECKING:
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="say what would let Reveal see more on this host",
-        description="Says what this host or the rights of this user withhold, what it would"
-        " give, and how to grant it. Changes nothing.",
+        help="say how this host is set up, and what would let Reveal see more on it",
+        description="Says what this host is, what in its configuration costs performance and how"
+        " to mend it (docs/configuration-rules.md), and what it or the rights of this user"
+        " withhold, what it would give, and how to grant it. Changes nothing.",
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     add_host(parser)
     parser.set_defaults(run=run)
 
@@ -31,9 +40,51 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     check_host(arguments)
     with interrupt.raising():
         found = take_inventory(arguments)
+        facts = take_facts(arguments)
+        hints = judged(facts)
         server = _server()
-    print("\n".join(report(found, server, width())))
+    if arguments.json:
+        print(json.dumps(as_json(found, facts, hints, server), indent=1))
+    else:
+        print("\n".join([*setup(facts, hints, width()), *report(found, server, width())]))
     return DONE
+
+
+def take_facts(arguments: argparse.Namespace) -> Facts:
+    """The facts of the host these flags name, GPU libraries and drivers asked as well."""
+    from reveal_collector.facts.asks import all_asks  # noqa: PLC0415 - an extra
+    from reveal_collector.facts.inventory import Inventory  # noqa: PLC0415
+    from reveal_collector.source import Roots  # noqa: PLC0415
+
+    roots = Roots(arguments.proc_root, arguments.sys_root, arguments.cgroup_root)
+    return Inventory(arguments.node, roots, all_asks(roots)).read()
+
+
+def judged(facts: Facts) -> list[Finding]:
+    """What the rules say of the facts, the worst first."""
+    from reveal_analyzer.configuration.judge import judge  # noqa: PLC0415 - an extra
+
+    return sorted(judge(facts, time.time_ns()), key=lambda finding: -finding.severity.rank)
+
+
+def as_json(
+    found: Inventory, facts: Facts, hints: Sequence[Finding], server: str
+) -> dict[str, Any]:
+    return {
+        "facts": json.loads(facts.to_json()),
+        "configuration": [hint.to_dict() for hint in hints],
+        "channels": len(found.rows),
+        "redis": server,
+        "advice": [asdict(advice) for advice in found.advice],
+    }
+
+
+def setup(facts: Facts, hints: Sequence[Finding], columns: int) -> list[str]:
+    """What the host is, and what of it costs performance."""
+    from reveal_cli.facts_text import facts_lines  # noqa: PLC0415 - an extra
+
+    none = ["Configuration: no rule is broken, as far as can be seen."]
+    return [*facts_lines(facts, columns), "", *(hint_lines(hints, columns) or none), ""]
 
 
 def report(found: Inventory, server: str, columns: int) -> list[str]:

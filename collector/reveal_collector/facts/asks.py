@@ -21,10 +21,14 @@ _NVML = "nvml"  # the name of the source that holds the library
 
 def asks_of(roots: Roots, sources: Iterable[Source]) -> Asks:
     """What can be asked on this host beside these opened sources."""
-    if not roots.live:
-        return Asks()
-    nvml = any(source.name == _NVML for source in sources)
-    return Asks(card_sizes, (lambda: ask_nvml(roots)) if nvml else no_library)
+    if any(source.name == _NVML for source in sources):
+        return all_asks(roots)
+    return Asks(card_sizes, no_library) if roots.live else Asks()
+
+
+def all_asks(roots: Roots) -> Asks:
+    """All that can be asked, even if NVML must be started for it."""
+    return Asks(card_sizes, lambda: ask_nvml(roots)) if roots.live else Asks()
 
 
 def card_sizes(name: str) -> Sizes:
