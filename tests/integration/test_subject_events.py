@@ -1,0 +1,95 @@
+"""Perf events by cgroup on this kernel, against the CPU time of the process they count."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reveal_collector.source import Roots, Unsupported
+from reveal_collector.sources.subjectperf import SubjectEvents
+from reveal_collector.sources.tenants import Choice, Tenants
+
+ROOT = Path("/sys/fs/cgroup")
+TREE = next((one for one in (ROOT, ROOT / "unified") if (one / "cgroup.procs").exists()), None)
+FOLDER = "reveal-test-events"
+WORK = """
+import sys, time
+end = time.process_time() + 0.4
+while time.process_time() < end:
+    pass
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(TREE is None, reason="no cgroup version 2 hierarchy"),
+]
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    assert TREE is not None
+    folder = TREE / FOLDER
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        pytest.skip(f"no cgroup may be made here: {error.strerror}")
+    yield folder
+    folder.rmdir()
+
+
+def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
+    tenants = Tenants({"unified": cgroup.parent}, Choice())
+    tenants._users = 1
+    tenants.look(0.0)
+    source = SubjectEvents(Roots(), tenants)
+    try:
+        source.open()
+    except Unsupported as lacking:
+        pytest.skip(lacking.reason)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert worker.stdin
+        assert worker.stdout
+        (cgroup / "cgroup.procs").write_text(str(worker.pid))
+        worker.stdout.readline()
+        time.sleep(0.05)
+        read = dict(zip((one.label for one in source.channels), source.read(), strict=True))
+        worker.stdin.close()
+        worker.wait()
+    finally:
+        worker.kill()
+        source.close()
+    clock = read[f"cpu.subject.task_clock{{/{FOLDER}}}"]
+    assert clock is not None
+    assert 0.3e9 < clock < 0.8e9  # its start is another cgroup's
+    assert (read[f"cpu.subject.context_switches{{/{FOLDER}}}"] or 0) > 0
+
+
+def test_a_cgroup_that_is_gone_costs_its_own_columns_only(cgroup: Path) -> None:
+    inner = cgroup / "inner"
+    inner.mkdir()
+    tenants = Tenants({"unified": cgroup.parent}, Choice())
+    tenants._users = 1
+    tenants.look(0.0)
+    inner.rmdir()
+    source = SubjectEvents(Roots(), tenants)
+    try:
+        source.open()
+    except Unsupported as lacking:
+        pytest.skip(lacking.reason)
+    try:
+        assert f"/{FOLDER}/inner" not in {one.instance for one in source.channels}
+        assert len(source.read()) == len(source.channels)
+    finally:
+        source.close()
