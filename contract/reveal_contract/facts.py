@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
@@ -132,7 +132,7 @@ class Vectors:
     ``allowed``, where they may be served, is told only where all are on one CPU.
     """
 
-    count: int = 0
+    count: int | None = None
     served: str = ""
     allowed: str = ""
 
@@ -269,13 +269,12 @@ class Facts:
 
 
 def _row(record: Any) -> dict[str, Any]:
-    """A dataclass as JSON values without what stands at its default."""
+    """A dataclass as JSON values without what is not known."""
     row = {}
     for spec in fields(record):
-        value = getattr(record, spec.name)
-        usual = spec.default if spec.default_factory is MISSING else spec.default_factory()
-        if value != usual:
-            row[camel_case(spec.name)] = _plain(value)
+        value = _plain(getattr(record, spec.name))
+        if value not in (None, "", [], {}):
+            row[camel_case(spec.name)] = value
     return row
 
 

@@ -128,10 +128,14 @@ def test_a_guest_is_told_nothing_of_its_hypervisors_making(tree: Tree) -> None:
     assert said(tree) == []
 
 
-HOSTS = ["dgx_h100", "amd_two_socket_ib", "grace", "k3s_nested", "docker_cri", "vm_cloud"]
+# what the trees have set up badly, on purpose
+HINTS = {
+    "dgx_h100": ["IdleHugePages", "NarrowPCIeLink"], "amd_two_socket_ib": ["SlowClocksource"],
+    "grace": [], "k3s_nested": [], "docker_cri": [], "vm_cloud": [], "recorded_vm": [],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*HOSTS, "recorded_vm"])
+@pytest.mark.parametrize("name", HINTS)
 def test_whole_hosts_have_facts_of_bounded_size_and_no_false_alarm(
     name: str, tmp_path: Path
 ) -> None:
@@ -144,12 +148,7 @@ def test_whole_hosts_have_facts_of_bounded_size_and_no_false_alarm(
     assert len(found.to_json()) < 32 << 10
     assert Facts.from_json(found.to_json()) == found
     assert inventory.read() == found
-    # nothing in these trees is set up badly but one link, and nothing says they are bare metal
-    assert judge(found, 1) == []
-    add_setup(made)
-    if name == "dgx_h100":
-        bare = Inventory("n", made.roots).read()
-        assert [one.evidence[0].instance for one in judge(bare, 1)] == ["0000:52:00.0"]
+    assert said(made) == HINTS[name]
 
 
 def test_rates_of_looking_see_what_changed_in_time(tree: Tree) -> None:

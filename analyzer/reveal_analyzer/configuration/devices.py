@@ -31,7 +31,7 @@ def narrow_link(facts: Facts) -> Iterator[Broken]:
                 (fact("pci.link.width", device.address, link.width, able, "lanes",
                       "current_link_width"),),
                 severity=Severity.LOW if _may_rest(facts, device) else None,
-                subsystem=_SUBSYSTEM[device.kind],
+                subsystem=_SUBSYSTEM.get(device.kind),
             )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def slow_link(facts: Facts) -> Iterator[Broken]:
                  "able": f"{able:g}", "address": device.address},
                 (fact("pci.link.speed", device.address, f"{link.speed:g}", f"{able:g}", "GT/s",
                       "current_link_speed"),),
-                subsystem=_SUBSYSTEM[device.kind],
+                subsystem=_SUBSYSTEM.get(device.kind),
             )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def one_cpu(facts: Facts) -> Iterator[Broken]:
     for device in _serving(facts):
         vectors = device.vectors
         served = cpulist.parse(vectors.served)
-        if vectors.count < _MANY_VECTORS or len(online) < _MANY_CPUS or len(served) != 1:
+        if (vectors.count or 0) < _MANY_VECTORS or len(online) < _MANY_CPUS or len(served) != 1:
             continue
         if any(nic.rx_queues == 1 for nic in facts.nics if nic.pci == device.address):
             continue  # one queue has one busy vector, wherever the idle ones are
@@ -69,7 +69,7 @@ def one_cpu(facts: Facts) -> Iterator[Broken]:
             (fact("irq.served", device.address, vectors.served,
                   known_as="effective_affinity_list"),
              fact("irq.allowed", device.address, vectors.allowed, known_as="smp_affinity_list")),
-            subsystem=_SUBSYSTEM[device.kind],
+            subsystem=_SUBSYSTEM.get(device.kind),
         )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def remote_interrupts(facts: Facts) -> Iterator[Broken]:
                  "address": device.address},
                 (fact("irq.served", device.address, device.vectors.served, cpulist.render(near),
                       known_as="effective_affinity_list"),),
-                subsystem=_SUBSYSTEM[device.kind],
+                subsystem=_SUBSYSTEM.get(device.kind),
             )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def _broken(facts: Facts, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Broken]
     for rule in rules:
         try:
             yield from ((rule, broken) for broken in rule.check(facts))
-        except ValueError as error:  # facts of a foreign host that no rule foresaw
+        except Exception as error:  # facts that no rule foresaw must not cost the other rules
             log.warning("%s cannot be judged on %s: %s", rule.name, facts.node, error)
 
 

@@ -88,4 +88,4 @@ def vectors(roots: Roots, numbers: list[int]) -> Vectors:
             allowed |= cpulist.parse(files.listed(place / "smp_affinity_list"))
     if len(served) > 1:
         allowed = set()
-    return Vectors(len(used), cpulist.render(served), cpulist.render(allowed))
+    return Vectors(len(used) or None, cpulist.render(served), cpulist.render(allowed))
