@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 import big_host
 from exploring import examples
+from hosts.tree import Tree
+from hosts.whole import HOSTS
 from mutations import Text, garbage, mutations
 from reveal_collector.native import load
 from reveal_collector.registry import FACTORIES
@@ -100,6 +102,28 @@ def test_rows_of_whole_hosts_are_the_same(roots: Roots) -> None:
             assert made.tick(0) == cells(source.read()), source.name
             assert made.tick(1) == cells(source.read()), source.name
             assert made.flags == b"\0", source.name
+        source.close()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_made_up_hosts_give_the_same_rows_while_they_work(host: str, tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    HOSTS[host](tree)
+    reading = [(source, driven(scans_of(source) or ())) for source in opened(tree.roots)]
+    for tick in range(3):
+        tree.advance(0.1, load=3.0)
+        for source, made in list(reading):
+            row = made.tick(tick)
+            try:
+                assert row == cells(source.read()), source.name
+            except (LayoutChanged, ParseError):  # a device's first work: its plan fails too
+                assert made.flags != b"\0", source.name
+                reading.remove((source, made))
+                made.__exit__()
+                source.close()
+    assert len(reading) >= 10
+    for source, made in reading:
+        made.__exit__()
         source.close()
 
 
