@@ -112,11 +112,21 @@ def commands(floor: list[str], url: str, seconds: float) -> dict[str, list[str]]
     python, forever = sys.executable, str(seconds + 30)
     here = [path for path in FILES if Path(path).exists()]
     every = here + [path for path in SLOW_FILES if Path(path).exists()]
+    ship = [python, "-m", "reveal_collector", "--node", "bench", "--redis-url", url]
+    ours = {
+        f"our sampler in {named}, {files}": [
+            python, str(HERE / "sampling.py"), path, lanes, forever,
+        ]
+        for path, named in (("native", "C"), ("python", "Python"))
+        for lanes, files in (("all", "all files"), ("lanes", "slow files once a second"))
+    }  # fmt: skip
     return {
         "C floor, files of the fast lane": [*floor, str(RATE), forever, *here],
         "C floor, all files": [*floor, str(RATE), forever, *every],
-        "reveal-collector, shipping to Redis": [
-            python, "-m", "reveal_collector", "--node", "bench", "--redis-url", url,
+        **ours,
+        "reveal-collector, shipping to Redis": ship,
+        "reveal-collector, shipping to Redis, Python path": [
+            "env", "REVEAL_NO_NATIVE=1", *ship,
         ],
         "plain Python loop, files of the fast lane": [
             python, str(HERE / "naive.py"), str(RATE), forever, *here,

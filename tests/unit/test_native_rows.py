@@ -105,7 +105,10 @@ def test_rows_of_whole_hosts_are_the_same(roots: Roots) -> None:
         source.close()
 
 
-@pytest.mark.parametrize("host", HOSTS)
+# a tree of 224 CPUs and thousands of interrupts takes its time to make
+@pytest.mark.parametrize(
+    "host", [pytest.param(host, marks=[pytest.mark.slow] * (host == "dgx_h100")) for host in HOSTS]
+)
 def test_made_up_hosts_give_the_same_rows_while_they_work(host: str, tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     HOSTS[host](tree)

@@ -1,8 +1,8 @@
 """Compiles the C parts into one shared library, next to their sources.
 
-``make native`` does it by hand (``python build.py [FILE [FLAG...]]``); installing the package does it
-where a C compiler is there, and goes on without where none is.  Nothing of the package is
-imported here, as the build has none of it yet.
+``make native`` does it by hand (``python build.py [FILE [FLAG...]]``); installing the package
+does it where a C compiler is there, and goes on without where none is.  Nothing of the package
+is imported here, as the build has none of it yet.
 """
 
 from __future__ import annotations

@@ -4,15 +4,18 @@
 #include <string.h>
 
 /* Wraps at 64 bits, as the kernel's counters do. */
-static int64_t sum_of(const struct file *file, const struct lists *all, int32_t number,
+static inline int64_t sum_of(const struct file *file, const struct lists *all, int32_t number,
                       const int64_t *values)
 {
     uint64_t sum = 0;
-    for (int32_t n = number ? all->ends[number - 1] : 0; n < all->ends[number]; n++) {
-        const int32_t at = all->items[n];
-        const uint64_t weight = file->weights ? (uint64_t)file->weights[at] : 1;
-        sum += (uint64_t)values[at] * weight;
+    const int32_t from = number ? all->ends[number - 1] : 0, to = all->ends[number];
+    if (!file->weights) {
+        for (int32_t n = from; n < to; n++)
+            sum += (uint64_t)values[all->items[n]];
+        return (int64_t)sum;
     }
+    for (int32_t n = from; n < to; n++)
+        sum += (uint64_t)values[all->items[n]] * (uint64_t)file->weights[all->items[n]];
     return (int64_t)sum;
 }
 

@@ -119,7 +119,6 @@ int64_t monotonic_ns(void);
 int parse_tokens(const struct file *file, const uint8_t *text, long length, int64_t *values);
 int parse_matrix(const struct file *file, struct state *state, const uint8_t *text, long length);
 long bring_into_shape(const struct form *form, const uint8_t *text, long length, uint8_t *into);
-const uint8_t *parse_decimal(const uint8_t *text, int64_t *value);
 
 /* what is kept of a file between two reads */
 struct state {

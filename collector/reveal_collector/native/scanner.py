@@ -140,8 +140,14 @@ class Pass:
 
     def tick(self, number: int) -> list[int]:
         """The fast row of this tick."""
+        ctypes.memset(self._spent, 0, ctypes.sizeof(self._spent))
         _library().reveal_pass(self._scan.handle, number, self._fast, self._slow, self._spent)
         return list(self._fast)[: self._scan.layout.fast]
+
+    @property
+    def spent_ns(self) -> int:
+        """What the last tick took, all files together."""
+        return sum(self._spent)
 
     @property
     def slow(self) -> list[int]:

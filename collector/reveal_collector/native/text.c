@@ -9,7 +9,7 @@ static const uint8_t BLANK[256] = {
 };
 
 /* The bits of a number of up to 64 of them, or what its sign makes of 63; NULL: it is none. */
-const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
+static inline const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
 {
     const int negative = *text == '-';
     const uint8_t *at = text + negative, *from = at;
@@ -52,9 +52,11 @@ static const uint8_t *parse_hex(const uint8_t *text, int64_t *value)
     return at == text ? NULL : at;
 }
 
-static const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
+static inline const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
 {
     static const uint8_t spaces[8] = "        ";
+    if (at < end && BLANK[*at] && !BLANK[at[1]]) /* as between most tokens; the guard ends them */
+        return at + 1;
     while (end - at >= 8 && memcmp(at, spaces, 8) == 0)
         at += 8;
     while (at < end && BLANK[*at])
@@ -74,7 +76,7 @@ static const uint8_t *match(const struct strings *all, int32_t number, const uin
 }
 
 /* One token by its op; where it ends, or NULL if it is not what was learned. */
-static const uint8_t *take(const struct file *file, int32_t op, const uint8_t *at,
+static inline const uint8_t *take(const struct file *file, int32_t op, const uint8_t *at,
                            const uint8_t *end, int64_t *values)
 {
     const uint8_t *after;

@@ -1,0 +1,121 @@
+"""What one tick over the files of a large host costs to read and parse, in C and in Python.
+
+The files are made-up ones of the machines the tests know, on a file system in memory: reading
+them is cheap, so that what is left is our own part.  The host goes back and forth between two
+moments a tick apart, so that caches are warm: the price paced at 10 Hz is about twice this.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from report import Row, report
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
+
+from hosts.tree import Tree
+from hosts.whole import HOSTS
+from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
+from reveal_collector.scan import scans_of
+from reveal_collector.source import LayoutChanged, Source, Unsupported
+from reveal_collector.sources import cpuclock, interrupts, softirqs, stat
+
+MACHINES = {"grace": 72, "amd_two_socket_ib": 192, "dgx_h100": 224}
+FILES = ("stat", "schedstat", "softirqs", "interrupts")
+GROUPS = {"stat, schedstat, softirqs": (stat, cpuclock, softirqs), "interrupts": (interrupts,)}
+
+
+def opened(modules: Sequence[object], tree: Tree) -> list[Source]:
+    found = []
+    for module in modules:
+        for source in module.sources(tree.roots):  # type: ignore[attr-defined]
+            try:
+                source.open()
+            except Unsupported:
+                continue
+            found.append(source)
+    return found
+
+
+def in_c(sources: Sequence[Source]) -> Callable[[], int]:
+    """Reads once; gives the ns it took."""
+    entries, column = [], 0
+    for owner, source in enumerate(sources):
+        entries.append(Entry(owner, scans_of(source) or (), column))
+        column += len(source.channels)
+    made = Pass(Scan(entries, Layout(column, 0, len(sources))))
+    made.begin()
+
+    def read() -> int:
+        made.tick(0)
+        return made.spent_ns
+
+    return read
+
+
+def in_python(sources: Sequence[Source]) -> Callable[[], int]:
+    def read() -> int:
+        began = time.perf_counter_ns()
+        for source in sources:
+            try:
+                source.read()
+            except LayoutChanged:
+                source.read()
+        return time.perf_counter_ns() - began
+
+    return read
+
+
+class Moments:
+    """The files as they were at two moments; each is written over the other in turn."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._paths = [tree.root / "proc" / name for name in FILES]
+        first = [path.read_bytes() for path in self._paths]
+        tree.advance(0.1, load=3.0)
+        self._states = [[path.read_bytes() for path in self._paths], first]
+
+    def change(self) -> None:
+        self._states.reverse()
+        for path, text in zip(self._paths, self._states[0], strict=True):
+            path.write_bytes(text)
+
+
+def microseconds(read: Callable[[], int], moments: Moments, ticks: int) -> float:
+    """Median over ticks; the first two learn."""
+    spent = []
+    for _ in range(ticks + 2):
+        moments.change()
+        spent.append(read())
+    return statistics.median(spent[2:]) / 1000
+
+
+def measure(machine: str, ticks: int) -> list[Row]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        tree = Tree(Path(folder))
+        HOSTS[machine](tree)
+        moments, rows = Moments(tree), list[Row]()
+        for files, modules in GROUPS.items():
+            sources = opened(modules, tree)
+            c = microseconds(in_c(sources), moments, ticks)
+            python = microseconds(in_python(sources), moments, ticks)
+            rows.append({
+                "machine": machine, "CPUs": MACHINES[machine], "files": files,
+                "C, us": c, "Python, us": python,
+            })  # fmt: skip
+        return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ticks", type=int, default=200)
+    given = parser.parse_args()
+    report("parse", [row for machine in MACHINES for row in measure(machine, given.ticks)])
+
+
+if __name__ == "__main__":
+    main()
