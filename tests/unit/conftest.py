@@ -2,9 +2,11 @@
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import fake_nvml
 from reveal_cli.interrupt import SIGNALS
 
 
@@ -15,3 +17,17 @@ def own_signals() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fake driver, built once."""
+    return fake_nvml.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def script(tmp_path: Path, nvml_library: Path) -> Iterator[fake_nvml.Script]:
+    """What the driver that the real pynvml has loaded answers: at first, two H100."""
+    made = fake_nvml.Script(tmp_path / "script", fake_nvml.hgx_h100(2))
+    with fake_nvml.loaded(nvml_library, made.path):
+        yield made

@@ -67,7 +67,7 @@ SHAPES = [
     ("/batch/one", CGROUP, "", "", "", 2),
     ("/a/b/c/d/e/f", CGROUP, "", "", "", 4),
     ("/slurm/uid_1000", CGROUP, "", "", "", 2),
-    ("/work/job_42", CGROUP, "", "", "", 2),
+    ("/batch/job_42", CGROUP, "", "", "", 2),
     ("/kubepods.slice/kubepods-burstable.slice", CGROUP, "", "", "", 2),
     (f"/kubepods/burstable/pod{UID[:-1]}", CGROUP, "", "", "", 3),
 ]  # fmt: skip

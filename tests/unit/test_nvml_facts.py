@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import fake_nvml
-from fake_nvml import GIB, Script, hgx_h100
+from fake_nvml import GIB, Script
 from reveal_collector.facts import gpus
 from reveal_collector.facts.asks import ask_nvml
 from reveal_collector.source import Roots, Unsupported
 from reveal_contract.facts import Gpu
 
 FIRST, SECOND = "0000:19:00.0", "0000:2a:00.0"
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Iterator[Script]:
-    library = fake_nvml.build(tmp_path)
-    made = Script(tmp_path / "script", hgx_h100(2))
-    with fake_nvml.loaded(library, made.path):
-        yield made
 
 
 def test_gpus_with_their_modes_and_versions(script: Script) -> None:

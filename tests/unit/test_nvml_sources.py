@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,65 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fake_nvml
-from fake_nvml import GIB, Script, hgx_h100, old_card, partitioned
-from reveal_collector.nvml.budget import QUICK_NS, SECOND_NS
+from fake_nvml import GIB, Script, old_card, partitioned
+from nvml_watch import Watch, base_unit
+from reveal_collector.nvml.budget import SECOND_NS
 from reveal_collector.nvml.devices import gpus, sysfs_address
 from reveal_collector.nvml.events import XidLedger, is_of_program
 from reveal_collector.nvml.holders import mean_use
-from reveal_collector.nvml.poller import QUICK, STALE_NS, STATE, SUBJECTS, Poller
-from reveal_collector.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.nvml.poller import QUICK, STALE_NS, STATE, SUBJECTS
+from reveal_collector.source import LayoutChanged, Roots
 from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
-
-Figures = dict[tuple[str, str], int | None]
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_nvml.build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def script(tmp_path: Path, library: Path) -> Iterator[Script]:
-    made = Script(tmp_path / "script", hgx_h100(2))
-    with fake_nvml.loaded(library, made.path):
-        yield made
-
-
-class Watch:
-    """A poller whose rounds are made by hand, on a clock that is set by hand.
-
-    ``timed``: besides, calls take the time they take.
-    """
-
-    def __init__(self, roots: Roots | None = None, timed: bool = False, **options: Any) -> None:
-        self.now = 1000 * SECOND_NS
-        self._began = time.perf_counter_ns() if timed else None
-        self.poller = Poller(roots or Roots(), clock=self.clock, **options)
-        self.poller.open()
-
-    def clock(self) -> int:
-        passed = 0 if self._began is None else time.perf_counter_ns() - self._began
-        return self.now + passed
-
-    def run(self, seconds: float) -> None:
-        for _ in range(round(seconds * SECOND_NS / QUICK_NS)):
-            self.now += QUICK_NS
-            self.poller.step()
-
-    def figures(self, board: str = STATE) -> Figures:
-        made = self.poller.boards[board]
-        assert [(each.metric, each.instance) for each in made.channels] == list(made.keys)
-        return dict(zip(made.keys, made.values, strict=True))
-
-
-def base_unit(watch: Watch, board: str, metric: str, instance: str = "0") -> float:
-    """A figure in its catalogued unit."""
-    scales = {(c.metric, c.instance): c.scale for c in watch.poller.boards[board].channels}
-    value = watch.figures(board)[metric, instance]
-    assert value is not None
-    return value * scales[metric, instance]
 
 
 def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:
@@ -253,64 +203,6 @@ def test_a_process_whose_memory_is_not_told_makes_none_of_the_sum(script: Script
     script.change({"0.process.0": f"{os.getpid()} {GIB} c", "1.process.0": f"{os.getpid()} -1 c"})
     watch = Watch(subject_of_pid=lambda pid: "default/train")
     assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] is None
-
-
-def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
-    watch = Watch()
-    before = watch.figures()
-    script.change({"call.nvmlDeviceGetUtilizationRates": 1, "call.nvmlInitWithFlags": 18})
-    watch.run(8)
-    gone = watch.figures()
-    assert gone.pop(("gpu.count", "")) == 0
-    assert set(gone.values()) == {None}
-    assert "different versions" in watch.poller.degraded[0]
-    script.change({"call.nvmlDeviceGetUtilizationRates": None, "call.nvmlInitWithFlags": None})
-    watch.run(30)
-    assert watch.figures().keys() == before.keys()
-    assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
-    assert watch.poller.degraded == ()
-
-
-def test_a_gpu_keeps_its_number_when_one_before_it_is_gone(script: Script) -> None:
-    watch = Watch()
-    one = {key[2:]: value for key, value in hgx_h100(2).items() if key.startswith("1.")}
-    script.answers = {}
-    script.change({"gpus": 1} | {f"0.{key}": value for key, value in one.items()})
-    watch.run(11)
-    assert watch.figures(QUICK)["gpu.utilization", "1"] == 91
-    assert watch.figures()["gpu.lost", "0"] == 1
-    assert watch.figures()["gpu.count", ""] == 1
-
-
-def test_a_gpu_that_is_added_joins(script: Script) -> None:
-    watch = Watch()
-    script.change(hgx_h100(3))
-    watch.run(11)
-    assert watch.figures(QUICK)["gpu.utilization", "2"] == 92
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [(9, "not loaded"), (12, "no NVIDIA driver"), (4, "may not be used"), (18, "versions")],
-)
-def test_without_a_driver_the_reason_is_said(script: Script, code: int, said: str) -> None:
-    script.change({"call.nvmlInitWithFlags": code})
-    for source in sources(Roots()):
-        with pytest.raises(Unsupported, match=said) as lacking:
-            source.open()
-        assert lacking.value.remedy
-
-
-def test_a_driver_without_a_gpu_is_no_source(script: Script) -> None:
-    script.change({"gpus": 0})
-    with pytest.raises(Unsupported, match="knows no GPU"):
-        Watch()
-
-
-def test_another_hosts_tree_has_no_gpus(tmp_path: Path) -> None:
-    for source in sources(Roots(proc=tmp_path)):
-        with pytest.raises(Unsupported, match="machine itself"):
-            source.open()
 
 
 def test_facts_of_the_gpus(script: Script, tmp_path: Path) -> None:

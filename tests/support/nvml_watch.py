@@ -1,0 +1,47 @@
+"""The thread that asks the driver, without the thread: rounds by hand, on a clock set by hand."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from reveal_collector.nvml.budget import QUICK_NS, SECOND_NS
+from reveal_collector.nvml.poller import STATE, Poller
+from reveal_collector.source import Roots
+
+Figures = dict[tuple[str, str], int | None]
+
+
+class Watch:
+    """A poller whose rounds are made by hand, on a clock that is set by hand.
+
+    ``timed``: besides, calls take the time they take.
+    """
+
+    def __init__(self, roots: Roots | None = None, timed: bool = False, **options: Any) -> None:
+        self.now = 1000 * SECOND_NS
+        self._began = time.perf_counter_ns() if timed else None
+        self.poller = Poller(roots or Roots(), clock=self.clock, **options)
+        self.poller.open()
+
+    def clock(self) -> int:
+        passed = 0 if self._began is None else time.perf_counter_ns() - self._began
+        return self.now + passed
+
+    def run(self, seconds: float) -> None:
+        for _ in range(round(seconds * SECOND_NS / QUICK_NS)):
+            self.now += QUICK_NS
+            self.poller.step()
+
+    def figures(self, board: str = STATE) -> Figures:
+        made = self.poller.boards[board]
+        assert [(each.metric, each.instance) for each in made.channels] == list(made.keys)
+        return dict(zip(made.keys, made.values, strict=True))
+
+
+def base_unit(watch: Watch, board: str, metric: str, instance: str = "0") -> float:
+    """A figure in its catalogued unit."""
+    scales = {(c.metric, c.instance): c.scale for c in watch.poller.boards[board].channels}
+    value = watch.figures(board)[metric, instance]
+    assert value is not None
+    return value * scales[metric, instance]

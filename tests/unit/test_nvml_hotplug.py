@@ -1,0 +1,71 @@
+"""Drivers and GPUs that come and go, through the real pynvml and a driver library as told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fake_nvml import Script, hgx_h100
+from nvml_watch import Watch
+from reveal_collector.nvml.poller import QUICK
+from reveal_collector.source import Roots, Unsupported
+from reveal_collector.sources.nvml import sources
+
+
+def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
+    watch = Watch()
+    before = watch.figures()
+    script.change({"call.nvmlDeviceGetUtilizationRates": 1, "call.nvmlInitWithFlags": 18})
+    watch.run(8)
+    gone = watch.figures()
+    assert gone.pop(("gpu.count", "")) == 0
+    assert set(gone.values()) == {None}
+    assert "different versions" in watch.poller.degraded[0]
+    script.change({"call.nvmlDeviceGetUtilizationRates": None, "call.nvmlInitWithFlags": None})
+    watch.run(30)
+    assert watch.figures().keys() == before.keys()
+    assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
+    assert watch.poller.degraded == ()
+
+
+def test_a_gpu_keeps_its_number_when_one_before_it_is_gone(script: Script) -> None:
+    watch = Watch()
+    one = {key[2:]: value for key, value in hgx_h100(2).items() if key.startswith("1.")}
+    script.answers = {}
+    script.change({"gpus": 1} | {f"0.{key}": value for key, value in one.items()})
+    watch.run(11)
+    assert watch.figures(QUICK)["gpu.utilization", "1"] == 91
+    assert watch.figures()["gpu.lost", "0"] == 1
+    assert watch.figures()["gpu.count", ""] == 1
+
+
+def test_a_gpu_that_is_added_joins(script: Script) -> None:
+    watch = Watch()
+    script.change(hgx_h100(3))
+    watch.run(11)
+    assert watch.figures(QUICK)["gpu.utilization", "2"] == 92
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(9, "not loaded"), (12, "no NVIDIA driver"), (4, "may not be used"), (18, "versions")],
+)
+def test_without_a_driver_the_reason_is_said(script: Script, code: int, said: str) -> None:
+    script.change({"call.nvmlInitWithFlags": code})
+    for source in sources(Roots()):
+        with pytest.raises(Unsupported, match=said) as lacking:
+            source.open()
+        assert lacking.value.remedy
+
+
+def test_a_driver_without_a_gpu_is_no_source(script: Script) -> None:
+    script.change({"gpus": 0})
+    with pytest.raises(Unsupported, match="knows no GPU"):
+        Watch()
+
+
+def test_another_hosts_tree_has_no_gpus(tmp_path: Path) -> None:
+    for source in sources(Roots(proc=tmp_path)):
+        with pytest.raises(Unsupported, match="machine itself"):
+            source.open()
