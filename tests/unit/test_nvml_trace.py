@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import fake_nvml
 import nvml_trace
 from fake_nvml import GIB, Script, hgx_h100
-from reveal_collector.nvml.poller import QUICK, STATE, Poller
+from reveal_collector.nvml.boards import QUICK, STATE
+from reveal_collector.nvml.poller import Poller
 from reveal_collector.source import Roots
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_nvml.build(tmp_path_factory.mktemp("nvml"))
-
 
 Figures = dict[tuple[str, str], int | None]
 
@@ -48,17 +41,17 @@ def seen(seconds: int, changes: Script, busy: list[object]) -> tuple[Poller, lis
 
 
 def test_a_recorded_driver_answers_as_the_one_it_was_recorded_from(
-    tmp_path: Path, library: Path
+    tmp_path: Path, nvml_library: Path
 ) -> None:
     script = Script(tmp_path / "real", hgx_h100(2))
-    with fake_nvml.loaded(library, script.path) as pynvml:
+    with fake_nvml.loaded(nvml_library, script.path) as pynvml:
         poller, steps = seen(3, script, [90, 12, 55])
         assert [step["gpu.utilization", "0"] for step in steps] == [90, 12, 55]
         text = nvml_trace.trace(poller.gpus, steps, pynvml, step_ms=0)
     assert "0.utilization 90 12 55" in text
     assert f"1.memory.used {60 * GIB}\n" in text  # once, as it never changed
     again = tmp_path / "replayed"
-    with fake_nvml.loaded(library, again):
+    with fake_nvml.loaded(nvml_library, again):
         answers = dict(line.split(" ", 1) for line in text.splitlines())
         for place, step in enumerate(steps):
             script = Script(again, answers | {"at": place})
@@ -70,9 +63,9 @@ def test_a_recorded_driver_answers_as_the_one_it_was_recorded_from(
             assert made == {key: step[key] for key in made}
 
 
-def test_what_was_missing_fails_again(tmp_path: Path, library: Path) -> None:
+def test_what_was_missing_fails_again(tmp_path: Path, nvml_library: Path) -> None:
     script = Script(tmp_path / "script", hgx_h100(1) | {"0.utilization": "1 ? 3"})
-    with fake_nvml.loaded(library, script.path) as pynvml:
+    with fake_nvml.loaded(nvml_library, script.path) as pynvml:
         poller, steps = seen(1, script, ["1 ? 3"])
         steps += [{("gpu.utilization", "0"): None}, {("gpu.utilization", "0"): 3}]
         text = nvml_trace.trace(poller.gpus, steps, pynvml)
