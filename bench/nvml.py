@@ -15,7 +15,8 @@ from pathlib import Path
 import nvml_trace
 from report import Row, report
 from reveal_collector.nvml import devices, library
-from reveal_collector.nvml.poller import QUICK, STATE, Poller
+from reveal_collector.nvml.boards import QUICK, STATE
+from reveal_collector.nvml.poller import Poller
 from reveal_collector.nvml.queries import SCALES, Query, learn
 from reveal_collector.source import Roots, Unsupported
 

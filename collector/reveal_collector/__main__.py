@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import MISSING, fields, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 # Less than the 5 ms of the interpreter: how long an encoder may hold up a tick.
 SWITCH_SECONDS = 0.001
+_HELP_WIDTH = 98
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +81,12 @@ def run(collector: Collector, duration: float | None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """One flag a setting, named as the setting, and what belongs to this run only."""
-    made = argparse.ArgumentParser(prog="reveal-collector", description=__doc__)
+    made = argparse.ArgumentParser(
+        prog="reveal-collector",
+        description=__doc__,
+        # asked for the terminal's width, argparse loads what unpacks archives: 0.5 MB
+        formatter_class=partial(argparse.HelpFormatter, width=_HELP_WIDTH),
+    )
     for spec in fields(CollectorSettings):
         kind: dict[str, Any] = {"type": int} if isinstance(spec.default, int) else {}
         if isinstance(spec.default, bool):

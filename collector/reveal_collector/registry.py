@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reveal_collector.nvml.holders import CgroupOwner
 from reveal_collector.pods.file import FilePods
+from reveal_collector.pods.owner import CgroupOwner
 from reveal_collector.pods.podlist import NoPods, PodSource
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.sources import (

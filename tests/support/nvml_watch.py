@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from reveal_collector.nvml.boards import STATE
 from reveal_collector.nvml.budget import QUICK_NS, SECOND_NS
-from reveal_collector.nvml.poller import STATE, Poller
+from reveal_collector.nvml.poller import Poller
 from reveal_collector.source import Roots
 
 Figures = dict[tuple[str, str], int | None]

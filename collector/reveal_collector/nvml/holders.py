@@ -6,7 +6,7 @@ and what they hold is ``UNATTRIBUTED``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,12 @@ from reveal_collector.nvml import library
 from reveal_collector.nvml.budget import SECOND_NS, SLOW_NS
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
-from reveal_collector.pods import naming, paths
-from reveal_collector.pods.podlist import PodIndex
+from reveal_collector.pods.owner import CgroupOwner, SubjectOfPid
 from reveal_collector.sources.processes import NotAProcess, parse_stat
 
 LIST_NS = 5 * SECOND_NS
 UNATTRIBUTED = "unattributed"
 _MOST_PERCENT = 100  # the driver's ring holds garbage for processes that just began
-
-SubjectOfPid = Callable[[int], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,33 +106,6 @@ class Owners:
         """Forget all others."""
         alive = set(pids)
         self._known = {pid: known for pid, known in self._known.items() if pid in alive}
-
-
-class CgroupOwner:
-    """The subject of a process by its cgroup; in the root cgroup its process group."""
-
-    def __init__(self, proc: Path) -> None:
-        self._proc = proc
-
-    def __call__(self, pid: int) -> str | None:
-        try:
-            text = (self._proc / str(pid) / "cgroup").read_text("utf-8", "replace")
-            for path in paths.of_process(text):
-                if (place := paths.place(path)) is not None:
-                    return naming.identity(place, PodIndex(), 0).instance
-            return self._group(pid)
-        except (OSError, ValueError, NotAProcess):
-            return None
-
-    def _group(self, pid: int) -> str:
-        """Named as the source of process groups names it: by its leader while that lives."""
-        mine = parse_stat(pid, (self._proc / str(pid) / "stat").read_bytes(), 1)
-        try:
-            leader = (self._proc / str(mine.group) / "stat").read_bytes()
-            name = parse_stat(mine.group, leader, 1).name
-        except (OSError, ValueError, NotAProcess):
-            name = mine.name
-        return f"pgrp:{name}[{mine.group}]"
 
 
 class SubjectUse:

@@ -1,8 +1,4 @@
-"""The thread that asks NVML, and the boards it leaves its answers on.
-
-A board is replaced as a whole: who reads one never waits for the driver, and a driver that hangs
-shows as a board that grows old.
-"""
+"""The thread that asks NVML and leaves its answers on boards."""
 
 from __future__ import annotations
 
@@ -10,41 +6,28 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from reveal_collector.nvml import library
+from reveal_collector.nvml.boards import EMPTY, QUICK, STATE, SUBJECTS, Board
 from reveal_collector.nvml.budget import QUICK_NS, RARE_NS, SECOND_NS
 from reveal_collector.nvml.devices import Gpu
 from reveal_collector.nvml.events import XidLedger
-from reveal_collector.nvml.holders import Holder, Owners, SubjectOfPid, SubjectUse
+from reveal_collector.nvml.holders import Holder, Owners, SubjectUse
 from reveal_collector.nvml.library import Library
 from reveal_collector.nvml.queries import SCALES
 from reveal_collector.nvml.session import Session
 from reveal_collector.nvml.unit import Clock
+from reveal_collector.pods.owner import SubjectOfPid
 from reveal_collector.source import Roots, Unsupported
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 
 log = logging.getLogger(__name__)
 
-STALE_NS = 3 * SECOND_NS
 _FIRST_RETRY_NS, _LAST_RETRY_NS = 5 * SECOND_NS, 60 * SECOND_NS
 _STUCK_SECONDS = 1.0  # how long stopping waits for a call in the driver
 
 Figures = dict[tuple[str, str], int | None]
-
-
-class Board(NamedTuple):
-    """Columns and their last values; ``at_ns`` on the monotonic clock."""
-
-    keys: tuple[tuple[str, str], ...]
-    channels: tuple[Channel, ...]
-    values: tuple[int | None, ...]
-    at_ns: int
-
-
-EMPTY = Board((), (), (), 0)
-QUICK, STATE, SUBJECTS = "quick", "state", "subjects"
 
 
 class Poller:

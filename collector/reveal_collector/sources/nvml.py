@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from reveal_collector.nvml.holders import SubjectOfPid
-from reveal_collector.nvml.poller import QUICK, STALE_NS, STATE, SUBJECTS, Board, Poller
+from reveal_collector.nvml import library
+from reveal_collector.nvml.boards import QUICK, STALE_NS, STATE, SUBJECTS, Board
+from reveal_collector.pods.owner import SubjectOfPid
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
+
+if TYPE_CHECKING:
+    from reveal_collector.nvml.poller import Poller
 
 _NAMES = {QUICK: "nvml", STATE: "nvml-state", SUBJECTS: "nvml-subjects"}
 
@@ -21,37 +26,58 @@ def sources(
     roots: Roots, profiling: bool = False, subject_of_pid: SubjectOfPid | None = None
 ) -> list[Source]:
     """Use every tick, state once a second, and who uses it; ``profiling`` adds GPM figures."""
-    poller = Poller(roots, profiling, subject_of_pid)
-    return [GpuFigures(roots, poller, board) for board in (QUICK, STATE, SUBJECTS)]
+    shared = Shared(roots, profiling, subject_of_pid)
+    return [GpuFigures(roots, shared, board) for board in (QUICK, STATE, SUBJECTS)]
+
+
+class Shared:
+    """One poller for all boards, made where there is a driver: elsewhere 1 MB in vain."""
+
+    def __init__(self, roots: Roots, profiling: bool, subject_of_pid: SubjectOfPid | None) -> None:
+        self.poller: Poller | None = None
+        self._roots, self._profiling, self._subject_of_pid = roots, profiling, subject_of_pid
+
+    def start(self) -> Poller:
+        """The poller, with one more user; raises ``Unsupported`` as it does."""
+        if self.poller is None:
+            library.load()
+            from reveal_collector.nvml.poller import Poller  # noqa: PLC0415
+
+            self.poller = Poller(self._roots, self._profiling, self._subject_of_pid)
+        self.poller.start()
+        return self.poller
 
 
 class GpuFigures:
     """One board of the poller as a source."""
 
-    def __init__(self, roots: Roots, poller: Poller, board: str) -> None:
+    def __init__(self, roots: Roots, shared: Shared, board: str) -> None:
         self.name = _NAMES[board]
         self.lane = Lane.FAST if board == QUICK else Lane.SLOW
         self.channels: tuple[Channel, ...] = ()
-        self.poller = poller
-        self._roots, self._board = roots, board
+        self._roots, self._shared, self._board = roots, shared, board
+        self._poller: Poller | None = None
         self._started = False
         self._blank: tuple[None, ...] = ()
 
     @property
     def degraded(self) -> Sequence[str]:
         """What the poller does less often, or not at all; told once for all boards."""
-        return self.poller.degraded if self._board == QUICK else ()
+        poller = self._poller
+        return poller.degraded if poller is not None and self._board == QUICK else ()
 
     def open(self) -> None:
         if not self._roots.live:
             raise Unsupported("GPUs can be asked on the machine itself only")
         self.close()
-        self.poller.start()
+        self._poller = self._shared.start()
         self._started = True
-        self._learn(self.poller.boards[self._board])
+        self._learn(self._poller.boards[self._board])
 
     def read(self) -> Sequence[int | None]:
-        board = self.poller.boards[self._board]
+        if self._poller is None:
+            return self._blank
+        board = self._poller.boards[self._board]
         if board.channels is not self.channels:
             self._learn(board)
             raise LayoutChanged(self.name)
@@ -60,9 +86,9 @@ class GpuFigures:
         return board.values
 
     def close(self) -> None:
-        if self._started:
+        if self._started and self._poller is not None:
             self._started = False
-            self.poller.stop()
+            self._poller.stop()
 
     def _learn(self, board: Board) -> None:
         self.channels = board.channels

@@ -1,0 +1,39 @@
+"""The subject a process belongs to, by what its cgroup says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from reveal_collector.pods import naming, paths
+from reveal_collector.pods.podlist import PodIndex
+from reveal_collector.sources.processes import NotAProcess, parse_stat
+
+SubjectOfPid = Callable[[int], str | None]
+
+
+class CgroupOwner:
+    """The subject of a process by its cgroup; in the root cgroup its process group."""
+
+    def __init__(self, proc: Path) -> None:
+        self._proc = proc
+
+    def __call__(self, pid: int) -> str | None:
+        try:
+            text = (self._proc / str(pid) / "cgroup").read_text("utf-8", "replace")
+            for path in paths.of_process(text):
+                if (place := paths.place(path)) is not None:
+                    return naming.identity(place, PodIndex(), 0).instance
+            return self._group(pid)
+        except (OSError, ValueError, NotAProcess):
+            return None
+
+    def _group(self, pid: int) -> str:
+        """Named as the source of process groups names it: by its leader while that lives."""
+        mine = parse_stat(pid, (self._proc / str(pid) / "stat").read_bytes(), 1)
+        try:
+            leader = (self._proc / str(mine.group) / "stat").read_bytes()
+            name = parse_stat(mine.group, leader, 1).name
+        except (OSError, ValueError, NotAProcess):
+            name = mine.name
+        return f"pgrp:{name}[{mine.group}]"
