@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity
+
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
@@ -20,10 +24,29 @@ class Roots:
     sys: Path = Path("/sys")
     cgroup: Path = Path("/sys/fs/cgroup")
 
-    @property
+    @cached_property
     def live(self) -> bool:
-        """Whether these are this machine's own kernel (then syscalls may be asked as well)."""
-        return self.proc == Path("/proc")
+        """Whether these are this machine's own kernel (then syscalls may be asked as well).
+
+        In a container the host's procfs is mounted elsewhere: it is procfs, of the same boot.
+        """
+        return self.proc == _PROC or (_is_procfs(self.proc) and _boot(self.proc) == _boot(_PROC))
+
+
+def _is_procfs(folder: Path) -> bool:
+    """A file system without a device whose root is inode 1 (PROC_ROOT_INO, linux/proc_fs.h)."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
+    return found.st_ino == 1 and os.major(found.st_dev) == 0
+
+
+def _boot(proc: Path) -> str:
+    try:
+        return (proc / "sys/kernel/random/boot_id").read_text()
+    except OSError:
+        return ""
 
 
 class Unsupported(Exception):
