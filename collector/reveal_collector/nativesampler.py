@@ -19,7 +19,7 @@ from reveal_collector.native import load
 from reveal_collector.native.scanner import GROWN, Entry, Layout, Scan, Taken, Ticker
 from reveal_collector.realtime import prefer_real_time
 from reveal_collector.sampler import SECOND_NS, Sampler
-from reveal_collector.scan import FileScan, is_stale, scans_of
+from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Waking, Watching, is_stale, scans_of
 from reveal_collector.slices import MISSING, RawSlice, gather
 from reveal_collector.source import Source
 from reveal_contract.channels import Channel, ChannelTable
@@ -49,6 +49,8 @@ class _View:
     fast: int  # how many of them are fast
     rare: tuple[tuple[RareFeed, Reading, int], ...]
     scans: dict[Feed, Sequence[FileScan] | None]
+    hidden: dict[Feed, tuple[int, ...]]  # columns of a feed that show 0
+    thrift: int
 
 
 @dataclass
@@ -97,6 +99,9 @@ class NativeSampler(Sampler):
         self._ticker = Ticker(scan, self._phase, self._period)
         self._number = 1
         self._views[self._number] = view
+        for feed in self.feeds:
+            if isinstance(feed.source, Waking):
+                feed.source.call_when_stale(self._ticker.wake)
         self.not_real_time = self._ticker.not_real_time
         if self.not_real_time:
             log.warning("%s", self.not_real_time)
@@ -121,7 +126,7 @@ class NativeSampler(Sampler):
     def _tick_along(self) -> _Along | None:
         """Read the fast sources that have no plan, tick by tick; None where there are none."""
         feeds = [part.feed for part in self._newest().parts[: self._newest().fast]
-                 if part.owner < 0 and not part.feed.broken]  # fmt: skip
+                 if part.owner < 0 and part.shown and not part.feed.broken]  # fmt: skip
         if not feeds:
             return None
         along = _Along(self.first_due(), {feed: [] for feed in feeds})
@@ -131,12 +136,33 @@ class NativeSampler(Sampler):
                 break
             for feed in feeds:
                 along.rows[feed].append(feed.read())
+            self._read_new()
         return along
+
+    def _next(self, ticker: Ticker) -> Taken | None:
+        """The next finished slice; none after the last one of all.
+
+        Woken before it is there, what is new is read tick by tick until its columns are shown.
+        """
+        patience = 2 * SECOND_NS
+        while True:
+            taken = ticker.wait(patience)
+            if taken is not None or self._stopping.is_set():
+                return taken
+            patience = self._period if self._read_new() else 2 * SECOND_NS
+
+    def _read_new(self) -> bool:
+        """Whether a source has columns that no plan reads yet; they are read now."""
+        feeds = [feed for feed in self._fast if not feed.broken]
+        for feed in feeds:
+            if feed.changed or is_stale(feed.source):
+                feed.read()
+        return any(feed.changed for feed in feeds)
 
     def _take(self, along: _Along | None) -> bool:
         """Wait for a slice, hand it over, learn what its files say; whether there was one."""
         ticker = self._ticker
-        taken = ticker.wait(2 * SECOND_NS) if ticker is not None else None
+        taken = self._next(ticker) if ticker is not None else None
         if ticker is None or taken is None:
             return False
         for old in [number for number in self._views if number < taken.plan]:
@@ -172,12 +198,31 @@ class NativeSampler(Sampler):
         for part in view.parts:
             if part.owner >= 0 and not taken.flags[part.owner]:
                 part.feed.note([ns for ns in taken.spent[part.owner :: owners] if ns])
+        if taken.lateness:
+            self._ask_watching(view, taken)
+
+    def _ask_watching(self, view: _View, taken: Taken) -> None:
+        """Tell sources what was read of them, if it is still of their columns; hide some."""
+        width = len(view.table.fast)
+        for part in view.parts[: view.fast]:
+            feed = part.feed
+            current = part.owner >= 0 and part.shown is feed.shown and not feed.changed
+            if current and isinstance(feed.source, Watching):
+                columns = range(part.column, part.column + len(part.shown))
+                feed.source.took([_last(taken.fast[column::width]) for column in columns])
+            for at in view.hidden.get(feed, ()):
+                zeros = array("q", bytes(8 * len(taken.lateness)))
+                taken.fast[part.column + at :: width] = zeros
 
     def _look_after(self, view: _View, taken: Taken) -> dict[Feed, Values]:
         """Let sources learn whose plans failed, or who know of something a plan cannot see."""
         values = {}
         for part in view.parts:
-            if part.owner < 0 or part.feed.broken:
+            if part.feed.broken:
+                continue
+            if part.owner < 0:
+                if not part.shown:  # nothing to read along with the ticks: perhaps there is now
+                    part.feed.read()
                 continue
             flags = taken.flags[part.owner]
             if flags & GROWN:
@@ -205,7 +250,8 @@ class NativeSampler(Sampler):
         self._renew_table()
         self._settle_lanes()
         newest = self._newest()
-        if self.table is newest.table and self._scans() == newest.scans:
+        wanted = (self._scans(), self._hidden(), self._thrift())
+        if self.table is newest.table and wanted == (newest.scans, newest.hidden, newest.thrift):
             return
         scan, view = self._plan()
         self._number = ticker.swap(scan)
@@ -229,9 +275,25 @@ class NativeSampler(Sampler):
         for held in self._rare:
             rare.append((held, held.shown, column))
             column += len(held.shown)
-        view = _View(self.table, tuple(parts), fast, tuple(rare), scans)
-        layout = Layout(len(self.table.fast), len(self.table.slow), len(entries))
+        thrift = self._thrift()
+        hidden = self._hidden()
+        view = _View(self.table, tuple(parts), fast, tuple(rare), scans, hidden, thrift)
+        layout = Layout(
+            len(self.table.fast), len(self.table.slow), len(entries), QUIET, BACK_OFF * thrift
+        )
         return Scan(entries, layout), view
+
+    def _hidden(self) -> dict[Feed, tuple[int, ...]]:
+        watching = ((feed, feed.source) for feed in self._fast if not feed.changed)
+        return {
+            feed: tuple(source.hidden())
+            for feed, source in watching
+            if isinstance(source, Watching)
+        }
+
+    def _thrift(self) -> int:
+        """How much less often than usual resting files are looked at, to keep the budget."""
+        return max((getattr(feed.source, "thrift", 1) for feed in self._fast), default=1)
 
     def _lay_out(
         self,
@@ -257,6 +319,11 @@ def _scans(feed: Feed, room: int) -> Sequence[FileScan] | None:
     found = scans_of(feed.source)
     width = sum(scan.plan.width for scan in found or ())
     return found if found is not None and width == len(feed.shown) else None
+
+
+def _last(column: array[int]) -> int:
+    """The newest value of a column that is one."""
+    return next((value for value in reversed(column) if value != MISSING), MISSING)
 
 
 def _put(row: array[int], column: int, values: Values) -> None:

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter, mul, sub
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from reveal_collector.slices import MISSING
 
@@ -23,6 +23,10 @@ _BITS = (1 << 64) - 1
 _SIGN = 1 << 63
 T = TypeVar("T")
 
+# A gate is closed after QUIET reads of its leading file without a change, and looked behind at
+# every BACK_OFF-th time only.
+QUIET = 30
+BACK_OFF = 5
 EXTREMES = 3  # columns of a vector: the largest, whose it is, the spread
 
 
@@ -202,6 +206,30 @@ class Scannable(Protocol):
     def scans(self) -> Sequence[FileScan] | None: ...
 
     def stale(self) -> bool: ...
+
+
+@runtime_checkable
+class Waking(Protocol):
+    """A source that learns from a thread of its own that it is stale, and says so at once.
+
+    From then to the next slice it is read tick by tick by its own code, so that nothing is
+    lost of what begins and ends meanwhile.
+    """
+
+    def call_when_stale(self, call: Callable[[], None]) -> None: ...
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """A scannable source with a say in what is shown of it, once a slice.
+
+    ``took`` is told what the scanner read last of each column, ``MISSING`` where it read
+    nothing in this slice; ``hidden``, asked with the plans, names columns that show 0 for now.
+    """
+
+    def hidden(self) -> Sequence[int]: ...
+
+    def took(self, row: Sequence[int]) -> None: ...
 
 
 def scans_of(source: object) -> Sequence[FileScan] | None:

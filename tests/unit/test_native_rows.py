@@ -6,7 +6,7 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +22,7 @@ from mutations import Text, garbage, mutations
 from reveal_collector.native import load
 from reveal_collector.registry import FACTORIES
 from reveal_collector.scan import (
+    QUIET,
     Columns,
     FileScan,
     Form,
@@ -34,6 +35,7 @@ from reveal_collector.scan import (
 )
 from reveal_collector.slices import MISSING, gather
 from reveal_collector.source import LayoutChanged, ParseError, Roots, Source, Unsupported
+from reveal_collector.sources import subjects
 
 if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)
@@ -49,7 +51,8 @@ SEVEN, MANY = (0, 1, 2, 3, 4, 6, 7), tuple(range(224))
 def opened(roots: Roots, only: str = "") -> list[Source]:
     """Every source that opens here and states plans, or the one of a name."""
     found = []
-    for source in (made for factory in FACTORIES for made in factory(roots)):
+    made_here = (made for factory in FACTORIES for made in factory(roots))
+    for source in (*made_here, *subjects.sources(roots)):
         if only not in ("", source.name):
             continue
         try:
@@ -142,6 +145,47 @@ def moved(text: str, cpus: int, seed: int) -> str:
         lambda line: line[1] + re.sub(r"(?<!\S)[1-9]\d*(?!\S)", step, line[2], count=cpus),
         text,
     )
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_cgroups_rest_and_wake_alike(version: int, tmp_path: Path) -> None:
+    clock = write_cgroup(tmp_path / "cgroup", version)
+    source = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "cgroup-cpu")[
+        0
+    ]
+    with driven(scans_of(source) or ()) as made:
+        for tick in range(QUIET + 12):
+            if tick in (3, QUIET + 5):
+                clock(tick)
+            ours, theirs = made.tick(tick), cells(source.read())
+            resting = tick - 3 > QUIET and ours != theirs
+            assert ours == theirs or resting, tick
+        assert ours == theirs
+        assert made.flags == b"\0"
+    source.close()
+
+
+def write_cgroup(root: Path, version: int) -> Callable[[int], None]:
+    """One unit with a quota; gives what moves its CPU clock on."""
+    usage = root / ("cpuacct/job.service/cpuacct.usage" if version == 1 else "job.service/cpu.stat")
+    quota = root / "cpu/job.service/cpu.stat"
+    for folder in {usage.parent, usage.parent.parent, quota.parent, quota.parent.parent}:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "cgroup.procs").write_text("42\n")
+    if version == 2:
+        (root / "cgroup.controllers").write_text("cpu\n")
+
+    def move(now: int) -> None:
+        limits = f"nr_periods 5\nnr_throttled {now}\n"
+        if version == 1:
+            quota.write_text(f"{limits}throttled_time {now}000\n")
+            usage.write_text(f"{now}000000\n")
+        else:
+            text = f"usage_usec {now}000\nuser_usec 1\n{limits}throttled_usec {now}\n"
+            usage.write_text(text)
+
+    move(1)
+    return move
 
 
 @pytest.mark.parametrize("cpus", [SEVEN, MANY])

@@ -16,7 +16,7 @@ from reveal_collector.native import load
 from reveal_collector.sampler import Sampler
 from reveal_collector.scan import FileScan, Gated, HeldPlan, TokenPlan
 from reveal_collector.slices import MISSING, RawSlice
-from reveal_collector.source import Source
+from reveal_collector.source import LayoutChanged, Source
 from reveal_collector.textfile import Layout as Learned
 from reveal_collector.textfile import TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
@@ -320,3 +320,76 @@ def test_a_slow_file_that_changed_is_read_by_its_source_in_the_same_slice(tmp_pa
         path.write_text("b 5\na 4\n")
         run.until(lambda raw: list(raw.slow) == [5, 4])
         assert all(list(raw.slow) in ([1], [4], [5, 4]) for raw in run.slices)
+
+
+class Newborns:
+    """A fast source of held values whose columns come from outside; the new one reads 0 first."""
+
+    name, lane = "newborns", Lane.FAST
+
+    def __init__(self) -> None:
+        self.wanted = self.names = ("a",)
+        self.shown: set[str] = {"a"}
+        self.reads: list[int] = []
+        self.took_rows: list[list[int]] = []
+        self.call: Callable[[], None] = lambda: None
+        self._held = HeldPlan(array("q", [7]))
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return tuple(Channel("newborns.x", name, Kind.COUNTER) for name in self.names)
+
+    def open(self) -> None: ...
+
+    def read(self) -> Sequence[int | None]:
+        self.reads.append(time.monotonic_ns())
+        if self.names != self.wanted:
+            self.names = self.wanted
+            self._held = HeldPlan(array("q", [7] * len(self.names)))
+            raise LayoutChanged(self.name)
+        return list(self._held.values)
+
+    def scans(self) -> Sequence[FileScan]:
+        return [FileScan(self._held)]
+
+    def stale(self) -> bool:
+        return self.names != self.wanted
+
+    def call_when_stale(self, call: Callable[[], None]) -> None:
+        self.call = call
+
+    def hidden(self) -> Sequence[int]:
+        return [at for at, name in enumerate(self.names) if name not in self.shown]
+
+    def took(self, row: Sequence[int]) -> None:
+        self.took_rows.append(list(row))
+        self.shown |= set(self.names)
+
+    def close(self) -> None: ...
+
+
+def test_a_source_that_calls_is_read_at_once_and_its_new_column_begins_at_0() -> None:
+    source = Newborns()
+    with Run(source) as run:
+        begun = run.until(lambda raw: len(raw.lateness) == 10).sequence
+        asked = time.monotonic_ns()
+        source.wanted = ("a", "b")
+        source.call()
+        run.until(lambda raw: len(raw.table.fast) == 2 and columns(raw, 1) == [7] * 10)
+    assert source.reads[0] - asked < PERIOD
+    shown = [columns(raw, 1) for raw in run.slices if len(raw.table.fast) == 2]
+    assert shown[0] == [0] * 10
+    assert all(row in ([0] * 10, [7] * 10) for row in shown)
+    assert all(columns(raw, 0)[0] == 7 for raw in run.slices if raw.sequence > begun)
+    assert [7, 7] in source.took_rows
+
+
+def test_a_ticker_that_is_closed_can_still_be_woken(files: Files) -> None:
+    ticker = Ticker(plan_of(files, "a"), 0, PERIOD)
+    began = time.monotonic()
+    ticker.wake()
+    assert ticker.wait(3 * SECOND) is None
+    assert time.monotonic() - began < 0.5
+    ticker.stop()
+    ticker.close()
+    ticker.wake()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import threading
 from array import array
 from collections.abc import Sequence
 from ctypes import POINTER, Structure, byref, c_int32, c_int64, c_uint8, c_void_p
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from reveal_collector.native import load
 from reveal_collector.native.packing import CFile, CShape, Packer
-from reveal_collector.scan import FileScan
+from reveal_collector.scan import BACK_OFF, QUIET, FileScan
 
 EVERY_TICK = -1
 MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner's files in a slice
@@ -38,8 +39,8 @@ class Layout:
     fast: int
     slow: int
     owners: int
-    quiet: int = 30
-    back_off: int = 5
+    quiet: int = QUIET
+    back_off: int = BACK_OFF
 
 
 class Taken(NamedTuple):
@@ -169,6 +170,7 @@ class Ticker:
         self._ticks = 1_000_000_000 // period_ns
         self._scans: dict[int, tuple[Scan, int]] = {}
         self._number = 0
+        self._closing = threading.Lock()
         self._handle = _library().reveal_ticker_start(self._ring(scan), phase_ns, period_ns)
         if not self._handle:
             self._drop_older_than(self._number + 1)
@@ -203,6 +205,12 @@ class Ticker:
         self._drop_older_than(taken.plan)
         return taken
 
+    def wake(self) -> None:
+        """Let the thread that waits return now, without a slice; from any thread, at any time."""
+        with self._closing:
+            if self._handle:
+                _library().reveal_ticker_wake(self._handle)
+
     def counts(self) -> Punctuality:
         now = _Counts()
         _library().reveal_ticker_counts(self._handle, byref(now))
@@ -214,7 +222,9 @@ class Ticker:
 
     def close(self) -> None:
         """After ``stop``: free all plans."""
-        _library().reveal_ticker_free(self._handle)
+        with self._closing:
+            _library().reveal_ticker_free(self._handle)
+            self._handle = None
         self._drop_older_than(self._number + 1)
 
     def _ring(self, scan: Scan) -> int:
@@ -271,6 +281,7 @@ def _library() -> ctypes.CDLL:
         ("ticker_refused", c_int32, [c_void_p]),
         ("ticker_swap", c_void_p, [c_void_p, c_void_p]),
         ("ticker_wait", POINTER(_Slice), [c_void_p, c_int64]),
+        ("ticker_wake", None, [c_void_p]),
         ("ticker_release", None, [c_void_p, POINTER(_Slice)]),
         ("ticker_counts", None, [c_void_p, POINTER(_Counts)]),
         ("ticker_stop", None, [c_void_p]),

@@ -37,7 +37,7 @@ struct ticker {
     struct counts counts;
     int64_t phase, period;
     int32_t refused;
-    int stopping, running;
+    int stopping, running, woken;
 };
 
 static size_t rounded(size_t bytes)
@@ -308,8 +308,10 @@ struct slice *reveal_ticker_wait(struct ticker *ticker, int64_t timeout_ns)
     struct slice *slice = NULL;
     int waited = 0;
     pthread_mutex_lock(&ticker->mutex);
-    while (ticker->queued == 0 && !ticker->stopping && waited != ETIMEDOUT)
+    while (ticker->queued == 0 && !ticker->stopping && !ticker->woken && waited != ETIMEDOUT)
         waited = pthread_cond_timedwait(&ticker->finished, &ticker->mutex, &until);
+    if (ticker->queued == 0)
+        ticker->woken = 0;
     if (ticker->queued > 0) {
         slice = ticker->queue[ticker->first];
         ticker->first = (ticker->first + 1) % QUEUE;
@@ -317,6 +319,14 @@ struct slice *reveal_ticker_wait(struct ticker *ticker, int64_t timeout_ns)
     }
     pthread_mutex_unlock(&ticker->mutex);
     return slice;
+}
+
+void reveal_ticker_wake(struct ticker *ticker)
+{
+    pthread_mutex_lock(&ticker->mutex);
+    ticker->woken = 1;
+    pthread_cond_broadcast(&ticker->finished);
+    pthread_mutex_unlock(&ticker->mutex);
 }
 
 void reveal_ticker_release(struct ticker *ticker, struct slice *slice)

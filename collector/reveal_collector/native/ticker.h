@@ -39,8 +39,10 @@ struct ticker *reveal_ticker_start(struct ring *ring, int64_t phase, int64_t per
 int32_t reveal_ticker_refused(const struct ticker *ticker);
 /* From the next slice on; gives back a ring that waited and will not be used, or NULL. */
 struct ring *reveal_ticker_swap(struct ticker *ticker, struct ring *ring);
-/* The next finished slice, waiting for it at most so long; NULL: none. */
+/* The next finished slice, waiting for it at most so long; NULL: none, or woken. */
 struct slice *reveal_ticker_wait(struct ticker *ticker, int64_t timeout_ns);
+/* End the wait of another thread early, or its next one. */
+void reveal_ticker_wake(struct ticker *ticker);
 void reveal_ticker_release(struct ticker *ticker, struct slice *slice);
 void reveal_ticker_counts(struct ticker *ticker, struct counts *into);
 /* End within the tick; what the running slice holds so far can still be waited for. */

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reveal_collector.scan import Columns, TokenPlan
 from reveal_contract.metric import Lane
 
 UNIFIED = "unified"
@@ -34,6 +35,12 @@ class CgroupFile:
     def scale(self, column: int) -> float:
         return self.scales[column] if self.scales else 1.0
 
+    def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan | None:
+        """How to read these columns of a text like this one, where a plan can say it."""
+        if self.parse is number:
+            return TokenPlan(1, (), (0,))
+        return self.parse.plan(data, columns) if isinstance(self.parse, Keyed) else None
+
 
 def number(data: bytes) -> Sequence[int | None]:
     """A file that is one number; "max" is none."""
@@ -41,16 +48,32 @@ def number(data: bytes) -> Sequence[int | None]:
     return (int(text) if text.isdigit() else None,)
 
 
-def keyed(*columns: tuple[str, ...]) -> Parse:
+@dataclass(frozen=True)
+class Keyed:
     """Lines ``key value``: each column the sum of those of its keys that are there."""
-    keys = [tuple(key.encode() for key in column) for column in columns]
 
-    def parse(data: bytes) -> Sequence[int | None]:
+    columns: tuple[tuple[bytes, ...], ...]
+
+    def __call__(self, data: bytes) -> Sequence[int | None]:
         tokens = data.split()
         found = dict(zip(tokens[::2], tokens[1::2], strict=False))
-        return [_total(found, column) for column in keys]
+        return [_total(found, column) for column in self.columns]
 
-    return parse
+    def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan:
+        """Where the keys of these columns stand in this text."""
+        tokens = data.split()
+        places = dict(zip(tokens[::2], range(0, len(tokens) - 1, 2), strict=False))
+        groups = [[key for key in self.columns[at] if key in places] for at in columns]
+        keys = list(dict.fromkeys(key for group in groups for key in group))
+        sums = tuple(tuple(keys.index(key) for key in group) for group in groups)
+        return TokenPlan(
+            len(tokens), tuple((places[key], key) for key in keys),
+            tuple(places[key] + 1 for key in keys), columns=Columns(sums),
+        )  # fmt: skip
+
+
+def keyed(*columns: tuple[str, ...]) -> Keyed:
+    return Keyed(tuple(tuple(key.encode() for key in column) for column in columns))
 
 
 def _total(found: Mapping[bytes, bytes], keys: Sequence[bytes]) -> int | None:

@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 STEP_NS = 20_000_000
 A_TICK = 5
 MOST = 16
-_TICKS = 10
+_TICKS, _LOOK_SECONDS = 10, 0.95
 _BUSY, _IDLE = 0.05, 0.02  # of a CPU: to come in, and to stay
 _STAY_SECONDS = 30
 _NS_PER_US = 1000
 _METRIC = "cpu.subject.usage.fine"
 # Of the collector's budget of CPU time; the thread's own clock tells what it takes.
 _SHARE = 0.5
-_JUDGED_SECONDS = 10
+_JUDGED_LOOKS = 10
 
 
 def clock_of(tenant: Tenant, trees: Mapping[str, Path]) -> Reading | None:
@@ -102,7 +102,7 @@ class FineLane:
         self._rings = Rings(MOST)
         self._grid: Grid | None = None
         self._followed: dict[Tenant, tuple[int, Reading]] = {}  # slot and open clock
-        self._ticks = 0
+        self._reads = self._looks = 0
         self._looked = 0.0
         self._spent = (0.0, 0)
 
@@ -111,15 +111,20 @@ class FineLane:
             raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
         self._tenants.start()
         self._grid = grid(self._rings, STEP_NS)
+        self._looked = time.monotonic()
 
     def read(self) -> Sequence[int | None]:
-        self._ticks += 1
-        if self._ticks % _TICKS == 0 and self._choose():
+        self._reads += 1
+        if self._is_due() and self._choose():
             raise LayoutChanged(self.name)
         last = time.monotonic_ns() // STEP_NS - 1  # the one before may still be under way
         steps = range(last - A_TICK + 1, last + 1)
         between = self._rings.between
         return [between(slot, step) for slot, _ in self._followed.values() for step in steps]
+
+    def _is_due(self) -> bool:
+        """Once a second: every ten ticks, or by the clock where nothing is read every tick."""
+        return self._reads >= _TICKS or time.monotonic() - self._looked >= _LOOK_SECONDS
 
     def close(self) -> None:
         if self._grid is None:
@@ -134,9 +139,10 @@ class FineLane:
     def _choose(self) -> bool:
         """Whether other subjects are followed now."""
         now = time.monotonic()
-        seconds, self._looked = max(now - self._looked, 0.1), now
+        seconds, self._looked, self._reads = max(now - self._looked, 0.1), now, 0
         busy = self._chooser.choose(self._tenants.clocks.copy(), now, seconds)
-        if self._followed and self._ticks % (_TICKS * _JUDGED_SECONDS) == 0:
+        self._looks += 1
+        if self._followed and self._looks % _JUDGED_LOOKS == 0:
             self._judge(now)
         wanted = [] if self.trouble else busy
         before = list(self._followed)

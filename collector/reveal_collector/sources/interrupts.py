@@ -76,6 +76,7 @@ class Interrupts:
         self._header = b""
         self._rows: list[_Row] = []
         self._by_cpu: list[int] = []
+        self._plan: MatrixPlan | None = None
 
     def open(self) -> None:
         self._file.open()
@@ -86,6 +87,7 @@ class Interrupts:
             raise Unsupported(f"{self._file.path}: {error.strerror or error}") from None
 
     def read(self) -> Sequence[int | None]:
+        self._plan = None  # lines may have changed in a way that makes no other columns
         lines = self._lines()
         if lines[0] != self._header or len(lines) != len(self._rows) + 1:
             self._learn(lines)
@@ -96,9 +98,10 @@ class Interrupts:
         return self._maker.make([row.total for row in self._rows] + self._by_cpu)
 
     def scans(self) -> Sequence[FileScan]:
-        rows = tuple(row.plan() for row in self._rows)
-        plan = MatrixPlan(self._header, rows, len(self._cpus), self._columns)
-        return [FileScan(plan, self._file.fd, self._length)]
+        if self._plan is None:
+            rows = tuple(row.plan() for row in self._rows)
+            self._plan = MatrixPlan(self._header, rows, len(self._cpus), self._columns)
+        return [FileScan(self._plan, self._file.fd, self._length)]
 
     def stale(self) -> bool:
         return False

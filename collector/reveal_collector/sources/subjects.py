@@ -6,10 +6,13 @@ A cgroup's CPU clock and throttling are read every tick: a finer clock than the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.pods.podlist import PodSource
+from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Gated, HeldPlan
+from reveal_collector.slices import MISSING, gather
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources.cgroups import FILES, CgroupFile, cpu_root, hierarchies
 from reveal_collector.sources.processes import ProcessGroups
@@ -21,10 +24,8 @@ from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.subjects import Identity
 
-# A cgroup that used no CPU for QUIET reads is looked at every BACK_OFF-th time only.
-QUIET = 30
-BACK_OFF = 5
 # New columns are shown from the next slice on: so many reads may pass until then.
+_TICKS = 10
 _UNSHOWN = {Lane.FAST: 12, Lane.SLOW: 2}
 
 
@@ -63,6 +64,10 @@ class _Cgroup:
         self._dead = 0
         self._unshown = _UNSHOWN[lane]
         self._files: list[tuple[KeptFile, CgroupFile, list[int]]] = []
+        self._texts: list[bytes] = []
+        self._scans: list[FileScan] | None = None
+        self._held: HeldPlan | None = None
+        self._scanned = False  # then rows are shown by the scanner, whoever else reads
         self._last = b""
         taken: set[str] = set()
         for file in FILES:
@@ -74,7 +79,8 @@ class _Cgroup:
         if opened is None:
             return
         try:
-            parsed = file.parse(opened.read())
+            data = opened.read()
+            parsed = file.parse(data)
         except (OSError, ValueError):
             parsed = ()
         columns = [
@@ -86,6 +92,7 @@ class _Cgroup:
             opened.close()
             return
         self._files.append((opened, file, columns))
+        self._texts.append(data)
         self.channels += [
             Channel(metric, self.tenant.instance, find(metric).kind, file.scale(at), lane)
             for at in columns
@@ -100,24 +107,36 @@ class _Cgroup:
 
     def shown(self) -> Sequence[int | None]:
         """The values for one row."""
+        shown = self._shown_now()
+        return shown if self._scanned else self._pass_time(shown)
+
+    def _pass_time(self, shown: Sequence[int | None]) -> Sequence[int | None]:
+        """One row more was shown; the newborn are born, the dead are forgotten."""
         if self._unborn:
             self._unborn -= 1
-            return [
-                0 if channel.kind is Kind.COUNTER and value is not None else value
-                for channel, value in zip(self.channels, self.values, strict=True)
-            ]
-        if self._dead:
+        elif self._dead:
             self._dead += 1
             if self._dead > self._unshown + 1:
                 self.values = [None] * len(self.channels)
-        return self.values
+                return self.values
+        return shown
+
+    def _shown_now(self) -> Sequence[int | None]:
+        if not self._unborn:
+            return self.values
+        return [
+            0 if channel.kind is Kind.COUNTER and value is not None else value
+            for channel, value in zip(self.channels, self.values, strict=True)
+        ]
 
     def read(self, clock: bytes | None = None) -> None:
         """Renew ``values``, all columns; ``clock`` is the first file's text if read already."""
         values: list[int | None] = []
-        for opened, file, columns in self._files:
+        self._scans = None
+        for place, (opened, file, columns) in enumerate(self._files):
             try:
-                parsed = file.parse(opened.read() if clock is None else clock)
+                self._texts[place] = opened.read() if clock is None else clock
+                parsed = file.parse(self._texts[place])
                 values.extend([parsed[at] for at in columns])
             except OSError:  # ENODEV: the cgroup is gone
                 self._die()
@@ -141,6 +160,43 @@ class _Cgroup:
         self._last = data
         self.read(data)
         return True
+
+    def scans(self) -> Sequence[FileScan] | None:
+        """Its files for the scanner; of one that is gone, what is shown instead."""
+        self._scanned = True
+        if self._dead:
+            shown = array("q")
+            gather(shown, self._shown_now())
+            if self._held is None or self._held.values != shown:
+                self._held = HeldPlan(shown)
+            return [FileScan(self._held)]
+        if self._scans is None:
+            self._scans = []
+            for (opened, file, columns), text in zip(self._files, self._texts, strict=True):
+                plan = file.plan(text, columns)
+                if plan is None:
+                    return None
+                gate = Gated(self.tenant.instance, leads=not self._scans)
+                self._scans.append(FileScan(plan, opened.fd, len(text), gate))
+        return self._scans
+
+    def took(self, values: Sequence[int]) -> bool:
+        """What the scanner read of it last; whether it did.  From now on it is shown as it is."""
+        for _ in range(_TICKS if self._dead else 0):
+            self._pass_time(())
+        self._unborn = 0
+        read = not self._dead and MISSING not in values
+        if read:
+            self.values = list(values)
+        return read
+
+    @property
+    def is_unborn(self) -> bool:
+        return bool(self._unborn)
+
+    @property
+    def is_dead(self) -> bool:
+        return bool(self._dead)
 
     def _die(self) -> None:
         """Keep what the counters showed last; a level of something gone is none."""
@@ -211,6 +267,38 @@ class CgroupClocks(_CgroupSource):
     def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
         super().__init__(trees, tenants)
         self._tick = 0
+
+    def scans(self) -> Sequence[FileScan] | None:
+        found = [cgroup.scans() for cgroup in self._cgroups]
+        return None if None in found else [scan for scans in found for scan in scans or ()]
+
+    def call_when_stale(self, call: Callable[[], None]) -> None:
+        self._tenants.on_change = call
+
+    def stale(self) -> bool:
+        return self._tenants.current is not self._seen or any(
+            cgroup.is_dead for cgroup in self._cgroups
+        )
+
+    def hidden(self) -> Sequence[int]:
+        """The columns of newborn cgroups read 0 in the first slice that has them."""
+        at, found = 0, []
+        for cgroup in self._cgroups:
+            if cgroup.is_unborn:
+                found += [
+                    at + n for n, one in enumerate(cgroup.channels) if one.kind is Kind.COUNTER
+                ]
+            at += len(cgroup.channels)
+        return found
+
+    def took(self, row: Sequence[int]) -> None:
+        """What the scanner read last: the CPU clocks are for the other sources as well."""
+        at = 0
+        for cgroup in self._cgroups:
+            width = len(cgroup.channels)
+            if cgroup.took(row[at : at + width]) and (clock := cgroup.clock_ns) is not None:
+                self._tenants.clocks[cgroup.tenant] = clock
+            at += width
 
     def read(self) -> Sequence[int | None]:
         self._follow()

@@ -12,7 +12,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -96,6 +96,7 @@ class Tenants:
         self, trees: Mapping[str, Path], choice: Choice, pods: PodSource | None = None
     ) -> None:
         self.current: tuple[Tenant, ...] = ()
+        self.on_change: Callable[[], None] | None = None  # told when ``current`` is another
         self.subjects: tuple[Identity, ...] = ()
         self.pods: PodSource = pods or NoPods()
         # CPU clock in ns by tenant, noted by the fast source: who moved is worth a look
@@ -164,6 +165,8 @@ class Tenants:
             dying = [t for t, since in gone.items()
                      if since < _DYING and t.instance not in instances]  # fmt: skip
             self.current = (*tenants, *dying)
+            if self.on_change is not None:
+                self.on_change()
             self._seen = {t: self._seen[t] for t in self.current if t in self._seen}
         self.subjects = renewed(self.subjects, [one.identity for one in best], time.time_ns())
 
