@@ -176,7 +176,7 @@ def pcp_peers(folder: Path) -> Iterator[Peer]:
     )
     script = (
         # without derived metrics: pmlogger looks for them in each result, and says so each time
-        "export PCP_DERIVED_CONFIG=; "
+        f"export PCP_DERIVED_CONFIG=; cd {folder}; "
         f"{PCP_BIN}/pmcd -f -U root -c {folder}/pmcd.conf -p {PCP_PORT} -s {folder}/pmcd.sock "
         f"-l {folder}/pmcd.log & daemon=$!; trap 'kill $daemon $logger' TERM; sleep 2; "
         f"pmlogger -h localhost:{PCP_PORT} -c {folder}/log.conf -t 100msec "
