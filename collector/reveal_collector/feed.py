@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic_ns
 
+from reveal_collector.scan import Watching
 from reveal_collector.source import LayoutChanged, Source, Unsupported
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -38,6 +39,8 @@ class Feed:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        # asked once: a protocol's check costs 25 us
+        self.watching = source if isinstance(source, Watching) else None
         self.name = source.name
         self.lane = source.lane
         self.home = source.lane  # where it belongs by the time its reads take

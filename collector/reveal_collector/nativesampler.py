@@ -19,7 +19,7 @@ from reveal_collector.native import load
 from reveal_collector.native.scanner import GROWN, Entry, Layout, Scan, Taken, Ticker
 from reveal_collector.realtime import prefer_real_time
 from reveal_collector.sampler import SECOND_NS, Sampler
-from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Waking, Watching, is_stale, scans_of
+from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Waking, is_stale, scans_of
 from reveal_collector.slices import MISSING, RawSlice, gather
 from reveal_collector.source import Source
 from reveal_contract.channels import Channel, ChannelTable
@@ -207,9 +207,9 @@ class NativeSampler(Sampler):
         for part in view.parts[: view.fast]:
             feed = part.feed
             current = part.owner >= 0 and part.shown is feed.shown and not feed.changed
-            if current and isinstance(feed.source, Watching):
+            if current and feed.watching is not None:
                 columns = range(part.column, part.column + len(part.shown))
-                feed.source.took([_last(taken.fast[column::width]) for column in columns])
+                feed.watching.took([_last(taken.fast[column::width]) for column in columns])
             for at in view.hidden.get(feed, ()):
                 zeros = array("q", bytes(8 * len(taken.lateness)))
                 taken.fast[part.column + at :: width] = zeros
@@ -284,11 +284,10 @@ class NativeSampler(Sampler):
         return Scan(entries, layout), view
 
     def _hidden(self) -> dict[Feed, tuple[int, ...]]:
-        watching = ((feed, feed.source) for feed in self._fast if not feed.changed)
         return {
-            feed: tuple(source.hidden())
-            for feed, source in watching
-            if isinstance(source, Watching)
+            feed: tuple(feed.watching.hidden())
+            for feed in self._fast
+            if feed.watching is not None and not feed.changed
         }
 
     def _thrift(self) -> int:
