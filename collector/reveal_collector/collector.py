@@ -19,7 +19,7 @@ from reveal_collector.facts.inventory import Inventory
 from reveal_collector.facts.watch import FactsWatch
 from reveal_collector.feed import Feed
 from reveal_collector.nativesampler import make_sampler
-from reveal_collector.own import OwnFigures, OwnSource
+from reveal_collector.own import NAME, OwnFigures, OwnSource
 from reveal_collector.realtime import prefer_real_time, raise_file_limit
 from reveal_collector.registry import Missing
 from reveal_collector.sampler import Sampler
@@ -111,6 +111,7 @@ class Collector:
         self._sinks = tuple(sinks)
         self._given = sources
         self._missing: tuple[Missing, ...] = ()
+        self._absent: list[Source] = []
         self._boot = boot_id(registry.roots_of(settings))
         self._facts: FactsWatch | None = None
         self._sampler: Sampler | None = None
@@ -130,9 +131,10 @@ class Collector:
             [*self._open(), self._own()],
             self._take,
             self.settings.sample_period_milliseconds * 1_000_000,
+            self._absent,
         )
         self._sampler = sampler
-        self._sort_out(self._given or ())
+        self._sort_out([*(self._given or ()), *self._absent])
         for lacking in self._missing:
             log.info("no source %s: %s", lacking.source, lacking.reason)
         for sink in self._sinks:
@@ -163,9 +165,10 @@ class Collector:
             node=self.settings.node, boot=self._boot.hex(), sequence=sampler.counts.sequence,
             table=sampler.table.key.hex(), channels=sampler.counts.channels,
             feeds=tuple(
-                FeedState(feed.name, feed.lane, feed.read_ns, feed.broken) for feed in sampler.feeds
+                FeedState(feed.name, feed.lane, feed.read_ns, feed.broken)
+                for feed in sampler.feeds if not feed.absent
             ),
-            missing=self._missing,
+            missing=self._still_missing(),
             degraded=tuple(self._degraded(health)), late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             skipped_slices=sampler.counts.skipped_slices,
@@ -179,7 +182,7 @@ class Collector:
         if self._given is not None:
             return self._given
         probed = registry.probe_all(registry.roots_of(self.settings), self.settings)
-        self._missing = tuple(probed.missing)
+        self._missing, self._absent = tuple(probed.missing), probed.absent
         self._given = probed.sources
         return probed.sources
 
@@ -195,6 +198,10 @@ class Collector:
         watch = FactsWatch(Inventory(self.settings.node, roots, asks))
         watch.start()
         return watch
+
+    def _still_missing(self) -> tuple[Missing, ...]:
+        absent = {feed.name for feed in self._running().feeds if feed.absent}
+        return tuple(lacking for lacking in self._missing if lacking.source in absent)
 
     def _own(self) -> OwnSource:
         return OwnSource([source.name for source in self._given or ()], self._figures)
@@ -213,7 +220,7 @@ class Collector:
         for feed in sampler.feeds:
             if feed.demoted:
                 found.append(feed.demoted)
-            if feed.broken:
+            if feed.broken and not feed.absent:
                 found.append(f"{feed.name}: cannot be read, is tried again")
         found += [one.trouble for one in self._knowing if one.trouble]
         for adaptive in self._adaptive:
@@ -226,7 +233,8 @@ class Collector:
         if sampler is None:
             return OwnFigures([0] * len(self._given or ()), 0, 0, 0, 0, 0)
         return OwnFigures(
-            read_ns=[feed.read_ns for feed in sampler.feeds[:-1]],  # the last one is this one
+            # in the order given to ``OwnSource``, which itself comes next, and then late ones
+            read_ns=[feed.read_ns for feed in sampler.feeds[: len(self._given or ())]],
             late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             dropped_slices=self._unencoded + sum(one.dropped for one in health),
@@ -283,7 +291,8 @@ class Collector:
         """What each source but this process's own takes of a second, ns."""
         return [
             Cost(feed.name, feed.lane, int(feed.read_ns * _READS[feed.lane]), _scope(feed))
-            for feed in self._running().feeds[:-1]
+            for feed in self._running().feeds
+            if not feed.absent and feed.name != NAME
         ]
 
 

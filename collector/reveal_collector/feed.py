@@ -35,9 +35,10 @@ class Feed:
     ``shown`` are its columns in the table in use, ``columns`` what it gives now; until the
     next table its values are brought under the old columns by name.  A feed that failed
     ``FAILURES`` times running is ``broken``: nobody reads it until ``reopen`` succeeded.
+    ``absent``: its source did not open at start; hardware and drivers may come later.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, absent: bool = False) -> None:
         self.source = source
         # asked once: a protocol's check costs 25 us
         self.watching = source if isinstance(source, Watching) else None
@@ -45,7 +46,7 @@ class Feed:
         self.lane = source.lane
         self.home = source.lane  # where it belongs by the time its reads take
         self.demoted = ""
-        self.broken = False
+        self.absent = self.broken = absent
         self.retry_at_ns = 0
         self.read_ns = 0
         self.columns: tuple[Channel, ...] = ()
@@ -55,6 +56,10 @@ class Feed:
         self._failures = 0
         self._wait_ns = FIRST_RETRY_NS
         self._spent: deque[int] = deque(maxlen=SAMPLES)
+        if absent:
+            self._wait_ns = LAST_RETRY_NS
+            self.retry_at_ns = monotonic_ns() + LAST_RETRY_NS
+            return
         self._learn()
         self.show()
 
@@ -128,10 +133,10 @@ class Feed:
             self.retry_at_ns = now_ns + self._wait_ns
             log.debug("source %s is still broken: %s", self.name, error)
             return
-        log.info("source %s works again", self.name)
+        log.info("source %s %s", self.name, "is there now" if self.absent else "works again")
         self._failures = 0
         self._learn()
-        self.broken = False
+        self.absent = self.broken = False
 
     def _read_source(self) -> Values:
         try:

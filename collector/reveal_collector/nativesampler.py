@@ -51,6 +51,7 @@ class _View:
     scans: dict[Feed, Sequence[FileScan] | None]
     hidden: dict[Feed, tuple[int, ...]]  # columns of a feed that show 0
     thrift: int
+    broken: frozenset[Feed]
 
 
 @dataclass
@@ -66,14 +67,15 @@ def make_sampler(
     sources: Sequence[Source],
     deliver: Callable[[RawSlice], None],
     period_ns: int,
+    absent: Sequence[Source] = (),
 ) -> Sampler:
     """The sampler in C where the library is there, else the one in Python; says which."""
     if load().library is None:
         log.warning("%s", load().absence)
-        made = Sampler(node, sources, deliver, period_ns)
+        made = Sampler(node, sources, deliver, period_ns, absent=absent)
         made.not_native = load().absence
         return made
-    return NativeSampler(node, sources, deliver, period_ns)
+    return NativeSampler(node, sources, deliver, period_ns, absent=absent)
 
 
 class NativeSampler(Sampler):
@@ -86,12 +88,14 @@ class NativeSampler(Sampler):
         deliver: Callable[[RawSlice], None],
         period_ns: int = SECOND_NS // 10,
         clock: Clock | None = None,
+        absent: Sequence[Source] = (),
     ) -> None:
-        super().__init__(node, sources, deliver, period_ns, clock)
+        super().__init__(node, sources, deliver, period_ns, clock, absent)
         self._room: dict[Feed, int] = {}
         self._views: dict[int, _View] = {}
         self._ticker: Ticker | None = None
         self._number = 0
+        self._learned = False
 
     def start(self) -> None:
         self.rare_lane.start()
@@ -157,6 +161,7 @@ class NativeSampler(Sampler):
         for feed in feeds:
             if feed.changed or is_stale(feed.source):
                 feed.read()
+                self._learned = True
         return any(feed.changed for feed in feeds)
 
     def _take(self, along: _Along | None) -> bool:
@@ -170,6 +175,7 @@ class NativeSampler(Sampler):
         view = self._views[taken.plan]
         self._note(view, taken, ticker)
         learned = self._look_after(view, taken)
+        self._learned |= bool(learned)
         slow = self._slow_row(view, taken, learned)
         if along is not None and along.due == taken.due:
             _merge(view, taken, along)
@@ -250,9 +256,12 @@ class NativeSampler(Sampler):
         self._renew_table()
         self._settle_lanes()
         newest = self._newest()
-        wanted = (self._scans(), self._hidden(), self._thrift())
-        if self.table is newest.table and wanted == (newest.scans, newest.hidden, newest.thrift):
-            return
+        others = (self._hidden(), self._thrift(), self._broken())
+        if self.table is newest.table and others == (newest.hidden, newest.thrift, newest.broken):
+            # plans are others only once a source was read by its own code
+            if not self._learned or self._scans() == newest.scans:
+                return
+        self._learned = False
         scan, view = self._plan()
         self._number = ticker.swap(scan)
         self._views[self._number] = view
@@ -277,7 +286,9 @@ class NativeSampler(Sampler):
             column += len(held.shown)
         thrift = self._thrift()
         hidden = self._hidden()
-        view = _View(self.table, tuple(parts), fast, tuple(rare), scans, hidden, thrift)
+        view = _View(
+            self.table, tuple(parts), fast, tuple(rare), scans, hidden, thrift, self._broken()
+        )
         layout = Layout(
             len(self.table.fast), len(self.table.slow), len(entries), QUIET, BACK_OFF * thrift
         )
@@ -289,6 +300,9 @@ class NativeSampler(Sampler):
             for feed in self._fast
             if feed.watching is not None and not feed.changed
         }
+
+    def _broken(self) -> frozenset[Feed]:
+        return frozenset(feed for feed in self.feeds if feed.broken)
 
     def _thrift(self) -> int:
         """How much less often than usual resting files are looked at, to keep the budget."""

@@ -110,10 +110,14 @@ class Missing(NamedTuple):
 
 
 class Probed(NamedTuple):
-    """What ``probe_all`` found: ``sources`` are open and belong to the caller now."""
+    """What ``probe_all`` found: ``sources`` are open and belong to the caller now.
+
+    ``absent`` are closed, and may open later: a driver is loaded, a card is plugged in.
+    """
 
     sources: list[Source]
     missing: list[Missing]
+    absent: list[Source]
 
 
 def roots_of(settings: CollectorSettings) -> Roots:
@@ -191,6 +195,7 @@ def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
     """Open every source the settings ask for; one that does not open never stops the others."""
     opened: list[Source] = []
     missing: list[Missing] = []
+    absent: list[Source] = []
     for source in build(roots, settings):
         lacking = _open(source)
         if lacking is None:
@@ -198,7 +203,8 @@ def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
         else:
             source.close()
             missing.append(lacking)
-    return Probed(opened, missing)
+            absent.append(source)
+    return Probed(opened, missing, absent)
 
 
 def _open(source: Source) -> Missing | None:

@@ -48,6 +48,7 @@ class Sampler:
         deliver: Callable[[RawSlice], None],
         period_ns: int = SECOND_NS // 10,
         clock: Clock | None = None,
+        absent: Sequence[Source] = (),
     ) -> None:
         self.counts = Counts()
         self.not_real_time = ""
@@ -59,6 +60,7 @@ class Sampler:
         self._phase = phase_ns(node, period_ns)
         self._clock = clock or SystemClock()
         feeds = [Feed(source) for source in sources]
+        feeds += [Feed(source, absent=True) for source in absent]
         self.feeds = feeds
         self._fast = [feed for feed in feeds if feed.lane is Lane.FAST]
         self._slow = [feed for feed in feeds if feed.lane is Lane.SLOW]

@@ -120,7 +120,7 @@ def test_include_and_exclude_pick_sources_and_an_unknown_name_is_one_error() -> 
 
 def test_a_host_that_gives_nothing_has_a_reason_for_every_source(tmp_path: Path) -> None:
     roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup")
-    opened, missing = probe_all(roots, SETTINGS)
+    opened, missing, _ = probe_all(roots, SETTINGS)
     assert opened == []
     assert len(missing) > 10
     assert all(isinstance(one, Missing) and one.reason for one in missing)

@@ -253,6 +253,36 @@ def test_what_cannot_be_reopened_is_tried_less_and_less_often() -> None:
     assert broken.broken
 
 
+@pytest.mark.parametrize("lane", [Lane.FAST, Lane.SLOW, Lane.RARE])
+def test_a_source_that_was_not_there_joins_when_it_opens(lane: Lane) -> None:
+    steady, late = FakeSource("a"), FakeSource("late", lane)
+    bench = Bench(steady)
+    bench.sampler = Sampler("n1", [steady], bench.slices.append, clock=bench.clock, absent=[late])
+    bench.slice()
+    feed = bench.sampler.feeds[1]
+    assert (feed.absent, late.opened, late.reads) == (True, 0, 0)
+    bench.sampler.rare_lane.look(feed.retry_at_ns)
+    bench.sampler.rare_lane.look(feed.retry_at_ns + RARE_PERIOD_NS)
+    bench.slice()
+    bench.slice()
+    assert (feed.absent, late.opened) == (False, 1)
+    assert [len(each.table.fast) + len(each.table.slow) for each in bench.slices] == [1, 2, 2]
+
+
+def test_a_source_that_is_not_there_is_asked_for_once_a_minute() -> None:
+    missing = FakeSource("late")
+
+    def refuse() -> None:
+        raise Unsupported("no driver")
+
+    missing.open = refuse  # type: ignore[method-assign]
+    feed = Feed(missing, absent=True)
+    for _ in range(3):
+        now = feed.retry_at_ns
+        feed.reopen(now)
+        assert (feed.retry_at_ns - now, feed.absent) == (60 * SECOND, True)
+
+
 def test_a_wrong_number_of_values_never_shifts_the_columns_of_others() -> None:
     bad = FakeSource("b")
     bench = Bench(bad, FakeSource("g"))
