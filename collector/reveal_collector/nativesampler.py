@@ -257,11 +257,13 @@ class NativeSampler(Sampler):
         self._settle_lanes()
         newest = self._newest()
         others = (self._hidden(), self._thrift(), self._broken())
-        if self.table is newest.table and others == (newest.hidden, newest.thrift, newest.broken):
-            # plans are others only once a source was read by its own code
-            if not self._learned or self._scans() == newest.scans:
-                return
-        self._learned = False
+        same = self.table is newest.table and others == (
+            newest.hidden, newest.thrift, newest.broken
+        )  # fmt: skip
+        learned, self._learned = self._learned, False
+        # plans are others only once a source was read by its own code
+        if same and not (learned and self._scans() != newest.scans):
+            return
         scan, view = self._plan()
         self._number = ticker.swap(scan)
         self._views[self._number] = view
