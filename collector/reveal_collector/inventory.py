@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from reveal_collector.native import Loaded, load
 from reveal_collector.registry import Missing, probe_all
 from reveal_collector.source import Roots, Source
 from reveal_contract.catalogue import find
@@ -126,7 +127,7 @@ def advice(roots: Roots, missing: Iterable[Missing], privileges: Privileges) -> 
     found.sort(key=lambda each: _rank(each.lacking.partition(":")[0]))
     if not roots.live:
         return found
-    return [*_of_process(privileges), *found, *_of_host(roots)]
+    return [*_of_process(privileges), *_of_build(load()), *found, *_of_host(roots)]
 
 
 def held() -> Privileges:
@@ -183,6 +184,19 @@ def _of_process(privileges: Privileges) -> list[Advice]:
             )
         )
     return found
+
+
+def _of_build(native: Loaded) -> list[Advice]:
+    """Where the C parts are not in use."""
+    if native.library is not None:
+        return []
+    return [
+        Advice(
+            native.absence,
+            "the same samples at half the CPU and half the memory",
+            "install a C compiler (Debian, Ubuntu: apt install gcc libc6-dev) and install anew",
+        )
+    ]
 
 
 def _of_host(roots: Roots) -> list[Advice]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 
 import pytest
 
 import big_host
+from reveal_collector import inventory as inventories
 from reveal_collector.inventory import (
     Privileges,
     advice,
@@ -15,11 +17,19 @@ from reveal_collector.inventory import (
     held,
     inventory,
 )
+from reveal_collector.native import Loaded
 from reveal_collector.registry import Missing
 from reveal_collector.source import Roots
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 ALL = Privileges(root=True, real_time=True)
+UNBUILT = Loaded(None, "C scanner not built: no compiler")
+
+
+@pytest.fixture(autouse=True)
+def _built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that has the native library."""
+    monkeypatch.setattr(inventories, "load", lambda: Loaded(ctypes.CDLL(None), ""))
 
 
 def settings(**given: tuple[str, ...]) -> CollectorSettings:
@@ -84,3 +94,12 @@ def test_capabilities_of_a_status_file() -> None:
 
 def test_own_privileges_are_those_of_this_process() -> None:
     assert held().root is (os.geteuid() == 0)
+
+
+def test_a_collector_without_its_c_parts_is_told_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inventories, "load", lambda: UNBUILT)
+    told = advice(Roots(), [], ALL)[0]
+    assert told.lacking == UNBUILT.absence
+    assert "compiler" in told.remedy
