@@ -29,7 +29,7 @@ sanitize: $(DEV) ## tests of the C parts under AddressSanitizer and UBSan
 	  -O1 -g -fsanitize=address,undefined -fno-sanitize-recover
 	@REVEAL_NATIVE=$(CURDIR)/build/sanitized.so ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so)" \
-	  $(BIN)/pytest --capture=sys $(or $(ARGS),tests/unit/test_native_rows.py tests/unit/test_native_ticks.py \
+	  $(BIN)/pytest --capture=sys $(or $(ARGS),tests/unit/test_native_*.py \
 	  tests/unit/test_encoder.py)
 
 fuzz: $(DEV) ## fuzz the C scanner and the Python parsers (ARGS=600: seconds each)

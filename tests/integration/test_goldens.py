@@ -36,6 +36,12 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
+@pytest.fixture(autouse=True)
+def ports_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their lane follows the time a read takes, which is this machine's, not the host's."""
+    monkeypatch.setattr("reveal_collector.sources.infiniband.price", lambda read: 0)
+
+
 @pytest.mark.parametrize("name", HOSTS)
 def test_what_a_host_gives_is_what_it_gave(name: str, folder: Path) -> None:
     tree = Tree(folder)

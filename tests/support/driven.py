@@ -1,0 +1,16 @@
+"""The scanner in C, pass by pass; for tests that skip where the library is not built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
+from reveal_collector.scan import FileScan
+
+
+def driven(scans: Sequence[FileScan], room: int = 1) -> Pass:
+    """A pass over these files alone."""
+    width = sum(scan.plan.width for scan in scans)
+    made = Pass(Scan([Entry(0, scans, 0, room=room)], Layout(width, 0, 1)))
+    made.begin()
+    return made

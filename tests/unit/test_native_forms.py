@@ -1,0 +1,138 @@
+"""Forms, numbers and columns: the scanner in C and the reader in Python read them alike."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_collector.native import load
+from reveal_collector.scan import (
+    Columns,
+    FileScan,
+    Form,
+    Mismatch,
+    TokenPlan,
+    TokenReader,
+    Vector,
+)
+from reveal_collector.slices import MISSING
+
+if load().library is None:
+    pytest.skip(load().absence, allow_module_level=True)
+
+
+from driven import driven
+from reveal_collector.native.scanner import GROWN
+
+
+class OneFile:
+    """A plan over a file whose text the test writes; closes what it opened."""
+
+    def __init__(self, plan: TokenPlan, folder: str) -> None:
+        self.path = Path(folder) / "file"
+        self.path.write_bytes(b"")
+        self.file = self.path.open("rb")
+        self.reader = TokenReader(plan)
+        self.made = driven([FileScan(plan, self.file.fileno(), 4096)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.made.__exit__()
+        self.file.close()
+
+    def rows(self, data: bytes) -> tuple[list[int], list[int]]:
+        """What C and what Python make of a text; all MISSING for none."""
+        self.path.write_bytes(data)
+        try:
+            expected = self.reader.row(data).tolist()
+        except Mismatch:
+            expected = [MISSING] * self.reader.plan.width
+        return self.made.tick(0), expected
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as made:
+        yield made
+
+
+NUMBERS = st.one_of(
+    st.integers(-(2**65), 2**65).map(lambda n: str(n).encode()),
+    st.sampled_from(
+        [b"", b"-", b"--1", b"+5", b"1_0", b"0x1f", b"007", b"-0", b"18446744073709551615",
+         b"18446744073709551616", b"-9223372036854775808", b"-9223372036854775809",
+         b"0" * 40 + b"7", b"ffffffff", b"FFFFFFFFFFFFFFFF", b"1" * 17, b"g", b"5\0", b"\xb2"]
+    ),
+)  # fmt: skip
+
+
+@examples(300)
+@given(tokens=st.lists(NUMBERS, min_size=3, max_size=3), base=st.sampled_from([10, 16]))
+def test_numbers_are_read_alike_or_refused_alike(
+    folder: str, tokens: list[bytes], base: int
+) -> None:
+    with OneFile(TokenPlan(3, (), (0, 1, 2), Form(base=base, words=False)), folder) as one:
+        ours, theirs = one.rows(b" ".join(tokens) + b"\n")
+        assert ours == theirs
+
+
+LINES = st.lists(
+    st.lists(st.sampled_from([b"intr", b"cpu0", b"cpu", b"7", b"12", b"a=3", b"0.5", b"x/9", b""])),
+    max_size=6,
+).map(lambda lines: b"\n".join(b" ".join(line) for line in lines))
+FORMS = (
+    Form(), Form(cut=(b"intr",)), Form(keep=b"cpu"), Form(blanks=b"=/", deleted=b"."),
+    Form(cut=(b"intr", b"cpu0"), keep=b"c", blanks=b"="), Form(ends=True, words=False),
+    Form(ends=True, cut=(b"intr",), keep=b"i"),
+)  # fmt: skip
+
+
+@examples(300)
+@given(text=LINES, later=LINES, form=st.sampled_from(FORMS))
+def test_forms_are_the_same(folder: str, text: bytes, later: bytes, form: Form) -> None:
+    """A plan learned from one text, read over it and over another."""
+    tokens = form.shape(text).split()
+    picks = tuple(at for at, token in enumerate(tokens) if token.isdigit())
+    words = tuple((at, token) for at, token in enumerate(tokens) if not token.isdigit())
+    with OneFile(TokenPlan(len(tokens), words, picks, form), folder) as one:
+        for data in (text, later, text):
+            ours, theirs = one.rows(data)
+            assert ours == theirs
+
+
+@examples(200)
+@given(
+    readings=st.lists(
+        st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5), min_size=1, max_size=6
+    ),
+    weights=st.sampled_from([(), (1, 2, 4, 8, 16)]),
+)
+def test_sums_and_extremes_are_the_same(
+    folder: str, readings: list[list[int]], weights: tuple[int, ...]
+) -> None:
+    vectors = (Vector(((0,), (1,), (2,), (3,), (4,)), (7, 8, 9, 10, 11)), Vector(((0, 4),), (3,)))
+    columns = Columns(((0, 1), (), (2,)), vectors, weights)
+    with OneFile(TokenPlan(5, (), (4, 3, 2, 1, 0), columns=columns), folder) as one:
+        for values in readings:
+            ours, theirs = one.rows(" ".join(map(str, values)).encode())
+            assert ours == theirs
+
+
+def test_a_text_longer_than_its_room_is_flagged_and_not_read(folder: str) -> None:
+    plan = TokenPlan(1, (), (0,))
+    path = Path(folder) / "long"
+    path.write_bytes(b"1" + b" " * 5000)
+    with path.open("rb") as file:
+        made = driven([FileScan(plan, file.fileno(), 1)])
+        assert made.tick(0) == [MISSING]
+        assert made.flags == bytes([GROWN])
+        assert driven([FileScan(plan, file.fileno(), 1)], room=16).tick(0) == [1]
