@@ -11,12 +11,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from report import Row, report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 
+from hosts.base import add_base
 from hosts.tree import Tree
 from hosts.whole import HOSTS
 from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
@@ -24,9 +26,18 @@ from reveal_collector.scan import scans_of
 from reveal_collector.source import LayoutChanged, Source, Unsupported
 from reveal_collector.sources import cpuclock, interrupts, softirqs, stat
 
-MACHINES = {"grace": 72, "amd_two_socket_ib": 192, "dgx_h100": 224}
+MACHINES: dict[str, tuple[int, Callable[[Tree], object]]] = {
+    "grace": (72, HOSTS["grace"]),
+    "two sockets": (128, partial(add_base, cpus=128, numa_nodes=2)),
+    "amd_two_socket_ib": (192, HOSTS["amd_two_socket_ib"]),
+    "dgx_h100": (224, HOSTS["dgx_h100"]),
+}
 FILES = ("stat", "schedstat", "softirqs", "interrupts")
-GROUPS = {"stat, schedstat, softirqs": (stat, cpuclock, softirqs), "interrupts": (interrupts,)}
+GROUPS = {
+    "stat, softirqs": (stat, softirqs),
+    "stat, schedstat, softirqs": (stat, cpuclock, softirqs),
+    "interrupts": (interrupts,),
+}
 
 
 def opened(modules: Sequence[object], tree: Tree) -> list[Source]:
@@ -97,14 +108,15 @@ def microseconds(read: Callable[[], int], moments: Moments, ticks: int) -> float
 def measure(machine: str, ticks: int) -> list[Row]:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         tree = Tree(Path(folder))
-        HOSTS[machine](tree)
+        cpus, make = MACHINES[machine]
+        make(tree)
         moments, rows = Moments(tree), list[Row]()
         for files, modules in GROUPS.items():
             sources = opened(modules, tree)
             c = microseconds(in_c(sources), moments, ticks)
             python = microseconds(in_python(sources), moments, ticks)
             rows.append({
-                "machine": machine, "CPUs": MACHINES[machine], "files": files,
+                "machine": machine, "CPUs": cpus, "files": files,
                 "C, us": c, "Python, us": python,
             })  # fmt: skip
         return rows
