@@ -65,6 +65,7 @@ class _Cgroup:
         self._unshown = _UNSHOWN[lane]
         self._files: list[tuple[KeptFile, CgroupFile, list[int]]] = []
         self._texts: list[bytes] = []
+        self._parsed: list[list[int | None]] = []  # of those texts, the columns shown
         self._scans: list[FileScan] | None = None
         self._held: HeldPlan | None = None
         self._scanned = False  # then rows are shown by the scanner, whoever else reads
@@ -93,6 +94,7 @@ class _Cgroup:
             return
         self._files.append((opened, file, columns))
         self._texts.append(data)
+        self._parsed.append([parsed[at] for at in columns])
         self.channels += [
             Channel(metric, self.tenant.instance, find(metric).kind, file.scale(at), lane)
             for at in columns
@@ -135,14 +137,14 @@ class _Cgroup:
         self._scans = None
         for place, (opened, file, columns) in enumerate(self._files):
             try:
-                self._texts[place] = opened.read() if clock is None else clock
-                parsed = file.parse(self._texts[place])
-                values.extend([parsed[at] for at in columns])
+                text = opened.read() if clock is None else clock
             except OSError:  # ENODEV: the cgroup is gone
                 self._die()
                 return
-            except ValueError:
-                values.extend([None] * len(columns))
+            if text != self._texts[place]:  # most of them rarely change
+                self._texts[place] = text
+                self._parsed[place] = _columns(file, text, columns)
+            values.extend(self._parsed[place])
             clock = None
         self.values = values
 
@@ -353,6 +355,14 @@ class CgroupUse(_CgroupSource):
                 cgroup.read()
             row.extend(cgroup.shown())
         return row
+
+
+def _columns(file: CgroupFile, text: bytes, columns: Sequence[int]) -> list[int | None]:
+    try:
+        parsed = file.parse(text)
+        return [parsed[at] for at in columns]
+    except (ValueError, IndexError):
+        return [None] * len(columns)
 
 
 def _first(folder: Path, names: Sequence[str]) -> KeptFile | None:
