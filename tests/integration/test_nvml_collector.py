@@ -93,7 +93,8 @@ def test_a_gpu_that_is_lost_midway_is_seen_on_the_wire(script: Script) -> None:
     assert len(made) >= 4
     assert column(made, "gpu.utilization", "1")[0] == 91
     assert column(made[-1:], "gpu.utilization", "1")[-1] is None
-    assert set(column(made, "gpu.utilization", "3")) == {93}
+    # a busy machine may miss a tick, which is missing of all alike
+    assert set(column(made, "gpu.utilization", "3")) - {None} == {93}
     assert len(column(made[:1], "gpu.utilization", "3")) >= 10  # one a tick
     assert sum(each or 0 for each in column(made, "gpu.xid.hardware", "1")) == 1
     assert column(made, "gpu.xid.last", "1")[-1] == 79
