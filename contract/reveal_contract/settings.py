@@ -90,7 +90,8 @@ class CollectorSettings(_Settings):
     perf_cgroups: bool = False
     gpu_profiling: bool = False
     fine_lane: str = "auto"
-    cpu_budget_millicores: int = 10
+    # quiet hosts take 5 to 6; one with a fault takes twice that, when all detail is wanted
+    cpu_budget_millicores: int = 20
     buffer_seconds: int = 60
     stream_seconds: int = 120
     metrics_port: int = 0
