@@ -109,7 +109,7 @@ def test_what_is_shown_is_what_the_kernel_says(port: int) -> None:
             total = int(line.split()[1]) * 1024
     assert float(values["reveal_memory_mem_total_bytes"]) == total
     assert float(values["process_resident_memory_bytes"]) > 1e6
-    assert float(values["reveal_collector_cpu_budget_cores"]) == 0.01
+    assert float(values["reveal_collector_cpu_budget_cores"]) == 0.02
     assert float(values['reveal_collector_source_up{source="stat"}']) == 1
 
 
