@@ -3,6 +3,9 @@
 One step at a time, each stated; a step is taken back after a minute of headroom, and after a
 longer one where the budget was broken again right away.  Nothing here reads clocks or moves
 sources: the collector tells what was used, the sampler puts sources into the lanes granted.
+
+What names a subject gives way last: a node that gets busy is when it is asked for.  And use is
+judged over half a minute, which a fault's first seconds do not break.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import NamedTuple
 
 from reveal_contract.metric import Lane, Scope
 
-WINDOW_NS = 10_000_000_000
+WINDOW_NS = 30_000_000_000
 CALM_NS = 60_000_000_000
 LONGEST_CALM_NS = 16 * CALM_NS
 HEADROOM = 0.7  # of the budget: below it, the step taken last may fit again
@@ -80,14 +83,18 @@ def next_step(costs: Sequence[Cost], taken: Sequence[Step]) -> Step | None:
         return Step(f"idle cgroups are looked at {THRIFT} times less often", thrift=THRIFT)
     moved = {name for step in taken for name in step.lanes}
     patient = [cost for cost in costs if cost.name in _PATIENT and cost.lane is Lane.SLOW]
+    fast = sorted((cost for cost in costs if cost.lane is Lane.FAST), key=_last_to_go)
     detail = [cost for cost in _of_subjects(costs, Lane.SLOW) if cost.name not in moved]
-    fast = sorted((cost for cost in costs if cost.lane is Lane.FAST), key=lambda cost: -cost.ns)
-    for sources, lane in ((patient, Lane.RARE), (detail, Lane.RARE), (fast[:1], Lane.SLOW)):
+    for sources, lane in ((patient, Lane.RARE), (fast[:1], Lane.SLOW), (detail, Lane.RARE)):
         if sources:
             names = sorted(cost.name for cost in sources)
             return Step(f"{_listed(names)} {_are(names)} read {_PERIODS[lane]} instead of "
                         f"{_PERIODS[sources[0].lane]}", dict.fromkeys(names, lane))  # fmt: skip
     return None
+
+
+def _last_to_go(cost: Cost) -> tuple[bool, int]:
+    return cost.scope is Scope.SUBJECT, -cost.ns
 
 
 def _of_subjects(costs: Iterable[Cost], lane: Lane) -> list[Cost]:
