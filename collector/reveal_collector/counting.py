@@ -6,10 +6,10 @@ import errno
 import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 
 from reveal_collector.perfevent import Event, Group
+from reveal_collector.scan import picker
 from reveal_collector.source import LayoutChanged, Roots, Unsupported
 from reveal_collector.textfile import KeptFile
 from reveal_contract.channels import Channel
@@ -17,8 +17,6 @@ from reveal_contract.metric import Lane
 
 # Groups read at once: each costs an interrupt of its CPU, some 2 to 3 us on bare metal.
 READ_AT_ONCE = 80
-# On larger hosts CPUs are summed up, not shown one by one.
-SHOWN_BY_CPU = 64
 _CAP_PERFMON, _CAP_SYS_ADMIN = 38, 21  # bits of CapEff, capabilities(7)
 _SECCOMP_FILTER = "2"  # Seccomp of /proc/PID/status, proc(5)
 
@@ -116,7 +114,7 @@ class Counting:
         if not columns:
             raise OSError(errno.ENOENT, "no event known to this kernel")
         self.channels = tuple(columns)
-        self._picks = [_pick(parts) for parts in columns.values()]
+        self._picks = [picker(parts) for parts in columns.values()]
         self._counts = [(0,) * len(group.events) for group in self.groups]
 
 
@@ -221,13 +219,6 @@ def _total(parts: Sequence[int | None]) -> int | None:
         return sum(parts)  # type: ignore[arg-type]  # a None among them is the rare case
     except TypeError:
         return None
-
-
-def _pick(places: Sequence[int]) -> Callable[[Sequence[int | None]], Sequence[int | None]]:
-    if len(places) > 1:
-        return itemgetter(*places)
-    only = places[0]
-    return lambda counts: (counts[only],)
 
 
 def _status(path: Path) -> dict[str, str]:

@@ -14,12 +14,11 @@ from reveal_collector.scan import Columns, Vector
 from reveal_collector.source import ParseError
 from reveal_collector.sources.numa import nodes
 from reveal_collector.textfile import Shape, channel
-from reveal_collector.topology import cpu_list
+from reveal_collector.topology import MOST_CPUS, cpu_list
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Scope
 
-MOST_CPUS = 64
 Arrange = Callable[[tuple[Channel, ...]], Shape]
 _Members = dict[int, tuple[int, ...]]  # CPU -> the values its number is the sum of
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter, mul, sub
 from typing import Protocol, TypeVar, runtime_checkable
 
-from reveal_collector.slices import MISSING
+from reveal_collector.slices import MISSING, signed
 
 _BITS = (1 << 64) - 1
 _SIGN = 1 << 63
@@ -242,12 +242,6 @@ def scans_of(source: object) -> Sequence[FileScan] | None:
 def is_stale(source: object) -> bool:
     stale = getattr(source, "stale", None)
     return bool(stale and stale())
-
-
-def signed(value: int) -> int:
-    """The int64 with the same lowest 64 bits."""
-    bits = value & _BITS
-    return bits - (1 << 64) if bits & _SIGN else bits
 
 
 def packed(values: Sequence[int]) -> array[int]:

@@ -52,9 +52,10 @@ def gather(row: array[int], cells: Cells) -> None:
     try:
         row.fromlist(cast("list[int]", list(cells)))  # all of it or nothing
     except (TypeError, OverflowError):
-        row.extend(MISSING if cell is None else _signed(cell) for cell in cells)
+        row.extend(MISSING if cell is None else signed(cell) for cell in cells)
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """The int64 with the same lowest 64 bits."""
     bits = value & 0xFFFF_FFFF_FFFF_FFFF
     return bits - (1 << 64) if bits >> 63 else bits

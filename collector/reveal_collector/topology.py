@@ -9,6 +9,9 @@ from reveal_collector.attributes import text_of
 from reveal_collector.source import ParseError
 from reveal_contract import cpulist
 
+# On larger hosts CPUs are summed up, not shown one by one.
+MOST_CPUS = 64
+
 
 def cpu_list(text: str) -> list[int]:
     """The CPUs of a list such as ``0-3,8``, in order; raises ``ParseError`` for another text."""

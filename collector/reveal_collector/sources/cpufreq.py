@@ -14,12 +14,11 @@ from functools import partial
 from pathlib import Path
 
 from reveal_collector.attributes import text_of
-from reveal_collector.counting import SHOWN_BY_CPU
 from reveal_collector.reduced import Reduced, numbers
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources.cpuidle import cpu_folders
 from reveal_collector.textfile import KeptFile, channel
-from reveal_collector.topology import first_of, first_threads, packages
+from reveal_collector.topology import MOST_CPUS, first_of, first_threads, packages
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -89,7 +88,7 @@ class Clocks:
             )
 
     def read(self) -> Sequence[int | None]:
-        turns = -(-len(self._files) // SHOWN_BY_CPU)
+        turns = -(-len(self._files) // MOST_CPUS)
         self._turn = (self._turn + 1) % turns
         if text_of(self._folder / "online") != self._online:
             self._learn()
@@ -117,7 +116,7 @@ class Clocks:
                 continue
             self._files.append(file)
             shown.append(channel("cpu.frequency", str(cpu), _KHZ))
-        if len(shown) > SHOWN_BY_CPU:
+        if len(shown) > MOST_CPUS:
             names = ("mean", "lowest", "highest")
             shown = [channel(f"cpu.frequency.{name}", "", _KHZ) for name in names]
         self.channels = tuple(shown)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.counting import SHOWN_BY_CPU, Counting, Plan
+from reveal_collector.counting import Counting, Plan
 from reveal_collector.perfevent import Event
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.textfile import channel
-from reveal_collector.topology import online
+from reveal_collector.topology import MOST_CPUS, online
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -100,7 +100,7 @@ def on_every_cpu(events: Mapping[str, Event], cpus: Sequence[int]) -> Plan:
     columns: dict[Channel, list[tuple[int, Event]]] = {
         channel(metric): [(cpu, event) for cpu in cpus] for metric, event in events.items()
     }
-    if len(cpus) <= SHOWN_BY_CPU:
+    if len(cpus) <= MOST_CPUS:
         for cpu in cpus:
             for metric in (each for each in events if each in BY_CPU):
                 columns[channel(metric, str(cpu))] = [(cpu, events[metric])]
