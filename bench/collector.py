@@ -72,16 +72,22 @@ class Meter:
         return int((self.path / "cpu.stat").read_text().split()[1]) / 1e6
 
 
-def cpu_percent(command: list[str], seconds: float) -> float:
-    """Percent of a core that a command uses once it runs steadily."""
+def cpu_percent(
+    command: list[str],
+    seconds: float,
+    settle: float = SETTLE_S,
+    settled: Callable[[], None] = lambda: None,
+) -> float:
+    """Percent of a core that a command uses once it runs steadily; then calls ``settled``."""
     with Meter() as meter:
         process = meter.start(command)
         try:
-            time.sleep(SETTLE_S)
+            time.sleep(settle)
+            settled()
             begin, used = time.monotonic(), meter.used
             time.sleep(seconds)
             percent = 100 * (meter.used - used) / (time.monotonic() - begin)
-            if process.poll() not in (None, 0):
+            if process.poll() is not None:
                 raise RuntimeError(f"{command[0]} ended: {(process.stderr or sys.stdin).read()!r}")
             return percent
         finally:

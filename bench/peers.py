@@ -19,13 +19,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from collector import SETTLE_S, Meter, built_floor, channels, commands
+from collector import SETTLE_S, built_floor, channels, commands, cpu_percent
 from report import Row, report
 from reveal_cli.broker import Broker
 from reveal_contract.metric import Lane
@@ -245,29 +244,20 @@ def sampled(every_tick: bool) -> float:
     return sum(counts)
 
 
-def cpu_percent(peer: Peer, seconds: float) -> float:
+def measured(peer: Peer, seconds: float) -> float:
     """Percent of a core that a peer uses once it runs steadily; learns its channels."""
-    with Meter() as meter, scraping(peer.scrape, peer.hertz):
-        process = meter.start(list(peer.command))
-        try:
-            time.sleep(peer.settle)
-            if not peer.count:
-                peer.count = peer.channels()
-            begin, used = time.monotonic(), meter.used
-            time.sleep(seconds)
-            percent = 100 * (meter.used - used) / (time.monotonic() - begin)
-            if process.poll() is not None:
-                raise RuntimeError(f"{peer.command[0]} ended before it was measured")
-            return percent
-        finally:
-            process.terminate()
-            process.wait()
+
+    def count() -> None:
+        peer.count = peer.count or peer.channels()
+
+    with scraping(peer.scrape, peer.hertz):
+        return cpu_percent(list(peer.command), seconds, peer.settle, count)
 
 
 def measure(peers: Sequence[Peer], rounds: int, seconds: float) -> None:
     for number in range(rounds):
         for peer in peers:
-            peer.seen.append(cpu_percent(peer, seconds))
+            peer.seen.append(measured(peer, seconds))
             print(f"round {number + 1}: {peer.name}: {peer.seen[-1]:.2f} %", file=sys.stderr)
 
 

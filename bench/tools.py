@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from report import Row, report
 from reveal_contract import wire
+from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.names import snake
 from reveal_contract.recording import Reader
@@ -75,22 +76,30 @@ class Interval:
 
 
 def with_edges(path: Path, begin_ns: int, end_ns: int) -> Interval:
+    """The interval, with what was counted near its ends."""
+    messages = list(decoded(path))
     inner, outer = (
-        interval(path, begin_ns + by, end_ns - by).counted for by in (EDGE_NS, -EDGE_NS)
+        interval(messages, begin_ns + by, end_ns - by).counted for by in (EDGE_NS, -EDGE_NS)
     )
-    whole = interval(path, begin_ns, end_ns)
+    whole = interval(messages, begin_ns, end_ns)
     whole.edges = {label: value - inner.get(label, 0.0) for label, value in outer.items()}
     return whole
 
 
-def interval(path: Path, begin_ns: int, end_ns: int) -> Interval:
+def decoded(path: Path) -> Iterator[tuple[ChannelTable, wire.Message]]:
+    """The slices of a recording, each with its table."""
+    for record in Reader(path):
+        if (table := record.table) is not None:
+            yield table, wire.decode(record.data, wire.gauges(table))
+
+
+def interval(
+    messages: Iterable[tuple[ChannelTable, wire.Message]], begin_ns: int, end_ns: int
+) -> Interval:
     """The recorded ticks (slices, for the slow lane) that ended within the interval."""
     counted: dict[str, float] = {}
     level: dict[str, float] = {}
-    for record in Reader(path):
-        if (table := record.table) is None:
-            continue
-        message = wire.decode(record.data, wire.gauges(table))
+    for table, message in messages:
         tick_ns = message.tick_us * 1000
         for tick, row in enumerate(message.fast):
             if begin_ns < message.start_ns + tick * tick_ns <= end_ns:
