@@ -55,6 +55,20 @@ def text_of(path: Path) -> str:
         return ""
 
 
+def number(path: Path) -> int | None:
+    """The one number in a short file."""
+    try:
+        return int(text_of(path))
+    except ValueError:
+        return None
+
+
+def fields(text: str) -> dict[str, str]:
+    """The lines ``key: value`` of a text, without blanks around either; others are left out."""
+    parts = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, colon, value in parts if colon}
+
+
 def linked(path: Path) -> Path:
     """Where a link of sysfs leads; the path itself where it leads nowhere or around."""
     try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reveal_collector import registry
+from reveal_collector.attributes import text_of
 from reveal_collector.budget import Cost, Governor
 from reveal_collector.encoder import Encoder, encoder_of
 from reveal_collector.facts.asks import asks_of
@@ -303,8 +304,8 @@ def _scope(feed: Feed) -> Scope:
 def boot_id(roots: Roots) -> bytes:
     """16 bytes that change with every boot (proc(5), random/boot_id); random where unknown."""
     try:
-        text = (roots.proc / "sys/kernel/random/boot_id").read_text()
-        known = bytes.fromhex(text.strip().replace("-", ""))
-    except (OSError, ValueError):
+        text = text_of(roots.proc / "sys/kernel/random/boot_id")
+        known = bytes.fromhex(text.replace("-", ""))
+    except ValueError:
         known = b""
     return known if len(known) == 16 else os.urandom(16)

@@ -6,8 +6,8 @@ import errno
 import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from reveal_collector.attributes import fields, text_of
 from reveal_collector.perfevent import Event, Group
 from reveal_collector.scan import picker
 from reveal_collector.source import LayoutChanged, Roots, Unsupported
@@ -177,11 +177,12 @@ def affordable(groups: int) -> int:
 
 def refusal(error: OSError, roots: Roots) -> Unsupported:
     """Why perf_event_open failed with this error, and what would grant it."""
-    status = _status(roots.proc / "self/status")
-    capable = int(status.get("CapEff", "0"), 16) >> _CAP_PERFMON & 1
-    capable |= int(status.get("CapEff", "0"), 16) >> _CAP_SYS_ADMIN & 1
+    status = fields(text_of(roots.proc / "self/status"))
+    granted = int(status.get("CapEff", "0"), 16)
+    capable = bool((granted >> _CAP_PERFMON | granted >> _CAP_SYS_ADMIN) & 1)
     filtered = status.get("Seccomp") == _SECCOMP_FILTER
-    return explained(error, bool(capable), filtered, _paranoid(roots.proc))
+    paranoid = text_of(roots.proc / "sys/kernel/perf_event_paranoid") or "set so"
+    return explained(error, capable, filtered, paranoid)
 
 
 def explained(error: OSError, capable: bool, filtered: bool, paranoid: str) -> Unsupported:
@@ -219,18 +220,3 @@ def _total(parts: Sequence[int | None]) -> int | None:
         return sum(parts)  # type: ignore[arg-type]  # a None among them is the rare case
     except TypeError:
         return None
-
-
-def _status(path: Path) -> dict[str, str]:
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return {}
-    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
-
-
-def _paranoid(proc: Path) -> str:
-    try:
-        return (proc / "sys/kernel/perf_event_paranoid").read_text().strip()
-    except OSError:
-        return "set so"

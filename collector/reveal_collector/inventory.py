@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from reveal_collector.attributes import fields
 from reveal_collector.native import Loaded, load
 from reveal_collector.registry import Missing, probe_all
 from reveal_collector.source import Roots, Source
@@ -139,11 +140,7 @@ def held() -> Privileges:
 
 def capabilities(status: str) -> int:
     """The effective capabilities of ``/proc/PID/status`` as a bit set; 0 where it has none."""
-    for line in status.splitlines():
-        key, _, value = line.partition(":")
-        if key == "CapEff":
-            return int(value, 16)
-    return 0
+    return int(fields(status).get("CapEff", "0"), 16)
 
 
 def _rows(source: Source) -> list[Row]:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.attributes import linked, listed, target, text_of
+from reveal_collector.attributes import linked, listed, number, target, text_of
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _KINDS = {"0x03": "gpu", "0x12": "gpu", "0x02": "network", "0x0108": "storage"}
 _DISPLAY = "0x03"
 # display controllers of others are those of servers' management chips, which no job computes on
-_GPU_VENDORS = ("0x10de", "0x1002", "0x8086")
+GPU_VENDORS = ("0x10de", "0x1002", "0x8086")
 # what a device is called by those who use it: the folder that holds the name
 _NAMES = ("net", "infiniband", "nvme", "drm")
 _CARD = re.compile(r"(?!renderD|controlD)")
@@ -61,12 +61,18 @@ def address_of(path: Path) -> str:
     return ""
 
 
+def numa_node(device: Path) -> int | None:
+    """The node a device's folder says it is next to; the kernel's -1 is "not known"."""
+    node = number(device / "numa_node")
+    return node if node is not None and node >= 0 else None
+
+
 def _device(link: Path) -> Device | None:
     code = text_of(link / "class")
     kind = kind_of(code)
     if not kind or (link / "physfn").exists():
         return None
-    if code.startswith(_DISPLAY) and text_of(link / "vendor") not in _GPU_VENDORS:
+    if code.startswith(_DISPLAY) and text_of(link / "vendor") not in GPU_VENDORS:
         return None
     path = linked(link)
     port = path.parent if _ADDRESS.match(path.parent.name) else None

@@ -65,12 +65,7 @@ def settings(roots: Roots, known: Cpu, thorough: bool) -> Cpu:
 
 def first_processor(cpuinfo: str) -> dict[str, str]:
     """The fields of the first block of ``/proc/cpuinfo``."""
-    fields = {}
-    for line in cpuinfo.split("\n\n", 1)[0].splitlines():
-        key, colon, value = line.partition(":")
-        if colon:
-            fields[key.strip()] = value.strip()
-    return fields
+    return files.fields(cpuinfo.split("\n\n", 1)[0])
 
 
 def family(fields: Mapping[str, str]) -> str:

@@ -15,9 +15,6 @@ from reveal_collector.source import Roots
 from reveal_contract import cpulist
 from reveal_contract.facts import Device, Link, Vectors
 
-# display controllers of servers' management chips are no GPUs
-_GPU_VENDORS = ("10de", "1002", "8086")
-
 
 def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
     """Every such device, by address; those with ``known`` vectors are not asked for them again.
@@ -30,24 +27,18 @@ def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
 
 def _device(roots: Roots, found: pci.Device, known: Mapping[str, Vectors]) -> Device | None:
     place = found.path
-    vendor = files.text(place / "vendor").removeprefix("0x")
-    if found.kind == "gpu" and vendor not in _GPU_VENDORS:
+    vendor = files.text(place / "vendor")
+    if found.kind == "gpu" and vendor not in pci.GPU_VENDORS:  # accelerators of others
         return None
     return Device(
         address=found.address,
         kind=found.kind,
-        ids=f"{vendor}:{files.text(place / 'device').removeprefix('0x')}",
+        ids=f"{vendor.removeprefix('0x')}:{files.text(place / 'device').removeprefix('0x')}",
         driver=files.target(place / "driver"),
-        node=numa_node(place),
+        node=pci.numa_node(place),
         link=link(place, found.port),
         vectors=known.get(found.address) or vectors(roots, files.numbered(place / "msi_irqs", "")),
     )
-
-
-def numa_node(place: Path) -> int | None:
-    """The node a device is next to; the kernel's -1 is "not known"."""
-    node = files.number(place / "numa_node")
-    return node if node is not None and node >= 0 else None
 
 
 def link(place: Path, port: Path | None) -> Link:

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reveal_collector.attributes import fields, number, target
 from reveal_collector.attributes import listed as _entries
-from reveal_collector.attributes import target
 from reveal_collector.attributes import text_of as text
 from reveal_contract import cpulist
 
-__all__ = ["chosen", "listed", "names", "number", "numbered", "target", "text"]
-
-
-def number(path: Path) -> int | None:
-    """The one number in the file."""
-    try:
-        return int(text(path))
-    except ValueError:
-        return None
+__all__ = ["chosen", "fields", "listed", "names", "number", "numbered", "target", "text"]
 
 
 def names(folder: Path) -> list[str]:

@@ -40,11 +40,8 @@ def gpus(roots: Roots, devices: Iterable[Device], asked: Sequence[Gpu]) -> tuple
 
 
 def _from_driver(roots: Roots, address: str) -> Gpu:
-    told = {}
-    information = files.text(roots.proc / f"driver/nvidia/gpus/{address}/information")
-    for line in information.splitlines():
-        key, _, value = line.partition(":")
-        told[key.strip()] = value.strip()
+    folder = roots.proc / "driver/nvidia/gpus" / address
+    told = files.fields(files.text(folder / "information"))
     return Gpu(pci=address, name=told.get("Model", ""), uuid=told.get("GPU UUID", ""))
 
 
@@ -66,10 +63,7 @@ def processes(roots: Roots, uses: Iterable[tuple[int, str]]) -> tuple[GpuProcess
 
 def _process(roots: Roots, pid: int, addresses: set[str]) -> GpuProcess | None:
     place = roots.proc / str(pid)
-    told = {}
-    for line in files.text(place / "status").splitlines():
-        key, _, value = line.partition(":")
-        told[key] = value.strip()
+    told = files.fields(files.text(place / "status"))
     if "Cpus_allowed_list" not in told:
         return None
     return GpuProcess(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reveal_collector.nvml import library
 from reveal_collector.nvml.library import Handle, Library
+from reveal_collector.pci import numa_node
 from reveal_collector.source import Roots
 
 
@@ -85,7 +86,7 @@ def _device(nvml: Library, sys: Path, index: int) -> Device:
         uuid=library.text(nvml.nvmlDeviceGetUUID(handle)),
         name=library.text(nvml.nvmlDeviceGetName(handle)),
         pci_bus_id=bus,
-        numa_node=numa_node(sys, bus),
+        numa_node=numa_node(sys / "bus/pci/devices" / bus),
         mig_enabled=enabled,
         mig=tuple(part for part, _ in parts),
     )
@@ -96,15 +97,6 @@ def sysfs_address(bus_id: str) -> str:
     """NVML's bus id ("00000000:3B:00.0") as sysfs writes it ("0000:3b:00.0")."""
     domain, _, rest = bus_id.lower().partition(":")
     return f"{domain.lstrip('0').zfill(4)}:{rest}"
-
-
-def numa_node(sys: Path, address: str) -> int | None:
-    """The NUMA node of a PCI device; none where the firmware does not say (-1)."""
-    try:
-        node = int((sys / "bus/pci/devices" / address / "numa_node").read_text())
-    except (OSError, ValueError):
-        return None
-    return node if node >= 0 else None
 
 
 def _mig_enabled(nvml: Library, handle: Handle) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reveal_collector.attributes import text_of
+from reveal_collector.attributes import number, text_of
 from reveal_collector.counting import Counting, Place, Plan
 from reveal_collector.perfevent import Event
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
@@ -139,7 +139,7 @@ class Zone:
 
     def __init__(self, path: Path) -> None:
         self._file = KeptFile(path / "energy_uj")
-        self._range = _integer(path / "max_energy_range_uj")
+        self._range = number(path / "max_energy_range_uj") or 0
         self._last: int | None = None
         self._total = 0
 
@@ -194,8 +194,3 @@ def zones(folder: Path) -> list[tuple[Path, Channel]]:
 
 def _number(path: Path) -> list[int]:
     return [int(part) for part in path.name.split(":")[1:]]
-
-
-def _integer(path: Path) -> int:
-    text = text_of(path)
-    return int(text) if text.isdecimal() else 0

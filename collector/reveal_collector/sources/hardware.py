@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from reveal_collector.attributes import number
 from reveal_collector.counting import Counting, Place, Plan
 from reveal_collector.perfevent import Event
 from reveal_collector.source import ParseError, Roots, Source, Unsupported
@@ -95,19 +96,16 @@ def platforms() -> tuple[Platform, ...]:
 
 def watchdogs(roots: Roots) -> int:
     """Counters the kernel's watchdog for hard lockups holds (admin-guide/lockup-watchdogs)."""
-    try:
-        return int((roots.proc / "sys/kernel/nmi_watchdog").read_text()) & 1
-    except (OSError, ValueError):
-        return 0
+    return (number(roots.proc / "sys/kernel/nmi_watchdog") or 0) & 1
 
 
 def _event(cores: Cores, count: Count) -> Event | None:
     """None where the PMU has no such term: an older kernel, a guest's reduced PMU."""
     try:
-        if (number := GENERIC.get(count.event)) is None:
+        if (code := GENERIC.get(count.event)) is None:
             return cores.device.encoded(count.event)
         # the kernel asks which PMU is meant where there are several (perf_event_open(2))
         chosen = cores.device.type << 32 if cores.device.name in _HYBRID else 0
-        return Event(_HARDWARE, number | chosen)
+        return Event(_HARDWARE, code | chosen)
     except ParseError:
         return None

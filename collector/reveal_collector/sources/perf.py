@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reveal_collector.attributes import number
 from reveal_collector.counting import Counting, Plan
 from reveal_collector.perfevent import Event
 from reveal_collector.source import Roots, Source, Unsupported
@@ -83,9 +84,9 @@ def _tracepoints(roots: Roots) -> Plan:
     """Those whose number tracefs tells; raises ``Unsupported`` when it tells none."""
     folders = [roots.sys / folder / "events" for folder in _TRACEFS]
     known = {
-        trace_metric(name): Event(_TRACEPOINT, number)
+        trace_metric(name): Event(_TRACEPOINT, numbered)
         for name in _TRACEPOINTS
-        if (number := _number(folders, name)) is not None
+        if (numbered := _number(folders, name)) is not None
     }
     if not known:
         raise Unsupported(
@@ -113,9 +114,5 @@ def trace_metric(name: str) -> str:
 
 
 def _number(folders: Sequence[Path], name: str) -> int | None:
-    for folder in folders:
-        try:
-            return int((folder / name / "id").read_text())
-        except (OSError, ValueError):
-            continue
-    return None
+    told = (number(folder / name / "id") for folder in folders)
+    return next((each for each in told if each is not None), None)

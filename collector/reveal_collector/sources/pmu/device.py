@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.attributes import text_of
+from reveal_collector.attributes import listed, text_of
 from reveal_collector.perfevent import Event
 from reveal_collector.source import ParseError
 from reveal_collector.topology import cpu_list
@@ -50,7 +50,8 @@ class Device:
 
     def formats(self) -> dict[str, str]:
         """Term -> bits, such as ``config:0-7,32-35``."""
-        return {name: text_of(self.path / "format" / name) for name in _names(self.path / "format")}
+        folder = self.path / "format"
+        return {name: text_of(folder / name) for name in listed(folder)[0]}
 
     def encoded(self, terms: str) -> Event:
         """The event of terms like ``event=0xd0,umask=0x81``; ``ParseError`` for unknown ones."""
@@ -73,7 +74,7 @@ class Device:
 def devices(sys: Path) -> dict[str, Device]:
     """All PMUs by name; none where there is no perf."""
     folder = sys / "bus/event_source/devices"
-    return {name: Device(folder / name) for name in _names(folder)}
+    return {name: Device(folder / name) for name in listed(folder)[0]}
 
 
 def encode(kind: int, terms: str, formats: Mapping[str, str]) -> Event:
@@ -111,13 +112,6 @@ def spread(value: int, places: str) -> int:
     if value:
         raise ValueError("value too large")
     return result
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(path.name for path in folder.iterdir())
-    except OSError:
-        return []
 
 
 def _integer(path: Path) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reveal_collector.attributes import fields
+
 
 @dataclass(frozen=True)
 class Cpu:
@@ -103,19 +105,15 @@ def cpus(cpuinfo: str) -> dict[int, Cpu]:
     """CPU number -> what it is, from /proc/cpuinfo of x86 or Arm; others are left out."""
     found: dict[int, Cpu] = {}
     for block in cpuinfo.split("\n\n"):
-        fields = {
-            key.strip(): value.strip()
-            for key, colon, value in (line.partition(":") for line in block.splitlines())
-            if colon
-        }
+        told = fields(block)
         try:
-            found[int(fields["processor"])] = _cpu(fields)
+            found[int(told["processor"])] = _cpu(told)
         except (KeyError, ValueError):
             continue
     return found
 
 
-def _cpu(fields: Mapping[str, str]) -> Cpu:
-    if "CPU part" in fields:
-        return Cpu(fields["CPU implementer"], 0, int(fields["CPU part"], 16))
-    return Cpu(fields["vendor_id"], int(fields["cpu family"]), int(fields["model"]))
+def _cpu(told: Mapping[str, str]) -> Cpu:
+    if "CPU part" in told:
+        return Cpu(told["CPU implementer"], 0, int(told["CPU part"], 16))
+    return Cpu(told["vendor_id"], int(told["cpu family"]), int(told["model"]))
