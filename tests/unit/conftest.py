@@ -7,7 +7,23 @@ from pathlib import Path
 import pytest
 
 import fake_nvml
+from hosts.base import add_machine
+from hosts.machine import SERVER
+from hosts.tree import Tree
 from reveal_cli.interrupt import SIGNALS
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """A host without any file yet."""
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def server(tree: Tree) -> Tree:
+    """The host ``SERVER``, to which a test adds what it is about."""
+    add_machine(tree, SERVER)
+    return tree
 
 
 @pytest.fixture

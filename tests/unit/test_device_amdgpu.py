@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,11 +15,6 @@ from hosts.tree import Tree
 from reading import opened, values
 from reveal_collector.source import Source, Unsupported
 from reveal_collector.sources import amdgpu
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,11 +13,6 @@ from reveal_collector.source import LayoutChanged, Unsupported
 from reveal_collector.sources import edac
 
 MC = "sys/devices/system/edac/mc"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def test_a_host_without_it_says_so(tree: Tree) -> None:

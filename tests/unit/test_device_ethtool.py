@@ -98,11 +98,6 @@ def test_cards_of_another_hosts_files_are_not_asked(tree: Tree) -> None:
         opened(ethtool.sources, tree.roots, "ethtool")
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def test_answers_as_the_kernel_packs_them() -> None:
     assert card_io.counters_of(struct.pack("=IIQI", 0x37, 0, 2, 17)) == 17
     assert card_io.counters_of(struct.pack("=IIQI", 0x37, 0, 0, 0)) == 0

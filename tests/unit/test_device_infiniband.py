@@ -21,11 +21,6 @@ ROCE = Adapter("mlx5_1", "sys/devices/pci0000:29/0000:29:00.0", ethernet=True, n
                ip="10.1.2.3", rate="100 Gb/sec (4X EDR)")  # fmt: skip
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def test_a_host_without_ports_says_so(tree: Tree) -> None:
     for name in ("infiniband", "infiniband-errors"):
         with pytest.raises(Unsupported, match="no InfiniBand"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,11 +17,6 @@ from reveal_contract.metric import Harm, Subsystem
 
 TURNS = 10  # readings within which a quiet file, and what there is, is looked at
 CARD = Function("0000:18:00.0", GPU, port="0000:17:01.0")
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def test_devices_by_kind_and_name(tree: Tree) -> None:

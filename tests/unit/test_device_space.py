@@ -31,11 +31,6 @@ short line - ext4
 """
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def test_swap_by_device(tree: Tree) -> None:
     add_swaps(tree, ("/dev/dm-1", 8 << 30, 3 << 30), (r"/swap\040file", 1 << 30, 0))
     assert values(opened(swaps.sources, tree.roots, "swaps")) == {

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,11 +11,6 @@ from hosts.base import add_base
 from hosts.machine import Machine, mask, ranges
 from hosts.tree import Moment, Tree, rising, swinging
 from reveal_collector.topology import cpu_list
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def test_a_kept_descriptor_sees_what_moves(tree: Tree) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from exploring import examples
 from hosts import cpuinfo, pmu
 from hosts.base import add_machine
-from hosts.machine import Machine
+from hosts.machine import SERVER
 from hosts.tree import Tree
 from reveal_collector.perfevent import Event
 from reveal_collector.source import Roots, Unsupported
@@ -19,18 +19,9 @@ from reveal_collector.sources import cstates, energy, hardware, msr, uncore
 from reveal_collector.sources.pmu.platform import CORE, Count, Cpu, Platform, choose, cpus, pack
 from reveal_contract import catalogue
 
-SERVER = Machine(cpus=8, sockets=2, numa_nodes=2, threads=2)
 
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    made = Tree(tmp_path)
-    add_machine(made, SERVER)
-    return made
-
-
-def platforms(tree: Tree) -> dict[str, str]:
-    return {cores.device.name: cores.platform.name for cores in hardware.core_pmus(tree.roots)}
+def platforms(server: Tree) -> dict[str, str]:
+    return {cores.device.name: cores.platform.name for cores in hardware.core_pmus(server.roots)}
 
 
 @pytest.mark.parametrize(
@@ -47,30 +38,32 @@ def platforms(tree: Tree) -> dict[str, str]:
         (cpuinfo.AMPERE_ONE, "generic"),
     ],
 )
-def test_the_cpu_chooses_the_table(tree: Tree, model: cpuinfo.X86 | cpuinfo.Arm, name: str) -> None:
-    cpuinfo.add_cpuinfo(tree, SERVER, model)
+def test_the_cpu_chooses_the_table(
+    server: Tree, model: cpuinfo.X86 | cpuinfo.Arm, name: str
+) -> None:
+    cpuinfo.add_cpuinfo(server, SERVER, model)
     if isinstance(model, cpuinfo.Arm):
-        pmu.add_arm_pmus(tree, SERVER)
+        pmu.add_arm_pmus(server, SERVER)
     else:
-        pmu.add_intel_pmus(tree, SERVER)
-    assert list(platforms(tree).values()) == [name]
+        pmu.add_intel_pmus(server, SERVER)
+    assert list(platforms(server).values()) == [name]
 
 
-def test_cores_of_two_kinds_are_counted_each_by_their_own_pmu(tree: Tree) -> None:
-    cpuinfo.add_cpuinfo(tree, SERVER, cpuinfo.ALDER_LAKE)
-    pmu.add_hybrid_pmus(tree, big=4, small=4)
-    assert platforms(tree) == {"cpu_core": "performance cores", "cpu_atom": "efficient cores"}
-    plan = hardware.plan(tree.roots)
+def test_cores_of_two_kinds_are_counted_each_by_their_own_pmu(server: Tree) -> None:
+    cpuinfo.add_cpuinfo(server, SERVER, cpuinfo.ALDER_LAKE)
+    pmu.add_hybrid_pmus(server, big=4, small=4)
+    assert platforms(server) == {"cpu_core": "performance cores", "cpu_atom": "efficient cores"}
+    plan = hardware.plan(server.roots)
     cycles = next(parts for column, parts in plan.columns.items() if "cycles" in column.metric)
     assert sorted(cycles) == [(cpu, Event(0, 4 << 32)) for cpu in range(4)] + [
         (cpu, Event(0, 10 << 32)) for cpu in range(4, 8)
     ]
 
 
-def test_a_plan_counts_every_event_once_on_every_cpu(tree: Tree) -> None:
-    cpuinfo.add_cpuinfo(tree, SERVER, cpuinfo.GENOA)
-    pmu.add_amd_pmus(tree, SERVER)
-    plan = hardware.plan(tree.roots)
+def test_a_plan_counts_every_event_once_on_every_cpu(server: Tree) -> None:
+    cpuinfo.add_cpuinfo(server, SERVER, cpuinfo.GENOA)
+    pmu.add_amd_pmus(server, SERVER)
+    plan = hardware.plan(server.roots)
     opened = [(cpu, event) for cpu, events in plan.groups for event in events]
     assert len(opened) == len(set(opened))
     assert sorted(opened) == sorted(part for parts in plan.columns.values() for part in parts)
@@ -80,19 +73,19 @@ def test_a_plan_counts_every_event_once_on_every_cpu(tree: Tree) -> None:
     assert stalls.scale == pytest.approx(1 / 6)  # six slots a cycle
 
 
-def test_the_watchdog_takes_a_counter_from_every_group(tree: Tree) -> None:
-    cpuinfo.add_cpuinfo(tree, SERVER, cpuinfo.GENOA)
-    pmu.add_amd_pmus(tree, SERVER)
-    most = max(len(events) for _, events in hardware.plan(tree.roots).groups)
-    tree.write("proc/sys/kernel/nmi_watchdog", 1)
-    assert max(len(events) for _, events in hardware.plan(tree.roots).groups) == most - 1 == 5
+def test_the_watchdog_takes_a_counter_from_every_group(server: Tree) -> None:
+    cpuinfo.add_cpuinfo(server, SERVER, cpuinfo.GENOA)
+    pmu.add_amd_pmus(server, SERVER)
+    most = max(len(events) for _, events in hardware.plan(server.roots).groups)
+    server.write("proc/sys/kernel/nmi_watchdog", 1)
+    assert max(len(events) for _, events in hardware.plan(server.roots).groups) == most - 1 == 5
 
 
-def test_a_virtual_machine_has_no_core_pmu(tree: Tree) -> None:
-    cpuinfo.add_cpuinfo(tree, SERVER, cpuinfo.GENOA)
-    pmu.add_kernel_pmus(tree)
+def test_a_virtual_machine_has_no_core_pmu(server: Tree) -> None:
+    cpuinfo.add_cpuinfo(server, SERVER, cpuinfo.GENOA)
+    pmu.add_kernel_pmus(server)
     with pytest.raises(Unsupported, match="not exposed"):
-        hardware.plan(tree.roots)
+        hardware.plan(server.roots)
 
 
 @pytest.mark.parametrize("platform", hardware.PLATFORMS, ids=lambda platform: platform.name)
@@ -170,47 +163,47 @@ def test_memory_controllers_of_each_vendor(tmp_path: Path) -> None:
     assert seen["grace"][both[1]] == (1.0, 1)
 
 
-def test_the_kernels_own_names_come_first(tree: Tree) -> None:
-    cpuinfo.add_cpuinfo(tree, SERVER, cpuinfo.SKYLAKE_SP)
-    pmu.add_intel_pmus(tree, SERVER, channels=6, named=True)
-    plan = uncore._plan(tree.roots)
+def test_the_kernels_own_names_come_first(server: Tree) -> None:
+    cpuinfo.add_cpuinfo(server, SERVER, cpuinfo.SKYLAKE_SP)
+    pmu.add_intel_pmus(server, SERVER, channels=6, named=True)
+    plan = uncore._plan(server.roots)
     column, parts = next(iter(plan.columns.items()))
     assert column.scale == pytest.approx(64.0)  # 6.1e-5 MiB
     assert parts == [(0, Event(20 + at, 0x0304)) for at in range(6)]
     assert {len(events) for _, events in plan.groups} == {2}
 
 
-def test_a_controller_of_an_unknown_platform_is_not_guessed_at(tree: Tree) -> None:
-    cpuinfo.add_cpuinfo(tree, SERVER, cpuinfo.SKYLAKE_SP)
-    pmu.add_intel_pmus(tree, SERVER)
+def test_a_controller_of_an_unknown_platform_is_not_guessed_at(server: Tree) -> None:
+    cpuinfo.add_cpuinfo(server, SERVER, cpuinfo.SKYLAKE_SP)
+    pmu.add_intel_pmus(server, SERVER)
     with pytest.raises(Unsupported, match="memory controller"):
-        uncore._plan(tree.roots)
+        uncore._plan(server.roots)
 
 
-def test_what_turbostat_shows_is_by_host_and_package(tree: Tree) -> None:
-    pmu.add_intel_pmus(tree, SERVER)
-    assert channels(tree.roots, "msr")[:4] == [
+def test_what_turbostat_shows_is_by_host_and_package(server: Tree) -> None:
+    pmu.add_intel_pmus(server, SERVER)
+    assert channels(server.roots, "msr")[:4] == [
         "cpu.aperf", "cpu.mperf", "cpu.tsc", "cpu.aperf.package{0}",
     ]  # fmt: skip
-    assert channels(tree.roots, "smi") == ["cpu.smi{0}", "cpu.smi{1}"]
-    assert channels(tree.roots, "energy") == [
+    assert channels(server.roots, "smi") == ["cpu.smi{0}", "cpu.smi{1}"]
+    assert channels(server.roots, "energy") == [
         "cpu.energy.package{0}", "memory.energy{0}", "cpu.energy.package{1}", "memory.energy{1}",
     ]  # fmt: skip
-    assert "cpu.residency.core{C6}" in channels(tree.roots, "cstates")
-    assert "cpu.residency.package{1/C2}" in channels(tree.roots, "cstates")
+    assert "cpu.residency.core{C6}" in channels(server.roots, "cstates")
+    assert "cpu.residency.package{1/C2}" in channels(server.roots, "cstates")
 
 
-def test_means_of_a_cpu_are_made_by_the_scale(tree: Tree) -> None:
-    pmu.add_msr_pmu(tree)
-    scales = {column.label: column.scale for column in msr._clocks(tree.roots).columns}
+def test_means_of_a_cpu_are_made_by_the_scale(server: Tree) -> None:
+    pmu.add_msr_pmu(server)
+    scales = {column.label: column.scale for column in msr._clocks(server.roots).columns}
     assert scales["cpu.tsc"] == 1 / 8
     assert scales["cpu.tsc.package{0}"] == 1 / 4
 
 
-def test_a_virtual_machines_msr_pmu_has_the_tsc_alone(tree: Tree) -> None:
-    pmu.add_msr_pmu(tree, ("tsc",))
+def test_a_virtual_machines_msr_pmu_has_the_tsc_alone(server: Tree) -> None:
+    pmu.add_msr_pmu(server, ("tsc",))
     with pytest.raises(Unsupported, match="aperf"):
-        msr._clocks(tree.roots)
+        msr._clocks(server.roots)
 
 
 def test_the_busiest_and_the_slowest_cpu() -> None:

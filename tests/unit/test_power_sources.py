@@ -14,19 +14,10 @@ from hosts import cpuidle as idle
 from hosts import hwmon as sensors
 from hosts import powercap
 from hosts.base import add_machine
-from hosts.machine import Machine
+from hosts.machine import SERVER, Machine
 from hosts.tree import Tree
 from reveal_collector.source import LayoutChanged, Source, Unsupported
 from reveal_collector.sources import cpufreq, cpuidle, energy, hwmon
-
-SERVER = Machine(cpus=8, sockets=2, numa_nodes=2, threads=2)
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    made = Tree(tmp_path)
-    add_machine(made, SERVER)
-    return made
 
 
 def opened(sources: list[Source], name: str) -> Source:
@@ -40,44 +31,44 @@ def read(source: Source) -> dict[str, float]:
     return {column.label: cell * column.scale for column, cell in cells if cell is not None}
 
 
-def steps(source: Source, tree: Tree, seconds: float = 1.0) -> dict[str, float]:
+def steps(source: Source, server: Tree, seconds: float = 1.0) -> dict[str, float]:
     before = read(source)
-    tree.advance(seconds)
+    server.advance(seconds)
     return {label: value - before[label] for label, value in read(source).items()}
 
 
-def test_idle_time_is_summed_over_cpus_by_state(tree: Tree) -> None:
-    idle.add_cpuidle(tree, SERVER)
-    seen = steps(opened(cpuidle.sources(tree.roots), "cpuidle"), tree, 10.0)
+def test_idle_time_is_summed_over_cpus_by_state(server: Tree) -> None:
+    idle.add_cpuidle(server, SERVER)
+    seen = steps(opened(cpuidle.sources(server.roots), "cpuidle"), server, 10.0)
     assert seen["cpu.idle_state.time{C6}"] == pytest.approx(8 * 0.7 * 10e9)
     assert seen["cpu.idle_state.time{C1E}"] == pytest.approx(8 * 0.15 * 10e9)
     assert seen["cpu.idle_state.entries{C6}"] == pytest.approx(8 * 140 * 10)
     assert len(seen) == 8
 
 
-def test_a_cpu_that_goes_and_comes_back_makes_no_jump(tree: Tree) -> None:
-    idle.add_cpuidle(tree, SERVER)
-    source = opened(cpuidle.sources(tree.roots), "cpuidle")
-    steps(source, tree)
+def test_a_cpu_that_goes_and_comes_back_makes_no_jump(server: Tree) -> None:
+    idle.add_cpuidle(server, SERVER)
+    source = opened(cpuidle.sources(server.roots), "cpuidle")
+    steps(source, server)
     for at in range(4):
         for file in ("time", "usage"):
-            tree.write(f"sys/devices/system/cpu/cpu7/cpuidle/state{at}/{file}", "\n")
-    assert steps(source, tree)["cpu.idle_state.time{C6}"] == pytest.approx(7 * 0.7e9)
+            server.write(f"sys/devices/system/cpu/cpu7/cpuidle/state{at}/{file}", "\n")
+    assert steps(source, server)["cpu.idle_state.time{C6}"] == pytest.approx(7 * 0.7e9)
     before = read(source)
-    tree.advance(100.0)
-    idle.add_cpuidle(tree, SERVER)
+    server.advance(100.0)
+    idle.add_cpuidle(server, SERVER)
     gained = read(source)["cpu.idle_state.time{C6}"] - before["cpu.idle_state.time{C6}"]
     assert gained == pytest.approx(7 * 70e9)  # what the last one counted meanwhile is not known
-    assert steps(source, tree)["cpu.idle_state.time{C6}"] == pytest.approx(8 * 0.7e9)
+    assert steps(source, server)["cpu.idle_state.time{C6}"] == pytest.approx(8 * 0.7e9)
 
 
-def test_each_cpus_clock_on_a_small_host(tree: Tree) -> None:
-    clocks.add_cpufreq(tree, SERVER)
-    seen = read(opened(cpufreq.sources(tree.roots), "cpufreq"))
+def test_each_cpus_clock_on_a_small_host(server: Tree) -> None:
+    clocks.add_cpufreq(server, SERVER)
+    seen = read(opened(cpufreq.sources(server.roots), "cpufreq"))
     assert seen["cpu.frequency{3}"] == 3_197_000_000
     assert len(seen) == 8
-    limits = opened(cpufreq.sources(tree.roots), "frequency-limits")
-    tree.write("sys/devices/system/cpu/cpufreq/policy2/scaling_max_freq", 1_200_000)
+    limits = opened(cpufreq.sources(server.roots), "frequency-limits")
+    server.write("sys/devices/system/cpu/cpufreq/policy2/scaling_max_freq", 1_200_000)
     assert read(limits) == {
         "cpu.frequency.maximum{0}": 3_800_000_000,
         "cpu.frequency.maximum{1}": 1_200_000_000,  # a policy of its CPUs is held down
@@ -102,33 +93,33 @@ def test_a_large_host_reads_some_clocks_at_a_time(tmp_path: Path) -> None:
     assert lowest[-1] == 800_000_000  # seen within three seconds
 
 
-def test_a_new_cpu_is_learned(tree: Tree) -> None:
-    clocks.add_cpufreq(tree, SERVER)
-    source = opened(cpufreq.sources(tree.roots), "cpufreq")
-    tree.write("sys/devices/system/cpu/cpu8/cpufreq/scaling_cur_freq", 1000)
-    tree.write("sys/devices/system/cpu/online", "0-8\n")
+def test_a_new_cpu_is_learned(server: Tree) -> None:
+    clocks.add_cpufreq(server, SERVER)
+    source = opened(cpufreq.sources(server.roots), "cpufreq")
+    server.write("sys/devices/system/cpu/cpu8/cpufreq/scaling_cur_freq", 1000)
+    server.write("sys/devices/system/cpu/online", "0-8\n")
     with pytest.raises(LayoutChanged):
         source.read()
     assert read(source)["cpu.frequency{8}"] == 1_000_000
 
 
-def test_throttling_is_counted_once_a_core_and_once_a_package(tree: Tree) -> None:
-    clocks.add_throttling(tree, SERVER, hot=1)
-    package = steps(opened(cpufreq.sources(tree.roots), "throttling"), tree, 2.0)
+def test_throttling_is_counted_once_a_core_and_once_a_package(server: Tree) -> None:
+    clocks.add_throttling(server, SERVER, hot=1)
+    package = steps(opened(cpufreq.sources(server.roots), "throttling"), server, 2.0)
     assert package["cpu.thermal_throttle.package{1}"] == 20
     assert package["cpu.thermal_throttle.package_time{1}"] == 100e6
     assert package["cpu.thermal_throttle.package{0}"] == 0
-    core = steps(opened(cpufreq.sources(tree.roots), "core-throttling"), tree, 2.0)
+    core = steps(opened(cpufreq.sources(server.roots), "core-throttling"), server, 2.0)
     assert core["cpu.thermal_throttle.core{1}"] == 2 * 20  # two cores, four threads
     assert core["cpu.thermal_throttle.core{0}"] == 0
 
 
-def test_joules_a_second_are_watts_even_as_the_counter_wraps(tree: Tree) -> None:
-    powercap.add_powercap(tree, 2, watts=250.0, start=powercap.RANGE - 300_000_000)
-    powercap.add_mmio_zone(tree)
-    source = opened(energy.sources(tree.roots), "energy")
+def test_joules_a_second_are_watts_even_as_the_counter_wraps(server: Tree) -> None:
+    powercap.add_powercap(server, 2, watts=250.0, start=powercap.RANGE - 300_000_000)
+    powercap.add_mmio_zone(server)
+    source = opened(energy.sources(server.roots), "energy")
     for _ in range(3):
-        seen = steps(source, tree)
+        seen = steps(source, server)
         assert seen == pytest.approx(
             {
                 "cpu.energy.package{0}": 250.0,
@@ -137,16 +128,16 @@ def test_joules_a_second_are_watts_even_as_the_counter_wraps(tree: Tree) -> None
                 "memory.energy{1}": 25.0,
             }
         )
-    assert int(tree.text("sys/class/powercap/intel-rapl:0/energy_uj")) < powercap.RANGE // 2
+    assert int(server.text("sys/class/powercap/intel-rapl:0/energy_uj")) < powercap.RANGE // 2
 
 
-def test_a_module_loaded_anew_costs_one_sample(tree: Tree) -> None:
-    powercap.add_powercap(tree, start=5_000_000)
-    source = opened(energy.sources(tree.roots), "energy")
+def test_a_module_loaded_anew_costs_one_sample(server: Tree) -> None:
+    powercap.add_powercap(server, start=5_000_000)
+    source = opened(energy.sources(server.roots), "energy")
     read(source)
-    tree.write("sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj", 7)
+    server.write("sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj", 7)
     assert "cpu.energy.package{0}" not in read(source)
-    tree.write("sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj", 9_000_007)
+    server.write("sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj", 9_000_007)
     assert read(source)["cpu.energy.package{0}"] == pytest.approx(9.0)
 
 
@@ -158,20 +149,20 @@ def test_what_was_gained_is_found_across_the_wrap(limit: int, data: st.DataObjec
     assert energy.unwrapped(last, (last + gained) % (limit + 1), limit) == gained
 
 
-def test_without_zones_it_is_said(tree: Tree) -> None:
+def test_without_zones_it_is_said(server: Tree) -> None:
     with pytest.raises(Unsupported, match="no energy counter"):
-        opened(energy.sources(tree.roots), "energy")
+        opened(energy.sources(server.roots), "energy")
 
 
-def test_package_and_core_temperatures_of_intel(tree: Tree) -> None:
-    sensors.add_nvme_sensor(tree, "0000:50:00.0", "nvme0")
-    sensors.add_coretemp(tree, SERVER)
-    sensors.add_nic_sensor(tree, "0000:18:00.0")
-    assert read(opened(hwmon.sources(tree.roots), "hwmon")) == {
+def test_package_and_core_temperatures_of_intel(server: Tree) -> None:
+    sensors.add_nvme_sensor(server, "0000:50:00.0", "nvme0")
+    sensors.add_coretemp(server, SERVER)
+    sensors.add_nic_sensor(server, "0000:18:00.0")
+    assert read(opened(hwmon.sources(server.roots), "hwmon")) == {
         "cpu.temperature.package{0}": 58.0,
         "cpu.temperature.package{1}": 59.0,
     }
-    assert read(opened(hwmon.sources(tree.roots), "sensors")) == pytest.approx(
+    assert read(opened(hwmon.sources(server.roots), "sensors")) == pytest.approx(
         {
             "cpu.temperature.core{0}": 49.1,  # the hotter of two
             "cpu.temperature.core{1}": 49.1,
@@ -182,27 +173,27 @@ def test_package_and_core_temperatures_of_intel(tree: Tree) -> None:
     )
 
 
-def test_packages_of_amd_are_told_by_the_order_of_their_devices(tree: Tree) -> None:
-    sensors.add_k10temp(tree, sockets=2)
-    assert read(opened(hwmon.sources(tree.roots), "hwmon")) == {
+def test_packages_of_amd_are_told_by_the_order_of_their_devices(server: Tree) -> None:
+    sensors.add_k10temp(server, sockets=2)
+    assert read(opened(hwmon.sources(server.roots), "hwmon")) == {
         "cpu.temperature.package{0}": 53.0,
         "cpu.temperature.package{1}": 54.0,
     }
-    assert read(opened(hwmon.sources(tree.roots), "sensors")) == {
+    assert read(opened(hwmon.sources(server.roots), "sensors")) == {
         "cpu.temperature.core{0}": 49.75,
         "cpu.temperature.core{1}": 49.75,
     }
 
 
-def test_power_meters_are_named_as_the_firmware_does(tree: Tree) -> None:
-    sensors.add_power_meters(tree)
-    seen = read(opened(hwmon.sources(tree.roots), "sensors"))
+def test_power_meters_are_named_as_the_firmware_does(server: Tree) -> None:
+    sensors.add_power_meters(server)
+    seen = read(opened(hwmon.sources(server.roots), "sensors"))
     assert len(seen) == 4
     assert seen["cpu.power{power_meter-1/Grace_Power_Socket_0}"] == 245.0
 
 
-def test_a_sensor_that_fails_leaves_its_column_empty(tree: Tree) -> None:
-    sensors.add_k10temp(tree, sockets=2)
-    source = opened(hwmon.sources(tree.roots), "hwmon")
-    (tree.root / "sys/devices/pci0000:00/0000:00:19.3/hwmon/hwmon1/temp1_input").write_text("")
+def test_a_sensor_that_fails_leaves_its_column_empty(server: Tree) -> None:
+    sensors.add_k10temp(server, sockets=2)
+    source = opened(hwmon.sources(server.roots), "hwmon")
+    (server.root / "sys/devices/pci0000:00/0000:00:19.3/hwmon/hwmon1/temp1_input").write_text("")
     assert read(source) == {"cpu.temperature.package{0}": 53.0}

@@ -92,3 +92,7 @@ def mask(numbers: Iterable[int]) -> str:
         words.append(f"{bits & 0xFFFF_FFFF:08x}")
         bits >>= 32
     return ",".join(reversed(words))
+
+
+# two sockets of two cores with two threads each: the smallest host that has all there is to sum
+SERVER = Machine(cpus=8, sockets=2, numa_nodes=2, threads=2)
