@@ -12,6 +12,8 @@ import gc
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h
 _KEPT_FREE = 64 << 10  # bytes at the heap's end; more goes back to the kernel
 _OWN_PAGES = 64 << 10  # blocks from this size on are mapped, and unmapped when freed
+# The buffer of one read: of _OWN_PAGES, each read would map it, fault, shrink and unmap it.
+READ_SIZE = _OWN_PAGES // 2
 
 
 def before_threads() -> None:

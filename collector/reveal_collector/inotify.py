@@ -8,9 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from reveal_collector.frugal import READ_SIZE
+
 _CREATE, _DELETE, _MOVED = 0x100, 0x200, 0xC0
 _ONLY_DIRECTORIES = 0x0100_0000
-_CHUNK = 1 << 16
 
 
 class Inotify:
@@ -30,7 +31,7 @@ class Inotify:
     def drain(self) -> None:
         """Throw away what was reported so far."""
         try:
-            while os.read(self._fd, _CHUNK):
+            while os.read(self._fd, READ_SIZE):
                 pass
         except BlockingIOError:
             return

@@ -16,13 +16,13 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from hiredis import HiredisError, Reader, ReplyError, pack_command
 
+from reveal_collector.frugal import READ_SIZE
 from reveal_contract.settings import SettingsError
 
 if TYPE_CHECKING:
     import ssl
 
 PORT = 6379
-_CHUNK = 1 << 16
 _NAME = "reveal-collector"
 Command = tuple[str | bytes | int, ...]
 # what redis-py calls them too; for the others, host defaults are right
@@ -147,7 +147,7 @@ class RedisLink:
         assert self._socket is not None
         try:
             while (answer := self._reader.gets()) is False:
-                data = self._socket.recv(_CHUNK)
+                data = self._socket.recv(READ_SIZE)
                 if not data:
                     raise ConnectionError("Redis closed the connection")
                 self._reader.feed(data)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reveal_collector.frugal import READ_SIZE
 from reveal_collector.scan import (
     AS_READ,
     PLAIN,
@@ -26,7 +27,6 @@ from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-_CHUNK = 1 << 16
 # seq_file hands out whole records, a page at most: a read shorter than this is the end, as no
 # record we read is longer than 3 KiB but /proc/interrupts of hundreds of CPUs, read to EOF
 _FULL = 1024
@@ -59,11 +59,11 @@ class KeptFile:
         return self._fd
 
     def read(self) -> bytes:
-        data = os.pread(self._fd, _CHUNK, 0)
+        data = os.pread(self._fd, READ_SIZE, 0)
         if len(data) < _FULL:
             return data
         parts, at = [data], len(data)
-        while more := os.pread(self._fd, _CHUNK, at):
+        while more := os.pread(self._fd, READ_SIZE, at):
             parts.append(more)
             at += len(more)
         return b"".join(parts) if len(parts) > 1 else data
