@@ -174,3 +174,42 @@ def test_paper_mode_decides_by_agreement(node: Node) -> None:
     updates = run(judge, node, 10, RETRANSMISSION | {"network.nic.rx_bytes{eth0}": 9e7})
     assert updates
     assert sum(m.agrees for m in updates[0].finding.methods) >= 2
+
+
+def with_more(*fast: Channel) -> ChannelTable:
+    return ChannelTable((*TABLE.fast, *fast), TABLE.slow)
+
+
+def test_softirq_time_by_ticks_needs_the_packets_to_be_believed() -> None:
+    """Packets in step with the tick looked like ten times their cost: 2 % became 18 %."""
+    table = with_more(
+        Channel("cpu.softirq", "", Kind.COUNTER, 1e7),
+        Channel("network.softnet.processed", "", Kind.COUNTER),
+    )
+    quiet = {"cpu.softirq": 2.0, "network.softnet.processed": 12e3}
+    for packets, names in ((12e3, set()), (60e3, {"SoftirqPressure"})):
+        node, judge = Node(table), analyzer()
+        run(judge, node, QUIET_S, quiet)
+        loud = {"cpu.softirq": 18.0, "network.softnet.processed": packets}
+        updates = run(judge, node, 6, loud)
+        assert {u.finding.hypothesis.name for u in updates if u.finding.hypothesis} == names
+
+
+def test_a_first_reader_that_keeps_the_disk_busy_a_few_percent_is_no_finding() -> None:
+    """Ten requests a second that a device takes at its second try are no harm."""
+    table = with_more(
+        Channel("storage.disk.read_time", "vda", Kind.COUNTER, 1e6),
+        Channel("storage.disk.queue_time", "vda", Kind.COUNTER, 1e6),
+        Channel("storage.trace.block_rq_requeue", "", Kind.COUNTER),
+        Channel("storage.pressure.some", "", Kind.COUNTER, 1e3),
+        Channel("storage.pressure.full", "", Kind.COUNTER, 1e3),
+        Channel("cpu.iowait", "", Kind.COUNTER, 1e7),
+    )
+    node, judge = Node(table), analyzer()
+    run(judge, node, QUIET_S)
+    reading = {
+        "storage.disk.read_time{vda}": 50.0, "storage.disk.queue_time{vda}": 51.0,
+        "storage.trace.block_rq_requeue": 10.0, "storage.pressure.some": 9e3,
+        "storage.pressure.full": 8e3, "cpu.iowait": 2.0,
+    }  # fmt: skip
+    assert run(judge, node, 40, reading) == []

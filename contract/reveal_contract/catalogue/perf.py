@@ -83,7 +83,7 @@ _TRACEPOINTS = (
     _trace(_STORAGE, "block:block_rq_issue", "Requests handed to block devices", 5),
     _trace(_STORAGE, "block:block_rq_complete", "Requests block devices completed", 5),
     _trace(_STORAGE, "block:block_rq_error", "Requests that failed", 1, _HIGHER),
-    _trace(_STORAGE, "block:block_rq_requeue", "Requests a device could not take yet", 5,
+    _trace(_STORAGE, "block:block_rq_requeue", "Requests a device could not take yet", 100,
            _HIGHER),
     _trace(_STORAGE, "writeback:balance_dirty_pages", "Times a writer was made to wait because "
            "too much was dirty", 3, _HIGHER),
