@@ -137,7 +137,9 @@ class Packer:
             texts += [row.head, row.rest]
             into.counts, into.by_column = row.counts, row.counts == plan.wide
             into.shown = -1 if row.counted is None else row.counted
-        made.rows, made.watched = self._keep(rows), self._strings(texts)
+        self._kept.append(rows)
+        made.rows = ctypes.cast(rows, POINTER(CMatrixRow))
+        made.watched = self._strings(texts)
         made.form.base = 10
 
     def _form(self, form: Form) -> CForm:
@@ -193,10 +195,8 @@ class Packer:
         return self._view(array("i", values), c_int32)
 
     def _view(self, values: array[int], kind: type[ctypes._SimpleCData[int]]) -> Any:
+        """Where the values lie: an array of ctypes would make a type of 2 KB for each length."""
         if not values:
             return None
-        return self._keep((kind * len(values)).from_buffer(values))
-
-    def _keep(self, held: ctypes.Array[Any]) -> Any:
-        self._kept.append(held)
-        return ctypes.cast(held, POINTER(held._type_))
+        self._kept.append(memoryview(values))  # which also keeps them from being moved
+        return ctypes.cast(values.buffer_info()[0], POINTER(kind))
