@@ -99,6 +99,8 @@ class Feed:
 
     def judge(self) -> Lane | None:
         """The lane this source should move to by the time its reads take, if any."""
+        if not self._spent or max(self._spent) <= FAST_MEDIAN_NS:  # asked of all each second
+            return None
         if self.lane is Lane.FAST and len(self._spent) == SAMPLES:
             spent = sorted(self._spent)
             if spent[SAMPLES // 2] > FAST_MEDIAN_NS or spent[-LONG_READS] > FAST_LONG_NS:

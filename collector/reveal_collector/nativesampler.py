@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from reveal_collector.clock import Clock
 from reveal_collector.feed import Feed, RareFeed, Values
 from reveal_collector.native import load
-from reveal_collector.native.scanner import GROWN, Entry, Layout, Scan, Taken, Ticker
+from reveal_collector.native.scanner import EVERY_TICK, GROWN, Entry, Layout, Scan, Taken, Ticker
 from reveal_collector.realtime import prefer_real_time
 from reveal_collector.sampler import SECOND_NS, Sampler
 from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Waking, is_stale, scans_of
@@ -27,6 +28,7 @@ from reveal_contract.channels import Channel, ChannelTable
 log = logging.getLogger(__name__)
 
 _MOST_ROOM = 1 << 12
+_GATES_A_TICK = 16  # some 0.4 ms
 Reading = tuple[Channel, ...]
 
 
@@ -177,6 +179,7 @@ class NativeSampler(Sampler):
         learned = self._look_after(view, taken)
         self._learned |= bool(learned)
         slow = self._slow_row(view, taken, learned)
+        _hide(view, taken)
         if along is not None and along.due == taken.due:
             _merge(view, taken, along)
         if taken.lateness:
@@ -201,24 +204,27 @@ class NativeSampler(Sampler):
         self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
         self.counts.skipped_slices += lost
         owners = len(taken.flags)
-        for part in view.parts:
+        for place, part in enumerate(view.parts):
             if part.owner >= 0 and not taken.flags[part.owner]:
-                part.feed.note([ns for ns in taken.spent[part.owner :: owners] if ns])
+                spent = [ns for ns in taken.spent[part.owner :: owners] if ns]
+                if place >= view.fast and spent:  # a slow source's files may be ticks apart
+                    spent = [sum(spent)]
+                part.feed.note(spent)
         if taken.lateness:
             self._ask_watching(view, taken)
 
     def _ask_watching(self, view: _View, taken: Taken) -> None:
-        """Tell sources what was read of them, if it is still of their columns; hide some."""
-        width = len(view.table.fast)
-        for part in view.parts[: view.fast]:
+        """Tell sources what was read of them last, if it is still of their columns."""
+        newest = taken.fast[-len(view.table.fast) :]
+        for place, part in enumerate(view.parts):
             feed = part.feed
             current = part.owner >= 0 and part.shown is feed.shown and not feed.changed
             if current and feed.watching is not None:
-                columns = range(part.column, part.column + len(part.shown))
-                feed.watching.took([_last(taken.fast[column::width]) for column in columns])
-            for at in view.hidden.get(feed, ()):
-                zeros = array("q", bytes(8 * len(taken.lateness)))
-                taken.fast[part.column + at :: width] = zeros
+                columns = slice(part.column, part.column + len(part.shown))
+                fast = place < view.fast
+                feed.watching.took(
+                    _latest(taken.fast, newest, columns) if fast else taken.slow[columns]
+                )
 
     def _look_after(self, view: _View, taken: Taken) -> dict[Feed, Values]:
         """Let sources learn whose plans failed, or who know of something a plan cannot see."""
@@ -291,15 +297,16 @@ class NativeSampler(Sampler):
         view = _View(
             self.table, tuple(parts), fast, tuple(rare), scans, hidden, thrift, self._broken()
         )
+        owners = 1 + max((part.owner for part in parts), default=-1)
         layout = Layout(
-            len(self.table.fast), len(self.table.slow), len(entries), QUIET, BACK_OFF * thrift
+            len(self.table.fast), len(self.table.slow), owners, QUIET, BACK_OFF * thrift
         )
-        return Scan(entries, layout), view
+        return Scan(sorted(entries, key=lambda entry: entry.slot), layout), view
 
     def _hidden(self) -> dict[Feed, tuple[int, ...]]:
         return {
             feed: tuple(feed.watching.hidden())
-            for feed in self._fast
+            for feed in (*self._fast, *self._slow)
             if feed.watching is not None and not feed.changed
         }
 
@@ -318,15 +325,30 @@ class NativeSampler(Sampler):
     ) -> list[_Part]:
         """The columns of one lane, source by source; adds what the thread reads to ``entries``."""
         parts, column = [], 0
+        owners = 1 + max((entry.owner for entry in entries), default=-1)
         for place, feed in enumerate(feeds):
             owner, found = -1, scans[feed]
             if found is not None:
-                owner = len(entries)
-                slot = -1 if feeds is self._fast else self._slot(place)
-                entries.append(Entry(owner, found, column, slot, self._room.get(feed, 1)))
+                owner, owners = owners, owners + 1
+                made = Entry(owner, found, column, EVERY_TICK, self._room.get(feed, 1))
+                entries += [made] if feeds is self._fast else self._spread(made, self._slot(place))
             parts.append(_Part(feed, feed.shown, column, owner))
             column += len(feed.shown)
         return parts
+
+    def _spread(self, entry: Entry, slot: int) -> Iterator[Entry]:
+        """Slow files from one tick on, spread over several where they are many cgroups'.
+
+        One by one they would cost more: the kernel sums up the counters of a tree for the first
+        that asks, and the next finds them fresh.
+        """
+        column = entry.column
+        groups = groupby(entry.scans, lambda scan: scan.gate and scan.gate.key)
+        for number, (_, group) in enumerate(groups):
+            scans = list(group)
+            at = (slot + number // _GATES_A_TICK) % self._ticks
+            yield replace(entry, scans=scans, column=column, slot=at)
+            column += sum(scan.plan.width for scan in scans)
 
 
 def _scans(feed: Feed, room: int) -> Sequence[FileScan] | None:
@@ -336,9 +358,26 @@ def _scans(feed: Feed, room: int) -> Sequence[FileScan] | None:
     return found if found is not None and width == len(feed.shown) else None
 
 
-def _last(column: array[int]) -> int:
-    """The newest value of a column that is one."""
-    return next((value for value in reversed(column) if value != MISSING), MISSING)
+def _latest(rows: array[int], newest: array[int], columns: slice) -> array[int]:
+    """Of some columns the newest values that are one."""
+    row, width = newest[columns], len(newest)
+    for at, value in enumerate(row if MISSING in row else ()):
+        if value == MISSING:
+            older = reversed(rows[columns.start + at :: width])
+            row[at] = next((value for value in older if value != MISSING), MISSING)
+    return row
+
+
+def _hide(view: _View, taken: Taken) -> None:
+    """What a source hides of itself reads 0."""
+    width = len(view.table.fast)
+    zeros = array("q", bytes(8 * len(taken.lateness)))
+    for place, part in enumerate(view.parts):
+        for at in view.hidden.get(part.feed, ()):
+            if place < view.fast:
+                taken.fast[part.column + at :: width] = zeros
+            else:
+                taken.slow[part.column + at] = 0
 
 
 def _put(row: array[int], column: int, values: Values) -> None:

@@ -197,7 +197,10 @@ class Sampler:
             if lane := feed.judge():
                 feed.demote(lane)
         granted = self._granted
-        wanted = {feed: slower(feed.home, granted.get(feed.name)) for feed in self.feeds}
+        wanted = {
+            feed: slower(feed.home, granted.get(feed.name)) for feed in self.feeds
+            if feed.home is not feed.lane or feed.name in granted
+        }  # fmt: skip
         due = [(feed, lane) for feed, lane in wanted.items() if lane is not feed.lane]
         moved = [feed for feed, lane in due if self._moved(feed, lane)]
         if moved:  # all in their old order, so that who is back makes the old table

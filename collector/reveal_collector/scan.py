@@ -24,13 +24,14 @@ _SIGN = 1 << 63
 T = TypeVar("T")
 
 # A gate is closed after QUIET reads of its leading file without a change, and looked behind at
-# every BACK_OFF-th time only.
+# every BACK_OFF-th time only; so is a fast file behind it (the throttling of a cgroup without a
+# quota) that was the same for as long, however much the leading one moves.
 QUIET = 30
 BACK_OFF = 5
 EXTREMES = 3  # columns of a vector: the largest, whose it is, the spread
 
 
-class Mismatch(Exception):
+class Mismatch(ValueError):
     """The text is not of the layout that was learned, or a number in it is none."""
 
 
@@ -159,6 +160,21 @@ class MatrixPlan:
         return self.columns.width(len(self.rows) + self.wide)
 
 
+@dataclass(frozen=True)
+class SumPlan:
+    """A file of words and numbers, in whatever order and however often: a line a device.
+
+    Values: of each of ``keys`` the sum of all numbers that follow it, 0 where there is none.
+    """
+
+    keys: tuple[bytes, ...]
+    form: Form = PLAIN
+
+    @property
+    def width(self) -> int:
+        return len(self.keys)
+
+
 @dataclass(frozen=True, eq=False)
 class HeldPlan:
     """No file: values another thread puts into ``values`` (int64), taken as they are now.
@@ -177,8 +193,8 @@ class HeldPlan:
 class Gated:
     """One of several files that rest together while nothing happens (those of a cgroup).
 
-    ``key`` is the same for all of them; ``leads`` marks the fast file whose change says that
-    something does.
+    ``key`` is the same for all of them; ``leads`` marks the file whose change says that
+    something does.  They rest only while that one is read every tick.
     """
 
     key: str
@@ -189,7 +205,7 @@ class Gated:
 class FileScan:
     """An open file and its plan, for the scanner; ``length`` is about that of its text."""
 
-    plan: TokenPlan | MatrixPlan | HeldPlan
+    plan: TokenPlan | MatrixPlan | SumPlan | HeldPlan
     fd: int = -1
     length: int = 0
     gate: Gated | None = None
@@ -333,6 +349,22 @@ class TokenReader:
         self._row = self._maker.make(self._values)
         self._last = data
         return self._row
+
+
+class SumReader:
+    """Executes a ``SumPlan``: the reference for the scanner in C."""
+
+    def __init__(self, plan: SumPlan) -> None:
+        self.plan = plan
+
+    def row(self, data: bytes) -> array[int]:
+        """The columns of a text; raises ``Mismatch``."""
+        found: dict[bytes, list[bytes]] = {key: [] for key in self.plan.keys}
+        tokens = iter(self.plan.form.shape(data).split())
+        for token in tokens:
+            if token in found:
+                found[token].append(next(tokens, b""))
+        return packed([sum(numbers(each)) for each in found.values()])
 
 
 def numbers(tokens: Sequence[bytes], base: int = 10) -> list[int]:

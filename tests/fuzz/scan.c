@@ -121,6 +121,19 @@ static int learn_matrix(struct learned *into, const uint8_t *text, long length)
     return 1;
 }
 
+/* Which plan, by the form's byte; a plan of sums has every word of the text for a key. */
+static int learn(struct file *file, struct learned *into, uint8_t how, uint8_t *text, long length)
+{
+    file->kind = !(how & 16) ? TOKENS : how & 1 ? SUMS : MATRIX;
+    const int learned = file->kind == MATRIX ? learn_matrix(into, text, length)
+                                             : learn_tokens(into, &file->form, text, length);
+    if (file->kind == SUMS) {
+        into->values = into->words;
+        into->tokens = 0;
+    }
+    return learned;
+}
+
 static int is_missing(const int64_t *row, int32_t width)
 {
     int32_t missing = 0;
@@ -225,9 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(first, data, length);
     first[length] = ' ';
     struct file file = {.fd = text_fd, .slot = EVERY_TICK, .gate = NO_GATE, .form = form_of(how)};
-    file.kind = how & 16 ? MATRIX : TOKENS;
-    if (!(file.kind == MATRIX ? learn_matrix(&from, first, (long)length)
-                              : learn_tokens(&from, &file.form, first, (long)length)))
+    if (!learn(&file, &from, how, first, (long)length))
         return 0;
     file.tokens = from.tokens;
     file.values = from.values;

@@ -9,9 +9,18 @@ from collections.abc import Iterable, Sequence
 from ctypes import POINTER, Structure, c_int16, c_int32, c_int64, c_uint8
 from typing import Any
 
-from reveal_collector.scan import Columns, FileScan, Form, HeldPlan, MatrixPlan, TokenPlan
+from reveal_collector.scan import (
+    AS_READ,
+    Columns,
+    FileScan,
+    Form,
+    HeldPlan,
+    MatrixPlan,
+    SumPlan,
+    TokenPlan,
+)
 
-_TOKENS, _MATRIX, _HELD = 0, 1, 2
+_TOKENS, _MATRIX, _HELD, _SUMS = 0, 1, 2, 3
 _SKIPPED, _FIRST_WATCHED = -1, -2
 _AS_VALUES = -1
 _ROOM = 512  # a text grows as its numbers get longer
@@ -101,6 +110,11 @@ class Packer:
         made.width = plan.width
         if isinstance(plan, HeldPlan):
             made.kind, made.held = _HELD, self._view(plan.values, c_int64)
+            return made
+        if isinstance(plan, SumPlan):
+            made.kind, made.values = _SUMS, len(plan.keys)
+            made.watched, made.form = self._strings(plan.keys), self._form(plan.form)
+            self._columns(made, AS_READ)
             return made
         if isinstance(plan, MatrixPlan):
             self._matrix(made, plan)

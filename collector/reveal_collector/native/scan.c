@@ -137,6 +137,8 @@ static int parse(const struct plan *plan, const struct file *file, struct state 
         length = bring_into_shape(form, text, length, plan->shaped);
         text = plan->shaped;
     }
+    if (file->kind == SUMS)
+        return parse_sums(file, text, length, state->values);
     return parse_tokens(file, text, length, state->values);
 }
 
@@ -176,7 +178,7 @@ static void note_gate(struct gate *gate, int moved)
 }
 
 /* Whether a file behind a gate is to be read now. */
-static int is_open(const struct plan *plan, const struct file *file, const struct state *state)
+static int is_open(const struct plan *plan, const struct file *file, struct state *state)
 {
     if (file->gate < 0 || state->length < 0)
         return 1;
@@ -186,7 +188,10 @@ static int is_open(const struct plan *plan, const struct file *file, const struc
         return gate->stirred || (plan->second + place) % every == 0;
     if (file->leads)
         return gate->quiet < plan->shape.quiet || (plan->tick + place) % every == 0;
-    return gate->moved;
+    if (!gate->moved || (state->quiet >= plan->shape.quiet && ++state->passed < plan->shape.back_off))
+        return 0;
+    state->passed = 0;
+    return 1;
 }
 
 static int scan_file(const struct plan *plan, const struct file *file, struct state *state)
@@ -205,6 +210,7 @@ static int scan_file(const struct plan *plan, const struct file *file, struct st
     const int flags = read_text(plan, file, state, &moved);
     if (leads)
         note_gate(plan->gates + file->gate, moved);
+    state->quiet = moved ? 0 : state->quiet + (state->quiet < INT32_MAX);
     if (flags) {
         state->length = -1; /* what was kept is not what the row shows */
         fill(state->row, MISSING, file->width);

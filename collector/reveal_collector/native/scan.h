@@ -10,11 +10,11 @@
 
 #include <stdint.h>
 
-enum { REVEAL_ABI = 1 };
+enum { REVEAL_ABI = 2 };
 
 #define MISSING INT64_MIN
 
-enum kind { TOKENS, MATRIX, HELD };
+enum kind { TOKENS, MATRIX, HELD, SUMS };
 
 /* what a pass says of a file; Python looks at every file whose flags are not 0 */
 enum flag { MISMATCH = 1, FAILED = 2, GROWN = 4 };
@@ -60,11 +60,11 @@ struct file {
     int32_t gate;  /* files that rest together while nothing happens, or NO_GATE */
     int32_t leads; /* whether it is the file that shows that something happens */
     int32_t column; /* of the fast or the slow row */
-    int32_t tokens; /* TOKENS: how many there must be; MATRIX: rows; HELD: unused */
-    int32_t values; /* numbers picked; MATRIX: rows, then columns */
+    int32_t tokens; /* TOKENS: how many there must be; MATRIX: rows; else unused */
+    int32_t values; /* numbers picked; MATRIX: rows, then columns; SUMS: one a key */
     int32_t width;  /* columns of the row that come of it */
     const int32_t *ops;       /* TOKENS: of each token SKIPPED, its value, FIRST_WATCHED - n */
-    struct strings watched;   /* MATRIX: header, then head and rest of every row */
+    struct strings watched;   /* MATRIX: header, then head and rest of every row; SUMS: keys */
     const struct matrix_row *rows;
     const int64_t *held;      /* HELD: where another thread keeps the newest values */
     struct form form;
@@ -117,6 +117,7 @@ void reveal_blank(const struct plan *plan, int64_t *fast);
 /* within the library */
 int64_t monotonic_ns(void);
 int parse_tokens(const struct file *file, const uint8_t *text, long length, int64_t *values);
+int parse_sums(const struct file *file, const uint8_t *text, long length, int64_t *values);
 int parse_matrix(const struct file *file, struct state *state, const uint8_t *text, long length);
 long bring_into_shape(const struct form *form, const uint8_t *text, long length, uint8_t *into);
 
@@ -132,6 +133,8 @@ struct state {
     int64_t *sums;    /* of each vector: of its largest steps, of its spreads */
     int64_t *scratch; /* a vector's steps, a line's counts */
     int known;        /* whether `before` is */
+    int32_t quiet;    /* reads without a change, of a file behind a gate */
+    int32_t passed;   /* times it was due since the last one */
 };
 
 void make_columns(const struct file *file, struct state *state);

@@ -91,7 +91,11 @@ class Scan:
     def __init__(self, entries: Sequence[Entry], layout: Layout) -> None:
         self.layout = layout
         self._packer = Packer()
-        self._gates: dict[str, int] = {}
+        led = (
+            scan.gate.key for entry in entries if entry.slot == EVERY_TICK
+            for scan in entry.scans if scan.gate is not None and scan.gate.leads
+        )  # fmt: skip
+        self._gates = {key: number for number, key in enumerate(dict.fromkeys(led))}
         files = [file for entry in entries for file in self._files(entry)]
         self._array = (CFile * max(len(files), 1))(*files)
         self._shape = CShape(
@@ -112,8 +116,8 @@ class Scan:
         for scan in entry.scans:
             file = self._packer.file(scan, entry.room)
             file.owner, file.slot, file.column = entry.owner, entry.slot, column
-            if scan.gate is not None:
-                file.gate = self._gates.setdefault(scan.gate.key, len(self._gates))
+            if scan.gate is not None and scan.gate.key in self._gates:
+                file.gate = self._gates[scan.gate.key]
                 file.leads = scan.gate.leads
             column += file.width
             made.append(file)
@@ -258,7 +262,7 @@ class Ticker:
 
 def _copied(kind: str, address: int, count: int) -> array[int]:
     made = array(kind)
-    made.frombytes(ctypes.string_at(address, count * made.itemsize))
+    made.frombytes((ctypes.c_char * (count * made.itemsize)).from_address(address))
     return made
 
 

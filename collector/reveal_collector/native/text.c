@@ -108,6 +108,41 @@ int parse_tokens(const struct file *file, const uint8_t *text, long length, int6
     return number == file->tokens ? 0 : MISMATCH;
 }
 
+/* The key that stands here, past which `after` is set; the number of keys where it is none. */
+static int32_t find_key(const struct file *file, const uint8_t *at, const uint8_t *end,
+                        const uint8_t **after)
+{
+    int32_t key = 0;
+    for (; key < file->values; key++) {
+        *after = match(&file->watched, key, at, end);
+        if (*after && BLANK[**after])
+            break;
+    }
+    return key;
+}
+
+/* Every key adds the number after it to its value; wraps at 64 bits. */
+int parse_sums(const struct file *file, const uint8_t *text, long length, int64_t *values)
+{
+    const uint8_t *at = text, *end = text + length;
+    memset(values, 0, sizeof *values * (size_t)file->values);
+    for (at = skip_blanks(at, end); at < end; at = skip_blanks(at, end)) {
+        const uint8_t *after = NULL;
+        const int32_t key = find_key(file, at, end, &after);
+        if (key == file->values) {
+            while (!BLANK[*at])
+                at++;
+            continue;
+        }
+        int64_t number;
+        at = parse_decimal(skip_blanks(after, end), &number);
+        if (!at || !BLANK[*at])
+            return MISMATCH;
+        values[key] = (int64_t)((uint64_t)values[key] + (uint64_t)number);
+    }
+    return 0;
+}
+
 /* How much of a line counts: nothing where it is not kept, less where it is cut. */
 static long line_length(const struct form *form, const uint8_t *line, long length, int first,
                         int last)

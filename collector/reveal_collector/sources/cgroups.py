@@ -8,17 +8,36 @@ memory.stat the ``total_`` rows of version 1 mean what version 2 shows: the whol
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from reveal_collector.scan import Columns, TokenPlan
+from reveal_collector.scan import (
+    PLAIN,
+    Columns,
+    Form,
+    Mismatch,
+    SumPlan,
+    SumReader,
+    TokenPlan,
+    numbers,
+)
 from reveal_contract.metric import Lane
 
 UNIFIED = "unified"
 _VERSION_1 = ("cpu", "cpuacct", "memory", "blkio", "pids")
 
-Parse = Callable[[bytes], Sequence[int | None]]
+Plan = TokenPlan | SumPlan
+
+
+class Parser(Protocol):
+    """How the text of a file reads; ``ValueError`` where it does not."""
+
+    def __call__(self, data: bytes) -> Sequence[int | None]: ...
+
+    def plan(self, data: bytes, columns: Sequence[int]) -> Plan:
+        """How the scanner reads these columns of a text like this one."""
 
 
 @dataclass(frozen=True)
@@ -28,24 +47,25 @@ class CgroupFile:
     hierarchy: str  # a controller of version 1, or ``UNIFIED``
     names: tuple[str, ...]  # the first of these that exists
     metrics: tuple[str, ...]
-    parse: Parse
+    parse: Parser
     scales: tuple[float, ...] = ()
     lane: Lane = Lane.SLOW
 
     def scale(self, column: int) -> float:
         return self.scales[column] if self.scales else 1.0
 
-    def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan | None:
-        """How to read these columns of a text like this one, where a plan can say it."""
-        if self.parse is number:
-            return TokenPlan(1, (), (0,))
-        return self.parse.plan(data, columns) if isinstance(self.parse, Keyed) else None
 
-
-def number(data: bytes) -> Sequence[int | None]:
+class Number:
     """A file that is one number; "max" is none."""
-    text = data.strip()
-    return (int(text) if text.isdigit() else None,)
+
+    def __call__(self, data: bytes) -> Sequence[int | None]:
+        try:
+            return numbers([data.strip()])
+        except Mismatch:
+            return (None,)
+
+    def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan:
+        return TokenPlan(1, (), (0,))
 
 
 @dataclass(frozen=True)
@@ -81,42 +101,44 @@ def _total(found: Mapping[bytes, bytes], keys: Sequence[bytes]) -> int | None:
     return sum(values) if values else None
 
 
-def stall_total(data: bytes) -> Sequence[int | None]:
+class StallTotal:
     """``some ... total=N`` of a pressure file, microseconds."""
-    _, found, rest = data.partition(b"total=")
-    digits = rest.split(maxsplit=1)
-    return (int(digits[0]) if found and digits else None,)
+
+    _KEY, _FORM = b"total", Form(blanks=b"=")
+
+    def __call__(self, data: bytes) -> Sequence[int | None]:
+        _, found, rest = data.partition(self._KEY + b"=")
+        digits = rest.split(maxsplit=1)
+        return (int(digits[0]) if found and digits else None,)
+
+    def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan:
+        tokens = self._FORM.shape(data).split()
+        place = tokens.index(self._KEY) if self._KEY in tokens else 0  # else it fits no text
+        count = max(len(tokens), place + 2)
+        return TokenPlan(count, ((place, self._KEY),), (place + 1,), self._FORM)
 
 
-def device_pairs(*keys: str) -> Parse:
-    """``io.stat``: lines ``8:0 rbytes=1 wbytes=2``, summed over devices.
+@dataclass(frozen=True)
+class DeviceSums:
+    """Lines of devices: each column the sum over all of them of what follows its key.
 
     A device has no line before its first I/O; no line at all means nothing was done yet.
     """
-    wanted = [f"{key}=".encode() for key in keys]
 
-    def parse(data: bytes) -> Sequence[int | None]:
-        tokens = data.split()
-        return [
-            sum(int(token[len(key) :]) for token in tokens if token.startswith(key))
-            for key in wanted
-        ]
+    keys: tuple[bytes, ...]
+    form: Form = PLAIN
 
-    return parse
+    def __call__(self, data: bytes) -> Sequence[int | None]:
+        return SumReader(SumPlan(self.keys, self.form)).row(data)
+
+    def plan(self, data: bytes, columns: Sequence[int]) -> SumPlan:
+        return SumPlan(tuple(self.keys[at] for at in columns), self.form)
 
 
-def device_lines(*operations: str) -> Parse:
-    """Blkio of version 1: lines ``8:0 Read 5``, summed over devices."""
-    wanted = [operation.encode() for operation in operations]
-
-    def parse(data: bytes) -> Sequence[int | None]:
-        rows = [line.split() for line in data.splitlines()]
-        return [
-            sum(int(row[2]) for row in rows if len(row) == 3 and row[1] == operation)
-            for operation in wanted
-        ]
-
-    return parse
+number, stall_total = Number(), StallTotal()
+# blkio of version 1: ``8:0 Read 5``; io.stat: ``8:0 rbytes=1 wbytes=2``
+device_lines = DeviceSums((b"Read", b"Write"))
+device_pairs = DeviceSums((b"rbytes", b"wbytes", b"rios", b"wios"), Form(blanks=b"="))
 
 
 _USEC = 1000.0
@@ -150,11 +172,11 @@ FILES: tuple[CgroupFile, ...] = (
     CgroupFile("memory", ("memory.failcnt",), ("memory.subject.limit_hits",), number),
     CgroupFile(
         "blkio", ("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"),
-        _BYTES, device_lines("Read", "Write"),
+        _BYTES, device_lines,
     ),
     CgroupFile(
         "blkio", ("blkio.throttle.io_serviced_recursive", "blkio.throttle.io_serviced"),
-        _REQUESTS, device_lines("Read", "Write"),
+        _REQUESTS, device_lines,
     ),
     CgroupFile("pids", ("pids.current",), ("cpu.subject.tasks",), number),
     CgroupFile(
@@ -174,8 +196,7 @@ FILES: tuple[CgroupFile, ...] = (
         UNIFIED, ("memory.events",), ("memory.subject.oom_kills", "memory.subject.limit_hits"),
         keyed(("oom_kill",), ("max",)),
     ),
-    CgroupFile(UNIFIED, ("io.stat",), (*_BYTES, *_REQUESTS),
-               device_pairs("rbytes", "wbytes", "rios", "wios")),
+    CgroupFile(UNIFIED, ("io.stat",), (*_BYTES, *_REQUESTS), device_pairs),
     CgroupFile(UNIFIED, ("pids.current",), ("cpu.subject.tasks",), number),
     CgroupFile(UNIFIED, ("cpu.pressure",), ("cpu.subject.pressure",), stall_total, (_USEC,)),
     CgroupFile(UNIFIED, ("memory.pressure",), ("memory.subject.pressure",), stall_total, (_USEC,)),

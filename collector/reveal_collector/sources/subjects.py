@@ -25,7 +25,7 @@ from reveal_contract.metric import Kind, Lane
 from reveal_contract.subjects import Identity
 
 # New columns are shown from the next slice on: so many reads may pass until then.
-_TICKS = 10
+_ROWS = {Lane.FAST: 10, Lane.SLOW: 1}  # a slice
 _UNSHOWN = {Lane.FAST: 12, Lane.SLOW: 2}
 
 
@@ -62,13 +62,15 @@ class _Cgroup:
         self.quiet = 0
         self._unborn = _UNSHOWN[lane] if tenant.newborn else 0
         self._dead = 0
-        self._unshown = _UNSHOWN[lane]
+        self._unshown, self._rows, self._leads = _UNSHOWN[lane], _ROWS[lane], lane is Lane.FAST
         self._files: list[tuple[KeptFile, CgroupFile, list[int]]] = []
         self._texts: list[bytes] = []
         self._parsed: list[list[int | None]] = []  # of those texts, the columns shown
+        self._still: list[int] = []  # reads without a change
+        self._passed: list[int] = []  # times due since the last one
         self._scans: list[FileScan] | None = None
         self._held: HeldPlan | None = None
-        self._scanned = False  # then rows are shown by the scanner, whoever else reads
+        self.is_scanned = False  # then rows are shown by the scanner, whoever else reads
         self._last = b""
         taken: set[str] = set()
         for file in FILES:
@@ -95,6 +97,8 @@ class _Cgroup:
         self._files.append((opened, file, columns))
         self._texts.append(data)
         self._parsed.append([parsed[at] for at in columns])
+        self._still.append(0)
+        self._passed.append(0)
         self.channels += [
             Channel(metric, self.tenant.instance, find(metric).kind, file.scale(at), lane)
             for at in columns
@@ -110,7 +114,7 @@ class _Cgroup:
     def shown(self) -> Sequence[int | None]:
         """The values for one row."""
         shown = self._shown_now()
-        return shown if self._scanned else self._pass_time(shown)
+        return shown if self.is_scanned else self._pass_time(shown)
 
     def _pass_time(self, shown: Sequence[int | None]) -> Sequence[int | None]:
         """One row more was shown; the newborn are born, the dead are forgotten."""
@@ -131,24 +135,38 @@ class _Cgroup:
             for channel, value in zip(self.channels, self.values, strict=True)
         ]
 
-    def read(self, clock: bytes | None = None) -> None:
-        """Renew ``values``, all columns; ``clock`` is the first file's text if read already."""
+    def read(self, clock: bytes | None = None, back_off: int = 1) -> None:
+        """Renew ``values``; ``clock`` is the first file's text if read already.
+
+        A file that was the same for long is read every ``back_off``-th time.
+        """
         values: list[int | None] = []
         self._scans = None
-        for place, (opened, file, columns) in enumerate(self._files):
+        for place, (opened, _, _) in enumerate(self._files):
             try:
-                text = opened.read() if clock is None else clock
+                if clock is not None or self._is_due(place, back_off):
+                    self._take(place, opened.read() if clock is None else clock)
             except OSError:  # ENODEV: the cgroup is gone
                 self._die()
                 return
-            if text != self._texts[place]:  # most of them rarely change
-                self._texts[place] = text
-                self._parsed[place] = _columns(file, text, columns)
             values.extend(self._parsed[place])
             clock = None
         self.values = values
 
-    def read_clock(self) -> bool:
+    def _is_due(self, place: int, back_off: int) -> bool:
+        self._passed[place] += 1
+        return self._still[place] < QUIET or self._passed[place] >= back_off
+
+    def _take(self, place: int, text: bytes) -> None:
+        self._passed[place] = 0
+        if text == self._texts[place]:  # most of them rarely change
+            self._still[place] += 1
+            return
+        _, file, columns = self._files[place]
+        self._texts[place], self._still[place] = text, 0
+        self._parsed[place] = _columns(file, text, columns)
+
+    def read_clock(self, back_off: int = 1) -> bool:
         """Read the CPU clock and, only where it moved, what goes with it; whether it did."""
         if not self._files:
             return False
@@ -160,12 +178,12 @@ class _Cgroup:
         if data == self._last:
             return False
         self._last = data
-        self.read(data)
+        self.read(data, back_off)
         return True
 
-    def scans(self) -> Sequence[FileScan] | None:
+    def scans(self) -> Sequence[FileScan]:
         """Its files for the scanner; of one that is gone, what is shown instead."""
-        self._scanned = True
+        self.is_scanned = True
         if self._dead:
             shown = array("q")
             gather(shown, self._shown_now())
@@ -175,16 +193,14 @@ class _Cgroup:
         if self._scans is None:
             self._scans = []
             for (opened, file, columns), text in zip(self._files, self._texts, strict=True):
-                plan = file.plan(text, columns)
-                if plan is None:
-                    return None
-                gate = Gated(self.tenant.instance, leads=not self._scans)
+                plan = file.parse.plan(text, columns)
+                gate = Gated(self.tenant.instance, self._leads and not self._scans)
                 self._scans.append(FileScan(plan, opened.fd, len(text), gate))
         return self._scans
 
     def took(self, values: Sequence[int]) -> bool:
         """What the scanner read of it last; whether it did.  From now on it is shown as it is."""
-        for _ in range(_TICKS if self._dead else 0):
+        for _ in range(self._rows if self._dead else 0):
             self._pass_time(())
         self._unborn = 0
         read = not self._dead and MISSING not in values
@@ -260,22 +276,8 @@ class _CgroupSource:
             self._learn()
             raise LayoutChanged(self.name)
 
-
-class CgroupClocks(_CgroupSource):
-    """CPU time and throttling of every cgroup, each tick."""
-
-    name, lane = "cgroup-cpu", Lane.FAST
-
-    def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
-        super().__init__(trees, tenants)
-        self._tick = 0
-
-    def scans(self) -> Sequence[FileScan] | None:
-        found = [cgroup.scans() for cgroup in self._cgroups]
-        return None if None in found else [scan for scans in found for scan in scans or ()]
-
-    def call_when_stale(self, call: Callable[[], None]) -> None:
-        self._tenants.on_change = call
+    def scans(self) -> Sequence[FileScan]:
+        return [scan for cgroup in self._cgroups for scan in cgroup.scans()]
 
     def stale(self) -> bool:
         return self._tenants.current is not self._seen or any(
@@ -294,24 +296,44 @@ class CgroupClocks(_CgroupSource):
         return found
 
     def took(self, row: Sequence[int]) -> None:
-        """What the scanner read last: the CPU clocks are for the other sources as well."""
+        """What the scanner read last, kept for when a cgroup is gone."""
         at = 0
         for cgroup in self._cgroups:
             width = len(cgroup.channels)
-            if cgroup.took(row[at : at + width]) and (clock := cgroup.clock_ns) is not None:
-                self._tenants.clocks[cgroup.tenant] = clock
+            if cgroup.took(row[at : at + width]):
+                self._note_clock(cgroup)
             at += width
+
+    def _note_clock(self, cgroup: _Cgroup) -> None:
+        """The CPU clocks are for the other sources as well."""
+
+
+class CgroupClocks(_CgroupSource):
+    """CPU time and throttling of every cgroup, each tick."""
+
+    name, lane = "cgroup-cpu", Lane.FAST
+
+    def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
+        super().__init__(trees, tenants)
+        self._tick = 0
+
+    def call_when_stale(self, call: Callable[[], None]) -> None:
+        self._tenants.on_change = call
+
+    def _note_clock(self, cgroup: _Cgroup) -> None:
+        if (clock := cgroup.clock_ns) is not None:
+            self._tenants.clocks[cgroup.tenant] = clock
 
     def read(self) -> Sequence[int | None]:
         self._follow()
         self._tick += 1
         row: list[int | None] = []
+        back_off = BACK_OFF * self.thrift
         for place, cgroup in enumerate(self._cgroups):
-            if cgroup.quiet < QUIET or (self._tick + place) % (BACK_OFF * self.thrift) == 0:
-                if cgroup.read_clock():
+            if cgroup.quiet < QUIET or (self._tick + place) % back_off == 0:
+                if cgroup.read_clock(back_off):
                     cgroup.quiet = 0
-                    if (clock := cgroup.clock_ns) is not None:
-                        self._tenants.clocks[cgroup.tenant] = clock
+                    self._note_clock(cgroup)
                 else:
                     cgroup.quiet += 1
             row.extend(cgroup.shown())
@@ -351,7 +373,8 @@ class CgroupUse(_CgroupSource):
         for place, cgroup in enumerate(self._cgroups):
             due = (self._second + place) % (BACK_OFF * self.thrift) == 0
             moved = clocks.get(cgroup.tenant) != before.get(cgroup.tenant)
-            if due or moved or not cgroup.values:
+            # where the scanner reads, a plan failed, of no one knows which
+            if due or moved or not cgroup.values or cgroup.is_scanned:
                 cgroup.read()
             row.extend(cgroup.shown())
         return row

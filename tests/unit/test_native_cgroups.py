@@ -1,0 +1,275 @@
+"""Cgroups read by the scanner in C: the rows of the sources' own code, at its own times."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from hosts.cgroups import HYBRID, V1, V2, Layout, add_cgroups
+from hosts.tree import Tree
+from mutations import Text, garbage, mutations
+from reveal_collector.native import load
+from reveal_collector.scan import FileScan, Form, Mismatch, SumPlan, SumReader, TokenPlan, scans_of
+from reveal_collector.slices import MISSING, RawSlice, gather
+from reveal_collector.source import Source
+from reveal_collector.sources import subjects
+
+if load().library is None:
+    pytest.skip(load().absence, allow_module_level=True)
+
+import threading
+from array import array
+from collections.abc import Sequence
+
+from driven import driven
+from reveal_collector.native.scanner import MISMATCH, Entry, Pass, Scan
+from reveal_collector.native.scanner import Layout as Rows
+from reveal_collector.nativesampler import NativeSampler
+from reveal_collector.scan import Gated
+
+JOB = "/job.service"
+ONE = TokenPlan(1, (), (0,))
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as made:
+        yield made
+
+
+WORDS = st.sampled_from(
+    [b"Read", b"Write", b"8:0", b"Total", b"7", b"18446744073709551615", b"-3", b"x", b"rios=5",
+     b"=", b"Rea", b"Readx", b"", b"9" * 21]
+)  # fmt: skip
+LINES = st.lists(st.lists(WORDS, max_size=4), max_size=5).map(
+    lambda lines: b"\n".join(b" ".join(line) for line in lines)
+)
+
+
+@examples(300)
+@given(
+    texts=st.lists(LINES, min_size=1, max_size=3), form=st.sampled_from([Form(), Form(blanks=b"=")])
+)
+def test_sums_of_devices_are_the_same(folder: str, texts: list[bytes], form: Form) -> None:
+    plan = SumPlan((b"Read", b"Write", b"rios"), form)
+    path = Path(folder) / "sums"
+    path.write_bytes(b"")
+    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 4096)]) as made:
+        for text in (*texts, texts[0]):
+            path.write_bytes(text)
+            try:
+                expected = SumReader(plan).row(text).tolist()
+            except Mismatch:
+                expected = [MISSING] * 3
+            assert made.tick(0) == expected
+
+
+def test_devices_come_and_go_without_another_plan(folder: str) -> None:
+    path = Path(folder) / "io.stat"
+    path.write_bytes(b"")
+    plan = SumPlan((b"rbytes", b"rios"), Form(blanks=b"="))
+    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 100)]) as made:
+        assert made.tick(0) == [0, 0]
+        path.write_text("8:0 rbytes=10 wbytes=5 rios=1 wios=1\n254:1 rbytes=7 rios=2\n")
+        assert made.tick(1) == [17, 3]
+        path.write_text("8:0 rbytes=11 wbytes=5 rios=1 wios=1\n")
+        assert made.tick(2) == [11, 1]
+        assert made.flags == b"\0"
+        path.write_text("8:0 rbytes=")
+        assert made.tick(3) == [MISSING, MISSING]
+        assert made.flags == bytes([MISMATCH])
+
+
+def cells(values: Sequence[int | None]) -> list[int]:
+    row = array("q")
+    gather(row, values)
+    return row.tolist()
+
+
+def opened(root: Path, version: str, name: str) -> tuple[Tree, Source]:
+    tree = Tree(root)
+    add_cgroups(tree, Layout(version=version), others={JOB: (0.5, 42)})
+    source = next(each for each in subjects.sources(tree.roots) if each.name == name)
+    source.open()
+    return tree, source
+
+
+@pytest.mark.parametrize("version", [V1, V2, HYBRID])
+def test_every_file_of_a_cgroup_has_a_plan_and_gives_the_same_row(
+    version: str, tmp_path: Path
+) -> None:
+    tree, source = opened(tmp_path, version, "cgroups")
+    with driven(scans_of(source) or ()) as made:
+        for tick in range(4):
+            row = made.tick(tick)
+            assert row == cells(source.read())
+            assert MISSING not in row
+            tree.advance(3.0)
+        assert made.flags == b"\0"
+    at = [each.metric for each in source.channels].index("storage.subject.read_bytes")
+    assert row[at] > 0
+    source.close()
+
+
+FILES = {
+    V1: ("memory/job.service/memory.stat", "memory/job.service/memory.oom_control",
+         "memory/job.service/memory.usage_in_bytes",
+         "blkio/job.service/blkio.throttle.io_serviced_recursive"),
+    V2: ("job.service/memory.stat", "job.service/memory.events", "job.service/io.stat",
+         "job.service/cpu.pressure", "job.service/pids.current"),
+}  # fmt: skip
+
+
+@pytest.fixture(
+    scope="module", params=[(version, file) for version in FILES for file in FILES[version]]
+)
+def garbled(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
+    version, file = request.param
+    with tempfile.TemporaryDirectory() as made:
+        _, source = opened(Path(made), version, "cgroups")
+        source.close()
+        yield made, Path(made) / "cgroup" / file
+
+
+@examples(25)
+@given(change=st.one_of(mutations(), garbage()))
+def test_any_text_gives_the_same_row_or_is_told(garbled: tuple[str, Path], change: Text) -> None:
+    root, path = garbled
+    roots = Tree(Path(root)).roots
+    source = next(each for each in subjects.sources(roots) if each.name == "cgroups")
+    source.open()
+    original = path.read_bytes()
+    with driven(scans_of(source) or (), room=8) as made:
+        before = made.tick(0)
+        try:
+            path.write_bytes(change(original))
+            row, flags = made.tick(1), made.flags
+            expected = cells(source.read())
+            kept = [at for at, value in enumerate(row) if value != MISSING]
+            assert [row[at] for at in kept] == [expected[at] for at in kept]
+            assert (flags == b"\0") == (len(kept) == len(row))
+        finally:
+            path.write_bytes(original)
+        source.read()
+        assert made.tick(2) == before
+    source.close()
+
+
+class Numbers:
+    """Files of one number each, behind a gate that the first leads."""
+
+    def __init__(self, folder: Path, *names: str) -> None:
+        self._folder, self._files = folder, {}
+        for name in names:
+            self.put(name, 1)
+            self._files[name] = (folder / name).open("rb")
+
+    def put(self, name: str, value: int) -> None:
+        (self._folder / name).write_text(f"{value}\n")
+
+    def scan(self, name: str, leads: bool = False) -> FileScan:
+        return FileScan(ONE, self._files[name].fileno(), 4, Gated("x", leads))
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[Numbers]:
+    made = Numbers(tmp_path, "clock", "quota", "memory")
+    yield made
+    made.close()
+
+
+def test_a_fast_file_that_never_changes_is_read_less_often_behind_a_busy_clock(
+    files: Numbers,
+) -> None:
+    entries = [Entry(0, [files.scan("clock", leads=True), files.scan("quota")], 0)]
+    with Pass(Scan(entries, Rows(2, 0, 1, quiet=3, back_off=4))) as made:
+        made.begin()
+        for tick in range(8):
+            files.put("clock", 10 + tick)
+            assert made.tick(tick) == [10 + tick, 1]
+        files.put("quota", 2)
+        seen = []
+        for tick in range(8, 12):
+            files.put("clock", 10 + tick)
+            seen.append(made.tick(tick)[1])
+        assert seen[-1] == 2
+        assert 1 in seen
+        files.put("clock", 99)
+        files.put("quota", 3)  # it moves now: looked at with every step of the clock
+        assert made.tick(12) == [99, 3]
+
+
+def test_files_whose_clock_is_not_read_every_tick_do_not_rest(files: Numbers) -> None:
+    slow = [files.scan("clock", leads=True), files.scan("memory")]
+    with Pass(Scan([Entry(0, slow, 0, slot=0)], Rows(0, 2, 1, quiet=1, back_off=5))) as made:
+        for second in range(4):
+            files.put("memory", second)
+            made.begin()
+            made.tick(0)
+            assert made.slow == [1, second]
+
+
+class Slices:
+    """What a sampler over the sources of subjects hands over."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.seen: list[RawSlice] = []
+        self._more = threading.Condition()
+        self.sampler = NativeSampler("n", sources, self._take)
+
+    def _take(self, raw: RawSlice) -> None:
+        with self._more:
+            self.seen.append(raw)
+            self._more.notify()
+
+    def until(self, subject: str, slices: int) -> list[RawSlice]:
+        """As soon as so many slices show the subject, those."""
+
+        def shown() -> list[RawSlice]:
+            return [raw for raw in self.seen if subject in {c.instance for c in raw.table.slow}]
+
+        with self._more:
+            assert self._more.wait_for(lambda: len(shown()) >= slices, timeout=12)
+            return shown()
+
+
+def test_a_new_cgroup_counts_from_0_in_its_first_slice_and_the_plan_reads_the_rest(
+    tmp_path: Path,
+) -> None:
+    tree = Tree(tmp_path)
+    add_cgroups(tree, Layout(version=V2), others={JOB: (0.5, 42)})
+    tree.advance(2.0)
+    sources = subjects.sources(tree.roots)[:2]
+    for source in sources:
+        source.open()
+    slices = Slices(sources)
+    slices.sampler.start()
+    try:
+        slices.until(JOB, 1)
+        other = Tree(tmp_path)
+        add_cgroups(other, Layout(version=V2), others={"/late.service": (0.5, 43)})
+        other.advance(4.0)
+        seen = slices.until("/late.service", 3)
+    finally:
+        slices.sampler.stop()
+        for source in sources:
+            source.close()
+    shown = [faults_of(raw, "/late.service") for raw in seen]
+    assert shown[0] == 0
+    assert shown[2] > 0
+
+
+def faults_of(raw: RawSlice, subject: str) -> int:
+    wanted = ("memory.subject.page_faults", subject)
+    names = [(each.metric, each.instance) for each in raw.table.slow]
+    return raw.slow[names.index(wanted)]
