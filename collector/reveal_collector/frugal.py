@@ -29,6 +29,11 @@ def after_start() -> None:
     """Once all is running: start-up's garbage goes, what is left is never walked again."""
     gc.collect()
     gc.freeze()
+    give_back()
+
+
+def give_back() -> None:
+    """After work that took much memory for a moment: what is free of it goes to the kernel."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

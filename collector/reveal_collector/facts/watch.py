@@ -6,6 +6,7 @@ import logging
 import threading
 
 from reveal_collector.facts.inventory import Inventory
+from reveal_collector.frugal import give_back
 
 log = logging.getLogger(__name__)
 
@@ -47,4 +48,5 @@ class FactsWatch:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self.look()
+            give_back()
             self._stopping.wait(self._period)
