@@ -106,6 +106,15 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
+class Peers:
+    """Of a finding across nodes: the nodes compared, their median and this node's value."""
+
+    compared: int
+    median: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """An episode with its attribution; field names on the outside are camelCase."""
 
@@ -129,6 +138,7 @@ class Finding:
     resolved_ns: int | None = None
     notes: tuple[str, ...] = field(default=())
     kind: FindingKind = FindingKind.ANOMALY
+    peers: Peers | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
@@ -155,6 +165,8 @@ class Finding:
         }
         if self.resolved_ns is not None:
             row["resolvedTime"] = rfc3339(self.resolved_ns)
+        if self.peers is not None:
+            row["peers"] = _camel(self.peers)
         return row
 
 

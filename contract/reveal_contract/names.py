@@ -48,6 +48,15 @@ def analyzers_key(profile: str) -> str:
     return f"reveal:{{{profile}}}:analyzers"
 
 
+def fleet_key(profile: str, part: str = "summaries") -> str:
+    """What analyzers tell each other of their nodes.
+
+    ``summaries`` is a hash, node -> its last minute; ``leader`` the lease of the one that
+    compares them; ``cases`` what it has found so far.
+    """
+    return f"reveal:{{{profile}}}:fleet:{part}"
+
+
 def snake(name: str) -> str:
     """A kernel field name as a catalogue word: ``TCPLostRetransmit`` -> ``tcp_lost_retransmit``."""
     spaced = _CASE_CHANGE.sub(r"\1_\2", _CAPITAL_RUN.sub(r"\1_\2", name))

@@ -15,6 +15,7 @@ from reveal_contract.finding import (
     Finding,
     Hypothesis,
     Method,
+    Peers,
     Pod,
     Severity,
     State,
@@ -40,6 +41,7 @@ FULL = replace(
     confidence_percent=80,
     resolved_ns=AT + 5 * 10**9,
     notes=("learned under load",),
+    peers=Peers(9, "0", "4294967296"),
 )
 
 
@@ -67,12 +69,13 @@ def test_the_row_is_the_one_of_the_anomaly_report() -> None:
             "confidence": "CoLocated",
         }],
         "scorePercent": 90, "confidencePercent": 80, "notes": ["learned under load"],
+        "peers": {"compared": 9, "median": "0", "value": "4294967296"},
     }  # fmt: skip
 
 
-def test_a_bare_finding_has_every_field_but_the_end() -> None:
+def test_a_bare_finding_has_every_field_but_its_end_and_peers() -> None:
     row = BARE.to_dict()
-    assert set(row) == set(FULL.to_dict()) - {"resolvedTime"}
+    assert set(row) == set(FULL.to_dict()) - {"resolvedTime", "peers"}
     assert row["hypothesis"] is None
     assert row["pods"] == row["evidence"] == []
 
