@@ -1,0 +1,1 @@
+"""Tables that others recorded, read as what the detectors of ``samples`` take."""

@@ -1,0 +1,79 @@
+"""What a file is, told by its first bytes, and its text, decompressed while it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import zlib
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from reveal_contract.recording import MAGIC
+
+# RFC 1952, section 2.3.1; RFC 8878, section 3.1.1; Parquet: File Format
+_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_LOOKED_AT = 4096
+
+
+class TableFileError(ValueError):
+    """A file cannot be used as a table; the text is one sentence that says why."""
+
+
+class FileKind(StrEnum):
+    RECORDING = "recording"
+    PARQUET = "Parquet"
+    TEXT = "text"
+
+
+def kind_of(path: Path) -> FileKind:
+    """By content, never by name; what is not known is read as text.
+
+    Raises ``TableFileError`` for what is certainly none of the three.
+    """
+    with failures_told(path), path.open("rb") as file:
+        head = file.read(_LOOKED_AT)
+    if head.startswith(MAGIC[:6]):
+        return FileKind.RECORDING
+    if head.startswith(_PARQUET):
+        return FileKind.PARQUET
+    if head.startswith(_UTF16):
+        raise TableFileError(f"{path} is UTF-16: write it as UTF-8")
+    if b"\0" in head and not head.startswith((_GZIP, _ZSTD)):
+        raise TableFileError(
+            f"{path} is neither a recording made by reveal nor a table (CSV or Parquet)"
+        )
+    return FileKind.TEXT
+
+
+@contextlib.contextmanager
+def text(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a text file, plain or compressed with gzip or zstd."""
+    with failures_told(path), path.open("rb") as file:
+        head = file.read(4)
+        file.seek(0)
+        if head.startswith(_GZIP):
+            with gzip.open(file) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        elif head == _ZSTD:
+            with zstandard.ZstdDecompressor().stream_reader(
+                file, read_across_frames=True
+            ) as frames:
+                yield cast(BinaryIO, frames)
+        else:
+            yield file
+
+
+@contextlib.contextmanager
+def failures_told(path: Path) -> Iterator[None]:
+    """What goes wrong while a file is read, as one sentence."""
+    try:
+        yield
+    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
+        raise TableFileError(f"{path} is damaged or cut off: {error}") from None
+    except OSError as error:
+        raise TableFileError(f"cannot read {path}: {error.strerror or error}") from None
