@@ -121,6 +121,8 @@ class Feed:
     def move(self, lane: Lane) -> None:
         """Go over to another lane, in a table with its columns there."""
         self.lane = lane
+        if lane is Lane.RARE and self.watching is not None:
+            self.watching.unwatched()
         self._spent.clear()
         self._learn()
         self.show()

@@ -78,8 +78,8 @@ class NumberFiles:
     """Files that hold one number each, as sysfs has them.
 
     ``find`` lists them with their channels; it is asked again when the entries of ``folder``
-    (the interfaces, the CPUs) are others than before.  A file that cannot be read now (EINVAL
-    for the speed of a link that is down) gives ``None``.
+    (the interfaces, the CPUs) are others than before, unless they are ``lasting``.  A file that
+    cannot be read now (EINVAL for the speed of a link that is down) gives ``None``.
     """
 
     def __init__(
@@ -89,10 +89,12 @@ class NumberFiles:
         folder: Path,
         find: Callable[[], Mapping[Path, Channel]],
         remedy: str = "",
+        lasting: bool = False,
     ) -> None:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
         self._folder, self._find, self._remedy = folder, find, remedy
+        self._lasting = lasting
         self._entries: list[str] = []
         self._files: list[KeptFile] = []
         self._words: bool | None = None
@@ -120,6 +122,8 @@ class NumberFiles:
         return None if self._words else [FileScan(_ONE_NUMBER, file.fd) for file in self._files]
 
     def stale(self) -> bool:
+        if self._lasting:
+            return False
         return os.listdir(self._folder) != self._entries  # noqa: PTH208 - a syscall less
 
     def close(self) -> None:

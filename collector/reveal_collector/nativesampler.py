@@ -262,10 +262,11 @@ class NativeSampler(Sampler):
         self._renew_table()
         self._settle_lanes()
         newest = self._newest()
-        others = (self._hidden(), self._thrift(), self._broken())
-        same = self.table is newest.table and others == (
-            newest.hidden, newest.thrift, newest.broken
-        )  # fmt: skip
+        others = (self._thrift(), self._broken())
+        same = self.table is newest.table and others == (newest.thrift, newest.broken)
+        hidden = self._hidden()
+        if same and hidden != newest.hidden:  # hidden in a first slice: shown by the same plan
+            self._views[self._number] = replace(newest, hidden=hidden)
         learned, self._learned = self._learned, False
         # plans are others only once a source was read by its own code
         if same and not (learned and self._scans() != newest.scans):

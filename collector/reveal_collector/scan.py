@@ -240,12 +240,15 @@ class Watching(Protocol):
     """A scannable source with a say in what is shown of it, once a slice.
 
     ``took`` is told what the scanner read last of each column, ``MISSING`` where it read
-    nothing in this slice; ``hidden``, asked with the plans, names columns that show 0 for now.
+    nothing in this slice; ``hidden``, asked with the plans, names columns that show 0 for now;
+    from ``unwatched`` on its own code reads it alone.
     """
 
     def hidden(self) -> Sequence[int]: ...
 
     def took(self, row: Sequence[int]) -> None: ...
+
+    def unwatched(self) -> None: ...
 
 
 def scans_of(source: object) -> Sequence[FileScan] | None:
@@ -351,20 +354,14 @@ class TokenReader:
         return self._row
 
 
-class SumReader:
-    """Executes a ``SumPlan``: the reference for the scanner in C."""
-
-    def __init__(self, plan: SumPlan) -> None:
-        self.plan = plan
-
-    def row(self, data: bytes) -> array[int]:
-        """The columns of a text; raises ``Mismatch``."""
-        found: dict[bytes, list[bytes]] = {key: [] for key in self.plan.keys}
-        tokens = iter(self.plan.form.shape(data).split())
-        for token in tokens:
-            if token in found:
-                found[token].append(next(tokens, b""))
-        return packed([sum(numbers(each)) for each in found.values()])
+def sum_row(plan: SumPlan, data: bytes) -> array[int]:
+    """Executes a ``SumPlan``, the reference for the scanner in C; raises ``Mismatch``."""
+    found: dict[bytes, list[bytes]] = {key: [] for key in plan.keys}
+    tokens = iter(plan.form.shape(data).split())
+    for token in tokens:
+        if token in found:
+            found[token].append(next(tokens, b""))
+    return packed([sum(numbers(each)) for each in found.values()])
 
 
 def numbers(tokens: Sequence[bytes], base: int = 10) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from exploring import examples
 from hosts.cgroups import HYBRID, V1, V2, Layout, add_cgroups
 from hosts.tree import Tree
 from mutations import Text, garbage, mutations
+from reveal_collector.feed import Feed
 from reveal_collector.native import load
-from reveal_collector.scan import FileScan, Form, Mismatch, SumPlan, SumReader, TokenPlan, scans_of
+from reveal_collector.scan import FileScan, Form, Mismatch, SumPlan, TokenPlan, scans_of, sum_row
 from reveal_collector.slices import MISSING, RawSlice, gather
 from reveal_collector.source import Source
 from reveal_collector.sources import subjects
+from reveal_contract.metric import Lane
 
 if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)
@@ -64,7 +67,7 @@ def test_sums_of_devices_are_the_same(folder: str, texts: list[bytes], form: For
         for text in (*texts, texts[0]):
             path.write_bytes(text)
             try:
-                expected = SumReader(plan).row(text).tolist()
+                expected = sum_row(plan, text).tolist()
             except Mismatch:
                 expected = [MISSING] * 3
             assert made.tick(0) == expected
@@ -267,6 +270,25 @@ def test_a_new_cgroup_counts_from_0_in_its_first_slice_and_the_plan_reads_the_re
     shown = [faults_of(raw, "/late.service") for raw in seen]
     assert shown[0] == 0
     assert shown[2] > 0
+
+
+def test_in_the_rare_lane_a_new_cgroup_is_shown_by_its_own_code(tmp_path: Path) -> None:
+    _, source = opened(tmp_path, V2, "cgroups")
+    feed = Feed(source)
+    other = Tree(tmp_path)
+    add_cgroups(other, Layout(version=V2), others={"/late.service": (0.5, 43)})
+    other.advance(4.0)
+    end = time.monotonic() + 10
+    while not feed.changed and time.monotonic() < end:
+        feed.read()
+    feed.show()
+    scans_of(source)
+    label = "memory.subject.page_faults{/late.service}"
+    at = [each.label for each in feed.shown].index(label)
+    assert [feed.read()[at] for _ in range(4)] == [0] * 4  # the scanner has not shown it yet
+    feed.move(Lane.RARE)
+    assert [feed.read()[at] for _ in range(3)][-1]
+    source.close()
 
 
 def faults_of(raw: RawSlice, subject: str) -> int:

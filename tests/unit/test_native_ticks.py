@@ -365,6 +365,8 @@ class Newborns:
         self.took_rows.append(list(row))
         self.shown |= set(self.names)
 
+    def unwatched(self) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -19,10 +19,12 @@ from reveal_collector.scan import (
     Form,
     Mismatch,
     SumPlan,
-    SumReader,
     TokenPlan,
     numbers,
+    sum_row,
 )
+from reveal_collector.source import Unsupported
+from reveal_collector.textfile import KeptFile
 from reveal_contract.metric import Lane
 
 UNIFIED = "unified"
@@ -53,6 +55,25 @@ class CgroupFile:
 
     def scale(self, column: int) -> float:
         return self.scales[column] if self.scales else 1.0
+
+    def columns(self, text: bytes, columns: Sequence[int]) -> list[int | None]:
+        """Some columns of a text; none has a value where the text does not read."""
+        try:
+            parsed = self.parse(text)
+            return [parsed[at] for at in columns]
+        except (ValueError, IndexError):
+            return [None] * len(columns)
+
+    def opened(self, folder: Path) -> KeptFile | None:
+        """The file of a cgroup, if it has one."""
+        for name in self.names:
+            file = KeptFile(folder / name)
+            try:
+                file.open()
+            except Unsupported:
+                continue
+            return file
+        return None
 
 
 class Number:
@@ -129,7 +150,7 @@ class DeviceSums:
     form: Form = PLAIN
 
     def __call__(self, data: bytes) -> Sequence[int | None]:
-        return SumReader(SumPlan(self.keys, self.form)).row(data)
+        return sum_row(SumPlan(self.keys, self.form), data)
 
     def plan(self, data: bytes, columns: Sequence[int]) -> SumPlan:
         return SumPlan(tuple(self.keys[at] for at in columns), self.form)

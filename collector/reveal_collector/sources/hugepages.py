@@ -38,7 +38,8 @@ def sources(roots: Roots) -> list[Source]:
         return dict(_files(pools, node_folder))
 
     remedy = "a kernel with CONFIG_HUGETLBFS"
-    return [NumberFiles("hugepages", Lane.SLOW, pools, find, remedy)]
+    # a size is a pool from boot on
+    return [NumberFiles("hugepages", Lane.SLOW, pools, find, remedy, lasting=True)]
 
 
 def _files(pools: Path, node_folder: Path) -> Iterator[tuple[Path, Channel]]:

@@ -78,7 +78,7 @@ class _Cgroup:
                 self._add(file, trees[file.hierarchy] / tenant.path[1:], taken, lane)
 
     def _add(self, file: CgroupFile, folder: Path, taken: set[str], lane: Lane) -> None:
-        opened = _first(folder, file.names)
+        opened = file.opened(folder)
         if opened is None:
             return
         try:
@@ -164,7 +164,7 @@ class _Cgroup:
             return
         _, file, columns = self._files[place]
         self._texts[place], self._still[place] = text, 0
-        self._parsed[place] = _columns(file, text, columns)
+        self._parsed[place] = file.columns(text, columns)
 
     def read_clock(self, back_off: int = 1) -> bool:
         """Read the CPU clock and, only where it moved, what goes with it; whether it did."""
@@ -304,6 +304,10 @@ class _CgroupSource:
                 self._note_clock(cgroup)
             at += width
 
+    def unwatched(self) -> None:
+        for cgroup in self._cgroups:
+            cgroup.is_scanned = False
+
     def _note_clock(self, cgroup: _Cgroup) -> None:
         """The CPU clocks are for the other sources as well."""
 
@@ -378,22 +382,3 @@ class CgroupUse(_CgroupSource):
                 cgroup.read()
             row.extend(cgroup.shown())
         return row
-
-
-def _columns(file: CgroupFile, text: bytes, columns: Sequence[int]) -> list[int | None]:
-    try:
-        parsed = file.parse(text)
-        return [parsed[at] for at in columns]
-    except (ValueError, IndexError):
-        return [None] * len(columns)
-
-
-def _first(folder: Path, names: Sequence[str]) -> KeptFile | None:
-    for name in names:
-        opened = KeptFile(folder / name)
-        try:
-            opened.open()
-        except Unsupported:
-            continue
-        return opened
-    return None
