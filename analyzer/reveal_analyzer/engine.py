@@ -15,6 +15,7 @@ from reveal_analyzer.hypotheses.rules import Hit, Now, Signatures
 from reveal_analyzer.live.score import Floats, LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
 from reveal_analyzer.methods import Methods
+from reveal_analyzer.newcomers import Newcomers
 from reveal_analyzer.paper_mode import PaperMode
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
 from reveal_analyzer.subjects import SubjectHistory, Subjects, nobody
@@ -68,6 +69,7 @@ class NodeAnalyzer:
         self._signatures = Signatures(rules)
         self._methods = Methods(settings.window_seconds, settings.warmup_seconds, leave_out)
         self._history = SubjectHistory(subjects)
+        self._newcomers = Newcomers()
         self._cases = Casebook(node, rules, self._history, self._agreeing)
         self._paper = PaperMode(node) if settings.mode == "paper" else None
         self._scored = Scored(ready=False)
@@ -115,7 +117,8 @@ class NodeAnalyzer:
         live.follow(second)
         baseline = live.baseline()
         lasting, present = self._certain(second)
-        self._scored = scored = live.step(second, alarm=bool(present))
+        excused = self._newcomers.push(second)
+        self._scored = scored = live.step(second, alarm=bool(present), excused=excused)
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,10 +84,13 @@ class LiveScore:
     def learning(self) -> bool:
         return self.age <= self.settings.warmup
 
-    def step(self, second: Second, *, alarm: bool = False) -> Scored:
+    def step(
+        self, second: Second, *, alarm: bool = False, excused: Collection[Subsystem] = ()
+    ) -> Scored:
         """Score one second; it joins the past later, if nothing speaks against it.
 
-        ``alarm`` says that something else, a certain signature, speaks against it.
+        ``alarm`` says that something else, a certain signature, speaks against it; the score
+        of an ``excused`` subsystem does not pass its cut.
         """
         self.follow(second)
         self.age += 1
@@ -100,7 +103,7 @@ class LiveScore:
             self._release(3)
             return Scored(ready=False)
         excess = np.max([r.excess(*v) for r, v in zip(self.ranges, views, strict=True)], axis=0)
-        return self._judge(views, excess, alarm)
+        return self._judge(views, excess, alarm, excused)
 
     def forget_recent(self) -> None:
         """After a gap: held views must not span it."""
@@ -118,11 +121,14 @@ class LiveScore:
             return np.full(len(self.columns), np.inf)
         return self._highest
 
-    def _judge(self, views: Floats, excess: Floats, alarm: bool) -> Scored:
+    def _judge(
+        self, views: Floats, excess: Floats, alarm: bool, excused: Collection[Subsystem]
+    ) -> Scored:
         silenced = excess / np.maximum(self._own_excess[1], 1.0)
         shown = self._weighing.shown(silenced)
         scores = self._weighing.scores(shown)
         over = {s: score / self._cuts[s] for s, score in scores.items()}
+        over |= {s: min(over[s], 1.0) for s in excused}
         ready = not self.learning
         scored = Scored(ready, over, silenced, shown)
         against = ready and (scored.anomalous or alarm)

@@ -1,0 +1,78 @@
+"""Newcomers: whose start excuses which subsystem, and what no start excuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from node import Node
+from reveal_analyzer.newcomers import NEW_S, Newcomers
+from reveal_analyzer.seconds import Deriver
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Kind, Lane, Subsystem
+
+OLD, NEW = "/train", "/loader"
+HOST = (
+    Channel("storage.pressure.some", "", Kind.COUNTER, 1e3),
+    Channel("storage.disk.queue_time", "vda", Kind.COUNTER, 1e6),
+)
+READS = {f"storage.subject.read_bytes{{{NEW}}}": 4e7, f"storage.subject.read_bytes{{{OLD}}}": 2e6}
+CALM = {"storage.pressure.some": 2e4, "storage.disk.queue_time{vda}": 160.0}
+STORAGE = frozenset({Subsystem.STORAGE})
+
+
+def reads(name: str) -> Channel:
+    return Channel("storage.subject.read_bytes", name, Kind.COUNTER, 1.0, Lane.SLOW)
+
+
+class Host:
+    """Twenty seconds of an old tenant, then what a test asks for."""
+
+    def __init__(self, host: tuple[Channel, ...] = HOST) -> None:
+        self.host = host
+        self.node, self.deriver, self.newcomers = Node(), Deriver(), Newcomers()
+        self.run(20, {}, OLD)
+
+    def run(
+        self, seconds: int, changed: dict[str, float], *tenants: str
+    ) -> list[frozenset[Subsystem]]:
+        self.node.table = ChannelTable(self.host, tuple(map(reads, tenants)))
+        return [
+            self.newcomers.push(self.deriver.second(self.node.slice(changed), self.node.table))
+            for _ in range(seconds)
+        ]
+
+
+def test_a_newcomers_own_reads_are_excused_until_it_is_new_no_longer() -> None:
+    said = Host().run(NEW_S + 10, READS | CALM, OLD, NEW)
+    assert set(said[:NEW_S]) == {STORAGE}
+    assert not any(said[NEW_S:])
+
+
+def test_one_burst_at_the_start_spoils_nothing_once_it_is_over() -> None:
+    host = Host()
+    burst = host.run(2, READS | CALM | {"storage.disk.queue_time{vda}": 2300.0}, OLD, NEW)
+    assert not any(burst)
+    assert host.run(3, READS | CALM, OLD, NEW)[-1] == STORAGE
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"storage.pressure.some": 3e5},
+        {"storage.disk.queue_time{vda}": 20_000.0},  # asynchronous: nobody waits
+        {f"storage.subject.read_bytes{{{OLD}}}": 4e7},
+    ],
+    ids=["somebody waits", "the device is busy", "others do as much"],
+)
+def test_harm_or_the_work_of_others_is_not_excused(harm: dict[str, float]) -> None:
+    assert not any(Host().run(20, READS | CALM | harm, OLD, NEW))
+
+
+def test_tenants_that_were_there_from_the_beginning_are_not_new() -> None:
+    host = Host()
+    assert not any(host.run(10, READS | CALM, OLD))
+    assert host.run(1, READS | CALM, OLD, NEW) == [STORAGE]
+
+
+def test_without_pressure_files_nothing_is_excused() -> None:
+    assert not any(Host(HOST[1:]).run(20, READS | CALM, OLD, NEW))
