@@ -115,6 +115,41 @@ class Peers:
 
 
 @dataclass(frozen=True, slots=True)
+class Impact:
+    """How much longer the steps of the job take that lost most, read from its own rhythm.
+
+    Percent of the usual step (``usual_ms``), between ``low`` and ``high``; measured over the last
+    ``window_s`` seconds on ``channel``; ``confidence`` in percent.  A job that is faster is below 0.
+    """
+
+    subject: str
+    slowdown_percent: float
+    low_percent: float
+    high_percent: float
+    period_ms: float
+    usual_ms: float
+    since_ns: int
+    window_s: int
+    channel: str
+    confidence: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """No floats, as API objects want it: percents are decimal strings, times whole ms."""
+        return {
+            "subject": self.subject,
+            "slowdownPercent": f"{self.slowdown_percent:.1f}",
+            "lowPercent": f"{self.low_percent:.1f}",
+            "highPercent": f"{self.high_percent:.1f}",
+            "periodMilliseconds": round(self.period_ms),
+            "usualMilliseconds": round(self.usual_ms),
+            "since": rfc3339(self.since_ns),
+            "windowSeconds": self.window_s,
+            "channel": self.channel,
+            "confidencePercent": self.confidence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """An episode with its attribution; field names on the outside are camelCase."""
 
@@ -139,6 +174,7 @@ class Finding:
     notes: tuple[str, ...] = field(default=())
     kind: FindingKind = FindingKind.ANOMALY
     peers: Peers | None = None
+    impact: Impact | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
@@ -163,6 +199,8 @@ class Finding:
             "confidencePercent": self.confidence_percent,
             "notes": list(self.notes),
         }
+        if self.impact is not None:
+            row["impact"] = self.impact.to_dict()
         if self.resolved_ns is not None:
             row["resolvedTime"] = rfc3339(self.resolved_ns)
         if self.peers is not None:

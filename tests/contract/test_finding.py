@@ -14,6 +14,7 @@ from reveal_contract.finding import (
     Evidence,
     Finding,
     Hypothesis,
+    Impact,
     Method,
     Peers,
     Pod,
@@ -42,6 +43,9 @@ FULL = replace(
     resolved_ns=AT + 5 * 10**9,
     notes=("learned under load",),
     peers=Peers(9, "0", "4294967296"),
+    impact=Impact(
+        "/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, AT, 30, "cpu.subject.usage.fine", 88
+    ),
 )
 
 
@@ -70,12 +74,18 @@ def test_the_row_is_the_one_of_the_anomaly_report() -> None:
         }],
         "scorePercent": 90, "confidencePercent": 80, "notes": ["learned under load"],
         "peers": {"compared": 9, "median": "0", "value": "4294967296"},
+        "impact": {
+            "subject": "/train", "slowdownPercent": "9.1", "lowPercent": "8.0",
+            "highPercent": "10.2", "periodMilliseconds": 1716, "usualMilliseconds": 1573,
+            "since": "2023-11-14T22:13:20.123Z", "windowSeconds": 30,
+            "channel": "cpu.subject.usage.fine", "confidencePercent": 88,
+        },
     }  # fmt: skip
 
 
-def test_a_bare_finding_has_every_field_but_its_end_and_peers() -> None:
+def test_a_bare_finding_has_every_field_but_its_end_peers_and_impact() -> None:
     row = BARE.to_dict()
-    assert set(row) == set(FULL.to_dict()) - {"resolvedTime", "peers"}
+    assert set(row) == set(FULL.to_dict()) - {"resolvedTime", "peers", "impact"}
     assert row["hypothesis"] is None
     assert row["pods"] == row["evidence"] == []
 
