@@ -18,7 +18,7 @@ from reveal_analyzer.foreign.opening import TableFileError
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-MEMORY_BYTES = 1 << 30
+MEMORY_BYTES = 1 << 29
 _BLOCK_BYTES = 64 << 20
 
 
