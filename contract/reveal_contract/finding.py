@@ -119,7 +119,7 @@ class Impact:
     """How much longer the steps of the job take that lost most, read from its own rhythm.
 
     Percent of the usual step (``usual_ms``), between ``low`` and ``high``; measured over the last
-    ``window_s`` seconds on ``channel``; ``confidence`` in percent.  A job that is faster is below 0.
+    ``window_s`` seconds on ``channel``; ``confidence`` in percent.  Below 0 it is faster.
     """
 
     subject: str
