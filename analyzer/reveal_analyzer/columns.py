@@ -51,15 +51,46 @@ class Column:
         return Harm.NEITHER if self.feature == CHANGE else self.metric.harm
 
 
-Fold = Callable[[NDArray[np.float64]], np.float64]
-
-
 @dataclass(frozen=True)
+class Folds:
+    """Columns made of several channels each: ``largest`` of them the largest, ``total`` the sum.
+
+    ``channels`` of all of them in one row, ``starts`` where each column's begin.
+    """
+
+    channels: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    largest: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, folded: Sequence[tuple[str, Sequence[int]]]) -> Folds:
+        """From how each column is folded, and its channels."""
+        ways, places = zip(*folded, strict=True) if folded else ((), ())
+        return cls(
+            np.array([at for each in places for at in each], np.intp),
+            np.cumsum([0, *map(len, places)])[:-1],
+            np.array([way == LARGEST for way in ways], np.bool_),
+        )
+
+    def fold(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One value a column; what is missing is neither the largest nor a part of the sum."""
+        if not self.starts.size:
+            return np.zeros(0)
+        values = seconds[self.channels]
+        known = np.where(np.isnan(values), 0.0, values)
+        return np.where(
+            self.largest,
+            np.fmax.reduceat(values, self.starts),
+            np.add.reduceat(known, self.starts),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """How to make the columns of a table from its channels.
+    """How to make the columns of a table from its channels; each is only equal to itself.
 
     ``values`` come from a vector of all channels' seconds (fast then slow): ``take`` picks
-    the columns that are a channel as it is, ``folds`` are (column, channels, reduce).
+    the columns that are a channel as it is, ``changes`` gauges whose change is one.
     """
 
     columns: tuple[Column, ...]
@@ -68,7 +99,7 @@ class Plan:
     gauge: NDArray[np.bool_]
     take: NDArray[np.intp]
     changes: NDArray[np.intp]
-    folds: tuple[tuple[NDArray[np.intp], Fold], ...]
+    folds: Folds
     ratios: tuple[Ratio, ...]
 
     @cached_property
@@ -101,10 +132,7 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
         gauge=np.array([channel.kind is not Kind.COUNTER for channel in channels], bool),
         take=np.array(single, np.intp),
         changes=np.array(changing, np.intp),
-        folds=tuple(
-            (np.array(places, np.intp), np.fmax.reduce if how == LARGEST else np.nansum)
-            for (_, _, how), places in folded.items()
-        ),
+        folds=Folds.of([(how, places) for (_, _, how), places in folded.items()]),
     )
 
 

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from reveal_analyzer.casebook import Casebook
 from reveal_analyzer.episodes import Change, Verdict
 from reveal_analyzer.hypotheses import schema
-from reveal_analyzer.live.ranges import Ranges, held_over
+from reveal_analyzer.live.held import held_over
+from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings, live_settings
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
@@ -161,12 +162,9 @@ def _excess(views: Floats, settings: LiveSettings) -> Floats:
         end = min(begin + _BLOCK, count)
         others = everything[(everything < begin - _APART) | (everything >= end + _APART)]
         others = others[:: max(1, len(others) // _MOST)]
-        for at, (width, _) in enumerate(settings.views):
-            floor = settings.floor / np.sqrt(min(width, 3))
-            ranges = Ranges.of(views[others, at, 0], views[others, at, 1], floor)
-            for second in range(begin, end):
-                excess = ranges.excess(views[second, at, 0], views[second, at, 1])
-                np.maximum(out[second], excess, out=out[second])
+        ranges = Ranges.of(views[others], settings)
+        for second in range(begin, end):
+            out[second] = ranges.excess(views[second])
     return out
 
 

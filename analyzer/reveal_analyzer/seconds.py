@@ -40,6 +40,7 @@ class Deriver:
         self._stalls = StallWatch()
         self._plans: dict[bytes, Plan] = {}
         self._last: tuple[bytes, Floats] | None = None
+        self._lasts: tuple[object, Floats] | None = None
 
     def second(self, message: Message, table: ChannelTable) -> Second:
         """The second this message covers."""
@@ -48,11 +49,11 @@ class Deriver:
                 self._plans.clear()
             self._plans[table.key] = plan(table, self._leave_out)
         made = self._plans[table.key]
-        seconds = _per_second(message, made)
+        seconds = _means(message) / self._divisors(message, made) * made.scale
         parts = [
             seconds[made.take],
             self._changes(table.key, seconds, made),
-            np.array([fold(seconds[places]) for places, fold in made.folds]),
+            made.folds.fold(seconds),
             np.array([ratio.compute(seconds) for ratio in made.ratios]),
             np.array([float(self._stalls.push(made.channels, seconds))]),
         ]
@@ -63,26 +64,34 @@ class Deriver:
         """After a gap the change of a gauge since the last slice means nothing."""
         self._last = None
 
+    def _divisors(self, message: Message, made: Plan) -> Floats:
+        """Seconds that the value of a counter stands for, a tick or a slice; 1 for a gauge."""
+        ticks, width = message.fast.shape
+        asked = made, ticks, width, message.tick_us
+        if self._lasts is None or self._lasts[0] != asked:
+            period = message.tick_us / 1e6
+            lasts = np.full(len(made.channels), period * ticks)
+            lasts[:width] = period
+            self._lasts = asked, np.where(made.gauge, 1.0, lasts)
+        return self._lasts[1]
+
     def _changes(self, key: bytes, seconds: Floats, made: Plan) -> Floats:
         if self._last is None or self._last[0] != key:
             return np.zeros(made.changes.size)
         return seconds[made.changes] - self._last[1][made.changes]
 
 
-def _per_second(message: Message, made: Plan) -> Floats:
-    """All channels: counters per second, gauges as the mean of their ticks, in base units."""
-    ticks, width = message.fast.shape
+def _means(message: Message) -> Floats:
+    """All channels as they came: the mean of a fast one's ticks, a slow one's value."""
     fast = message.fast.astype(np.float64)
-    gauge = made.gauge[:width]
-    period = message.tick_us / 1e6
     if message.fast_missing.any():
         fast[message.fast_missing] = np.nan
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a column missing throughout
             means = np.nanmean(fast, axis=0)
     else:
-        means = fast.mean(axis=0)
-    values = np.where(gauge, means, means / period)
-    slow = np.where(message.slow_missing, np.nan, message.slow.astype(np.float64))
-    slow = np.where(made.gauge[width:], slow, slow / (period * ticks))
-    return np.concatenate([values, slow]) * made.scale
+        means = np.add.reduce(fast, axis=0) / len(fast)
+    slow = message.slow.astype(np.float64)
+    if message.slow_missing.any():
+        slow[message.slow_missing] = np.nan
+    return np.concatenate([means, slow])

@@ -56,11 +56,41 @@ class Who:
 
 
 @dataclass(frozen=True)
-class _Row:
-    start_ns: int
+class _Seen:
+    """Of one table: where the subjects' channels are and the host's of the same metrics."""
+
     keys: tuple[tuple[str, str], ...]  # metric, instance
-    values: NDArray[np.float64]
-    host: Mapping[str, float]
+    host: Mapping[str, tuple[int, ...]]  # places among those kept of a second
+    kept: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, channels: Sequence[Channel]) -> _Seen:
+        found = [(at, c) for at, c in enumerate(channels) if of_subject(c)]
+        kept = [at for at, _ in found]
+        host = {}
+        for metric, places in host_places(channels).items():
+            host[metric] = tuple(range(len(kept), len(kept) + len(places)))
+            kept += places
+        return cls(tuple((c.metric, c.instance) for _, c in found), host, np.array(kept, np.intp))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A second as it came; what it says is worked out when somebody asks."""
+
+    start_ns: int
+    seen: _Seen
+    kept: NDArray[np.float64]
+
+    def subjects(self) -> Iterable[tuple[str, str, float]]:
+        """Metric, instance and value; 0 where nothing was read."""
+        values = np.nan_to_num(self.kept[: len(self.seen.keys)]).tolist()
+        for (metric, instance), value in zip(self.seen.keys, values, strict=True):
+            yield metric, instance, value
+
+    def host(self) -> Iterable[tuple[str, float]]:
+        for metric, places in self.seen.host.items():
+            yield metric, host_value(metric, places, lambda at: float(self.kept[at]))
 
 
 @dataclass
@@ -142,24 +172,15 @@ class SubjectHistory:
         self._subjects = subjects
         self._rows: deque[_Row] = deque(maxlen=_KEPT)
         self._channels: tuple[Channel, ...] = ()
-        self._places: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._keys: tuple[tuple[str, str], ...] = ()
-        self._host: dict[str, tuple[int, ...]] = {}
+        self._seen = _Seen.of(())
 
     def push(self, second: Second) -> None:
         """Remember the subjects of one second."""
         if second.plan.channels is not self._channels:
             self._channels = second.plan.channels
-            found = [(at, c) for at, c in enumerate(self._channels) if _of_subject(c)]
-            self._places = np.array([at for at, _ in found], np.intp)
-            self._keys = tuple((c.metric, c.instance) for _, c in found)
-            self._host = host_places(self._channels)
-        values = np.nan_to_num(second.channels[self._places])
-        host = {
-            metric: host_value(metric, places, lambda at: float(second.channels[at]))
-            for metric, places in self._host.items()
-        }
-        self._rows.append(_Row(second.start_ns, self._keys, values, host))
+            self._seen = _Seen.of(self._channels)
+        kept = second.channels[self._seen.kept]
+        self._rows.append(_Row(second.start_ns, self._seen, kept))
 
     def changed(self, wanted: Wanted, first_ns: int, last_ns: int) -> Named:
         """The subjects that changed most from before to during, most first."""
@@ -184,11 +205,11 @@ class SubjectHistory:
         rows = [row for row in self._rows if first_ns <= row.start_ns < last_ns]
         means = _Means()
         for row in rows:
-            for (metric, instance), value in zip(row.keys, row.values.tolist(), strict=True):
+            for metric, instance, value in row.subjects():
                 of_metric = means.subjects.setdefault(metric, {})
                 who = directory.who(instance, row.start_ns)
                 of_metric[who] = of_metric.get(who, 0.0) + value / len(rows)
-            for metric, value in row.host.items():
+            for metric, value in row.host():
                 means.host[metric] = means.host.get(metric, 0.0) + value / len(rows)
         return means
 
@@ -198,7 +219,8 @@ def _guilt(change: float, fell: bool) -> float:
     return -change if fell else max(change, -change / 4)
 
 
-def _of_subject(channel: Channel) -> bool:
+def of_subject(channel: Channel) -> bool:
+    """Whether it is a subject's, and says something as a level."""
     if not channel.instance or not known(channel):
         return False
     metric = catalogue.find(channel.metric)

@@ -45,15 +45,17 @@ class Signatures:
         self._held = {rule.name: deque[bool](maxlen=certain.of) for rule, certain in self._rules}
         self._plan: Plan | None = None
         self._places: dict[str, _Looks | None] = {}
+        self._gate = _Gate.of([])
 
     def step(self, plan: Plan, now: Now) -> tuple[list[Hit], list[Hit]]:
         """(signatures that hold long enough, signatures whose conditions hold this second)."""
         if plan is not self._plan:
             self._plan = plan
             self._places = {rule.name: _find(certain, plan) for rule, certain in self._rules}
+            self._gate = _Gate.of([self._places[rule.name] for rule, _ in self._rules])
         lasting, present = [], []
-        for rule, certain in self._rules:
-            where = self._places[rule.name]
+        for (rule, certain), maybe in zip(self._rules, self._gate.open(now), strict=True):
+            where = self._places[rule.name] if maybe else None
             columns = _met(where, now) if where else None
             held = self._held[rule.name]
             held.append(columns is not None)
@@ -80,6 +82,55 @@ class _Looks:
 
     conditions: list[_Where]
     unless: list[_Where]
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """The first condition of every signature, all at once: most are closed there.
+
+    One row an entry: a column, what it is divided by (a column, -1: nothing; the CPUs), the
+    limits of its condition, and whose condition it is.
+    """
+
+    rules: int
+    owner: Places
+    columns: Places
+    divisors: Places
+    limits: Floats  # (above, below, times), entries
+    per_cpu: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, looks: Sequence[_Looks | None]) -> _Gate:
+        entries = [
+            (number, column, divisor, where.condition)
+            for number, look in enumerate(looks) if look is not None
+            for where in look.conditions[:1]
+            for column, divisor in zip(where.columns, _or_none(where), strict=True)
+        ]  # fmt: skip
+        owner, columns, divisors = (
+            np.array([entry[part] for entry in entries], np.intp) for part in range(3)
+        )
+        asked = [entry[3] for entry in entries]
+        limits = np.array([[c.above, c.below, c.times] for c in asked]).reshape(-1, 3).T
+        per_cpu = np.array([bool(c.per) for c in asked], np.bool_)
+        return cls(len(looks), owner, columns, divisors, limits, per_cpu)
+
+    def open(self, now: Now) -> list[bool]:
+        """Which signatures' first condition is met by any of its columns."""
+        values = own = now.values[self.columns]
+        above, below, times = self.limits
+        with np.errstate(all="ignore"):
+            values = np.where(self.divisors < 0, own, own / now.values[self.divisors])
+            values = np.where(self.per_cpu, values / now.cpus, values)
+            novel = (times == 0) | (own >= times * now.highest[self.columns])
+        good = (values >= above) & (values <= below) & novel
+        met = np.zeros(self.rules, np.bool_)
+        met[self.owner[good]] = True
+        return met.tolist()
+
+
+def _or_none(where: _Where) -> Places:
+    return np.full(where.columns.size, -1) if where.divisors is None else where.divisors
 
 
 def _find(certain: Certain, plan: Plan) -> _Looks | None:

@@ -1,12 +1,13 @@
-"""What the accepted past covered: for each column highest, lowest and spread of one view."""
+"""What the accepted past covered: for each column highest, lowest and spread of every view."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from reveal_analyzer.live.settings import LiveSettings
 
 Floats = NDArray[np.float64]
 _CLIP = 50.0  # spreads beyond which more is not worse
@@ -14,64 +15,48 @@ _CLIP = 50.0  # spreads beyond which more is not worse
 
 @dataclass(frozen=True)
 class Ranges:
-    """The range of one view, upward and downward; spreads never below the floor."""
+    """Ranges of all views: ``high`` and ``low`` (views, columns), ``middle`` (columns).
+
+    ``spread`` (views, 2, columns) upward and downward, never below the floor.
+    """
 
     high: Floats
     low: Floats
-    spread_up: Floats
-    spread_down: Floats
+    spread: Floats
     middle: Floats
 
     @classmethod
-    def of(cls, up: Floats, down: Floats, floor: float) -> Ranges:
-        """Ranges of (seconds, columns) of values held upward and downward.
+    def of(cls, past: Floats, settings: LiveSettings) -> Ranges:
+        """Ranges of (seconds, views, 2, columns) of values held upward and downward."""
+        return cls.picked(np.sort(past, axis=0)[ranks(len(past))], settings)
 
-        One outlier from a minute of past on, two from 150 s on do not widen the range.
-        """
-        count = len(up)
-        spare = 0 if count < 60 else 1 if count < 150 else 2
-        up, down = np.sort(up, axis=0), np.sort(down, axis=0)
-        upper, lower = int(0.84 * count), int(0.16 * count)  # one deviation, were it normal
+    @classmethod
+    def picked(cls, picks: Floats, settings: LiveSettings) -> Ranges:
+        """Ranges of what stands at the ``ranks`` of the past: (5, views, 2, columns)."""
+        lowest, lower, middle, upper, highest = picks
+        floors = np.array([settings.floor / np.sqrt(min(width, 3)) for width, _ in settings.views])
         return cls(
-            high=up[count - 1 - spare],
-            low=down[spare],
-            spread_up=np.maximum((up[upper] - up[lower]) / 2, floor),
-            spread_down=np.maximum((down[upper] - down[lower]) / 2, floor),
-            middle=up[count // 2],
+            high=highest[:, 0],
+            low=lowest[:, 1],
+            spread=np.maximum((upper - lower) / 2, floors[:, None, None]),
+            middle=middle[0, 0],
         )
 
-    def excess(self, up: Floats, down: Floats) -> Floats:
-        """How far outside, in spreads: (2, columns), upward and downward; 0 within."""
-        outside = np.array(
-            [(up - self.high) / self.spread_up, (self.low - down) / self.spread_down]
-        )
-        excess: Floats = np.clip(outside, 0.0, _CLIP)
+    def excess(self, views: Floats) -> Floats:
+        """How far outside, in spreads: (2, columns) of the worst view; 0 within."""
+        outside = np.empty_like(self.spread)
+        np.subtract(views[:, 0], self.high, out=outside[:, 0])
+        np.subtract(self.low, views[:, 1], out=outside[:, 1])
+        outside /= self.spread
+        excess: Floats = np.clip(outside.max(axis=0), 0.0, _CLIP)
         return excess
 
 
-def held(recent: deque[Floats], views: tuple[tuple[int, int], ...]) -> Floats:
-    """(views, 2, columns): the value held for k of the last w seconds, upward and downward."""
-    rows = np.array(recent)
-    out = np.empty((len(views), 2, rows.shape[1]))
-    for at, (width, need) in enumerate(views):
-        window = np.sort(rows[-width:], axis=0)
-        k = min(need, len(window))
-        out[at, 0], out[at, 1] = window[len(window) - k], window[k - 1]
-    return out
+def ranks(count: int) -> list[int]:
+    """Which of so many sorted values are lowest, lower, middle, upper and highest.
 
-
-def held_over(
-    seen: Floats, runs: list[tuple[int, int]], views: tuple[tuple[int, int], ...]
-) -> Floats:
-    """``held`` for every second of a recording: (seconds, views, 2, columns).
-
-    ``runs`` are (first, end) of stretches without a gap.
+    One outlier from a minute of past on, two from 150 s on do not widen the range; lower and
+    upper are one deviation from the middle, were it normal.
     """
-    out = np.empty((len(seen), len(views), 2, seen.shape[1]))
-    longest = max(width for width, _ in views)
-    for first, end in runs:
-        recent: deque[Floats] = deque(maxlen=longest)
-        for at in range(first, end):
-            recent.append(seen[at])
-            out[at] = held(recent, views)
-    return out
+    spare = 0 if count < 60 else 1 if count < 150 else 2
+    return [spare, int(0.16 * count), count // 2, int(0.84 * count), count - 1 - spare]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.columns import Column, Plan
-from reveal_analyzer.live.ranges import Ranges, held
+from reveal_analyzer.live.held import Held, moved
+from reveal_analyzer.live.level import OwnLevel
+from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import Second
@@ -20,8 +23,6 @@ Floats = NDArray[np.float64]
 _LEAST_PAST = 6  # seconds before a range means anything
 _SILENCE_FROM = 45  # seconds of age before a column's own excesses silence it
 _SILENCE_DECAY = 0.99  # a second
-_LEAST_SCORES = 10
-_CALM_SCORES = 200
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,12 @@ class LiveScore:
         self.age = 0
         self.alarm_seconds = 0
         self.columns: tuple[Column, ...] = ()
-        self.ranges: list[Ranges] | None = None
+        self.ranges: Ranges | None = None
         self._labels: tuple[str, ...] = ()
-        self._recent: deque[Floats] = deque(maxlen=max(width for width, _ in settings.views))
-        self._past: deque[Floats] = deque(maxlen=settings.keep)
+        self._held = Held(settings.views)
+        self._past = Past(settings)
         self._waiting: deque[_Waiting] = deque()
-        self._own_scores = {s: deque[float](maxlen=settings.keep) for s in Subsystem}
-        self._cuts = dict.fromkeys(Subsystem, settings.limit)
+        self._levels = {s: OwnLevel(settings) for s in Subsystem}
         self._dropping = False
         self._own_excess: Floats = np.zeros((2, 2, 0))
         self._plan: Plan | None = None
@@ -94,20 +94,18 @@ class LiveScore:
         """
         self.follow(second)
         self.age += 1
-        self._recent.append(self._seen(second.values))
-        views = held(self._recent, self.settings.views)
+        views = self._held.push(self._seen(second.values))
         if self.ranges is None or self.age % self.settings.refit == 0:
             self._fit()
         if self.ranges is None:
             self._waiting.append(_Waiting(views, None, None, alarm=False))
             self._release(3)
             return Scored(ready=False)
-        excess = np.max([r.excess(*v) for r, v in zip(self.ranges, views, strict=True)], axis=0)
-        return self._judge(views, excess, alarm, excused)
+        return self._judge(views, self.ranges.excess(views), alarm, excused)
 
     def forget_recent(self) -> None:
         """After a gap: held views must not span it."""
-        self._recent.clear()
+        self._held.forget()
 
     def baseline(self) -> Floats:
         """What each column usually was, in base units; NaN before there is a past."""
@@ -127,7 +125,7 @@ class LiveScore:
         silenced = excess / np.maximum(self._own_excess[1], 1.0)
         shown = self._weighing.shown(silenced)
         scores = self._weighing.scores(shown)
-        over = {s: score / self._cuts[s] for s, score in scores.items()}
+        over = {s: score / self._levels[s].cut for s, score in scores.items()}
         over |= {s: min(over[s], 1.0) for s in excused}
         ready = not self.learning
         scored = Scored(ready, over, silenced, shown)
@@ -142,19 +140,16 @@ class LiveScore:
         seen = self._weighing.seen(values)
         lost = np.isnan(seen)
         if lost.any():  # not read this time: no news
-            seen[lost] = self._recent[-1][lost] if self._recent else 0.0
+            last = self._held.last
+            seen[lost] = 0.0 if last is None else last[lost]
         return seen
 
     def _fit(self) -> None:
         if len(self._past) < _LEAST_PAST:
             return
-        past = np.array(self._past)
-        self.ranges = [
-            Ranges.of(past[:, at, 0], past[:, at, 1], self.settings.floor / np.sqrt(min(width, 3)))
-            for at, (width, _) in enumerate(self.settings.views)
-        ]
-        self._baseline = self._weighing.base_units(self.ranges[0].middle)
-        self._highest = self._weighing.base_units(self.ranges[0].high)
+        self.ranges = self._past.ranges()
+        self._baseline = _six_digits(self._weighing.base_units(self.ranges.middle))
+        self._highest = self._weighing.base_units(self.ranges.high[0])
 
     def _release(self, hold: int) -> None:
         """Take what is old enough into the past.
@@ -185,14 +180,12 @@ class LiveScore:
     def _learn_score(self, second: _Waiting) -> None:
         if second.excess is None or second.scores is None or self.age <= _SILENCE_FROM:
             return
-        both = np.concatenate([self._own_excess * _SILENCE_DECAY, second.excess[None]])
-        self._own_excess = np.sort(both, axis=0)[::-1][:2]
+        self._own_excess *= _SILENCE_DECAY
+        first, then = self._own_excess
+        np.maximum(then, np.minimum(first, second.excess), out=then)
+        np.maximum(first, second.excess, out=first)
         for subsystem, score in second.scores.items():
-            own = self._own_scores[subsystem]
-            own.append(score)
-            if len(own) >= _LEAST_SCORES:
-                level = self.settings.multiple * _usual_high(own)
-                self._cuts[subsystem] = min(max(self.settings.limit, level), self.settings.blind)
+            self._levels[subsystem].learn(score)
 
     def follow(self, second: Second) -> None:
         """Take over the columns of this second's table; what is new was 0 before."""
@@ -206,28 +199,19 @@ class LiveScore:
             return
         old = {label: at for at, label in enumerate(before)}
         source = np.array([old.get(label, -1) for label in self._labels])
-        self._recent = deque((_moved(r, source) for r in self._recent), self._recent.maxlen)
-        self._past = deque((_moved(p, source) for p in self._past), self._past.maxlen)
-        self._own_excess = _moved(self._own_excess, source)
+        self._held.move(source)
+        self._past.move(source)
+        self._own_excess = moved(self._own_excess, source)
         for waiting in self._waiting:
-            waiting.views = _moved(waiting.views, source)
+            waiting.views = moved(waiting.views, source)
             if waiting.excess is not None:
-                waiting.excess = _moved(waiting.excess, source)
+                waiting.excess = moved(waiting.excess, source)
         self._fit()
 
 
-def _usual_high(scores: Sequence[float]) -> float:
-    """The 98th percentile of a node's own scores.
-
-    While few are known they count as part of a longer calm, so that one excursion of a few
-    seconds, too short to be a finding anyway, does not blind the subsystem.
-    """
-    calm = max(len(scores), _CALM_SCORES)
-    spare = calm - int(np.ceil(0.98 * calm))
-    return float(np.sort(scores)[max(len(scores) - 1 - spare, 0)])
-
-
-def _moved(rows: Floats, source: NDArray[np.intp]) -> Floats:
-    moved = rows[..., source]
-    moved[..., source < 0] = 0.0
-    return moved
+def _six_digits(values: Floats) -> Floats:
+    """What the past is known to; a seventh digit would be its single precision's."""
+    with np.errstate(divide="ignore"):
+        unit = 10.0 ** np.clip(np.floor(np.log10(np.abs(values))) - 5, -300, 300)
+    rounded: Floats = np.round(values / unit) * unit
+    return rounded

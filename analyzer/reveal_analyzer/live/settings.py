@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Views = tuple[tuple[int, int], ...]
+
 
 @dataclass(frozen=True)
 class LiveSettings:
     """Times in seconds, distances in robust spreads of a column."""
 
-    views: tuple[tuple[int, int], ...] = ((1, 1), (3, 2), (10, 5))  # held for k of w seconds
+    views: Views = ((1, 1), (3, 2), (10, 5))  # held for k of w seconds
     warmup: int = 60  # without a verdict
     quarantine: int = 20  # before a second may join the past
     keep: int = 300  # seconds of past

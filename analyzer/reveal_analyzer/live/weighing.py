@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.columns import quanta
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.weights import groups, harm_weights, most_shown
+from reveal_analyzer.live.weights import Votes, harm_weights, most_shown
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
 
@@ -21,11 +21,10 @@ class Weighing:
     def __init__(self, second: Second, settings: LiveSettings) -> None:
         columns = second.plan.columns
         memory, self.cpus = _capacity(second)
-        self._top = settings.top
         self._quantum = quanta(columns, memory, self.cpus)
         self._weights = harm_weights(columns, settings.activity)
         self._most = most_shown(columns, settings)
-        self._groups = groups(columns)
+        self._votes = Votes(columns, settings.top)
 
     def seen(self, values: Floats) -> Floats:
         """Linear below what matters, logarithmic above."""
@@ -44,7 +43,7 @@ class Weighing:
 
     def scores(self, shown: Floats) -> dict[Subsystem, float]:
         """The mean of the worst families of every subsystem."""
-        return {s: group.pool(shown, self._top) for s, group in self._groups.items()}
+        return self._votes.scores(shown)
 
 
 def _capacity(second: Second) -> tuple[float, int]:

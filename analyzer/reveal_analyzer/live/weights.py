@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +15,39 @@ Floats = NDArray[np.float64]
 _ACTIVITY_SHARE = 0.75  # of the cut
 
 
-@dataclass(frozen=True)
-class Group:
-    """The columns of one subsystem and the family each votes with."""
+class Votes:
+    """The families of all subsystems: each votes with its worst column, the worst few count.
 
-    places: NDArray[np.intp]
-    family: NDArray[np.intp]
-    families: int
+    Instances that are things of their own (disks, NICs) vote each; CPUs and folds do not.
+    """
 
-    def pool(self, shown: Floats, top: int) -> float:
-        """Mean of the ``top`` worst families, each by its worst column."""
-        if not self.families:
-            return 0.0
-        best = np.zeros(self.families)
-        np.maximum.at(best, self.family, shown[self.places])
-        k = min(top, self.families)
-        return float(np.partition(best, self.families - k)[self.families - k :].mean())
+    def __init__(self, columns: Sequence[Column], top: int) -> None:
+        families: dict[tuple[Subsystem, str], list[int]] = {}
+        for at, column in enumerate(columns):
+            vote = f"{column.metric.vote}|{column.instance}"
+            families.setdefault((column.metric.subsystem, vote), []).append(at)
+        sizes = [len(places) for places in families.values()]
+        self._order = np.array([at for places in families.values() for at in places], np.intp)
+        self._starts = np.cumsum([0, *sizes])[:-1]
+        self._counts = np.array([sum(s is own for own, _ in families) for s in Subsystem])
+        self._top = top
+        self._places = self._table(list(families), max(top, *self._counts))
+
+    def scores(self, shown: Floats) -> dict[Subsystem, float]:
+        """Mean of the ``top`` worst families of every subsystem; ``shown`` is never below 0."""
+        best = np.zeros(len(self._starts) + 1)
+        np.maximum.reduceat(shown[self._order], self._starts, out=best[:-1])
+        worst = np.partition(best[self._places], -self._top, axis=1)[:, -self._top :]
+        means = worst.sum(axis=1) / np.clip(self._counts, 1, self._top)
+        return dict(zip(Subsystem, means.tolist(), strict=True))
+
+    def _table(self, families: list[tuple[Subsystem, str]], width: int) -> NDArray[np.intp]:
+        """(subsystems, width): which families are a subsystem's; the rest points to a zero."""
+        table = np.full((len(Subsystem), width), len(families), np.intp)
+        for row, subsystem in enumerate(Subsystem):
+            mine = [at for at, (own, _) in enumerate(families) if own is subsystem]
+            table[row, : len(mine)] = mine
+        return table
 
 
 def harm_weights(columns: Sequence[Column], activity: float) -> Floats:
@@ -52,23 +68,3 @@ def most_shown(columns: Sequence[Column], settings: LiveSettings) -> Floats:
     """The most a column may weigh: activity alone, however new, never passes the cut."""
     harmless = np.array([column.harm is Harm.NEITHER for column in columns])
     return np.where(harmless, _ACTIVITY_SHARE * settings.limit, np.inf)
-
-
-def groups(columns: Sequence[Column]) -> dict[Subsystem, Group]:
-    """Columns by subsystem."""
-    made = {}
-    for subsystem in Subsystem:
-        places = [at for at, column in enumerate(columns) if column.metric.subsystem is subsystem]
-        votes = [f"{columns[at].metric.vote}|{_voter(columns[at])}" for at in places]
-        number = {vote: at for at, vote in enumerate(dict.fromkeys(votes))}
-        made[subsystem] = Group(
-            np.array(places, np.intp),
-            np.array([number[vote] for vote in votes], np.intp),
-            len(number),
-        )
-    return made
-
-
-def _voter(column: Column) -> str:
-    """Instances that are things of their own (disks, NICs) vote each; CPUs and folds do not."""
-    return column.instance

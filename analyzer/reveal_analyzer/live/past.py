@@ -1,0 +1,90 @@
+"""The accepted past of one node, kept so that its ranges are cheap to take anew.
+
+Taking them means sorting every column of five minutes.  So each column's seconds lie side by
+side, in single precision (a value's seventh digit decides nothing), and a column that has
+stood still all the time is not sorted at all: on most hosts that is every second one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.live.ranges import Ranges, ranks
+from reveal_analyzer.live.settings import LiveSettings
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+_BLOCK = 64  # columns sorted at a time: their seconds stay in the second-level cache
+
+
+class Past:
+    """A ring of the last ``settings.keep`` seconds that were accepted."""
+
+    def __init__(self, settings: LiveSettings) -> None:
+        self._settings = settings
+        # one row for a view of one second, where both directions are the value itself
+        self._rows = [(at, way) for at, (w, _) in enumerate(settings.views) for way in (0, 1)
+                      if w > 1 or not way]  # fmt: skip
+        self._taken = 0
+        self._begin(0)
+
+    def _begin(self, columns: int) -> None:
+        shape = columns, len(self._rows), self._settings.keep
+        self._kept: Singles = np.zeros(shape, np.float32)
+        self._still: Singles = np.zeros(columns, np.float32)
+        self._moving: Bools = np.zeros(columns, np.bool_)
+
+    def __len__(self) -> int:
+        return min(self._taken, self._settings.keep)
+
+    def append(self, views: Floats) -> None:
+        """Take in a second's held values (views, 2, columns)."""
+        if not self._taken:
+            self._begin(views.shape[-1])
+        rows = np.array([views[at, way] for at, way in self._rows], np.float32)
+        self._kept[:, :, self._taken % self._settings.keep] = rows.T
+        self._taken += 1
+        if self._taken == 1:
+            self._still[:] = rows[0]
+        self._moving |= (rows != self._still).any(axis=0)
+
+    def ranges(self) -> Ranges:
+        """What the past covered; needs one second at least."""
+        count = len(self)
+        wanted = ranks(count)
+        picks = np.empty((len(wanted), len(self._rows), len(self._kept)))
+        picks[:] = self._still
+        moving = np.flatnonzero(self._moving)
+        for at in range(0, len(moving), _BLOCK):
+            block = moving[at : at + _BLOCK]
+            ordered = self._kept[block, :, :count]
+            ordered.sort(axis=-1)
+            picks[:, :, block] = ordered[:, :, wanted].T
+            self._settle(block, ordered)
+        return Ranges.picked(self._both_ways(picks), self._settings)
+
+    def move(self, source: NDArray[np.intp]) -> None:
+        """Columns changed: where each came from, -1 for those that were 0 before."""
+        if not self._taken:
+            return
+        new = source < 0
+        self._kept, self._still = self._kept[source], self._still[source]
+        self._moving = self._moving[source] & ~new
+        self._kept[new], self._still[new] = 0.0, 0.0
+
+    def _settle(self, block: NDArray[np.intp], ordered: Singles) -> None:
+        """Columns of which every second is now alike stand still again."""
+        first = ordered[:, 0, 0]
+        alike = (ordered[:, :, 0] == first[:, None]) & (ordered[:, :, -1] == first[:, None])
+        calm = alike.all(axis=1)
+        self._moving[block[calm]] = False
+        self._still[block[calm]] = first[calm]
+
+    def _both_ways(self, picks: Floats) -> Floats:
+        """(5, rows, columns) to (5, views, 2, columns)."""
+        place = {row: at for at, row in enumerate(self._rows)}
+        views = range(len(self._settings.views))
+        order = [place.get((at, way), place[at, 0]) for at in views for way in (0, 1)]
+        return picks[:, order].reshape(len(picks), len(views), 2, -1)
