@@ -7,6 +7,8 @@ import math
 import platform
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +20,10 @@ _T = TypeVar("_T")
 
 FOREVER = math.inf
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?\Z", re.ASCII)
+_TIME = re.compile(
+    r"(?:(\d{1,6})h)?(?:(\d{1,8})m)?(?:(\d{1,12}(?:\.\d{1,9})?)(s|ms|us|ns)?)?\Z", re.ASCII
+)
+_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MAX_NODE_BYTES = 253
 
 
@@ -33,6 +39,37 @@ def duration(text: str) -> float:
         )
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + seconds) or FOREVER
+
+
+def nanoseconds(text: str) -> int:
+    """Nanoseconds in "0.5", "3s", "100ms", "2m", "1h30m"; a number alone is seconds."""
+    match = _TIME.match(text.strip().lower())
+    if match is None or not any(match.groups()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 100ms, 3s, 2m or 1h30m")
+    hours, minutes, number, unit = match.groups()
+    whole = (int(hours or 0) * 3600 + int(minutes or 0) * 60) * _UNITS["s"]
+    return whole + int(Decimal(number or 0) * _UNITS[unit or "s"])
+
+
+@dataclass(frozen=True)
+class Length:
+    """So many samples, or so long: only one is not 0."""
+
+    samples: int = 0
+    ns: int = 0
+
+    def at(self, period_ns: int) -> int:
+        """In samples of this period, at least one."""
+        return self.samples or max(1, round(self.ns / max(1, period_ns)))
+
+
+def length(text: str) -> Length:
+    """Samples in "30", a time in "3s"; neither may be 0."""
+    plain = text.isascii() and text.isdecimal()
+    made = Length(samples=int(text)) if plain else Length(ns=nanoseconds(text))
+    if made == Length():
+        raise argparse.ArgumentTypeError(f"{text!r} is no length: write 30 (samples) or 3s")
+    return made
 
 
 def severity(text: str) -> Severity:
@@ -51,8 +88,14 @@ def _choice(text: str, known: dict[str, _T], what: str) -> _T:
     return known[text.lower()]
 
 
-def add_judging(parser: argparse.ArgumentParser, warmup: str = "60s") -> None:
-    """What decides how slices are judged, live or from a recording."""
+def add_judging(
+    parser: argparse.ArgumentParser, warmup: str = "60s", *, whole: bool = False
+) -> None:
+    """What decides how slices are judged, live or from a recording.
+
+    ``whole`` adds the judgement of a recording or table as a whole, and leaves the mode ``None``
+    where none was asked for.
+    """
     group = parser.add_argument_group("judging")
     group.add_argument(
         "--warmup", metavar="TIME", type=duration, default=duration(warmup),
@@ -62,10 +105,7 @@ def add_judging(parser: argparse.ArgumentParser, warmup: str = "60s") -> None:
         "--sensitivity", metavar="LEVEL", type=sensitivity, default="Low",
         help="low (default: few false findings), medium or high (weaker faults, more false ones)",
     )  # fmt: skip
-    group.add_argument(
-        "--mode", choices=MODES, default="online",
-        help="online (default): harm in units that matter; paper: two of three detectors agree",
-    )  # fmt: skip
+    _add_mode(group, whole)
     group.add_argument(
         "--hypotheses", metavar="FILE", type=Path, action="append", default=[],
         help="known causes of your own (docs/hypotheses.md); may be given again",
@@ -73,6 +113,21 @@ def add_judging(parser: argparse.ArgumentParser, warmup: str = "60s") -> None:
     group.add_argument(
         "--fail-on", metavar="SEVERITY", type=severity,
         help="exit with 3 when a finding is at least this severe: low, medium, high or critical",
+    )  # fmt: skip
+
+
+def _add_mode(group: argparse._ArgumentGroup, whole: bool) -> None:
+    if whole:
+        group.add_argument(
+            "--mode", choices=("report", *MODES),
+            help="report (default for tables): every sample against all others; online (default"
+            " for recordings): each by its past, a recording also as a whole; paper: two of three"
+            " detectors agree",
+        )  # fmt: skip
+        return
+    group.add_argument(
+        "--mode", choices=MODES, default="online",
+        help="online (default): harm in units that matter; paper: two of three detectors agree",
     )  # fmt: skip
 
 
@@ -107,17 +162,18 @@ def check_host(arguments: argparse.Namespace) -> None:
             ) from None
 
 
-def analyzer_settings(arguments: argparse.Namespace) -> AnalyzerSettings:
+def analyzer_settings(arguments: argparse.Namespace, **more: int) -> AnalyzerSettings:
     """The settings these flags ask for; one usage error lists all that is wrong with them."""
     if math.isinf(arguments.warmup):
         raise CliError("--warmup must end: give a time such as 60s", USAGE)
     try:
         return AnalyzerSettings.from_mapping(
             {
-                "mode": arguments.mode,
+                "mode": arguments.mode if arguments.mode in MODES else "online",
                 "sensitivity": arguments.sensitivity,
                 "warmupSeconds": int(arguments.warmup),
                 "hypotheses": _readable_hypotheses(arguments.hypotheses),
+                **more,
             }
         )
     except SettingsError as error:

@@ -40,10 +40,16 @@ def jsonl(findings: Iterable[Finding]) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """The new content or the old one, never a part: written beside, then renamed."""
+    """The new content or the old one, never a part."""
+    write_parts(path, [text])
+
+
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """As ``write_whole``, of more than fits in memory: written beside, then renamed."""
     beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_text(text)
+        with beside.open("w") as file:
+            file.writelines(parts)
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ The analyzer's modules are imported where they are used: they are heavy, and `--
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,17 +67,32 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.first_seen_ns, finding.id))
 
 
-def replay(slices: Slices, settings: AnalyzerSettings) -> Replay:
-    """Judge a recording second by second, exactly as it would have been judged live."""
+def replay(
+    slices: Slices,
+    settings: AnalyzerSettings,
+    *,
+    baseline: Slices | None = None,
+    each: Callable[[NodeAnalyzer, Message], None] | None = None,
+) -> Replay:
+    """Judge a recording second by second, exactly as it would have been judged live.
+
+    What is normal is learned from ``baseline`` first; ``each`` is called after every second.
+    """
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - heavy
 
     result = Replay()
     for message, table in slices:
-        if message.node not in result.analyzers:
+        analyzer = result.analyzers.get(message.node)
+        if analyzer is None:
             subjects = partial(slices.subjects, message.node)
-            result.analyzers[message.node] = NodeAnalyzer(message.node, settings, subjects=subjects)
-        result.ledger.take(result.analyzers[message.node].step(message, table))
+            analyzer = NodeAnalyzer(message.node, settings, subjects=subjects)
+            result.analyzers[message.node] = analyzer
+            for earlier in baseline or ():
+                analyzer.step(*earlier, silent=True)
+        result.ledger.take(analyzer.step(message, table))
         result.count(message, table)
+        if each is not None:
+            each(analyzer, message)
     for analyzer in result.analyzers.values():
         result.ledger.take(analyzer.finish())
     return result
