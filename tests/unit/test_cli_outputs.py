@@ -143,7 +143,7 @@ def test_the_findings_file_follows_and_gives_up_once(
     assert (tmp_path / "f.jsonl").read_text() == ""
     kept.keep([finding()])
     assert json.loads((tmp_path / "f.jsonl").read_text())["id"] == finding().id
-    monkeypatch.setattr(Path, "write_text", raise_full)
+    monkeypatch.setattr(Path, "replace", raise_full)
     with pytest.raises(CliError):
         kept.keep([])
     kept.keep([finding(2)])
