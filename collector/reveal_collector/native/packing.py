@@ -6,8 +6,7 @@ import ctypes
 import os
 from array import array
 from collections.abc import Iterable, Sequence
-from ctypes import POINTER, Structure, c_int16, c_int32, c_int64, c_uint8
-from typing import Any
+from ctypes import Structure, c_int32, c_void_p
 
 from reveal_collector.scan import (
     AS_READ,
@@ -26,22 +25,25 @@ _AS_VALUES = -1
 _ROOM = 512  # a text grows as its numbers get longer
 
 
+# Addresses are plain numbers: a pointer of ctypes would be an object of 150 bytes for each.
+
+
 class Lists(Structure):
-    _fields_ = [("ends", POINTER(c_int32)), ("items", POINTER(c_int32)), ("count", c_int32)]
+    _fields_ = [("ends", c_void_p), ("items", c_void_p), ("count", c_int32)]
 
 
 class Strings(Structure):
-    _fields_ = [("ends", POINTER(c_int32)), ("bytes", POINTER(c_uint8)), ("count", c_int32)]
+    _fields_ = [("ends", c_void_p), ("bytes", c_void_p), ("count", c_int32)]
 
 
 class CForm(Structure):
     _fields_ = [
-        ("keep", POINTER(c_uint8)),
+        ("keep", c_void_p),
         ("keep_length", c_int32),
         ("base", c_int32),
         ("ends", c_int32),
         ("cut", Strings),
-        ("translate", POINTER(c_int16)),
+        ("translate", c_void_p),
     ]
 
 
@@ -61,16 +63,16 @@ class CFile(Structure):
         ("tokens", c_int32),
         ("values", c_int32),
         ("width", c_int32),
-        ("ops", POINTER(c_int32)),
+        ("ops", c_void_p),
         ("watched", Strings),
-        ("rows", POINTER(CMatrixRow)),
-        ("held", POINTER(c_int64)),
+        ("rows", c_void_p),
+        ("held", c_void_p),
         ("form", CForm),
-        ("weights", POINTER(c_int32)),
+        ("weights", c_void_p),
         ("sums", Lists),
         ("elements", Lists),
-        ("vectors", POINTER(c_int32)),
-        ("labels", POINTER(c_int32)),
+        ("vectors", c_void_p),
+        ("labels", c_void_p),
         ("vector_count", c_int32),
         ("capacity", c_int32),
     ]
@@ -109,7 +111,8 @@ class Packer:
         plan = scan.plan
         made.width = plan.width
         if isinstance(plan, HeldPlan):
-            made.kind, made.held = _HELD, self._view(plan.values, c_int64)
+            self._kept.append(memoryview(plan.values))  # which keeps them where they are
+            made.kind, made.held = _HELD, plan.values.buffer_info()[0]
             return made
         if isinstance(plan, SumPlan):
             made.kind, made.values = _SUMS, len(plan.keys)
@@ -152,7 +155,7 @@ class Packer:
             into.counts, into.by_column = row.counts, row.counts == plan.wide
             into.shown = -1 if row.counted is None else row.counted
         self._kept.append(rows)
-        made.rows = ctypes.cast(rows, POINTER(CMatrixRow))
+        made.rows = ctypes.addressof(rows)
         made.watched = self._strings(texts)
         made.form.base = 10
 
@@ -166,7 +169,7 @@ class Packer:
                 table[byte] = ord(" ")
             for byte in form.deleted:
                 table[byte] = -1
-            made.translate = self._view(table, c_int16)
+            made.translate = self._address(table)
         return made
 
     def _columns(self, made: CFile, columns: Columns) -> None:
@@ -202,15 +205,14 @@ class Packer:
             ends.append(length)
         return Strings(self._ints(ends), self._bytes(b"".join(parts)), len(parts))
 
-    def _bytes(self, data: bytes) -> Any:
-        return self._view(array("B", data), c_uint8)
+    def _bytes(self, data: bytes) -> int | None:
+        return self._address(array("B", data))
 
-    def _ints(self, values: Sequence[int]) -> Any:
-        return self._view(array("i", values), c_int32)
+    def _ints(self, values: Sequence[int]) -> int | None:
+        return self._address(array("i", values))
 
-    def _view(self, values: array[int], kind: type[ctypes._SimpleCData[int]]) -> Any:
-        """Where the values lie: an array of ctypes would make a type of 2 KB for each length."""
+    def _address(self, values: array[int]) -> int | None:
         if not values:
             return None
-        self._kept.append(memoryview(values))  # which also keeps them from being moved
-        return ctypes.cast(values.buffer_info()[0], POINTER(kind))
+        self._kept.append(values)
+        return values.buffer_info()[0]
