@@ -1,7 +1,9 @@
 """The paper's three detectors beside our own decision: which of them agree with an episode.
 
-They are fitted on the warm-up's windows; a window is scored when there is something to
-explain, or each one where they decide (``--mode paper``).
+Their reference is the warm-up's windows.  To fit on it takes a hundred times what the rest of a
+node's second does, to score a window several times that.  So the warm-up is kept as it came and
+looked at when there is something to explain, or in each second where the three decide
+(``--mode paper``).
 """
 
 from __future__ import annotations
@@ -9,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reveal_analyzer.columns import known
 from reveal_analyzer.detectors.trio import MIN_WINDOWS
 from reveal_analyzer.paper import PaperDetector, PaperOptions, PaperVerdict
-from reveal_analyzer.windows import WindowRing
+from reveal_analyzer.windows import Layout, Slice, WarmUp, WindowRing
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Scope
 from reveal_contract.wire import Message
 
-Floats = NDArray[np.float64]
+_MOST_WINDOWS = 300
 
 
 class Methods:
@@ -30,39 +31,34 @@ class Methods:
         self, window: int, warmup: int, leave_out: Callable[[Channel], bool] | None = None
     ) -> None:
         self._leave_out = leave_out
-        self._ring = WindowRing(window)
-        self._warmup = max(MIN_WINDOWS, warmup - window + 1)
-        self._window: Floats | None = None
-        self._names: tuple[tuple[str, str], ...] = ()
-        self._detector: PaperDetector | None = None
+        self._window, self._ring = window, WindowRing(window)
+        self._learned = min(max(MIN_WINDOWS, warmup - window + 1), _MOST_WINDOWS)
+        self._warmup = WarmUp(self._learned)
+        self._channels: list[Channel] | None = None
         self._table: ChannelTable | None = None
+        self._detector: PaperDetector | None = None
         self._verdict: PaperVerdict | None = None
 
-    @property
-    def ready(self) -> bool:
-        return self._detector is not None and self._detector.ready
-
     def push(self, message: Message, table: ChannelTable) -> None:
-        """Take in a slice; during the warm-up its window is learned."""
+        """Take in a slice; those of the warm-up are kept."""
         self._follow(table)
-        values = message.fast.astype(np.float64)
-        values[message.fast_missing] = np.nan
-        padded = np.hstack([values, np.full((len(values), 1), np.nan)])  # for channels gone
-        self._window = self._ring.push(padded[:, self._places] * self._scale)
+        one = Slice(message.fast, message.fast_missing, self._layout)
+        self._ring.push(one)
         self._verdict = None
-        if self._window is not None and self._detector and not self._detector.ready:
-            self._detector.learn(self._window)
+        if not self._warmup.complete:
+            self._warmup.take(one, window=self._ring.complete)
 
     def reset(self) -> None:
         """After a gap: no window may span it."""
         self._ring.reset()
-        self._window = None
+        if not self._warmup.complete:
+            self._warmup.gap()
 
     def verdict(self) -> PaperVerdict | None:
         """What the three say of the window that ends now; None without one or a reference."""
-        if self._verdict is None and self._window is not None and self.ready:
-            assert self._detector is not None
-            self._verdict = self._detector.judge(self._window)
+        if self._verdict is None and self._ring.complete and self._warmup.complete:
+            self._detector = self._detector or self._fitted()
+            self._verdict = self._detector.judge(self._ring.window())
         return self._verdict
 
     def _follow(self, table: ChannelTable) -> None:
@@ -71,24 +67,30 @@ class Methods:
             return
         self._table = table
         at = {(c.metric, c.instance): place for place, c in enumerate(table.fast)}
-        if self._detector is None:
-            self._begin(table)
+        if self._channels is None:
+            self._channels = [c for c in table.fast if self._wanted(c)]
         gone = len(table.fast)
-        self._places = np.array([at.get(name, gone) for name in self._names], np.intp)
+        places = [at.get((c.metric, c.instance), gone) for c in self._channels]
         scales = [c.scale for c in table.fast] + [1.0]
-        self._scale = np.array([scales[place] for place in self._places])
+        self._layout = Layout(
+            np.array(places, np.intp), np.array([scales[place] for place in places])
+        )
 
-    def _begin(self, table: ChannelTable) -> None:
-        used = [c for c in table.fast if self._wanted(c)]
-        rows = [catalogue.find(c.metric) for c in used]
-        self._names = tuple((c.metric, c.instance) for c in used)
-        self._detector = PaperDetector(
-            [c.label for c in used],
+    def _fitted(self) -> PaperDetector:
+        """The three, fitted on the warm-up, which is not needed any more."""
+        assert self._channels is not None
+        rows = [catalogue.find(c.metric) for c in self._channels]
+        detector = PaperDetector(
+            [c.label for c in self._channels],
             [row.subsystem for row in rows],
             roles=[row.role for row in rows],
-            kinds=[c.kind for c in used],
-            options=PaperOptions(warmup_windows=min(self._warmup, 300)),
+            kinds=[c.kind for c in self._channels],
+            options=PaperOptions(warmup_windows=self._learned),
         )
+        for window in self._warmup.windows(WindowRing(self._window)):
+            detector.learn(window)
+        self._warmup = WarmUp(0)
+        return detector
 
     def _wanted(self, channel: Channel) -> bool:
         if not known(channel) or (self._leave_out and self._leave_out(channel)):

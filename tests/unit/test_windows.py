@@ -1,62 +1,113 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from reveal_analyzer.windows import WindowRing
+from exploring import examples
+from reveal_analyzer.windows import Layout, Slice, WarmUp, WindowRing
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-def slices(count: int, channels: int = 3, ticks: int = 10) -> Floats:
-    values = np.arange(count * ticks * channels, dtype=float)
-    return values.reshape(count, ticks, channels)
+def layout(channels: int) -> Layout:
+    return Layout(np.arange(channels), np.ones(channels))
+
+
+def of(ticks: Ints, missing: NDArray[np.bool_] | None = None, at: Layout | None = None) -> Slice:
+    none = np.zeros(ticks.shape, np.bool_)
+    return Slice(ticks, none if missing is None else missing, at or layout(ticks.shape[1]))
+
+
+def slices(count: int, channels: int = 3, ticks: int = 10) -> Ints:
+    return np.arange(count * ticks * channels).reshape(count, ticks, channels)
+
+
+def pushed(ring: WindowRing, one: Slice) -> Floats | None:
+    ring.push(one)
+    return ring.window() if ring.complete else None
 
 
 def test_a_window_is_the_last_three_slices_every_slice() -> None:
-    ring, given = WindowRing(), slices(5)
-    windows = [ring.push(values) for values in given]
+    ring, made = WindowRing(), slices(5)
+    windows = [pushed(ring, of(ticks)) for ticks in made]
     assert windows[:2] == [None, None]
     for last in range(2, 5):
-        np.testing.assert_array_equal(windows[last], given[last - 2 : last + 1].reshape(30, 3))
+        np.testing.assert_array_equal(windows[last], made[last - 2 : last + 1].reshape(30, 3))
         assert (window := windows[last]) is not None
         assert window.flags.c_contiguous
 
 
 def test_slices_cut_from_columns_still_make_contiguous_windows() -> None:
-    ring = WindowRing(2)
-    wide = slices(2, channels=6)
-    ring.push(wide[0][:, ::2])
-    window = ring.push(np.asfortranarray(wide[1][:, ::2]))
+    ring, wide = WindowRing(2), slices(2, channels=6)
+    ring.push(of(wide[0][:, ::2]))
+    window = pushed(ring, of(np.asfortranarray(wide[1][:, ::2])))
     assert window is not None
     assert window.flags.c_contiguous
     np.testing.assert_array_equal(window, wide[:, :, ::2].reshape(20, 3))
 
 
 def test_no_window_spans_a_gap() -> None:
-    ring, given = WindowRing(), slices(6)
-    ring.push(given[0])
-    ring.push(given[1])
+    ring, made = WindowRing(), slices(6)
+    ring.push(of(made[0]))
+    ring.push(of(made[1]))
     ring.reset()
-    assert [ring.push(values) is not None for values in given[2:]] == [False, False, True, True]
+    complete = [pushed(ring, of(ticks)) is not None for ticks in made[2:]]
+    assert complete == [False, False, True, True]
 
 
-@pytest.mark.parametrize("other", [(10, 4), (5, 3)])
-def test_another_layout_begins_anew(other: tuple[int, int]) -> None:
+def test_slices_of_another_length_begin_anew() -> None:
     ring = WindowRing(2)
-    ring.push(np.zeros((10, 3)))
-    assert ring.push(np.zeros(other)) is None
-    window = ring.push(np.ones(other))
+    ring.push(of(np.zeros((10, 3), np.int64)))
+    assert pushed(ring, of(np.zeros((5, 3), np.int64))) is None
+    window = pushed(ring, of(np.ones((5, 3), np.int64)))
     assert window is not None
-    assert window.shape == (2 * other[0], other[1])
+    assert window.shape == (10, 3)
+
+
+def test_channels_are_picked_and_scaled_and_those_gone_are_missing() -> None:
+    picked = Layout(np.array([2, 3, 0]), np.array([0.5, 1.0, 10.0]))
+    window = pushed(WindowRing(1), of(np.array([[1, 2, 3], [4, 5, 6]]), at=picked))
+    np.testing.assert_array_equal(window, [[1.5, np.nan, 10.0], [3.0, np.nan, 40.0]])
 
 
 def test_missing_samples_stay_missing() -> None:
-    ring = WindowRing(1)
-    window = ring.push(np.array([[1.0, np.nan]]))
-    assert window is not None
-    np.testing.assert_array_equal(np.isnan(window), [[False, True]])
+    window = pushed(WindowRing(1), of(np.array([[1, 7]]), np.array([[False, True]])))
+    np.testing.assert_array_equal(window, [[1.0, np.nan]])
 
 
 def test_a_window_of_no_slices_is_refused() -> None:
     with pytest.raises(ValueError, match="not 0"):
         WindowRing(0)
+
+
+@examples(50)
+@given(
+    st.lists(st.one_of(st.none(), st.integers(0, 2**32 - 1)), min_size=1, max_size=12),
+    st.integers(1, 3),
+)
+def test_a_kept_warm_up_gives_the_very_windows_there_were(
+    course: list[int | None], length: int
+) -> None:
+    """A number makes a slice, nothing is a gap."""
+    ring, kept, seen = WindowRing(length), WarmUp(4), []
+    for seed in course:
+        if kept.complete:
+            break
+        if seed is None:
+            ring.reset()
+            kept.gap()
+            continue
+        rng = np.random.default_rng(seed)
+        bounds = np.iinfo(np.int64)
+        ticks = rng.integers(bounds.min, bounds.max, (2, 3), endpoint=True)
+        one = of(ticks, rng.random((2, 3)) < 0.1)
+        window = pushed(ring, one)
+        kept.take(one, window=window is not None)
+        seen += [] if window is None else [window]
+    again = list(kept.windows(WindowRing(length)))
+    assert kept.complete == (len(seen) >= 4)
+    assert len(again) == len(seen)
+    for window, before in zip(again, seen, strict=True):
+        np.testing.assert_array_equal(window, before)
