@@ -200,6 +200,12 @@ class SubjectHistory:
         moved = [c for c in ranked[:_MOST] if abs(c.change) >= _LEAST]
         return named(moved or _present(best.values(), directory), directory, wanted)
 
+    def present(self, instance: str, at_ns: int) -> Named:
+        """Who stands behind an instance, where it is not its share that speaks."""
+        directory = Directory(self._subjects())
+        change = _Change(directory.who(instance, at_ns), "cpu.subject.usage", 0.0, 0.0, 0.0)
+        return named([change], directory, Wanted((), Subsystem.CPU))
+
     def _means(self, first_ns: int, last_ns: int, directory: Directory) -> _Means:
         """Mean of every subject channel over a time; seconds without the subject count as 0."""
         rows = [row for row in self._rows if first_ns <= row.start_ns < last_ns]

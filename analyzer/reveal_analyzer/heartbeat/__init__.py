@@ -1,0 +1,1 @@
+"""Heartbeat: how long a job's steps take, read from the kernel's counters alone."""

@@ -1,0 +1,177 @@
+"""One job's heartbeat: searched, locked, followed, and held against its own first minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from reveal_analyzer.heartbeat import comb, lag, phase
+from reveal_analyzer.heartbeat.guards import FOLLOW, steps_fit
+from reveal_analyzer.heartbeat.lock import LEAST_S, LOOK_S, TIMER, Lock, Search, strong
+from reveal_analyzer.heartbeat.ring import Ring
+from reveal_analyzer.heartbeat.usual import WINDOWS, Reading, Usual
+
+_LONG_S = 2.5  # steps whose phase turns too seldom
+_CHECK_S = 5
+_KEEP = 0.5  # of the strength that a lock needs, to keep it
+_WEAK, _WEAK_YOUNG = 6, 2  # checks that find it weak: lost; fewer before there is a reference
+_MOVED, _MOVES = 0.06, 2
+_SETTLED, _FOLLOWS = 0.06, 0.1
+_REFUSED_S = 300
+_AGAIN_S = 60  # a lock lost for no longer meets its reference again
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A rhythm that is followed: periods in s; no readings while the reference is learned."""
+
+    period: float
+    reference: float
+    channel: str
+    strength: float
+    readings: tuple[Reading, ...] = ()
+
+    @property
+    def slower(self) -> bool:
+        """By a window that those within it do not contradict: it may speak of what is over."""
+        return any(
+            reading.slower
+            and all(
+                within.percent > reading.level / 2
+                for within in self.readings
+                if within.window < reading.window
+            )
+            for reading in self.readings
+        )
+
+
+@dataclass
+class _Left:
+    """What was followed until a lock was lost."""
+
+    clock: int
+    channel: str
+    usual: Usual
+
+
+class Tracker:
+    """Follows one job; ``why`` says why there is no heartbeat to read, empty where there is.
+
+    ``turn`` spreads the searches of a node's jobs over the seconds.
+    """
+
+    def __init__(self, turn: int = 0) -> None:
+        self.why = "it was watched for too short a time"
+        self._rings: dict[str, Ring] = {}
+        self._search = Search(LEAST_S + turn % LOOK_S)
+        self._lock: Lock | None = None
+        self._period = self._strength = 0.0
+        self._clock = self._age = self._weak = self._moved = 0
+        self._usual = Usual()
+        self._left: _Left | None = None
+
+    def step(self, second: Mapping[str, comb.Floats], *, learn: bool = True) -> Beat | None:
+        """Take one second of the job's counters, increments on an even grid.
+
+        ``learn`` is false during an alarm: then nothing becomes the job's usual.
+        """
+        self._clock += 1
+        self._push(second)
+        if self._lock is None:
+            self._look()
+        if self._lock is None:
+            return None
+        periods = self._read(self._lock)
+        if not periods:
+            return None
+        longest = periods[max(periods)]
+        if abs(longest / self._period - 1) < _SETTLED:
+            self._period += _FOLLOWS * (longest - self._period)
+        return self._judge(self._lock, periods, learn)
+
+    def _push(self, second: Mapping[str, comb.Floats]) -> None:
+        for name, values in second.items():
+            ring = self._rings.get(name)
+            if ring is None or ring.rate != len(values):
+                ring = self._rings[name] = Ring(len(values))
+            ring.push(values)
+        for name, ring in self._rings.items():
+            if name not in second:
+                ring.push(np.full(ring.rate, np.nan))
+
+    def _look(self) -> None:
+        """Search on; a rhythm that comes back soon meets what was usual before."""
+        lock = self._search.step(self._rings)
+        if any(ring.seconds >= LEAST_S for ring in self._rings.values()):
+            self.why = self._search.why
+        if lock is None:
+            return
+        self._lock, self._period, self._strength = lock, lock.period, lock.strength
+        self._age = self._weak = self._moved = 0
+        left, self._left = self._left, None
+        self._usual = left.usual if left and self._is_back(left, lock) else Usual()
+
+    def _is_back(self, left: _Left, lock: Lock) -> bool:
+        if self._clock - left.clock > _AGAIN_S or left.channel != lock.channel:
+            return False
+        return FOLLOW[0] < lock.period / left.usual.reference < FOLLOW[1]
+
+    def _read(self, lock: Lock) -> dict[int, float]:
+        """The period over each window in which enough steps fit; none once the lock is lost."""
+        ring = self._rings[lock.channel]
+        values = ring.last()
+        if values is None:
+            self._lose("its counter is no longer read")
+            return {}
+        self._age += 1
+        if self._age % _CHECK_S == 0 and not self._is_there(ring):
+            self._lose("its rhythm was lost")
+            return {}
+        windows = tuple(window for window in WINDOWS if steps_fit(window, self._period))
+        if self._period <= _LONG_S:
+            return phase.periods(values, ring.rate, self._period, windows)
+        shared = (self._rings[name] for name in lock.shared)
+        known = [other.last() for other in shared if other.rate == ring.rate]
+        return lag.periods(
+            [one for one in known if one is not None], ring.rate, self._period, windows
+        )
+
+    def _is_there(self, ring: Ring) -> bool:
+        """Whether the rhythm still shows; where it moved, it is followed."""
+        values = ring.last(LEAST_S if steps_fit(LEAST_S, self._period) else 2 * LEAST_S)
+        claim = None if values is None else comb.best(comb.spectrum(values, ring.rate))
+        self._strength = claim.strength if claim else 0.0
+        weak = self._strength < _KEEP * strong(ring.rate, self._period)
+        self._weak = self._weak + 1 if weak else 0
+        if self._weak >= (_WEAK if self._usual.reference else _WEAK_YOUNG):
+            return False
+        ratio = claim.period / self._period if claim else 1.0
+        moved = FOLLOW[0] < ratio < FOLLOW[1] and abs(ratio - 1) > _MOVED
+        self._moved = self._moved + 1 if moved else 0
+        if claim and self._moved >= _MOVES:
+            self._period, self._moved = claim.period, 0  # the reference stays
+        return True
+
+    def _lose(self, why: str) -> None:
+        if self._lock and self._usual.reference:
+            self._left = _Left(self._clock, self._lock.channel, self._usual)
+        self._lock, self.why, self._search = None, why, Search()
+
+    def _refuse(self) -> None:
+        """It steps by a clock: left alone for a while."""
+        self._lock, self.why, self._search = None, TIMER, Search(_REFUSED_S, TIMER)
+
+    def _judge(self, lock: Lock, periods: dict[int, float], learn: bool) -> Beat | None:
+        usual = self._usual
+        readings = usual.readings(periods)
+        if learn and not any(reading.slower for reading in readings):
+            usual.learn(periods)
+        if usual.is_timer():
+            self._refuse()
+            return None
+        self.why = usual.why_not()
+        return Beat(
+            self._period, usual.reference or self._period, lock.channel, self._strength, readings
+        )

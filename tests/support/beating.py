@@ -1,0 +1,102 @@
+"""Made-up jobs whose steps are known: their CPU clock as a collector reads it, and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from node import BOOT, SECOND_NS
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Kind
+from reveal_contract.wire import Message
+
+FINE_HZ, TICK_HZ = 50, 10
+JOB = "/train"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Steps of ``period`` s, busy for ``duty`` of each, that differ by ``jitter`` of themselves.
+
+    ``slower`` gives the factor of a step by the time it begins.  Each ``evaluates`` s (0: never)
+    there are two seconds of shorter steps, as an evaluation has.
+    """
+
+    period: float
+    duty: float = 0.4
+    jitter: float = 0.03
+    slower: Callable[[float], float] = lambda _: 1.0
+    evaluates: float = 25.0
+    seed: int = 0
+
+    def steps(self, seconds: float) -> list[tuple[float, float]]:
+        """When each step begins and how long it takes."""
+        draw, at, made = np.random.default_rng(self.seed), 0.0, []
+        while at < seconds:
+            length = self.period * self.slower(at) * max(0.2, draw.normal(1, self.jitter))
+            if self.evaluates and at % self.evaluates < 2:
+                length = self.period * 0.4
+            made.append((at, length))
+            at += length
+        return made
+
+    def clock(self, seconds: int, rate: int = FINE_HZ) -> np.ndarray:
+        """CPU time used in each sample, in s."""
+        steps = self.steps(seconds + 5)
+        edges = np.ravel([(at, at + self.duty * length) for at, length in steps])
+        used = np.cumsum(np.ravel([(0.0, self.duty * length) for _, length in steps]))
+        return np.diff(np.interp(np.arange(seconds * rate + 1) / rate, edges, used))
+
+    def usual(self, begin: float, end: float) -> float:
+        """The mean step between two times, evaluations left out."""
+        inside = [
+            length for at, length in self.steps(end + 1) if begin <= at and at + length <= end
+        ]
+        middle = float(np.median(inside))
+        return float(np.mean([length for length in inside if 0.6 < length / middle < 1.4]))
+
+
+@dataclass
+class Beating:
+    """A node of jobs: one slice a second with each one's CPU clock, at 50 Hz or 10 Hz."""
+
+    jobs: dict[str, Job]
+    seconds: int
+    fine: bool = True
+    node: str = "n1"
+    others: tuple[Channel, ...] = ()
+    table: ChannelTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        made = []
+        for name in self.jobs:
+            made.append(Channel("cpu.subject.usage", name, Kind.COUNTER, 1.0))
+            if self.fine:
+                made += [
+                    Channel("cpu.subject.usage.fine", f"{name}#{at}", Kind.COUNTER, 1000.0)
+                    for at in range(1, 6)
+                ]
+        self.table = ChannelTable((*made, *self.others), ())
+
+    def slices(self, values: Callable[[int], dict[str, float]] = lambda _: {}) -> Iterator[Message]:
+        """``values``: what other channels hold in a second, by label; 0 where not said."""
+        clocks = {name: job.clock(self.seconds) for name, job in self.jobs.items()}
+        for second in range(self.seconds):
+            columns = []
+            for clock in clocks.values():
+                fine = clock[second * FINE_HZ : (second + 1) * FINE_HZ].reshape(TICK_HZ, 5)
+                columns.append(np.round(fine.sum(axis=1, keepdims=True) * 1e9))
+                if self.fine:
+                    columns.append(np.round(fine * 1e6))
+            said = values(second)
+            levels = [said.get(channel.label, 0.0) for channel in self.others]
+            columns.append(np.tile(np.array(levels, float), (TICK_HZ, 1)))
+            fast = np.concatenate(columns, axis=1).astype(np.int64)
+            yield Message(
+                node=self.node, boot=BOOT, sequence=second,
+                start_ns=(1_700_000_000 + second) * SECOND_NS, tick_us=100_000,
+                table=self.table.key, fast=fast, slow=np.zeros(0, np.int64),
+                fast_missing=np.zeros(fast.shape, bool), slow_missing=np.zeros(0, bool),
+            )  # fmt: skip
