@@ -92,6 +92,7 @@ def settings_of(arguments: argparse.Namespace) -> AnalyzerSettings:
 def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
     """Everything wired together, metrics served; nothing is read yet."""
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - a second of imports
+    from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import schema  # noqa: PLC0415
 
     try:
@@ -108,7 +109,8 @@ def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
         subjects = partial(reader.subjects, node)
         return NodeAnalyzer(node, settings, rules=rules, subjects=subjects)
 
-    return Worker(reader, analysis, sinks, metrics)
+    fleet = Fleet(reader.link.client, settings.profile, owner)
+    return Worker(reader, analysis, sinks, metrics, fleet)
 
 
 def run(worker: Worker, stopping: Callable[[], bool]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from reveal_analyzer.casebook import Casebook, Update
 from reveal_analyzer.context import changed_lines, warmup_load
 from reveal_analyzer.episodes import Change, Verdict
+from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.hypotheses import schema
 from reveal_analyzer.hypotheses.rules import Hit, Now, Signatures
 from reveal_analyzer.live.score import Floats, LiveScore, Scored
@@ -63,6 +64,7 @@ class NodeAnalyzer:
         subjects: Subjects = nobody,
     ) -> None:
         self.node = node
+        self.minutes = Minutes()
         rules = schema.load(settings.hypotheses) if rules is None else rules
         self._live = LiveScore(live_settings(settings.sensitivity, settings.warmup_seconds))
         self._deriver = Deriver(leave_out)
@@ -81,6 +83,7 @@ class NodeAnalyzer:
         self._follow_time(message)
         second = self._deriver.second(message, table)
         self._history.push(second)
+        self.minutes.push(second)
         self._methods.push(message, table)
         updates = self._decide(second)
         return [] if silent else updates

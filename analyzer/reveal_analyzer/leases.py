@@ -214,6 +214,16 @@ def _granted(shards: Sequence[int], answers: Sequence[object]) -> set[int]:
     return {shard for shard, answer in zip(shards, answers, strict=True) if answer}
 
 
+def granted(ask: Callable[[], object]) -> bool:
+    """Whether a lease was given; a full Redis gives none, any other error is raised."""
+    try:
+        return bool(ask())
+    except redis.ResponseError as error:
+        if not _is_full(error):
+            raise
+        return False
+
+
 def _granted_or_raised(answer: object) -> object:
     if isinstance(answer, Exception):
         if _is_full(answer):

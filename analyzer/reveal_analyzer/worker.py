@@ -14,6 +14,8 @@ from typing import Protocol
 
 from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.configuration.watch import Configuration
+from reveal_analyzer.fleet.fleet import Fleet
+from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream import Received, StreamReader
@@ -30,6 +32,9 @@ _SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
 class Analysis(Protocol):
     """What is known of one node; ``step`` takes its slices in order."""
 
+    @property
+    def minutes(self) -> Minutes: ...
+
     def step(
         self, message: Message, table: ChannelTable, *, silent: bool = False
     ) -> Sequence[Change]: ...
@@ -43,7 +48,10 @@ class _Node:
 
 
 class Worker:
-    """Serves the nodes of the shards that its reader holds; one thread."""
+    """Serves the nodes of the shards that its reader holds; one thread.
+
+    Without a ``fleet`` no node is compared with the others.
+    """
 
     def __init__(
         self,
@@ -51,7 +59,9 @@ class Worker:
         analysis: Callable[[str], Analysis],
         sinks: Sequence[Sink],
         metrics: Metrics,
+        fleet: Fleet | None = None,
     ) -> None:
+        self._fleet = fleet
         self._reader, self._analysis = reader, analysis
         self._metrics, self._sinks = metrics, [*sinks, metrics]
         self._nodes: dict[str, _Node] = {}
@@ -75,6 +85,7 @@ class Worker:
                 self._metrics.verdict.observe(max(0.0, time.time() - _closed(one.message)))
         self._reader.ack(received)
         self._configurations()
+        self._compare()
         self._forget(self._silent())
 
     def close(self) -> None:
@@ -82,6 +93,8 @@ class Worker:
 
         Open findings stay open: who takes over goes on with them.
         """
+        if self._fleet is not None:
+            self._fleet.close()
         self._reader.close()
         for sink in self._sinks:
             sink.close()
@@ -112,8 +125,18 @@ class Worker:
             return
         self._facts_due = now + _FACTS_SECONDS
         for facts in self._facts.poll(self._nodes, now):
+            if self._fleet is not None:
+                self._fleet.learn(facts)
             if facts.node in self._nodes:
                 self._report(self._nodes[facts.node].configuration.step(facts, time.time_ns()))
+
+    def _compare(self) -> None:
+        """Tell of the nodes here, and hold all nodes against each other if that is ours."""
+        now = time.monotonic()
+        if self._fleet is None or not self._fleet.due(now) or not self._reader.connected:
+            return
+        told = ((name, node.analysis.minutes) for name, node in self._nodes.items())
+        self._report(self._fleet.step(told, now))
 
     def _report(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -141,6 +164,8 @@ class Worker:
             self._said_failed.pop(node, None)
             self._facts.forget(node)
             self._metrics.forget(node)
+            if self._fleet is not None:
+                self._fleet.forget(node)
 
     def _status(self) -> dict[str, int]:
         return {**self._reader.status(), "connected": int(self._reader.connected)}

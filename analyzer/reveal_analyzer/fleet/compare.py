@@ -1,0 +1,244 @@
+"""Which of many nodes stand apart, and by what.  Pure: summaries in, outliers out.
+
+A level is seen as the live score sees it (linear below the metric's quantum, logarithmic above).
+Its distance from the median of the nodes is told in deviations: those of the nodes (by the
+median of the distances), or of the minutes themselves, or a floor, whichever is most.  Far out
+is not enough: outliers are few, and apart from all others.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.columns import LEVEL, Column, quanta
+from reveal_analyzer.fleet.measures import Measure, measure
+from reveal_analyzer.fleet.summary import Summary
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+LEAST = 4  # nodes: among three it cannot be said which one is odd
+CUT = 6.0  # deviations
+STANDING_FLOOR = 0.02  # what is set up alike is alike to a hundredth
+LOADED_FLOOR = 0.2
+_DEVIATIONS = 1.4826  # of a normal distribution, in median distances from its median
+_APART = 0.5  # of an outlier's distance is free of other nodes
+_FEW = 5  # one of so many may be an outlier, and one always
+FULL_SECONDS = 30  # of a minute: less says nothing about load
+_SOME_MEMORY = 16 << 30
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """One metric by which a node stands apart; base units, counters per second.
+
+    ``low`` and ``high`` are what the nodes that do not stand apart have; ``alike`` is how many
+    of the ``compared`` do.  ``score`` is its distance, in cuts.  Without ``harm`` it is activity,
+    which explains and decides nothing.
+    """
+
+    node: str
+    metric: str
+    value: float
+    median: float
+    low: float
+    high: float
+    compared: int
+    alike: int
+    score: float
+    standing: bool = False
+    job: str = ""
+    harm: bool = True
+    lost: float = 0.0  # of its peers' progress, where that can be told
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One fact that few of many nodes have otherwise."""
+
+    node: str
+    fact: str
+    value: str
+    usual: str
+    compared: int
+    alike: int
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Levels of nodes of one class: (nodes, metrics), with what is known of the metrics."""
+
+    nodes: Sequence[str]
+    measures: Sequence[Measure]
+    levels: Floats
+    spreads: Floats
+    memory: float  # bytes
+    cpus: int
+
+    def quanta(self) -> Floats:
+        """What begins to matter on nodes of this size."""
+        columns = [Column(one.row, "", LEVEL) for one in self.measures]
+        return quanta(columns, self.memory, self.cpus)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Every level against the others: (nodes, metrics).
+
+    ``seen`` grows with harm (activity: with the level); ``distance`` is in deviations, NaN
+    where fewer than four nodes have the metric.
+    """
+
+    matrix: Matrix
+    seen: Floats
+    distance: Floats
+    apart: Bools
+
+    def outlier(self, at: int, column: int, job: str = "") -> Outlier:
+        one = self.matrix.measures[column]
+        levels, mine = self.matrix.levels[:, column], self.apart[:, column].copy()
+        mine[at] = True
+        others = levels[~mine & np.isfinite(levels)]
+        known = levels[np.isfinite(levels)]
+        return Outlier(
+            node=self.matrix.nodes[at], metric=one.row.name, value=float(levels[at]),
+            median=float(np.median(known)), low=float(others.min()), high=float(others.max()),
+            compared=known.size, alike=int(mine.sum()),
+            score=float(self.distance[at, column] * one.row.weight / CUT),
+            standing=one.standing, job=job, harm=one.sign != 0,
+        )  # fmt: skip
+
+
+def outliers(summaries: Sequence[Summary]) -> list[Outlier]:
+    """What hurts single nodes of a class, most first: set up so, or under the same work.
+
+    ``summaries`` are of one class.  Nodes whose work is another than the others' are compared
+    by what is set up only.
+    """
+    ordered = sorted(summaries, key=lambda one: one.node)
+    found = harmed(compare(matrix_of(ordered, _is_standing), STANDING_FLOOR))
+    for group in _alike(ordered):
+        suffering = harmed(compare(matrix_of(group, _is_loaded), LOADED_FLOOR))
+        found += suffering + _explaining(group, {one.node for one in suffering})
+    return sorted(found, key=lambda one: (-one.score, one.node, one.metric))
+
+
+def drifts(summaries: Sequence[Summary]) -> list[Drift]:
+    """Facts that few nodes of a class have otherwise than the rest."""
+    by_fact: dict[str, dict[str, str]] = {}
+    for one in summaries:
+        for name, value in one.facts.items():
+            by_fact.setdefault(name, {})[one.node] = value
+    found = []
+    for name, values in sorted(by_fact.items()):
+        usual, count = Counter(sorted(values.values())).most_common(1)[0]
+        if len(values) >= LEAST and len(values) - count <= few(len(values)):
+            found += [
+                Drift(node, name, value, usual, len(values), len(values) - count)
+                for node, value in sorted(values.items())
+                if value != usual
+            ]
+    return found
+
+
+def few(nodes: int) -> int:
+    """How many of so many nodes may be outliers; more are a kind of their own."""
+    return max(1, nodes // _FEW)
+
+
+def matrix_of(summaries: Sequence[Summary], wanted: Callable[[Measure], bool]) -> Matrix:
+    """Their levels side by side, by all wanted metrics that any of them has."""
+    names = sorted({name for names in {one.names for one in summaries} for name in names})
+    measures = {
+        name: made for name in names if (made := measure(name)) is not None and wanted(made)
+    }
+    levels = np.full((len(summaries), len(measures)), np.nan)
+    spreads = levels.copy()
+    places = {name: at for at, name in enumerate(measures)}
+    taken: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
+    for at, one in enumerate(summaries):
+        if one.names not in taken:
+            pairs = [(k, places[name]) for k, name in enumerate(one.names) if name in places]
+            taken[one.names] = [k for k, _ in pairs], [place for _, place in pairs]
+        mine, theirs = taken[one.names]
+        levels[at, theirs], spreads[at, theirs] = one.levels[mine], one.spreads[mine]
+    nodes, rows = [one.node for one in summaries], list(measures.values())
+    return Matrix(nodes, rows, levels, spreads, *capacity(summaries))
+
+
+def capacity(summaries: Sequence[Summary]) -> tuple[float, int]:
+    """Memory in bytes and CPUs of most of them."""
+    memory, cpus = (
+        [level for one in summaries if (level := one.level(name)) > 0]
+        for name in ("memory.mem_total", "cpu.online")
+    )
+    return (
+        float(np.median(memory)) if memory else float(_SOME_MEMORY),
+        round(float(np.median(cpus))) if cpus else 1,
+    )
+
+
+def compare(matrix: Matrix, floor: float) -> Compared:
+    """Every node against all of them, metric by metric."""
+    quantum = matrix.quanta()
+    signs = np.array([one.sign or 1 for one in matrix.measures], float)
+    seen = signs * np.arcsinh(matrix.levels / quantum)
+    own = matrix.spreads / np.hypot(matrix.levels, quantum)
+    known = np.isfinite(seen).sum(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a metric that no node has
+        middle = np.nanmedian(seen, axis=0)
+        scatter = _DEVIATIONS * np.nanmedian(np.abs(seen - middle), axis=0)
+        restless = np.nanmedian(own, axis=0)
+    distance = (seen - middle) / np.fmax(np.fmax(scatter, restless), floor)
+    distance[:, known < LEAST] = np.nan
+    return Compared(matrix, seen, distance, _standing_apart(seen, distance, middle, known))
+
+
+def _standing_apart(seen: Floats, distance: Floats, middle: Floats, known: Floats) -> Bools:
+    """Far out, few, and with a gap between them and all others."""
+    far: Bools = np.nan_to_num(distance) > CUT
+    allowed = np.maximum(1, known // _FEW)
+    rest = np.where(far | np.isnan(seen), -np.inf, seen).max(axis=0, initial=-np.inf)
+    nearest = np.where(far, seen, np.inf).min(axis=0, initial=np.inf)
+    with np.errstate(invalid="ignore"):  # where none is far there is no nearest
+        gap = nearest - rest >= _APART * (nearest - middle)
+    apart: Bools = far & (far.sum(axis=0) <= allowed) & gap
+    return apart
+
+
+def harmed(compared: Compared, job: str = "") -> list[Outlier]:
+    """Who stands apart by what; a metric that hurts less must stand farther out."""
+    places = zip(*np.nonzero(compared.apart), strict=True)
+    found = [compared.outlier(int(at), int(column), job) for at, column in places]
+    return [one for one in found if one.score >= 1]
+
+
+def _explaining(group: Sequence[Summary], nodes: Collection[str]) -> list[Outlier]:
+    """The activity of these nodes that stands apart as well."""
+    if not nodes:
+        return []
+    active = harmed(compare(matrix_of(group, lambda one: not one.sign), LOADED_FLOOR))
+    return [one for one in active if one.node in nodes]
+
+
+def _is_standing(one: Measure) -> bool:
+    return one.standing
+
+
+def _is_loaded(one: Measure) -> bool:
+    return bool(one.sign) and not one.standing
+
+
+def _alike(summaries: Sequence[Summary]) -> list[list[Summary]]:
+    """Nodes with the same work, where there are enough of them; idle ones have none."""
+    groups: dict[tuple[str, ...], list[Summary]] = {}
+    for one in summaries:
+        if one.workload and one.seconds >= FULL_SECONDS:
+            groups.setdefault(one.workload, []).append(one)
+    return [group for group in groups.values() if len(group) >= LEAST]

@@ -1,0 +1,96 @@
+"""Summaries of nodes in Redis: one hash a profile, gone by itself when nobody writes to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import redis
+
+from reveal_analyzer.fleet.summary import Summary, SummaryError, decode, encode
+from reveal_contract.names import SUBJECTS_KEY, fleet_key
+from reveal_contract.subjects import Identity, SubjectsError, from_rows
+
+log = logging.getLogger(__name__)
+
+KEPT_SECONDS = 600
+_CASES_SECONDS = 86_400
+
+
+class Exchange:
+    """The analyzers' common table.  Methods raise what redis-py raises when Redis is away."""
+
+    def __init__(self, client: redis.Redis, profile: str) -> None:
+        self._client = client
+        self._summaries = fleet_key(profile)
+        self._cases = fleet_key(profile, "cases")
+        self._said: set[str] = set()
+
+    def put(self, summaries: Iterable[Summary]) -> None:
+        packed = {one.node: encode(one) for one in summaries}
+        if packed:
+            with self._client.pipeline(transaction=False) as pipe:
+                pipe.hset(self._summaries, mapping=packed)  # type: ignore[arg-type]
+                pipe.expire(self._summaries, KEPT_SECONDS)
+                pipe.execute()
+
+    def nodes(self) -> list[str]:
+        """The nodes of which there are summaries, in order."""
+        names: Any = self._client.hkeys(self._summaries)
+        return sorted(name.decode(errors="replace") for name in names)
+
+    def get(self, nodes: Sequence[str]) -> dict[str, Summary]:
+        """The last summary of each; one that cannot be used is said once and passed over."""
+        if not nodes:
+            return {}
+        told: Any = self._client.hmget(self._summaries, list(nodes))
+        found = {}
+        for node, data in zip(nodes, told, strict=True):
+            if data is not None and (summary := self._read(node, data)) is not None:
+                found[node] = summary
+        return found
+
+    def drop(self, nodes: Sequence[str]) -> None:
+        """These have left."""
+        if nodes:
+            self._client.hdel(self._summaries, *nodes)
+
+    def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
+        """The subject tables of nodes; nobody where one cannot be used."""
+        if not nodes:
+            return {}
+        told: Any = self._client.hmget(SUBJECTS_KEY, list(nodes))
+        return {node: _identities(data) for node, data in zip(nodes, told, strict=True)}
+
+    def save_cases(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._client.set(self._cases, json.dumps(rows), ex=_CASES_SECONDS)
+
+    def load_cases(self) -> list[Any]:
+        """What the last leader saved; nothing where that cannot be read."""
+        data: Any = self._client.get(self._cases)
+        try:
+            rows = json.loads(data) if data else []
+        except (ValueError, RecursionError):
+            rows = []
+        return rows if isinstance(rows, list) else []
+
+    def _read(self, node: str, data: bytes) -> Summary | None:
+        try:
+            summary = decode(data)
+            if summary is not None and summary.node != node:
+                raise SummaryError(f"it is {summary.node}'s")
+        except SummaryError as error:
+            if node not in self._said:
+                log.warning("summary of %s cannot be used: %s", node, error)
+                self._said.add(node)
+            return None
+        return summary
+
+
+def _identities(data: bytes | None) -> tuple[Identity, ...]:
+    try:
+        return from_rows(json.loads(data)) if data else ()
+    except (SubjectsError, ValueError, RecursionError):
+        return ()

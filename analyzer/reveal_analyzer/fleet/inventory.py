@@ -1,0 +1,165 @@
+"""What the facts of a node say for a comparison: which class it is of, and how it is set up."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from reveal_contract import cpulist
+from reveal_contract.facts import Device, Facts, Nic
+from reveal_contract.metric import Subsystem
+
+Pair = tuple[str, str]
+_FAMILY = re.compile(r"\d+\.\d+")
+_STEPS = 8  # of a power of two: what firmware keeps for itself is less than one of them
+_AREAS = {
+    "cpu": Subsystem.CPU, "memory": Subsystem.MEMORY, "gpu": Subsystem.GPU,
+    "network": Subsystem.NETWORK, "storage": Subsystem.STORAGE, "kernel": Subsystem.CPU,
+}  # fmt: skip
+
+
+def node_class(facts: Facts) -> str:
+    """Processor, CPUs, memory, GPUs and kernel family as one text; "" where that is not known.
+
+    Nodes of one class can be held against each other, others never are.
+    """
+    processor = facts.cpu.model or facts.cpu.family
+    if not processor or not facts.memory.total:
+        return ""
+    family = _FAMILY.match(facts.kernel.release)
+    cpus = len(cpulist.parse(facts.cpu.present))
+    parts = [processor, f"{cpus} CPUs", f"{fitted(facts.memory.total) >> 20} MiB"]
+    parts += [_counted(gpu.name or "GPU" for gpu in facts.gpus)]
+    parts += [f"Linux {family.group()}" if family else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def fitted(usable: int) -> int:
+    """The memory a host was fitted with, given what firmware and kernel left of it; bytes."""
+    step = max(1 << 20, (1 << (usable.bit_length() - 1)) // _STEPS)
+    return -(-usable // step) * step
+
+
+def comparable(facts: Facts) -> dict[str, str]:
+    """How the node is set up, by name: what ought to be alike on nodes of a class.
+
+    Left out are names, addresses and counts that differ from node to node by nature, what
+    moves by itself, and what a metric tells.  A fact that is not known is missing.
+    """
+    pairs = [
+        *_cpu(facts), *_memory(facts), *_kernel(facts), *_buses(facts.devices),
+        *_network(facts), *_storage(facts), *_gpus(facts),
+    ]  # fmt: skip
+    return {name: value for name, value in pairs if value}
+
+
+def area(fact: str) -> Subsystem:
+    """The subsystem whose performance a fact decides."""
+    if fact.startswith("kernel.sysctl."):
+        fact = {"vm": "memory", "net": "network"}.get(fact.split(".")[2], "cpu")
+    return _AREAS.get(fact.partition(".")[0], Subsystem.CPU)
+
+
+def _cpu(facts: Facts) -> Iterator[Pair]:
+    cpu = facts.cpu
+    yield "cpu.smt", cpu.smt
+    yield "cpu.boost", _flag(cpu.boost)
+    yield "cpu.isolated", cpu.isolated
+    yield "cpu.nohz_full", cpu.nohz_full
+    yield "cpu.frequency.driver", _all(policy.driver for policy in cpu.policies)
+    yield "cpu.frequency.governor", _all(policy.governor for policy in cpu.policies)
+    yield "cpu.frequency.preference", _all(policy.preference for policy in cpu.policies)
+    yield "cpu.idle.driver", cpu.idle_driver
+    yield "cpu.idle.governor", cpu.idle_governor
+    if cpu.idle_driver:
+        yield "cpu.idle.disabled", " ".join(cpu.idle_disabled) or "none"
+    for name, state in cpu.mitigations.items():
+        yield f"cpu.mitigation.{name}", state
+
+
+def _memory(facts: Facts) -> Iterator[Pair]:
+    memory = facts.memory
+    yield "memory.numa_nodes", _number(len(memory.nodes))
+    yield "memory.thp", memory.thp
+    yield "memory.thp_defrag", memory.thp_defrag
+    yield "memory.zswap", _flag(memory.zswap)
+    if memory.total:
+        yield "memory.swap", f"{sum(swap.size for swap in memory.swaps) >> 20} MiB"
+
+
+def _kernel(facts: Facts) -> Iterator[Pair]:
+    kernel = facts.kernel
+    yield "kernel.release", kernel.release
+    yield "kernel.os", kernel.os
+    yield "kernel.clocksource", kernel.clocksource
+    if kernel.release:
+        yield "kernel.flags", " ".join(sorted(kernel.flags)) or "none"
+        yield "kernel.services", " ".join(sorted(kernel.services)) or "none"
+    for name, value in kernel.sysctl.items():
+        yield f"kernel.sysctl.{name}", value
+    for name, version in facts.drivers.items():
+        yield f"gpu.driver.{name}", version
+
+
+def _buses(devices: Iterable[Device]) -> Iterator[Pair]:
+    """PCI devices by kind: lanes as they were trained, drivers, interrupts."""
+    by_kind: dict[str, list[Device]] = {}
+    for device in devices:
+        by_kind.setdefault(device.kind, []).append(device)
+    for kind, some in by_kind.items():
+        yield f"{kind}.devices", _counted(device.ids for device in some)
+        yield f"{kind}.device_drivers", _all(device.driver for device in some)
+        widths = [device.link.width for device in some]
+        if None not in widths:
+            yield f"{kind}.link_widths", _counted(f"x{width}" for width in widths)
+
+
+def _network(facts: Facts) -> Iterator[Pair]:
+    """Interfaces with a device behind them, whatever their names are."""
+    nics = [nic for nic in facts.nics if nic.pci]
+    up = [nic for nic in nics if nic.up]
+    yield "network.interfaces", _number(len(nics))
+    yield "network.up", _number(len(up)) if nics else ""
+    yield "network.speeds", _of(up, "speed", " Mbit/s")
+    yield "network.mtus", _of(up, "mtu", "")
+    yield "network.receive_rings", _of(up, "rx_ring", "")
+    yield "network.queues", _of(up, "channels", "")
+    yield "network.bonds", _counted(bond.mode for bond in facts.bonds)
+    yield "network.ports", _counted(f"{port.state} {port.rate}" for port in facts.ports)
+
+
+def _storage(facts: Facts) -> Iterator[Pair]:
+    disks = [disk for disk in facts.disks if disk.pci or disk.model]
+    yield "storage.models", _counted(disk.model for disk in disks)
+    yield "storage.schedulers", _all(disk.scheduler for disk in disks)
+
+
+def _gpus(facts: Facts) -> Iterator[Pair]:
+    for name in ("persistence", "ecc", "mig"):
+        states = {_flag(getattr(gpu, name)) for gpu in facts.gpus}
+        yield f"gpu.{name}", "" if "" in states else _all(states)
+
+
+def _of(nics: Iterable[Nic], name: str, unit: str) -> str:
+    values = [getattr(nic, name) for nic in nics]
+    return "" if None in values else _counted(f"{value}{unit}" for value in values)
+
+
+def _all(values: Iterable[str]) -> str:
+    """The different values there are, in order."""
+    return ", ".join(sorted({value for value in values if value}))
+
+
+def _counted(values: Iterable[str]) -> str:
+    """``2 x H100``: each value with how often it is there."""
+    tally = Counter(value for value in values if value)
+    return ", ".join(f"{number} x {value}" for value, number in sorted(tally.items()))
+
+
+def _flag(value: bool | None) -> str:
+    return "" if value is None else "on" if value else "off"
+
+
+def _number(value: int) -> str:
+    return str(value) if value else ""

@@ -1,0 +1,159 @@
+"""What an analyzer tells the others of one node's minute, and its bytes.
+
+Bytes are a version and zlib over JSON: some 4 KB for 400 metrics.  What is missing is null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from sys import intern
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.fleet.work import Job, Member
+
+Floats = NDArray[np.float64]
+VERSION = 1
+MAX_BYTES = 1 << 20  # unpacked; real ones are below 64 KiB
+_MAX_METRICS = 4096
+_DIGITS = 6
+
+
+class SummaryError(ValueError):
+    """These bytes are no summary; the text says why."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A node in a minute (of its own clock, since the epoch).
+
+    ``kind`` is its class, "" where that is not known.  ``levels`` and ``spreads`` are one
+    number a name, in base units, NaN where missing.  ``workload`` is what it worked for,
+    ``facts`` how it is set up.
+    """
+
+    node: str
+    minute: int
+    seconds: int
+    kind: str
+    names: tuple[str, ...]
+    levels: Floats
+    spreads: Floats
+    workload: tuple[str, ...] = ()
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def level(self, name: str) -> float:
+        """The level of a metric; NaN where there is none."""
+        return float(self.levels[self.names.index(name)]) if name in self.names else math.nan
+
+
+def encode(summary: Summary) -> bytes:
+    row = {
+        "node": summary.node,
+        "minute": summary.minute,
+        "seconds": summary.seconds,
+        "kind": summary.kind,
+        "names": " ".join(summary.names),
+        "levels": _numbers(summary.levels),
+        "spreads": _numbers(summary.spreads),
+        "workload": summary.workload,
+        "jobs": {name: _job_row(job) for name, job in summary.jobs.items()},
+        "facts": dict(summary.facts),
+    }
+    text = json.dumps(row, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return bytes([VERSION]) + zlib.compress(text.encode(errors="replace"), 1)
+
+
+def decode(data: bytes) -> Summary | None:
+    """The summary; ``None`` for one of another version; raises ``SummaryError`` for neither."""
+    if not data:
+        raise SummaryError("it is empty")
+    if data[0] != VERSION:
+        return None
+    try:
+        unpacker = zlib.decompressobj()
+        text = unpacker.decompress(data[1:], MAX_BYTES)
+        if unpacker.unconsumed_tail or not unpacker.eof:
+            raise SummaryError(f"it is cut off, or has over {MAX_BYTES} bytes")
+        row = json.loads(text)
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise SummaryError(f"it cannot be read: {error}") from None
+    return _made(row)
+
+
+def _made(row: object) -> Summary:
+    match row:
+        case {
+            "node": str(node), "minute": int(minute), "seconds": int(seconds), "kind": str(kind),
+            "names": str(names), "levels": list(levels), "spreads": list(spreads),
+            "workload": list(workload), "jobs": dict(jobs), "facts": dict(facts),
+        }:  # fmt: skip
+            known = tuple(intern(name) for name in names.split())
+            return Summary(
+                node, minute, seconds, kind, known, _vector(levels, len(known)),
+                _vector(spreads, len(known)), _texts(workload),
+                {name: _job(job) for name, job in jobs.items()},
+                dict(zip(facts, _texts(list(facts.values())), strict=True)),
+            )  # fmt: skip
+    raise SummaryError("it lacks something, or holds what does not belong there")
+
+
+def _numbers(values: Floats) -> list[float | None]:
+    return [
+        float(f"{value:.{_DIGITS}g}") if value - value == 0 else None for value in values.tolist()
+    ]
+
+
+def _vector(values: list[Any], width: int) -> Floats:
+    if len(values) != width or width > _MAX_METRICS:
+        raise SummaryError(f"{len(values)} levels of {width} metrics")
+    return np.array([math.nan if value is None else _number(value) for value in values], np.float64)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise SummaryError(f"{ascii(value)[:80]} is not a number")
+
+
+def _texts(values: list[Any]) -> tuple[str, ...]:
+    if not all(isinstance(value, str) for value in values):
+        raise SummaryError("a text is none")
+    return tuple(values)
+
+
+def _job_row(job: Job) -> dict[str, Any]:
+    levels = zip(job.levels, _numbers(np.array(list(job.levels.values()))), strict=True)
+    members = [[one.kind, one.namespace, one.name, one.uid] for one in job.members]
+    return {"members": members, "count": job.count, "levels": dict(levels)}
+
+
+def _job(row: object) -> Job:
+    match row:
+        case {"members": list(members), "count": int(count), "levels": dict(levels)}:
+            known = {name: value for name, value in levels.items() if value is not None}
+            return Job(
+                tuple(_member(one) for one in members),
+                count,
+                {name: _number(value) for name, value in known.items()},
+            )
+    raise SummaryError("a job lacks something")
+
+
+def _member(row: object) -> Member:
+    match row:
+        case [str(kind), str(namespace), str(name), str(uid)]:
+            return Member(kind, namespace, name, uid)
+    raise SummaryError(f"{ascii(row)[:80]} is not a subject")
