@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.columns import Column, Plan
-from reveal_analyzer.hypotheses.schema import Certain, Condition, Expectation, Rule
+from reveal_analyzer.hypotheses.model import Certain, Condition, Expectation, Rule
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
