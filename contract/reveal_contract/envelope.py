@@ -7,6 +7,7 @@ bytes already (the collector's native encoder) needs no more than this.
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ _HEAD = struct.Struct("<3sBI")
 _FIELDS = struct.Struct("<BBH16sQqI8sIIBB")
 _NAME_AT = _HEAD.size + _FIELDS.size
 _LEVEL = 1
+_THREAD = threading.local()
 
 
 class WireError(ValueError):
@@ -146,12 +148,18 @@ def _decompress(frame: bytes, size: int) -> bytes:
     try:
         if zstandard.frame_content_size(frame) != size:
             raise WireError("message body is not of the length its header claims")
-        body = zstandard.ZstdDecompressor().decompress(
-            frame, max_output_size=size, allow_extra_data=False
-        )
+        body = _own_decompressor().decompress(frame, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise WireError(f"message body cannot be decompressed: {error}") from None
     return body
+
+
+def _own_decompressor() -> zstandard.ZstdDecompressor:
+    """This thread's: they may not be shared, and to make one costs twice what it then does."""
+    if not hasattr(_THREAD, "decompressor"):
+        _THREAD.decompressor = zstandard.ZstdDecompressor()
+    made: zstandard.ZstdDecompressor = _THREAD.decompressor
+    return made
 
 
 def _node(name: bytes) -> str:
