@@ -104,9 +104,9 @@ class EpisodeTracker:
 
     def step(self, verdict: Verdict) -> list[tuple[Change, Episode]]:
         """Take in one second; say what opened, grew or resolved."""
+        changes = self._after_gap(verdict.start_ns)
         self._recent.append(verdict)
         free = verdict.anomalous()
-        changes = []
         for episode in self.open:
             mine = self._belonging(episode, verdict, free)
             free -= mine
@@ -130,6 +130,15 @@ class EpisodeTracker:
     ) -> set[Subsystem]:
         young = verdict.start_ns - episode.opened_ns <= self.settings.joins * SECOND_NS
         return {s for s in free if young or s in episode.subsystems}
+
+    def _after_gap(self, now_ns: int) -> list[tuple[Change, Episode]]:
+        """Nothing spans a time that nobody saw: what is older than it would last is over."""
+        while self._recent and now_ns - self._recent[0].start_ns >= self.settings.of * SECOND_NS:
+            self._recent.popleft()
+        for episode in self.open:
+            if now_ns - episode.last_ns >= self.settings.calm * SECOND_NS:
+                episode.calm = self.settings.calm
+        return self._resolved()
 
     def _resolved(self) -> list[tuple[Change, Episode]]:
         ended = [e for e in self.open if e.calm >= self.settings.calm]

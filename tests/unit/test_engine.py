@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from node import OTHER, SECOND_NS, TABLE, WORK, Node
-from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_analyzer.engine import Change, NodeAnalyzer, Update
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import State
 from reveal_contract.metric import Kind, Subsystem
@@ -174,6 +174,18 @@ def test_paper_mode_decides_by_agreement(node: Node) -> None:
     updates = run(judge, node, 10, RETRANSMISSION | {"network.nic.rx_bytes{eth0}": 9e7})
     assert updates
     assert sum(m.agrees for m in updates[0].finding.methods) >= 2
+
+
+def test_a_finding_does_not_go_on_over_a_time_that_nobody_saw(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
+    (before,) = [u for u in run(judge, node, 6, throttled) if u.change is Change.OPENED]
+    node.second += 300
+    after = run(judge, node, 6, throttled)
+    assert [u.finding.id for u in after if u.change is Change.RESOLVED] == [before.finding.id]
+    (opened,) = [u for u in after if u.change is Change.OPENED]
+    assert opened.finding.id != before.finding.id
 
 
 def with_more(*fast: Channel) -> ChannelTable:
