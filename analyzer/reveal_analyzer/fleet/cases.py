@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from reveal_analyzer.configuration.watch import CHANGED
 from reveal_analyzer.fleet.compare import Drift, Outlier
-from reveal_analyzer.fleet.inventory import area
-from reveal_analyzer.fleet.measures import measure
+from reveal_analyzer.fleet.inventory import HUGE_PAGES, area
+from reveal_analyzer.fleet.measures import IDLE_PAGES, measure
 from reveal_analyzer.sinks import OPENED, RESOLVED
 from reveal_contract.finding import FindingKind, Severity
 from reveal_contract.metric import Subsystem
 
+CALM = 3  # minutes without it until it is resolved
 _LASTING = {True: 2, False: 3}  # minutes until a case opens: what is set up, what follows load
-_CALM = 3  # minutes without it until it is resolved
 _FORGOTTEN = 10  # minutes in which the node could not be compared
 _QUIET = 5  # minutes between two changes of a case that are told
 _MOST = 10  # signs kept
+# settings that are the cause of what a metric shows
+_CAUSES = {HUGE_PAGES: IDLE_PAGES}
+
+Flat = TypeVar("Flat", Outlier, Drift)
 
 
 class Key(NamedTuple):
@@ -56,13 +60,18 @@ class Signs:
             return Severity.HIGH
         return Severity.MEDIUM if worst >= 2 or self.standing else Severity.LOW
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        return tuple(sorted(one.fact for one in self.drifts))
+
 
 @dataclass(frozen=True)
 class Case:
     """One thing that a node has, or suffers, and its peers do not.
 
     Minutes are the node's: ``first`` and ``last`` with it, ``judged`` the last compared;
-    ``seen`` and ``calm`` count them.  ``told`` is when a change was told last.
+    ``seen`` and ``calm`` count them.  ``told`` is when its finding was told last, and
+    ``rank`` and ``facts`` what of.
     """
 
     key: Key
@@ -74,10 +83,19 @@ class Case:
     calm: int = 0
     opened: bool = False
     told: int = 0
+    rank: int = 0
+    facts: tuple[str, ...] = ()
+
+
+Change = tuple[str, Case]
 
 
 def signs(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> dict[Key, Signs]:
-    """By node, subsystem and kind.  Activity joins what it may explain and stands for nothing."""
+    """By node, subsystem and kind.
+
+    Activity joins what it may explain and stands for nothing by itself; so does a setting
+    whose effect is there.
+    """
     grouped: dict[Key, list[Outlier]] = {}
     for one in outliers:
         made = measure(one.metric)
@@ -89,11 +107,14 @@ def signs(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> dict[Key, Sig
         for key, some in grouped.items()
         if any(one.harm for one in some)
     }
-    settings: dict[Key, list[Drift]] = {}
     for drift in drifts:
-        key = Key(drift.node, area(drift.fact), FindingKind.CONFIGURATION)
-        settings.setdefault(key, []).append(drift)
-    return found | {key: Signs(drifts=tuple(some[:_MOST])) for key, some in settings.items()}
+        key = Key(drift.node, area(drift.fact), FindingKind.ANOMALY)
+        effects = {one.metric for one in found[key].outliers} if key in found else set()
+        if _CAUSES.get(drift.fact) not in effects:
+            key = key._replace(kind=FindingKind.CONFIGURATION)
+        before = found.get(key, Signs())
+        found[key] = replace(before, drifts=(*before.drifts, drift)[:_MOST])
+    return found
 
 
 class Cases:
@@ -102,17 +123,22 @@ class Cases:
     def __init__(self) -> None:
         self._cases: dict[Key, Case] = {}
 
-    def step(self, found: Mapping[Key, Signs], judged: Mapping[str, int]) -> list[tuple[str, Case]]:
+    def step(self, found: Mapping[Key, Signs], judged: Mapping[str, int], now: int) -> list[Change]:
         """Take in a comparison; ``judged`` is the minute of every node that was compared.
 
-        A node's minute counts once.  What happened comes back in a fixed order.
+        A node's minute counts once.  ``now`` is the minute most nodes are in.  What happened
+        comes back in a fixed order.
         """
         changes = []
         for key in sorted({*self._cases, *found}):
             case, minute = self._cases.get(key), judged.get(key.node)
-            if minute is not None and (case is None or minute > case.judged):
-                changes += self._judge(key, case, found.get(key), minute)
-        return changes + self._forget(max(judged.values(), default=0))
+            if minute is None or (case is not None and minute <= case.judged):
+                continue
+            if (signs := found.get(key)) is not None:
+                changes += self._seen(key, signs, case, minute)
+            elif case is not None:
+                changes += self._calmed(replace(case, calm=case.calm + 1, judged=minute))
+        return changes + self._forget(now)
 
     def rows(self) -> list[dict[str, Any]]:
         return [asdict(case) | {"key": list(key)} for key, case in sorted(self._cases.items())]
@@ -123,43 +149,39 @@ class Cases:
         for row in rows:
             try:
                 case = _case(row)
-            except (TypeError, ValueError, KeyError, IndexError):
+            except (TypeError, ValueError, KeyError):
                 continue
             self._cases[case.key] = case
 
-    def _judge(
-        self, key: Key, case: Case | None, now: Signs | None, minute: int
-    ) -> list[tuple[str, Case]]:
-        if case is None:
-            if now is not None:
-                self._cases[key] = Case(key, now, minute, minute, minute)
+    def _seen(self, key: Key, signs: Signs, before: Case | None, minute: int) -> list[Change]:
+        if before is None:
+            self._cases[key] = Case(key, signs, minute, minute, minute)
             return []
-        if now is None:
-            return self._calmed(replace(case, calm=case.calm + 1, judged=minute))
-        before = case
         case = replace(
-            case, signs=now, last=minute, judged=minute, seen=case.seen + 1, calm=0
-        )  # fmt: skip
+            before, signs=signs, last=minute, judged=minute, seen=before.seen + 1, calm=0
+        )
         change = ""
-        if not case.opened and case.seen >= _LASTING[now.standing]:
-            change, case = OPENED, replace(case, opened=True, told=minute)
-        elif case.opened and minute - case.told >= _QUIET and _other(before.signs, now):
-            change, case = CHANGED, replace(case, told=minute)
+        if not case.opened and case.seen >= _LASTING[signs.standing]:
+            change = OPENED
+        elif case.opened and minute - case.told >= _QUIET and _is_news(case):
+            change = CHANGED
+        if change:
+            rank = signs.severity.rank
+            case = replace(case, opened=True, told=minute, rank=rank, facts=signs.facts)
         self._cases[key] = case
         return [(change, case)] if change else []
 
-    def _calmed(self, case: Case) -> list[tuple[str, Case]]:
-        if case.opened and case.calm < _CALM:
+    def _calmed(self, case: Case) -> list[Change]:
+        if case.opened and case.calm < CALM:
             self._cases[case.key] = case
             return []
         del self._cases[case.key]
         return [(RESOLVED, case)] if case.opened else []
 
-    def _forget(self, minute: int) -> list[tuple[str, Case]]:
-        gone = [case for case in self._cases.values() if minute - case.judged > _FORGOTTEN]
-        for case in gone:
-            del self._cases[case.key]
-        return [(RESOLVED, case) for case in sorted(gone, key=lambda one: one.key) if case.opened]
+    def _forget(self, now: int) -> list[Change]:
+        gone = sorted(key for key, one in self._cases.items() if now - one.judged > _FORGOTTEN)
+        cases = [self._cases.pop(key) for key in gone]
+        return [(RESOLVED, case) for case in cases if case.opened]
 
 
 def _one_a_family(outliers: Iterable[Outlier]) -> tuple[Outlier, ...]:
@@ -172,21 +194,48 @@ def _one_a_family(outliers: Iterable[Outlier]) -> tuple[Outlier, ...]:
     return tuple(chosen.values())[:_MOST]
 
 
-def _other(before: Signs, now: Signs) -> bool:
-    """Whether it weighs more than before, or other settings differ."""
-    facts = {one.fact for one in before.drifts} != {one.fact for one in now.drifts}
-    return facts or now.severity.rank > before.severity.rank
+def _is_news(case: Case) -> bool:
+    """Whether it weighs more than was told, or other settings differ."""
+    return case.signs.severity.rank > case.rank or case.signs.facts != case.facts
 
 
 def _case(row: Any) -> Case:
+    """Raises ``TypeError``, ``ValueError`` or ``KeyError`` for what is none."""
     node, subsystem, kind = row["key"]
-    if not isinstance(node, str):
-        raise TypeError("a node is a text")
     told = row["signs"]
-    made = Signs(
-        tuple(Outlier(**one) for one in told["outliers"]),
-        tuple(Drift(**one) for one in told["drifts"]),
+    made = Signs(_all(Outlier, told["outliers"]), _all(Drift, told["drifts"]))
+    if not (made.outliers or made.drifts) or any(measure(o.metric) is None for o in made.outliers):
+        raise ValueError("nothing that this version knows")
+    if made.outliers and not any(one.harm for one in made.outliers):
+        raise ValueError("no harm")
+    counted = ("first", "last", "judged", "seen", "calm", "told", "rank")
+    return Case(
+        key=Key(_text(node), Subsystem(subsystem), FindingKind(kind)),
+        signs=made,
+        opened=row["opened"] is True,
+        facts=tuple(map(_text, row["facts"])),
+        **{name: _count(row[name]) for name in counted},
     )
-    made.severity, made.first  # noqa: B018 - raises where there is nothing to tell
-    key = Key(node, Subsystem(subsystem), FindingKind(kind))
-    return Case(**{**row, "key": key, "signs": made})
+
+
+def _all(kind: type[Flat], rows: Sequence[Any]) -> tuple[Flat, ...]:
+    """Records whose fields are numbers, texts and flags."""
+    hints = get_type_hints(kind)
+    for row in rows:
+        for spec in fields(kind):
+            wanted = (int, float) if hints[spec.name] is float else hints[spec.name]
+            if not isinstance(row[spec.name], wanted):
+                raise TypeError(f"{spec.name} is {ascii(row[spec.name])[:80]}")
+    return tuple(kind(**row) for row in rows)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError("it is no number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it is no text")
+    return value

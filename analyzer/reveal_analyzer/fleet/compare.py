@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import LEVEL, Column, quanta
 from reveal_analyzer.fleet.measures import Measure, measure
 from reveal_analyzer.fleet.summary import Summary
+from reveal_analyzer.fleet.told import CPUS, MEMORY, USUAL_MEMORY, Quanta
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -30,7 +30,6 @@ _DEVIATIONS = 1.4826  # of a normal distribution, in median distances from its m
 _APART = 0.5  # of an outlier's distance is free of other nodes
 _FEW = 5  # one of so many may be an outlier, and one always
 FULL_SECONDS = 30  # of a minute: less says nothing about load
-_SOME_MEMORY = 16 << 30
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ class Matrix:
 
     def quanta(self) -> Floats:
         """What begins to matter on nodes of this size."""
-        columns = [Column(one.row, "", LEVEL) for one in self.measures]
-        return quanta(columns, self.memory, self.cpus)
+        return Quanta.of(self.measures).at(self.memory, self.cpus)
 
 
 @dataclass(frozen=True)
@@ -174,11 +172,10 @@ def matrix_of(summaries: Sequence[Summary], wanted: Callable[[Measure], bool]) -
 def capacity(summaries: Sequence[Summary]) -> tuple[float, int]:
     """Memory in bytes and CPUs of most of them."""
     memory, cpus = (
-        [level for one in summaries if (level := one.level(name)) > 0]
-        for name in ("memory.mem_total", "cpu.online")
+        [level for one in summaries if (level := one.level(name)) > 0] for name in (MEMORY, CPUS)
     )
     return (
-        float(np.median(memory)) if memory else float(_SOME_MEMORY),
+        float(np.median(memory)) if memory else USUAL_MEMORY,
         round(float(np.median(cpus))) if cpus else 1,
     )
 
@@ -223,8 +220,18 @@ def _explaining(group: Sequence[Summary], nodes: Collection[str]) -> list[Outlie
     """The activity of these nodes that stands apart as well."""
     if not nodes:
         return []
-    active = harmed(compare(matrix_of(group, lambda one: not one.sign), LOADED_FLOOR))
+    active = harmed(compare(_activity_of(group), LOADED_FLOOR))
     return [one for one in active if one.node in nodes]
+
+
+def _activity_of(summaries: Sequence[Summary]) -> Matrix:
+    """What is not told was below what matters: as good as none."""
+    names = sorted({name for one in summaries for name in one.activity})
+    measures = {name: made for name in names if (made := measure(name)) and not made.sign}
+    levels = np.array([[one.activity.get(name, 0.0) for name in measures] for one in summaries])
+    levels = levels.reshape(len(summaries), len(measures))
+    nodes, rows = [one.node for one in summaries], list(measures.values())
+    return Matrix(nodes, rows, levels, np.zeros(levels.shape), *capacity(summaries))
 
 
 def _is_standing(one: Measure) -> bool:

@@ -14,7 +14,7 @@ from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.findings import finding
 from reveal_analyzer.fleet.jobs import slow
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.work import Member
+from reveal_analyzer.fleet.work import Member, counted
 from reveal_analyzer.sinks import RESOLVED
 
 BATCH = 64  # summaries a step, of half a millisecond each
@@ -107,22 +107,23 @@ class Comparison:
 
     def _judge(self, now: float) -> list[News]:
         self._forget([n for n, one in self._nodes.items() if now - one.told > KEPT_SECONDS])
-        found, settings, judged = judge(self._present(now))
-        changes = self._cases.step(signs(found, settings), judged)
+        present, usual = self._present(now)
+        found, settings, judged = judge(present)
+        changes = self._cases.step(signs(found, settings), judged, usual)
         self._unsaved = True
         return [self._news(change, case) for change, case in changes]
 
-    def _present(self, now: float) -> list[Summary]:
-        """Who can be compared: heard of, no newcomer, with a clock like most."""
+    def _present(self, now: float) -> tuple[list[Summary], int]:
+        """Who can be compared: heard of, no newcomer, with a clock like most; their minute."""
         here = [
             one.summary
             for one in self._nodes.values()
             if now - one.told <= _ABSENT and now - one.joined >= _REJOINS
         ]
         if not here:
-            return []
+            return [], 0
         usual = median_low(one.minute for one in here)
-        return [one for one in here if abs(one.minute - usual) <= _SKEW]
+        return [one for one in here if abs(one.minute - usual) <= _SKEW], usual
 
     def _forget(self, nodes: Sequence[str]) -> None:
         self._exchange.drop(nodes)
@@ -140,6 +141,6 @@ def _members(case: Case, summary: Summary) -> tuple[Member, ...]:
     if case.signs.standing:
         return ()
     named = [one.job for one in case.signs.outliers if one.job in summary.jobs]
-    working = [name for name in summary.jobs if f"{name} x " in "\n".join(summary.workload)]
+    working = [n for n, job in summary.jobs.items() if counted(n, job) in summary.workload]
     jobs = named[:1] or working
     return tuple(member for name in jobs for member in summary.jobs[name].members)

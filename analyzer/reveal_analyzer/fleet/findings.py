@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reveal_analyzer.configuration.rule import fact
-from reveal_analyzer.fleet.cases import Case
+from reveal_analyzer.fleet.cases import CALM, Case
 from reveal_analyzer.fleet.compare import Drift, Outlier
-from reveal_analyzer.fleet.measures import IDLE_PAGES, measure
+from reveal_analyzer.fleet.measures import IDLE_PAGES, STEP, measure
 from reveal_analyzer.fleet.minute import MINUTE
 from reveal_analyzer.fleet.work import Member
 from reveal_analyzer.seconds import SECOND_NS
@@ -25,8 +25,12 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Kind, Subsystem
 
 HYPOTHESIS = "CrossNodeOutlier"
+_NOT_COMPARED = "the node could not be compared with others any more"
 # what is said of a metric instead of its name, and behind the value
-_PHRASES = {IDLE_PAGES: ("Huge pages reserved", " idle")}
+_PHRASES = {
+    IDLE_PAGES: ("Huge pages reserved", " idle"),
+    STEP: ("Steps take longer", ""),
+}
 _REMEDIES = {
     IDLE_PAGES: "echo 0 > /sys/kernel/mm/hugepages/hugepages-*kB/nr_hugepages, or let a job use"
     " the pages (see IdleHugePages)",
@@ -69,6 +73,7 @@ def finding(case: Case, members: tuple[Member, ...], *, resolved: bool = False) 
         subjects=subjects,
         score_percent=_score(first),
         confidence_percent=sureness,
+        notes=(_NOT_COMPARED,) if resolved and case.calm < CALM else (),
     )
 
 
@@ -81,10 +86,10 @@ def claim(one: Outlier) -> str:
     here, low, high = (human(value, row.unit, row.kind) for value in (one.value, one.low, one.high))
     others = low if low == high else f"{low} to {high}"
     if one.lost:
-        phrase = f"{one.job} does {round(100 * one.lost)} % less of all it does elsewhere"
-        return f"{phrase}, on {one.alike} of {one.compared} nodes: on {one.node}"
+        less = f"{one.job} does {round(100 * one.lost)} % less of all it does elsewhere"
+        return f"{less}, on {one.alike} of {one.compared} nodes: on {one.node}"
     if one.job:
-        phrase = f"{row.name} ({row.origin}) of {one.job} stands out"
+        phrase = f"{one.job}: {phrase}"
     where = f"{one.alike} of {one.compared} nodes"
     return f"{phrase} on {where}: {here}{suffix} on {one.node}, {others} on the others"
 

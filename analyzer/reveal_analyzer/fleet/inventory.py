@@ -12,6 +12,7 @@ from reveal_contract.metric import Subsystem
 
 Pair = tuple[str, str]
 _FAMILY = re.compile(r"\d+\.\d+")
+HUGE_PAGES = "memory.hugepages"
 _STEPS = 8  # of a power of two: what firmware keeps for itself is less than one of them
 _AREAS = {
     "cpu": Subsystem.CPU, "memory": Subsystem.MEMORY, "gpu": Subsystem.GPU,
@@ -65,8 +66,9 @@ def _cpu(facts: Facts) -> Iterator[Pair]:
     cpu = facts.cpu
     yield "cpu.smt", cpu.smt
     yield "cpu.boost", _flag(cpu.boost)
-    yield "cpu.isolated", cpu.isolated
-    yield "cpu.nohz_full", cpu.nohz_full
+    if cpu.online:  # then these were read, too
+        yield "cpu.isolated", cpu.isolated or "none"
+        yield "cpu.nohz_full", cpu.nohz_full or "none"
     yield "cpu.frequency.driver", _all(policy.driver for policy in cpu.policies)
     yield "cpu.frequency.governor", _all(policy.governor for policy in cpu.policies)
     yield "cpu.frequency.preference", _all(policy.preference for policy in cpu.policies)
@@ -86,6 +88,9 @@ def _memory(facts: Facts) -> Iterator[Pair]:
     yield "memory.zswap", _flag(memory.zswap)
     if memory.total:
         yield "memory.swap", f"{sum(swap.size for swap in memory.swaps) >> 20} MiB"
+        pools = [pool for pool in memory.huge if pool.node is None and pool.total]
+        sizes = [f"{pool.total} x {pool.size >> 10} kB" for pool in pools]
+        yield HUGE_PAGES, ", ".join(sorted(sizes)) or "none"
 
 
 def _kernel(facts: Facts) -> Iterator[Pair]:

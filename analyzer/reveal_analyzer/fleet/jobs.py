@@ -1,8 +1,9 @@
 """Slow nodes of one job: the same work, another level.
 
 The parts of a job on its nodes are held against each other.  What a part suffers (throttling,
-pressure, retransmissions) decides as it does for whole nodes.  What it does is no harm either
-way, but a part that does less of everything its peers do alike is slow.
+pressure, retransmissions) decides as it does for whole nodes, and so does the time of its steps
+where they can be read.  What it does is no harm either way, but a part that does less of
+everything its peers do alike is slow.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from reveal_analyzer.fleet.compare import (
     few,
     harmed,
 )
-from reveal_analyzer.fleet.measures import measure
+from reveal_analyzer.fleet.measures import STEP, measure
 from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.work import USAGE
 from reveal_contract.metric import Kind
 
 Floats = NDArray[np.float64]
+_STEP_FLOOR = 0.005  # step times are read to half a percent: 3 % is told
+_ANOTHER_BEAT = 1.7  # times as long as its peers': every other beat was read, not every one
 _SLOW = 0.85  # of its peers' rates
 _STEADY = 0.05  # deviation of the peers, of their median: what they do alike
 _RATES = 2  # at least: one rate alone may be the part's role in the job
@@ -39,40 +42,49 @@ _QUANTA = 3.0  # a rate below so many says nothing
 
 def slow(summaries: Sequence[Summary]) -> list[Outlier]:
     """What the parts of jobs on single nodes of a class suffer, most first."""
+    ordered = sorted(summaries, key=lambda one: one.node)
     found: list[Outlier] = []
-    for name in sorted({name for one in summaries for name in one.jobs}):
-        nodes = [one for one in summaries if name in one.jobs and one.seconds >= FULL_SECONDS]
-        if len(nodes) >= LEAST:
-            compared = compare(_matrix(sorted(nodes, key=lambda one: one.node), name), LOADED_FLOOR)
-            found += [one for one in harmed(compared, name) if one.harm]
-            found += _lagging(compared, name)
+    for name in sorted({name for one in ordered for name in one.jobs}):
+        parts = [one for one in ordered if name in one.jobs and one.seconds >= FULL_SECONDS]
+        if len(parts) >= LEAST:
+            found += _of_job(parts, name)
     return sorted(found, key=lambda one: (-one.score, one.node, one.metric))
 
 
-def _matrix(nodes: Sequence[Summary], name: str) -> Matrix:
-    parts = [one.jobs[name].levels for one in nodes]
-    metrics = sorted({metric for levels in parts for metric in levels})
-    known = [(metric, made) for metric in metrics if (made := measure(metric)) is not None]
-    levels = np.array([[of.get(metric, np.nan) for metric, _ in known] for of in parts])
+def _of_job(parts: Sequence[Summary], job: str) -> Iterator[Outlier]:
+    metrics = {metric for one in parts for metric in one.jobs[job].levels}
+    steps = compare(_matrix(parts, job, metrics & {STEP}), _STEP_FLOOR)
+    for one in harmed(steps, job):
+        if one.value < _ANOTHER_BEAT * one.median:
+            yield one
+    compared = compare(_matrix(parts, job, metrics - {STEP}), LOADED_FLOOR)
+    yield from (one for one in harmed(compared, job) if one.harm)
+    yield from _lagging(compared, job)
+
+
+def _matrix(parts: Sequence[Summary], job: str, metrics: set[str]) -> Matrix:
+    known = [(name, made) for name in sorted(metrics) if (made := measure(name)) is not None]
+    levels = np.array(
+        [[one.jobs[job].levels.get(name, np.nan) for name, _ in known] for one in parts]
+    )
     levels = levels.reshape(len(parts), len(known))
     still = np.zeros(levels.shape)  # how restless a part was within its minute is not told
-    rows = [made for _, made in known]
-    return Matrix([one.node for one in nodes], rows, levels, still, *capacity(nodes))
+    nodes, rows = [one.node for one in parts], [made for _, made in known]
+    return Matrix(nodes, rows, levels, still, *capacity(parts))
 
 
 def _lagging(compared: Compared, job: str) -> Iterator[Outlier]:
     """Nodes on which all rates that the others share are lower by a seventh or more."""
     ratios = _ratios(compared.matrix)
-    if ratios.shape[1] < _RATES:
-        return
     behind = np.flatnonzero((ratios <= _SLOW).all(axis=1))
-    if not 0 < len(behind) <= few(len(ratios)):
+    names = [one.row.name for one in compared.matrix.measures]
+    if USAGE not in names or ratios.shape[1] < _RATES or len(behind) > few(len(ratios)):
         return
-    usage = [one.row.name for one in compared.matrix.measures].index(USAGE)
     for at in behind:
         lost = 1.0 - float(np.median(ratios[at]))
-        shown = compared.outlier(int(at), usage, job)
-        yield replace(shown, score=lost / (1.0 - _SLOW), harm=True, lost=lost)
+        shown = compared.outlier(int(at), names.index(USAGE), job)
+        score = lost / (1.0 - _SLOW)
+        yield replace(shown, score=score, harm=True, lost=lost, alike=len(behind))
 
 
 def _ratios(matrix: Matrix) -> Floats:

@@ -6,14 +6,15 @@ second; everything else waits until somebody wants the summary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.columns import CHANGE, LEVEL, Column, Plan
-from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, Fold, fold
+from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
 from reveal_analyzer.seconds import SECOND_NS, Second
 from reveal_analyzer.subjects import of_subject
 from reveal_contract import catalogue
@@ -24,6 +25,7 @@ MINUTE = 60  # seconds
 _BLOCK = 5  # seconds: what comes in bursts of one is level, what comes once a minute is none
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
 _REDUCE = {Fold.TOTAL: np.add, Fold.LARGEST: np.fmax, Fold.LEAST: np.fmin}
+_LAYOUTS = 64  # remembered: nodes of one kind have one
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Levels:
     """What a node was in a minute, metric by metric; NaN where nothing was read.
 
     ``levels`` are medians of blocks (means, of events), ``spreads`` deviations of the blocks,
-    both in base units, counters per second.  ``subjects`` are means over the minute by
-    (metric, instance).
+    both in base units, counters per second.  ``subjects`` are means over the seconds they were
+    there, by (metric, instance).
     """
 
     minute: int
@@ -81,83 +83,110 @@ class Layout:
 
 
 @dataclass
+class Part:
+    """Some seconds of one layout: sums of blocks, and of the subjects' channels."""
+
+    layout: Layout
+    blocks: list[Floats] = field(default_factory=list)
+    subjects: list[Floats] = field(default_factory=list)
+    seconds: int = 0
+
+
+@dataclass
 class Gathered:
     """A minute as it is gathered; ``levels`` is what becomes of it."""
 
     minute: int
-    seconds: int = 0
-    blocks: list[tuple[tuple[str, ...], Floats]] = field(default_factory=list)
-    subjects: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    periods: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> int:
+        return sum(part.seconds for part in self.parts)
 
     def levels(self) -> Levels:
-        names = max((names for names, _ in self.blocks), key=len, default=())
-        rows = np.array([_aligned(names, *block) for block in self.blocks])
-        rows = rows.reshape(len(self.blocks), len(names))
+        names = max((part.layout.names for part in self.parts), key=len, default=())
+        rows = np.array(
+            [_aligned(names, part.layout, block) for part in self.parts for block in part.blocks]
+        )
+        rows = rows.reshape(-1, len(names))
         levels, spreads = _robust(rows)
-        events = np.array([catalogue.find(name).role is Role.EVENT for name in names], bool)
-        if events.any() and len(rows):
+        events = _events(names)
+        if len(rows):
             levels[events] = rows[:, events].mean(axis=0)
         _leave_promised_pages_out(names, levels)
-        means = {key: total / count for key, (total, count) in self.subjects.items()}
-        return Levels(self.minute, self.seconds, names, levels, spreads, means)
+        return Levels(self.minute, self.seconds, names, levels, spreads, self._subjects())
+
+    def _subjects(self) -> dict[tuple[str, str], float]:
+        totals: dict[tuple[str, str], tuple[float, int]] = {}
+        for part in self.parts:
+            sums = np.nansum(part.subjects, axis=0).tolist() if part.subjects else []
+            for key, value in zip(part.layout.subjects, sums, strict=True):
+                total, seconds = totals.get(key, (0.0, 0))
+                totals[key] = (total + value, seconds + part.seconds)
+        means = {key: total / seconds for key, (total, seconds) in totals.items()}
+        return means | {(STEP, one): period * SECOND_NS for one, period in self.periods.items()}
+
+
+def no_rhythm() -> Mapping[str, float]:
+    """Nobody follows the steps of jobs."""
+    return {}
 
 
 class Minutes:
-    """The minutes of one node, by its own clock; ``take`` gives the last that ended, once."""
+    """The minutes of one node, by its own clock; ``take`` gives the last that ended, once.
 
-    def __init__(self, seconds: int = MINUTE) -> None:
-        self._length = seconds * SECOND_NS
-        self._layout: Layout | None = None
+    ``periods`` tells the step times of subjects as they are now, in seconds.
+    """
+
+    def __init__(self, periods: Callable[[], Mapping[str, float]] = no_rhythm) -> None:
+        self._periods = periods
         self._now: Gathered | None = None
         self._ended: Gathered | None = None
-        self._block: Floats = np.zeros(0)
-        self._subjects: Floats = np.zeros(0)
-        self._held = self._told = 0
+        self._values: Floats = np.zeros(0)
+        self._channels: Floats = np.zeros(0)
+        self._held = 0
+        self._layout: Layout | None = None
 
     def push(self, second: Second) -> None:
         """Add a second; a new minute ends the one before."""
-        minute = second.start_ns // self._length
+        minute = second.start_ns // (MINUTE * SECOND_NS)
         if self._now is None or minute != self._now.minute:
-            self._flush_subjects()
-            self._ended, self._now = self._end(), Gathered(minute)
+            self._flush()
+            self._end(minute)
         if self._layout is None or self._layout.plan is not second.plan:
-            self._flush_block()
-            self._flush_subjects()
+            self._flush()
             self._layout = Layout(second.plan)
-        if not self._held:
-            self._block = np.zeros(len(second.plan.columns))
-        if not self._told:
-            self._subjects = np.zeros(self._layout.subject_places.size)
-        self._block += second.values
-        self._subjects += np.nan_to_num(second.channels[self._layout.subject_places])
+        if self._held:
+            self._values += second.values
+            self._channels += second.channels
+        else:
+            self._values, self._channels = second.values.copy(), second.channels.copy()
         self._held += 1
-        self._told += 1
-        self._now.seconds += 1
         if self._held == _BLOCK:
-            self._flush_block()
+            self._flush()
 
     def take(self) -> Gathered | None:
         """The last minute that ended, if nobody took it yet."""
         ended, self._ended = self._ended, None
         return ended
 
-    def _end(self) -> Gathered | None:
-        self._flush_block()
-        return self._now or self._ended
+    def _end(self, minute: int) -> None:
+        if self._now is not None:
+            self._now.periods = self._periods()
+        self._ended, self._now = self._now, Gathered(minute)
 
-    def _flush_block(self) -> None:
-        if self._held and self._layout is not None and self._now is not None:
-            folded = self._layout.fold(self._block / self._held)
-            self._now.blocks.append((self._layout.names, folded))
+    def _flush(self) -> None:
+        """The block so far becomes part of the minute."""
+        if not self._held or self._now is None or self._layout is None:
+            return
+        parts = self._now.parts
+        if not parts or parts[-1].layout is not self._layout:
+            parts.append(Part(self._layout))
+        parts[-1].blocks.append(self._layout.fold(self._values) / self._held)
+        parts[-1].subjects.append(self._channels[self._layout.subject_places])
+        parts[-1].seconds += self._held
         self._held = 0
-
-    def _flush_subjects(self) -> None:
-        if self._told and self._layout is not None and self._now is not None:
-            so_far = self._now.subjects
-            for key, total in zip(self._layout.subjects, self._subjects.tolist(), strict=True):
-                before = so_far.get(key, (0.0, 0))
-                so_far[key] = (before[0] + total, before[1] + self._told)
-        self._told = 0
 
 
 def _places(columns: tuple[Column, ...]) -> dict[str, list[int]]:
@@ -173,29 +202,35 @@ def _places(columns: tuple[Column, ...]) -> dict[str, list[int]]:
     return places | {name: [at] for name, at in whole.items()}
 
 
-def _aligned(names: tuple[str, ...], had: tuple[str, ...], values: Floats) -> Floats:
-    if had == names:
+def _aligned(names: tuple[str, ...], layout: Layout, values: Floats) -> Floats:
+    if layout.names == names:
         return values
-    given = dict(zip(had, values.tolist(), strict=True))
+    given = dict(zip(layout.names, values.tolist(), strict=True))
     return np.array([given.get(name, np.nan) for name in names])
+
+
+@lru_cache(maxsize=_LAYOUTS)
+def _events(names: tuple[str, ...]) -> NDArray[np.intp]:
+    return np.array(
+        [at for at, name in enumerate(names) if catalogue.find(name).role is Role.EVENT], np.intp
+    )
 
 
 def _robust(rows: Floats) -> tuple[Floats, Floats]:
     """Median and deviation (by the quartiles) of each column, of what is not missing."""
+    if not len(rows):
+        return np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     rows = np.sort(rows, axis=0)  # missing ones last
-    count = np.isfinite(rows).sum(axis=0)
+    last = np.maximum(np.isfinite(rows).sum(axis=0) - 1, 0)
 
     def at(share: float) -> Floats:
-        place = np.maximum(count - 1, 0) * share
+        place = last * share
         low = np.floor(place).astype(np.intp)
-        high = np.minimum(low + 1, np.maximum(count - 1, 0))
         lower = np.take_along_axis(rows, low[None], 0)[0]
-        upper = np.take_along_axis(rows, high[None], 0)[0]
+        upper = np.take_along_axis(rows, np.minimum(low + 1, last)[None], 0)[0]
         found: Floats = lower + (place - low) * (upper - lower)
         return found
 
-    if not len(rows):
-        return np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     return at(0.5), (at(0.75) - at(0.25)) / _QUARTILES
 
 

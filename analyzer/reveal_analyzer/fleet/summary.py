@@ -1,6 +1,7 @@
 """What an analyzer tells the others of one node's minute, and its bytes.
 
-Bytes are a version and zlib over JSON: some 4 KB for 400 metrics.  What is missing is null.
+Bytes are a version and zlib over JSON: some 3 KB for a node of 400 metrics.  What is missing
+is null.
 """
 
 from __future__ import annotations
@@ -8,9 +9,8 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from sys import intern
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,8 @@ class Summary:
     """A node in a minute (of its own clock, since the epoch).
 
     ``kind`` is its class, "" where that is not known.  ``levels`` and ``spreads`` are one
-    number a name, in base units, NaN where missing.  ``workload`` is what it worked for,
-    ``facts`` how it is set up.
+    number a name of what can hurt, in base units, NaN where missing; ``activity`` the levels of
+    all else that mattered.  ``workload`` is what it worked for, ``facts`` how it is set up.
     """
 
     node: str
@@ -45,12 +45,15 @@ class Summary:
     names: tuple[str, ...]
     levels: Floats
     spreads: Floats
+    activity: Mapping[str, float] = field(default_factory=dict)
     workload: tuple[str, ...] = ()
     jobs: Mapping[str, Job] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def level(self, name: str) -> float:
         """The level of a metric; NaN where there is none."""
+        if name in self.activity:
+            return self.activity[name]
         return float(self.levels[self.names.index(name)]) if name in self.names else math.nan
 
 
@@ -61,8 +64,9 @@ def encode(summary: Summary) -> bytes:
         "seconds": summary.seconds,
         "kind": summary.kind,
         "names": " ".join(summary.names),
-        "levels": _numbers(summary.levels),
-        "spreads": _numbers(summary.spreads),
+        "levels": _numbers(summary.levels.tolist()),
+        "spreads": _numbers(summary.spreads.tolist()),
+        "activity": _numbered(summary.activity),
         "workload": summary.workload,
         "jobs": {name: _job_row(job) for name, job in summary.jobs.items()},
         "facts": dict(summary.facts),
@@ -93,22 +97,31 @@ def _made(row: object) -> Summary:
         case {
             "node": str(node), "minute": int(minute), "seconds": int(seconds), "kind": str(kind),
             "names": str(names), "levels": list(levels), "spreads": list(spreads),
-            "workload": list(workload), "jobs": dict(jobs), "facts": dict(facts),
+            "activity": dict(activity), "workload": list(workload), "jobs": dict(jobs),
+            "facts": dict(facts),
         }:  # fmt: skip
-            known = tuple(intern(name) for name in names.split())
+            known = tuple(names.split())
             return Summary(
                 node, minute, seconds, kind, known, _vector(levels, len(known)),
-                _vector(spreads, len(known)), _texts(workload),
+                _vector(spreads, len(known)), _known(activity), _texts(workload),
                 {name: _job(job) for name, job in jobs.items()},
                 dict(zip(facts, _texts(list(facts.values())), strict=True)),
             )  # fmt: skip
     raise SummaryError("it lacks something, or holds what does not belong there")
 
 
-def _numbers(values: Floats) -> list[float | None]:
+def _numbers(values: Iterable[float]) -> list[float | None]:
+    """As JSON has them: whole ones as they are, others to six digits, missing ones null."""
     return [
-        float(f"{value:.{_DIGITS}g}") if value - value == 0 else None for value in values.tolist()
-    ]
+        None if not math.isfinite(value)
+        else int(value) if value == int(value)
+        else float(f"{value:.{_DIGITS}g}")
+        for value in values
+    ]  # fmt: skip
+
+
+def _numbered(levels: Mapping[str, float]) -> dict[str, float | None]:
+    return dict(zip(levels, _numbers(levels.values()), strict=True))
 
 
 def _vector(values: list[Any], width: int) -> Floats:
@@ -128,6 +141,10 @@ def _number(value: object) -> float:
     raise SummaryError(f"{ascii(value)[:80]} is not a number")
 
 
+def _known(levels: dict[str, Any]) -> dict[str, float]:
+    return {name: _number(value) for name, value in levels.items() if value is not None}
+
+
 def _texts(values: list[Any]) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
         raise SummaryError("a text is none")
@@ -135,20 +152,14 @@ def _texts(values: list[Any]) -> tuple[str, ...]:
 
 
 def _job_row(job: Job) -> dict[str, Any]:
-    levels = zip(job.levels, _numbers(np.array(list(job.levels.values()))), strict=True)
     members = [[one.kind, one.namespace, one.name, one.uid] for one in job.members]
-    return {"members": members, "count": job.count, "levels": dict(levels)}
+    return {"members": members, "count": job.count, "levels": _numbered(job.levels)}
 
 
 def _job(row: object) -> Job:
     match row:
         case {"members": list(members), "count": int(count), "levels": dict(levels)}:
-            known = {name: value for name, value in levels.items() if value is not None}
-            return Job(
-                tuple(_member(one) for one in members),
-                count,
-                {name: _number(value) for name, value in known.items()},
-            )
+            return Job(tuple(_member(one) for one in members), count, _known(levels))
     raise SummaryError("a job lacks something")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -55,15 +56,23 @@ def jobs(means: Means, identities: Iterable[Identity], node: str) -> dict[str, J
         if who is None or not (who.kind is SubjectKind.CONTAINER and who.namespace):
             names[instance] = name = job_name(instance, who, node)
             members.setdefault(name, {})[instance] = _member(instance, who)
-    levels: dict[str, dict[str, float]] = {name: {} for name in members}
-    for (metric, instance), value in means.items():
-        if instance in names:
-            of_job, parts = levels[names[instance]], members[names[instance]]
-            of_job[metric] = of_job.get(metric, 0.0) + value / len(parts)
+    levels = _levels(means, names)
     return {
         name: Job(_first(parts), len(parts), levels[name])
         for name, parts in sorted(members.items())
         if levels[name].get(USAGE, 0.0) * len(parts) >= _SOME
+    }
+
+
+def _levels(means: Means, names: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """By job and metric the mean of the members that have it; ``names`` are their jobs."""
+    values: dict[str, dict[str, list[float]]] = {name: {} for name in names.values()}
+    for (metric, instance), value in means.items():
+        if instance in names:
+            values[names[instance]].setdefault(metric, []).append(value)
+    return {
+        name: {metric: fmean(some) for metric, some in of_job.items()}
+        for name, of_job in values.items()
     }
 
 
@@ -79,10 +88,15 @@ def workload(means: Means, found: Mapping[str, Job]) -> tuple[str, ...]:
     whole = sum(value for (metric, _), value in means.items() if metric == USAGE)
     least = max(_MUCH, _SHARE * whole)
     return tuple(
-        f"{name} x {job.count}"
+        counted(name, job)
         for name, job in sorted(found.items())
         if job.levels[USAGE] * job.count >= least
     )
+
+
+def counted(name: str, job: Job) -> str:
+    """A job as a part of the work of a node: ``ml/Job/train x 2``."""
+    return f"{name} x {job.count}"
 
 
 def job_name(instance: str, who: Identity | None, node: str) -> str:

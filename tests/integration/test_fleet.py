@@ -1,0 +1,323 @@
+"""Nodes compared over a real Redis: from their slices to one finding, by one of the analyzers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleets import GIB, facts, fleet
+from node import FAST, SLOW, Node
+from reveal_analyzer import worker
+from reveal_analyzer.configuration.watch import News
+from reveal_analyzer.engine import NodeAnalyzer
+from reveal_analyzer.fleet import comparison
+from reveal_analyzer.fleet.comparison import Comparison, Pace
+from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
+from reveal_analyzer.fleet.fleet import Fleet, FleetTiming
+from reveal_analyzer.fleet.leader import Leader, Term
+from reveal_analyzer.fleet.summary import Summary
+from reveal_analyzer.link import connect
+from reveal_analyzer.sinks.jsonl import JsonlSink
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.worker import Worker
+from reveal_contract import names, wire
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Lane
+from reveal_contract.settings import AnalyzerSettings
+from streams import QUICK, Stream
+
+HUGE = ChannelTable(
+    FAST,
+    (
+        *SLOW,
+        Channel("memory.hugepages.total", "2048kB", lane=Lane.SLOW),
+        Channel("memory.hugepages.free", "2048kB", lane=Lane.SLOW),
+    ),
+)
+RESERVED = {
+    "memory.hugepages.total{2048kB}": 4.0 * GIB,
+    "memory.hugepages.free{2048kB}": 4.0 * GIB,
+}
+IDLE = {"memory.hugepages.free": 4.0 * GIB}
+NODES = [f"n{number}" for number in range(1, 10)]
+START = 1_700_000_040  # s: a minute begins
+SECONDS = 6  # sent of each minute
+BRIEF = Term(lease=0.6, beat=0.05)
+AT_ONCE = FleetTiming(step=0.0, term=BRIEF, pace=Pace(0.0, 0.0))
+
+
+class Site:
+    """Nine nodes of one class whose slices a worker reads."""
+
+    def __init__(self, stream: Stream, path: Path) -> None:
+        self.stream, self.path = stream, path
+        self.exchange = Exchange(stream.client, "default")
+        self._nodes = {name: Node(HUGE, seed) for seed, name in enumerate(NODES)}
+        self._minute = 0
+        stream.announce(HUGE)
+        for name in NODES:
+            stream.client.hset(names.FACTS_KEY, name, facts(name).to_json())
+
+    def worker(self, owner: str) -> Worker:
+        reader = self.stream.reader(owner, timing=QUICK)
+        told = Fleet(reader.link.client, "default", owner, AT_ONCE)
+
+        def analysis(node: str) -> NodeAnalyzer:
+            return NodeAnalyzer(node, AnalyzerSettings(), rules=())
+
+        return Worker(reader, analysis, [JsonlSink(self.path)], Metrics(), told)
+
+    def minutes(self, count: int, by: Worker, odd: dict[str, float] | None = None) -> None:
+        """So many minutes on all nodes, the third one's levels being odd; each is compared."""
+        for _ in range(count):
+            self._send(odd or {})
+            self._minute += 1
+            until(lambda: self._told() == {START // 60 + self._minute - 2}, by)
+            for _ in range(2):  # a round over what was told
+                by.turn()
+
+    def rows(self) -> list[dict[str, Any]]:
+        rows = [json.loads(line) for line in self.path.read_text().splitlines()]
+        return [row for row in rows if row["scope"] == "CrossNode"]
+
+    def _told(self) -> set[int]:
+        if self._minute == 1:  # the first minute has not ended
+            return {START // 60 - 1}
+        told = self.exchange.get(NODES)
+        return {told[name].minute if name in told else 0 for name in NODES}
+
+    def _send(self, odd: dict[str, float]) -> None:
+        for name, node in self._nodes.items():
+            for second in range(SECONDS):
+                at = self._minute * 60 + second
+                made = replace(
+                    node.slice(odd if name == "n3" else None),
+                    node=name, sequence=at, start_ns=(START + at) * 10**9,
+                )  # fmt: skip
+                data = wire.encode(made, wire.gauges(HUGE)[: made.fast.shape[1]])
+                self.stream.raw(name, {names.FIELD_NODE: name, names.FIELD_DATA: data})
+
+
+def until(done: Callable[[], bool], *workers: Worker, seconds: float = 10.0) -> float:
+    """Turn the workers until it is done; how long it took."""
+    began = time.monotonic()
+    while not done():
+        assert time.monotonic() - began < seconds
+        for one in workers:
+            one.turn()
+        if not workers:
+            time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def leads(*workers: Worker) -> list[bool]:
+    return [one._fleet is not None and one._fleet.leads for one in workers]
+
+
+@pytest.fixture
+def site(stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.setattr(worker, "_FACTS_SECONDS", 0.0)
+    return Site(stream, tmp_path / "findings.jsonl")
+
+
+def test_pages_reserved_on_one_of_nine_are_one_finding_that_ends_with_them(site: Site) -> None:
+    only = site.worker("only")
+    site.minutes(5, only, RESERVED)
+    (row,) = site.rows()
+    assert row["claim"] == (
+        "Huge pages reserved on 1 of 9 nodes: 4 GiB idle on n3, 0 B on the others"
+    )
+    assert (row["nodeName"], row["state"], row["subsystem"]) == ("n3", "Open", "Memory")
+    assert row["hypothesis"]["name"] == "CrossNodeOutlier"
+    assert row["peers"] == {"compared": 9, "median": "0", "value": str(4 * GIB)}
+    site.minutes(5, only)
+    opened, resolved = site.rows()
+    assert (resolved["id"], resolved["state"]) == (opened["id"], "Resolved")
+    assert resolved["resolvedTime"] > resolved["firstSeenTime"]
+    only.close()
+
+
+def test_nine_nodes_alike_are_no_finding(site: Site) -> None:
+    only = site.worker("only")
+    site.minutes(5, only)
+    assert site.rows() == []
+    summary = site.exchange.get(["n3"])["n3"]
+    assert summary.kind.startswith("Xeon, 4 CPUs")
+    assert summary.seconds == SECONDS
+    assert 0 < site.stream.client.ttl(names.fleet_key("default")) <= KEPT_SECONDS
+    only.close()
+
+
+def test_one_analyzer_leads_and_the_next_goes_on_with_its_cases(site: Site) -> None:
+    first = site.worker("first")
+    site.minutes(4, first, RESERVED)
+    assert len(site.rows()) == 1
+    heir = site.worker("heir")
+    for _ in range(20):
+        first.turn()
+        heir.turn()
+        assert sum(leads(first, heir)) <= 1
+    assert leads(first, heir) == [True, False]
+    # the first is dead: it turns no more, and gives nothing back
+    took = until(lambda: leads(heir) == [True], heir)
+    assert took < BRIEF.lease + BRIEF.beat + 2  # and what it costs to take the nodes over
+    until(lambda: set(heir.nodes) == set(NODES), heir)
+    site.minutes(2, heir, RESERVED)
+    assert len(site.rows()) == 1
+    site.minutes(5, heir)
+    assert [row["state"] for row in site.rows()] == ["Open", "Resolved"]
+    assert leads(first) == [False]
+    heir.close()
+
+
+def test_the_lead_is_followed_within_ten_seconds(stream: Stream) -> None:
+    assert Term().lease + Term().beat <= 10
+    one, two = (Leader(stream.client, "default", owner, BRIEF) for owner in ("one", "two"))
+    assert one.beat()
+    assert not two.beat()
+    one.release()
+    assert not one.leads
+    until(two.beat, seconds=BRIEF.lease / 2)
+    assert not one.beat()
+    assert two.leads
+
+
+def test_a_lead_that_another_holds_is_neither_renewed_nor_released(stream: Stream) -> None:
+    one = Leader(stream.client, "default", "one", BRIEF)
+    assert one.beat()
+    stream.client.set(names.fleet_key("default", "leader"), "two")
+    until(lambda: not one.beat(), seconds=1)
+    one.release()
+    assert stream.client.get(names.fleet_key("default", "leader")) == b"two"
+
+
+def test_a_full_redis_gives_no_lead_and_stops_nobody(
+    redis_launcher: Callable[..., Any], stack: ExitStack
+) -> None:
+    client = Stream(f"unix://{redis_launcher().socket}", stack).client
+    client.config_set("maxmemory", "1")
+    assert not Leader(client, "default", "one", BRIEF).beat()
+    told = Fleet(client, "default", "one", AT_ONCE)
+    assert told.step((), 0.0) == []
+    told.close()
+
+
+class Rounds:
+    """A comparison over a real Redis with a clock of its own."""
+
+    def __init__(self, stream: Stream, pace: Pace | None = None) -> None:
+        self.exchange = Exchange(stream.client, "default")
+        self.now = 1000.0
+        self._compared = Comparison(self.exchange, self.now, pace or Pace(0.0, 0.0))
+
+    def minute(self, nodes: list[Summary], minute: int) -> list[News]:
+        """All nodes told of this minute, and a round over it."""
+        self.exchange.put([replace(one, minute=minute) for one in nodes])
+        told = self._compared.step(self.now)
+        self.now += 60
+        return told
+
+    def minutes(self, nodes: list[Summary], first: int, end: int) -> list[tuple[int, str]]:
+        return [
+            (minute, news.change)
+            for minute in range(first, end)
+            for news in self.minute(nodes, minute)
+        ]
+
+
+def without(nodes: list[Summary], name: str) -> list[Summary]:
+    return [one for one in nodes if one.node != name]
+
+
+def test_a_node_that_rejoins_is_no_news_for_two_minutes(stream: Stream) -> None:
+    rounds, nodes = Rounds(stream), fleet(9, IDLE)
+    assert rounds.minutes(without(nodes, "n3"), 0, 5) == []
+    told = rounds.minutes(nodes, 5, 12)
+    assert told == [(8, "Opened")]  # left alone in 5 and 6, seen in 7 and 8
+
+
+def test_a_fleet_that_starts_is_compared_at_once(stream: Stream) -> None:
+    assert Rounds(stream).minutes(fleet(9, IDLE), 0, 5) == [(1, "Opened")]
+
+
+def test_a_node_that_went_silent_keeps_its_case_until_it_is_forgotten(stream: Stream) -> None:
+    rounds, nodes = Rounds(stream), fleet(9, IDLE)
+    assert rounds.minutes(nodes, 0, 3) == [(1, "Opened")]
+    told = rounds.minutes(without(nodes, "n3"), 3, 30)
+    assert [change for _, change in told] == ["Resolved"]
+    assert told[0][0] > 10
+    assert "n3" not in rounds.exchange.nodes()
+
+
+def test_a_node_whose_clock_is_off_is_left_out(stream: Stream) -> None:
+    rounds, nodes = Rounds(stream), fleet(9, IDLE)
+    for minute in range(6):
+        late = [replace(one, minute=minute - 30) for one in nodes if one.node == "n3"]
+        rounds.exchange.put(late)
+        assert rounds.minute(without(nodes, "n3"), minute) == []
+
+
+def test_summaries_that_cannot_be_read_cost_only_their_node(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    rounds, nodes = Rounds(stream), fleet(9, IDLE)
+    rounds.exchange.put(nodes)
+    key = names.fleet_key("default")
+    stream.client.hset(key, "bad", b"\x01nonsense")
+    stream.client.hset(key, "new", b"\x02of tomorrow")
+    stream.client.hset(key, "other", stream.client.hget(key, "n1") or b"")
+    told = rounds.minutes(nodes, 0, 4)
+    assert told == [(1, "Opened")]
+    assert caplog.text.count("summary of bad cannot be used") == 1
+    assert "summary of other cannot be used: it is n1's" in caplog.text
+    assert "new" not in caplog.text
+
+
+def test_many_nodes_are_read_in_portions_and_compared_when_all_are(stream: Stream) -> None:
+    nodes = fleet(150, IDLE)
+    rounds = Rounds(stream, Pace(5.0, 0.0))
+    told: list[News] = []
+    for minute in range(3):
+        rounds.exchange.put([replace(one, minute=minute) for one in nodes])
+        steps = [rounds._compared.step(rounds.now) for _ in range(4)]
+        assert [bool(one) for one in steps if one] in ([], [True])
+        assert steps[0] == steps[1] == steps[3] == []  # 64, 64, 22: then all are compared
+        told += steps[2]
+        rounds.now += 60
+    (news,) = told
+    assert news.finding.claim.startswith("Huge pages reserved on 1 of 150 nodes")
+
+
+def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: ExitStack) -> None:
+    server = redis_launcher()
+    client = connect(f"unix://{server.socket}")
+    stack.callback(client.close)
+    told = Fleet(client, "default", "one", AT_ONCE)
+    assert told.step((), 0.0) == []
+    assert told.leads
+    server.stop()
+    assert told.step((), 1.0) == []
+    told.close()
+    server.start()
+    until(lambda: told.step((), 2.0) == [] and told.leads, seconds=2)
+
+
+def test_what_cannot_be_compared_costs_no_slices(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Fleet(stream.client, "default", "one", AT_ONCE)
+    monkeypatch.setattr(comparison, "judge", lambda summaries: 1 / 0)
+    assert told.step((), 100.0) == []
+    assert "nodes could not be compared" in caplog.text
+    assert not told.due(159.0)
+    assert told.due(160.0)
+    monkeypatch.undo()
+    assert told.step((), 160.0) == []
+    assert told.leads

@@ -1,0 +1,200 @@
+"""Outliers over the minutes: opened once, resolved by themselves, the same for every leader."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from fleets import GIB, fleet, part, summary
+from reveal_analyzer.fleet.cases import Case, Cases, signs
+from reveal_analyzer.fleet.comparison import judge
+from reveal_analyzer.fleet.findings import HYPOTHESIS, finding
+from reveal_analyzer.fleet.summary import Summary
+from reveal_analyzer.fleet.work import Member
+from reveal_contract.finding import Finding, FindingKind, FindingScope, Peers, Severity, State
+from reveal_contract.metric import Subsystem
+
+IDLE = {"memory.hugepages.free": 4.0 * GIB}
+SLOW = {"storage.pressure.some": 4e8}
+Told = list[tuple[int, str, str]]
+
+
+def play(cases: Cases, minutes: list[list[Summary]], first: int = 100) -> list[tuple[str, Case]]:
+    """Minute after minute; every change with its case."""
+    told = []
+    for minute, nodes in enumerate(minutes, first):
+        found, settings, judged = judge([replace(one, minute=minute) for one in nodes])
+        told += cases.step(signs(found, settings), judged, minute)
+    return told
+
+
+def changes(minutes: list[list[Summary]]) -> list[tuple[str, str, int]]:
+    return [(change, case.key.node, case.last) for change, case in play(Cases(), minutes)]
+
+
+def opened(odd: dict[str, float], **given: object) -> Finding:
+    (_, case), *_ = play(Cases(), [fleet(9, odd, **given)] * 3)
+    return finding(case, ())
+
+
+def test_what_is_set_up_opens_in_the_second_minute_and_load_in_the_third() -> None:
+    assert changes([fleet(9, IDLE)] * 10) == [("Opened", "n3", 101)]
+    assert changes([fleet(9, SLOW)] * 10) == [("Opened", "n3", 102)]
+
+
+def test_a_bad_minute_is_no_case() -> None:
+    assert changes([fleet(9, SLOW), fleet(9, SLOW), fleet(9)] * 4) == []
+
+
+def test_it_resolves_when_it_was_gone_for_three_minutes() -> None:
+    told = changes([fleet(9, IDLE)] * 3 + [fleet(9)] * 5)
+    assert told == [("Opened", "n3", 101), ("Resolved", "n3", 102)]
+    again = changes([fleet(9, IDLE)] * 3 + [fleet(9), fleet(9), fleet(9, IDLE)] * 3)
+    assert again == [("Opened", "n3", 101)]
+
+
+def test_a_minute_counts_once_however_often_it_is_looked_at() -> None:
+    cases = Cases()
+    assert [play(cases, [fleet(9, IDLE)]) for _ in range(9)] == [[]] * 9
+
+
+def test_while_a_node_is_away_its_case_stays_until_it_has_left() -> None:
+    there, away = fleet(9, IDLE), [one for one in fleet(9) if one.node != "n3"]
+    assert changes([there] * 2 + [away] * 9 + [there] * 2) == [("Opened", "n3", 101)]
+    opened, gone = play(Cases(), [there] * 2 + [away] * 20)
+    assert (opened[0], gone[0]) == ("Opened", "Resolved")
+    told = finding(gone[1], (), resolved=True)
+    assert told.state is State.RESOLVED
+    assert told.notes == ("the node could not be compared with others any more",)
+
+
+def test_a_fleet_that_shrinks_below_four_ends_its_cases() -> None:
+    told = changes([fleet(9, IDLE)] * 2 + [fleet(3, IDLE)] * 12)
+    assert told == [("Opened", "n3", 101), ("Resolved", "n3", 101)]
+
+
+def test_settings_and_harm_are_cases_of_their_own() -> None:
+    nodes = [replace(one, facts={"memory.thp": "never"}) for one in fleet(9, IDLE)]
+    nodes[2] = replace(nodes[2], facts={"memory.thp": "always"})
+    told = play(Cases(), [nodes] * 3)
+    assert [(case.key.subsystem, case.key.kind) for _, case in told] == [
+        (Subsystem.MEMORY, FindingKind.ANOMALY), (Subsystem.MEMORY, FindingKind.CONFIGURATION),
+    ]  # fmt: skip
+
+
+def test_a_setting_joins_the_harm_it_does() -> None:
+    nodes = [replace(one, facts={"memory.hugepages": "none"}) for one in fleet(9, IDLE)]
+    nodes[2] = replace(nodes[2], facts={"memory.hugepages": "2048 x 2048 kB"})
+    (told,) = play(Cases(), [nodes] * 3)
+    shown = finding(told[1], ())
+    assert shown.claim.startswith("Huge pages reserved on 1 of 9 nodes")
+    assert [one.metric for one in shown.evidence] == [
+        "memory.hugepages.free", "fact.memory.hugepages",
+    ]  # fmt: skip
+    used = [replace(one, facts=there.facts) for one, there in zip(fleet(9), nodes, strict=True)]
+    assert [case.key.kind for _, case in play(Cases(), [used] * 3)] == [FindingKind.CONFIGURATION]
+
+
+def test_one_fault_is_one_finding_with_all_that_shows_it() -> None:
+    both = {**SLOW, "storage.pressure.full": 3e8, "storage.procs_blocked": 9.0}
+    nodes = fleet(9, both)
+    plain = {"storage.pressure.full": 1e6, "storage.procs_blocked": 0.0}
+    nodes = [one if one.node == "n3" else summary(one.node, plain) for one in nodes]
+    (told,) = play(Cases(), [nodes] * 4)
+    shown = finding(told[1], ())
+    assert shown.subsystem is Subsystem.STORAGE
+    shows = {one.metric for one in shown.evidence}
+    assert "storage.procs_blocked" in shows
+    assert len(shows & {"storage.pressure.some", "storage.pressure.full"}) == 1  # one family
+
+
+def test_what_grows_worse_is_told_but_not_each_minute() -> None:
+    slow, worse = (fleet(9, {"storage.pressure.some": level}) for level in (3e7, 9e9))
+    told = changes([slow] * 3 + [worse, slow] * 10)
+    assert told == [("Opened", "n3", 102), ("Changed", "n3", 107)]
+
+
+def test_the_finding_says_who_differs_from_whom_by_what() -> None:
+    told = opened(IDLE)
+    assert told.claim == "Huge pages reserved on 1 of 9 nodes: 4 GiB idle on n3, 0 B on the others"
+    assert (told.node_name, told.scope) == ("n3", FindingScope.CROSS_NODE)
+    assert told.hypothesis is not None
+    assert told.hypothesis.name == HYPOTHESIS
+    assert told.peers == Peers(9, "0", "4294967296")
+    assert told.severity is Severity.MEDIUM
+    assert told.state is State.OPEN
+    assert told.first_seen_ns == 100 * 60 * 10**9
+    assert told.evidence[0].metric == "memory.hugepages.free"
+    assert told.confidence_percent == 80
+    json.dumps(told.to_dict())
+
+
+def test_load_is_told_with_the_range_of_the_others_and_whose_work_it_is() -> None:
+    (_, case), *_ = play(Cases(), [fleet(9, SLOW)] * 3)
+    told = finding(case, (Member("Pod", "ml", "train-0", "u"), Member("Unit", "", "/a.service")))
+    assert told.claim.startswith(
+        "storage.pressure.some (psi io some) stands out on 1 of 9 nodes: 40 % on n3, 0.2"
+    )
+    assert [pod.name for pod in told.pods] == ["train-0"]
+    assert [one.name for one in told.subjects] == ["/a.service"]
+
+
+def test_a_setting_is_told_with_both_values() -> None:
+    nodes = [replace(one, facts={"cpu.smt": "on"}) for one in fleet(9)]
+    nodes[2] = replace(nodes[2], facts={"cpu.smt": "off"})
+    (_, case), *_ = play(Cases(), [nodes] * 3)
+    told = finding(case, ())
+    assert told.claim == "cpu.smt differs on 1 of 9 nodes: off on n3, usually on"
+    assert (told.kind, told.severity) == (FindingKind.CONFIGURATION, Severity.LOW)
+    assert told.peers == Peers(9, "on", "off")
+
+
+@given(st.integers(0, 7))
+@examples(8)
+def test_another_leader_goes_on_where_the_last_one_stopped(at: int) -> None:
+    minutes = [fleet(9, {**IDLE, **SLOW})] * 4 + [fleet(9)] * 4
+    one = play(Cases(), minutes)
+    first, second = Cases(), Cases()
+    told = play(first, minutes[:at])
+    second.load(json.loads(json.dumps(first.rows())))
+    told += play(second, minutes[at:], 100 + at)
+    assert [(change, finding(case, ()).id) for change, case in told] == [
+        (change, finding(case, ()).id) for change, case in one
+    ]
+
+
+def test_state_of_another_version_is_left_out() -> None:
+    cases = Cases()
+    play(cases, [fleet(9, IDLE)] * 2)
+    (good,) = json.loads(json.dumps(cases.rows()))
+    (harm,) = good["signs"]["outliers"]
+    bad = [
+        None, 7, {}, {"key": 1}, {**good, "new": 1}, {**good, "key": ["n", "Soul", "Anomaly"]},
+        {**good, "signs": {"outliers": [], "drifts": []}}, {**good, "first": "x"},
+        {**good, "signs": {"outliers": [1], "drifts": []}}, {**good, "facts": [1]},
+        {**good, "signs": {**good["signs"], "outliers": [{**harm, "metric": "cpu.tomorrow"}]}},
+        {**good, "signs": {**good["signs"], "outliers": [{**harm, "value": "much"}]}},
+    ]  # fmt: skip
+    cases.load([*bad, good])
+    assert json.loads(json.dumps(cases.rows())) == [good]
+
+
+def told_of_job(levels: dict[str, float]) -> Finding:
+    nodes = [replace(one, jobs={"ml/Job/train": part()}) for one in fleet(6)]
+    nodes[2] = replace(nodes[2], jobs={"ml/Job/train": part(levels)})
+    (_, case), *_ = play(Cases(), [nodes] * 3)
+    return finding(case, ())
+
+
+def test_what_a_job_suffers_on_a_node_is_told_with_the_job() -> None:
+    held = told_of_job({"cpu.subject.throttled_time": 4e8})
+    assert held.claim.startswith("ml/Job/train: cpu.subject.throttled_time")
+    assert held.claim.endswith("on 1 of 6 nodes: 40 % on n3, 0 % on the others")
+    less = told_of_job({"memory.subject.page_faults": 1e4, "network.subject.tx_bytes": 2.5e7})
+    assert less.claim == (
+        "ml/Job/train does 50 % less of all it does elsewhere, on 1 of 6 nodes: on n3"
+    )

@@ -1,0 +1,165 @@
+"""Nodes against their peers: who stands apart, and who must not."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from fleets import GIB, WORK, fleet, summary
+from reveal_analyzer.fleet.compare import Drift, drifts, few, outliers
+from reveal_analyzer.fleet.comparison import judge
+from reveal_analyzer.fleet.measures import STANDING, measure
+from reveal_analyzer.fleet.summary import Summary
+from reveal_contract import catalogue
+
+IDLE = {"memory.hugepages.free": 4.0 * GIB}
+SLOW = {"storage.pressure.some": 4e8}
+
+
+def named(summaries: list[Summary]) -> list[tuple[str, str]]:
+    return [(one.node, one.metric) for one in outliers(summaries) if one.harm]
+
+
+def test_what_is_compared_is_in_the_catalogue() -> None:
+    for name in STANDING:
+        assert catalogue.find(name).name == name
+        made = measure(name)
+        assert made is not None
+        assert made.sign
+
+
+def test_reserved_pages_on_one_of_nine_stand_apart_whatever_the_nodes_run() -> None:
+    nodes = [replace(one, workload=(f"work-{one.node} x 1",)) for one in fleet(9, IDLE)]
+    (found,) = outliers(nodes)
+    assert (found.node, found.metric, found.standing) == ("n3", "memory.hugepages.free", True)
+    assert (found.compared, found.alike, found.value) == (9, 1, 4.0 * GIB)
+    assert (found.median, found.low, found.high) == (0.0, 0.0, 0.0)
+
+
+def test_more_of_what_hurts_is_found_among_nodes_with_the_same_work_only() -> None:
+    assert named(fleet(9, SLOW)) == [("n3", "storage.pressure.some")]
+    other = [replace(one, workload=(one.node,)) for one in fleet(9, SLOW)]
+    assert named(other) == []
+
+
+def test_less_of_what_hurts_is_nothing() -> None:
+    assert named(fleet(9, {"cpu.pressure.some": 0.0})) == []
+
+
+def test_activity_explains_and_is_nothing_by_itself() -> None:
+    busy = {"cpu.context_switches": 4e5}
+    assert outliers(fleet(9, busy)) == []
+    found = {one.metric: one.harm for one in outliers(fleet(9, {**SLOW, **busy}))}
+    assert found == {"cpu.context_switches": False, "storage.pressure.some": True}
+
+
+def test_an_idle_node_is_no_outlier_and_hides_none() -> None:
+    nodes = fleet(9, SLOW)
+    idle = summary("idle", {"cpu.pressure.some": 0.0, "storage.pressure.some": 0.0}, workload=())
+    assert named([*nodes, idle]) == [("n3", "storage.pressure.some")]
+    loud_but_idle = replace(nodes[2], workload=())
+    assert named([*nodes[:2], loud_but_idle, *nodes[3:]]) == []
+
+
+def test_a_part_of_a_minute_says_nothing_about_load() -> None:
+    nodes = fleet(9, {**SLOW, **IDLE})
+    nodes[2] = replace(nodes[2], seconds=20)
+    assert named(nodes) == [("n3", "memory.hugepages.free")]
+
+
+@pytest.mark.parametrize("count", [4, 5, 9, 40])
+def test_it_works_from_four_nodes_on(count: int) -> None:
+    assert named(fleet(count, {**IDLE, **SLOW})) == [
+        ("n3", "memory.hugepages.free"), ("n3", "storage.pressure.some"),
+    ]  # fmt: skip
+
+
+def test_half_and_half_is_two_kinds_of_nodes() -> None:
+    pages = ({"memory.thp": "never"}, {"memory.thp": "always"})
+    nodes = [summary(f"n{i}", IDLE if i % 2 else None, facts=pages[i % 2]) for i in range(8)]
+    assert outliers(nodes) == []
+    assert drifts(nodes) == []
+
+
+def test_a_tail_without_a_gap_is_no_outlier() -> None:
+    nodes = [summary(f"n{i}", {"storage.pressure.some": 3e7 * 1.7**i}) for i in range(9)]
+    assert named(nodes) == []
+
+
+def test_a_metric_that_few_nodes_have_is_not_compared() -> None:
+    nodes = fleet(9)
+    nodes[2] = summary("n3", {"memory.hardware_corrupted": 4096.0 * 64})
+    assert named(nodes) == []
+
+
+def test_metrics_of_a_newer_collector_are_passed_over() -> None:
+    nodes = [replace(one, names=(*one.names[:-1], "cpu.of.tomorrow")) for one in fleet(9, IDLE)]
+    assert named(nodes) == [("n3", "memory.hugepages.free")]
+
+
+def test_a_setting_that_one_of_nine_has_otherwise_is_told() -> None:
+    nodes = [summary(f"n{i}", facts={"cpu.smt": "off" if i == 4 else "on"}) for i in range(9)]
+    assert drifts(nodes) == [Drift("n4", "cpu.smt", "off", "on", 9, 1)]
+    unknown = [replace(one, facts={}) if one.node == "n4" else one for one in nodes]
+    assert drifts(unknown) == []
+    assert drifts(nodes[2:5]) == []
+
+
+@pytest.mark.parametrize(("nodes", "outlying"), [(4, 1), (9, 1), (10, 2), (100, 20)])
+def test_few_are_one_in_five(nodes: int, outlying: int) -> None:
+    assert few(nodes) == outlying
+
+
+def test_classes_are_never_mixed_and_unknown_ones_not_compared() -> None:
+    nodes = fleet(9, IDLE)
+    split = [replace(one, kind=f"class {at % 3}") for at, one in enumerate(nodes)]
+    assert judge(split) == ([], [], {})
+    assert judge([replace(one, kind="") for one in nodes]) == ([], [], {})
+    two = [replace(one, node=f"{one.node}.{kind}", kind=kind) for kind in "ab" for one in nodes]
+    found, _, judged = judge(two)
+    assert {one.node for one in found} == {"n3.a", "n3.b"}
+    assert all(one.compared == 9 for one in found)
+    assert len(judged) == 18
+
+
+@given(st.integers(4, 12), st.integers(0, 2**32), st.floats(1.0, 1e4))
+@examples(60)
+def test_the_order_of_nodes_does_not_matter(count: int, seed: int, factor: float) -> None:
+    nodes = fleet(count, {"storage.pressure.some": 3e6 * factor, **IDLE})
+    before = judge(nodes)
+    random.Random(seed).shuffle(nodes)
+    after = judge(nodes)
+    assert after[:2] == before[:2]
+
+
+@given(st.integers(4, 12), st.floats(0.01, 100.0))
+@examples(60)
+def test_load_that_grows_on_all_nodes_alike_is_nothing(count: int, factor: float) -> None:
+    nodes = [replace(one, levels=one.levels * factor) for one in fleet(count)]
+    assert judge(nodes)[:2] == ([], [])
+
+
+@given(st.integers(1, 3), st.floats(0.0, 1e12), st.floats(0.0, 1e12))
+@examples(40)
+def test_three_nodes_are_not_compared(count: int, pressure: float, pages: float) -> None:
+    odd = {"storage.pressure.some": pressure, "memory.hugepages.free": pages}
+    assert judge(fleet(count, odd)) == ([], [], {})
+
+
+@given(st.lists(st.floats(0, 1e15), min_size=4, max_size=20))
+@examples(100)
+def test_outliers_are_few_and_beyond_all_others(levels: list[float]) -> None:
+    nodes = [
+        summary(f"n{at}", {"storage.pressure.some": level}, workload=WORK)
+        for at, level in enumerate(levels)
+    ]
+    found = outliers(nodes)
+    assert len(found) <= few(len(levels))
+    for one in found:
+        assert one.value > one.high >= one.median >= one.low
+        assert one.score >= 1

@@ -1,0 +1,202 @@
+"""A node's minute: every metric folded to the node, robustly; subjects as means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from node import TABLE, WORK, Node
+from reveal_analyzer.fleet.measures import Fold, fold, measure
+from reveal_analyzer.fleet.minute import Levels, Minutes
+from reveal_analyzer.fleet.told import UNKNOWN, Quanta, Setup, summarise
+from reveal_analyzer.seconds import Deriver
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Kind, Lane
+from reveal_contract.wire import Message
+
+START = 1_700_000_040 * 10**9  # the beginning of a minute
+GIB = 1 << 30
+DISKS = ChannelTable(
+    (
+        Channel("storage.disk.reads", "sda", Kind.COUNTER),
+        Channel("storage.disk.reads", "sdb", Kind.COUNTER),
+        Channel("storage.disk.in_flight", "sda"),
+        Channel("storage.disk.in_flight", "sdb"),
+        Channel("memory.ecc.correctable", "mc0", Kind.COUNTER),
+        Channel("cpu.subject.usage", "/a", Kind.COUNTER),
+    ),
+    (
+        Channel("gpu.pcie.width", "0", Kind.STATE, lane=Lane.SLOW),
+        Channel("gpu.pcie.width", "1", Kind.STATE, lane=Lane.SLOW),
+        Channel("memory.hugepages.free", "2048kB", lane=Lane.SLOW),
+        Channel("memory.hugepages.free", "1048576kB", lane=Lane.SLOW),
+        Channel("memory.hugepages.reserved", "2048kB", lane=Lane.SLOW),
+    ),
+)
+PARTS = {
+    "storage.disk.reads{sda}": 100.0, "storage.disk.reads{sdb}": 300.0,
+    "storage.disk.in_flight{sda}": 2.0, "storage.disk.in_flight{sdb}": 5.0,
+    "gpu.pcie.width{0}": 16.0, "gpu.pcie.width{1}": 8.0,
+    "memory.hugepages.free{2048kB}": 3.0 * GIB, "memory.hugepages.free{1048576kB}": 2.0 * GIB,
+    "memory.hugepages.reserved{2048kB}": 1.0 * GIB, "cpu.subject.usage{/a}": 5e8,
+}  # fmt: skip
+
+
+class Told:
+    """Slices of one node pushed into its minutes."""
+
+    def __init__(self, table: ChannelTable = TABLE) -> None:
+        self.minutes, self._deriver = Minutes(), Deriver()
+        self.node, self.table, self._second = Node(table), table, 0
+
+    def second(self, **changed: float) -> None:
+        self.push(self.node.slice(changed))
+
+    def push(self, message: Message) -> None:
+        at = START + self._second * 10**9
+        made = self._deriver.second(replace(message, start_ns=at), self.table)
+        self._second += 1
+        self.minutes.push(made)
+
+    def minute(self) -> Levels:
+        ended = self.minutes.take()
+        assert ended is not None
+        return ended.levels()
+
+
+def level(levels: Levels, name: str) -> float:
+    return float(levels.levels[levels.names.index(name)])
+
+
+def parts(seconds: int = 61) -> Levels:
+    told = Told(DISKS)
+    for _ in range(seconds):
+        told.second(**PARTS)
+    return told.minute()
+
+
+def test_a_minute_ends_with_the_first_second_of_the_next_and_is_told_once() -> None:
+    told = Told()
+    for _ in range(60):
+        told.second()
+    assert told.minutes.take() is None
+    told.second()
+    levels = told.minute()
+    assert (levels.minute, levels.seconds) == (START // (60 * 10**9), 60)
+    assert told.minutes.take() is None
+
+
+def test_what_bursts_for_a_second_is_no_level_and_what_lasts_is() -> None:
+    told = Told()
+    for at in range(61):
+        told.second(**{"cpu.pressure.some": 5e5 if at == 30 else 2000.0})
+    levels = told.minute()
+    place = levels.names.index("cpu.pressure.some")
+    assert levels.levels[place] == pytest.approx(2000 * 1e3, rel=0.05)
+    assert levels.spreads[place] < 0.05 * levels.levels[place]
+
+
+def test_what_adds_up_is_added_up_and_else_the_worst_part_speaks() -> None:
+    levels = parts()
+    assert level(levels, "storage.disk.reads") == pytest.approx(400, rel=0.05)
+    assert level(levels, "storage.disk.in_flight") == pytest.approx(7, rel=0.3)
+    assert level(levels, "gpu.pcie.width") == 8
+
+
+def test_pages_that_a_program_was_promised_are_not_idle() -> None:
+    assert level(parts(), "memory.hugepages.free") == 4 * GIB
+
+
+def test_events_are_told_by_their_mean_for_one_in_a_minute_counts() -> None:
+    told = Told(DISKS)
+    for at in range(61):
+        told.second(**PARTS, **{"memory.ecc.correctable{mc0}": 10.0 if at == 30 else 0.0})
+    assert 0 < level(told.minute(), "memory.ecc.correctable") < 1
+
+
+def test_a_value_that_cannot_be_read_is_missing() -> None:
+    told = Told(DISKS)
+    for _ in range(61):
+        message = told.node.slice(PARTS)
+        missing = message.fast_missing.copy()
+        missing[:, 1] = True
+        told.push(replace(message, fast_missing=missing))
+    levels = told.minute()
+    assert math.isnan(level(levels, "storage.disk.reads"))
+    assert level(levels, "gpu.pcie.width") == 8
+
+
+def test_subjects_are_means_of_the_seconds_they_were_there() -> None:
+    told = Told()
+    for at in range(61):
+        told.second(**{f"cpu.subject.usage{{{WORK}}}": 3e8 if at < 30 else 0.0})
+    assert told.minute().subjects["cpu.subject.usage", WORK] == pytest.approx(1.5e8, rel=0.05)
+
+
+def test_a_table_that_changes_within_the_minute_changes_no_level() -> None:
+    told = Told()
+    more = ChannelTable(
+        (*TABLE.fast, Channel("cpu.subject.usage", "/new", Kind.COUNTER)), TABLE.slow
+    )
+    for at in range(61):
+        if at == 33:
+            told.table, told.node = more, Node(more)
+        told.second(**{"cpu.subject.usage{/new}": 1e8})
+    levels = told.minute()
+    assert levels.seconds == 60
+    assert level(levels, "cpu.pressure.some") == pytest.approx(2e6, rel=0.05)
+    assert levels.subjects["cpu.subject.usage", "/new"] == pytest.approx(1e8, rel=0.05)
+    assert np.isfinite(levels.levels).sum() > 8
+
+
+def test_the_worst_of_a_metric_that_falls_is_its_least() -> None:
+    assert fold("gpu.pcie.width") is Fold.LEAST
+    assert fold("cpu.pressure.some") is Fold.TOTAL
+    assert fold("cpu.user") is Fold.LARGEST
+    assert measure("network.nic.speed").sign == 0  # type: ignore[union-attr]
+    assert measure("no.such.metric") is None
+
+
+def test_all_that_can_hurt_is_told_and_of_activity_what_matters() -> None:
+    told = Told(DISKS)
+    for _ in range(61):
+        told.second(**PARTS)
+    levels = told.minute()
+    one = summarise("n", levels, Setup("kind", {"cpu.smt": "on"}), ())
+    assert {"storage.disk.in_flight", "gpu.pcie.width", "memory.hugepages.free"} <= set(one.names)
+    assert one.level("memory.ecc.correctable") == 0.0
+    assert one.activity["storage.disk.reads"] == pytest.approx(400, rel=0.05)
+    quiet = replace(levels, levels=np.where(levels.levels > 300, 4.0, levels.levels))
+    assert "storage.disk.reads" not in summarise("n", quiet, UNKNOWN, ()).activity
+    assert (one.kind, one.facts, one.workload) == ("kind", {"cpu.smt": "on"}, ("/a x 1",))
+    assert one.jobs["/a"].levels == {"cpu.subject.usage": pytest.approx(5e8, rel=0.05)}
+
+
+def test_what_matters_grows_with_the_memory_of_the_node() -> None:
+    told = Told()
+    for _ in range(61):
+        told.second()
+    levels = told.minute()
+    level = levels.names.index("memory.mem_available")
+    assert summarise("n", levels, UNKNOWN, ()).names.index("memory.mem_available") >= 0
+    assert "memory.mem_total" in summarise("n", levels, UNKNOWN, ()).activity
+    assert levels.levels[level] == pytest.approx(12 * GIB, rel=0.05)
+    one, two = (measure(name) for name in ("memory.mem_available", "cpu.pressure.some"))
+    assert one is not None
+    assert two is not None
+    made = Quanta.of([one, two])
+    np.testing.assert_allclose(made.at(64.0 * GIB, 8), [64 * GIB / 512, two.row.quantum])
+
+
+def test_the_steps_of_jobs_are_told_as_they_were_when_the_minute_ended() -> None:
+    told = Told()
+    told.minutes = Minutes(lambda: {WORK: 1.5})
+    for _ in range(61):
+        told.second()
+    levels = told.minute()
+    assert levels.subjects["job.step", WORK] == 1.5e9
+    one = summarise("n", levels, UNKNOWN, ())
+    assert one.jobs[WORK].levels["job.step"] == 1.5e9

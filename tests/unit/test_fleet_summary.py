@@ -1,0 +1,131 @@
+"""The bytes of a summary: back as they were, and never a crash."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from fleets import GIB, fleet, part, summary
+from reveal_analyzer.fleet.summary import Summary, SummaryError, decode, encode
+from reveal_analyzer.fleet.work import Job, Member
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+NUMBER = st.floats(allow_nan=True, allow_infinity=False, width=32)
+MEMBERS = st.builds(Member, TEXT, TEXT, TEXT, TEXT)
+JOBS = st.builds(
+    Job,
+    st.lists(MEMBERS, max_size=3).map(tuple),
+    st.integers(1, 99),
+    st.dictionaries(TEXT, st.floats(0, 1e15), max_size=4),
+)
+
+
+ODD: list[Any] = [None, 1, -1.5, "x", [], [None], ["x"], [1e999], {}, {"a": 1}, [{}], True]
+
+
+def row(one: Summary) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(zlib.decompress(encode(one)[1:]))
+    return row
+
+
+def packed(row: object) -> bytes:
+    return b"\x01" + zlib.compress(json.dumps(row).encode())
+
+
+FIELDS = sorted(row(summary("n")))
+
+
+SUMMARIES = st.builds(
+    Summary,
+    node=TEXT,
+    minute=st.integers(0, 2**40),
+    seconds=st.integers(0, 60),
+    kind=TEXT,
+    names=st.just(()),
+    levels=st.just(np.zeros(0)),
+    spreads=st.just(np.zeros(0)),
+    activity=st.dictionaries(TEXT, st.floats(-1e15, 1e15), max_size=4),
+    workload=st.lists(TEXT, max_size=4).map(tuple),
+    jobs=st.dictionaries(TEXT, JOBS, max_size=3),
+    facts=st.dictionaries(TEXT, TEXT, max_size=4),
+)
+
+
+@given(SUMMARIES, st.lists(NUMBER, max_size=20))
+@examples(60)
+def test_a_summary_comes_back_as_it_was(told: Summary, levels: list[float]) -> None:
+    names = tuple(f"m{at}" for at in range(len(levels)))
+    told = replace(told, names=names, levels=np.array(levels), spreads=np.array(levels[::-1]))
+    back = decode(encode(told))
+    assert back is not None
+    for one in ("levels", "spreads"):
+        np.testing.assert_allclose(getattr(back, one), getattr(told, one), rtol=1e-5)
+    assert back.activity == pytest.approx(told.activity, rel=1e-5)
+    assert back.jobs.keys() == told.jobs.keys()
+    for name, job in told.jobs.items():
+        assert back.jobs[name].levels == pytest.approx(job.levels, rel=1e-5)
+        assert (back.jobs[name].members, back.jobs[name].count) == (job.members, job.count)
+    same = ("node", "minute", "seconds", "kind", "names", "workload", "facts")
+    assert [getattr(back, one) for one in same] == [getattr(told, one) for one in same]
+
+
+def test_whole_numbers_come_back_exactly() -> None:
+    told = summary("n", {"memory.hugepages.free": 4.0 * GIB + 2**21, "memory.mem_total": 1.0 * GIB})
+    back = decode(encode(told))
+    assert back is not None
+    assert back.level("memory.hugepages.free") == 4 * GIB + 2**21
+    assert back.level("memory.mem_total") == GIB
+
+
+def test_another_version_is_passed_over() -> None:
+    assert decode(b"\x02" + encode(summary("n"))[1:]) is None
+
+
+@given(st.binary(max_size=40))
+@examples(60)
+def test_any_bytes_are_refused_with_a_sentence(data: bytes) -> None:
+    with pytest.raises(SummaryError, match=r"."):
+        decode(b"\x01" + data)
+
+
+@given(st.sampled_from(FIELDS), st.sampled_from(ODD))
+@examples(150)
+def test_a_damaged_field_is_refused_or_read_and_never_a_crash(field: str, value: object) -> None:
+    told = {**row(summary("n", jobs={"job": part()})), field: value}
+    try:
+        back = decode(packed(told))
+    except SummaryError:
+        return
+    assert back is not None
+    assert back.levels.size == back.spreads.size == len(back.names)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 40, -1])
+def test_what_is_cut_off_is_refused(cut: int) -> None:
+    with pytest.raises(SummaryError):
+        decode(encode(summary("n"))[:cut])
+
+
+def test_what_unpacks_without_end_is_refused() -> None:
+    with pytest.raises(SummaryError, match="over"):
+        decode(b"\x01" + zlib.compress(b" " * (1 << 26)))
+
+
+def test_what_is_missing_stays_missing() -> None:
+    back = decode(encode(summary("n", {"cpu.busy": float("nan")})))
+    assert back is not None
+    assert np.isnan(back.level("cpu.busy"))
+    assert np.isnan(back.level("not.there"))
+    assert back.level("cpu.online") == 2.0
+
+
+def test_the_bytes_of_one_node_are_the_same_each_time() -> None:
+    assert [encode(one) for one in fleet(3)] == [encode(one) for one in fleet(3)]

@@ -1,0 +1,143 @@
+"""Whose work a node does, and which node of a job is slow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleets import part, summary
+from reveal_analyzer.fleet.jobs import slow
+from reveal_analyzer.fleet.summary import Summary
+from reveal_analyzer.fleet.work import Member, job_name, jobs, workload
+from reveal_contract.subjects import Identity, SubjectKind
+
+USAGE = "cpu.subject.usage"
+LESS = {"memory.subject.page_faults": 1.4e4, "network.subject.tx_bytes": 3.5e7}
+
+
+def pod(name: str, owner: str, **other: str) -> Identity:
+    return Identity(f"ml/{name}", SubjectKind.POD, f"uid-{name}", "ml", name, owner=owner, **other)  # type: ignore[arg-type]
+
+
+def ranks(count: int, odd: dict[str, float] | None = None) -> list[Summary]:
+    """So many nodes with a rank of one job each; the third one's levels are odd."""
+    made = []
+    for at in range(1, count + 1):
+        noise = {"memory.subject.page_faults": 2e4 * (1 + 0.004 * at)}
+        levels = {**noise, **((odd or {}) if at == 3 else {})}
+        made.append(summary(f"n{at}", jobs={"ml/Job/train": part(levels)}))
+    return made
+
+
+def test_pods_of_one_controller_are_one_job_on_all_nodes() -> None:
+    means = {
+        (USAGE, "ml/train-0"): 8e8, (USAGE, "ml/train-1"): 4e8, ("network.subject.tx_bytes",
+        "ml/train-0"): 100.0, (USAGE, "ml/logs-x"): 1e6,
+    }  # fmt: skip
+    who = [
+        pod("train-0", "Job/train"),
+        pod("train-1", "Job/train"),
+        pod("logs-x", "DaemonSet/logs"),
+    ]
+    found = jobs(means, who, "n1")
+    assert list(found) == ["ml/Job/train"]
+    train = found["ml/Job/train"]
+    assert train.count == 2
+    assert train.levels == {USAGE: 6e8, "network.subject.tx_bytes": 100.0}
+    assert train.members[0] == Member("Pod", "ml", "train-0", "uid-train-0")
+    assert workload(means, found) == ("ml/Job/train x 2",)
+
+
+def test_a_container_within_a_pod_is_the_pods() -> None:
+    inside = Identity("ml/train-0/main", SubjectKind.CONTAINER, "c", "ml", "train-0", "main")
+    means = {(USAGE, "ml/train-0"): 8e8, (USAGE, "ml/train-0/main"): 8e8}
+    found = jobs(means, [pod("train-0", "Job/train"), inside], "n1")
+    assert found["ml/Job/train"].count == 1
+
+
+@pytest.mark.parametrize(
+    ("instance", "who", "name"),
+    [
+        ("/system.slice/db.service", None, "/system.slice/db.service"),
+        ("pgrp:python[4711]", None, "pgrp:python"),
+        ("ml/kube-proxy-n1", pod("kube-proxy-n1", "Node/n1"), "ml/kube-proxy"),
+        ("ml/bare", pod("bare", ""), "ml/bare"),
+        ("/slurm/job_7", Identity("/slurm/job_7", SubjectKind.JOB, "7"), "/slurm/job_7"),
+    ],
+)
+def test_a_job_has_one_name_on_all_nodes(instance: str, who: Identity | None, name: str) -> None:
+    assert job_name(instance, who, "n1") == name
+
+
+def test_who_uses_next_to_nothing_is_no_work() -> None:
+    means = {(USAGE, "/big"): 3e9, (USAGE, "/small"): 2e8, (USAGE, "/idle"): 1e6}
+    found = jobs(means, (), "n1")
+    assert sorted(found) == ["/big", "/small"]
+    assert workload(means, found) == ("/big x 1",)
+    assert workload({}, {}) == ()
+
+
+def test_a_part_that_is_held_back_is_told_by_what_it_suffers() -> None:
+    (found,) = slow(ranks(6, {"cpu.subject.throttled_time": 4e8}))
+    assert (found.node, found.metric, found.job) == (
+        "n3", "cpu.subject.throttled_time", "ml/Job/train"
+    )  # fmt: skip
+    assert found.harm
+    assert not found.lost
+
+
+def test_a_part_that_does_less_of_everything_is_slow() -> None:
+    (found,) = slow(
+        ranks(6, {"memory.subject.page_faults": 1.4e4, "network.subject.tx_bytes": 3.5e7})
+    )
+    assert (found.node, found.metric) == ("n3", USAGE)
+    assert found.lost == pytest.approx(0.3, abs=0.02)
+
+
+def stepping(count: int, odd: float) -> list[Summary]:
+    """Ranks whose steps take 1.57 s, give or take two milliseconds; the third one's are odd."""
+    times = [1.57e9 + 2e6 * (at % 3 - 1) for at in range(1, count + 1)]
+    times[2] = odd
+    return [
+        summary(f"n{at}", jobs={"ml/Job/train": part({"job.step": time})})
+        for at, time in enumerate(times, 1)
+    ]
+
+
+def test_a_part_whose_steps_take_longer_is_slow() -> None:
+    (found,) = slow(stepping(6, 1.72e9))
+    assert (found.node, found.metric, found.value) == ("n3", "job.step", 1.72e9)
+
+
+@pytest.mark.parametrize("odd", [1.58e9, 1.4e9, 3.14e9, float("nan")])
+def test_a_little_longer_a_shorter_step_or_every_other_beat_is_not(odd: float) -> None:
+    assert slow(stepping(6, odd)) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"memory.subject.page_faults": 1.4e4},  # the other rate is as everywhere: another role
+        {"memory.subject.page_faults": 3e4, "network.subject.tx_bytes": 1e8},  # more is no harm
+        {"memory.subject.usage": 0.0},
+        {"memory.subject.page_faults": 1.9e4, "network.subject.tx_bytes": 4.7e7},
+    ],
+)
+def test_another_role_or_a_little_less_is_not(odd: dict[str, float]) -> None:
+    assert slow(ranks(6, odd)) == []
+
+
+def test_three_parts_are_not_compared_nor_a_part_of_a_minute() -> None:
+    held = {"cpu.subject.throttled_time": 4e8}
+    assert slow(ranks(3, held)) == []
+    nodes = ranks(6, held)
+    nodes[2] = replace(nodes[2], seconds=10)
+    assert slow(nodes) == []
+
+
+def test_two_slow_of_six_are_two_kinds() -> None:
+    nodes = ranks(6, LESS)
+    nodes[4] = replace(nodes[4], jobs={"ml/Job/train": part(LESS)})
+    assert slow(nodes) == []
