@@ -129,6 +129,22 @@ def test_another_role_or_a_little_less_is_not(odd: dict[str, float]) -> None:
     assert slow(ranks(6, odd)) == []
 
 
+def test_a_nodes_pressure_stands_in_for_that_of_its_main_job() -> None:
+    def node(at: int, pressure: float, **own: float) -> Summary:
+        levels = {f"{name}.subject.pressure": value for name, value in own.items()}
+        beside = ("ml/Job/train x 1", f"beside-{at} x 1")  # other work: not compared as nodes
+        given = {"cpu.pressure.some": pressure}
+        return summary(f"n{at}", given, jobs={"ml/Job/train": part(levels)}, workload=beside)
+
+    pressed = [node(at, 6e8 if at == 3 else 2e7) for at in range(1, 7)]
+    (found,) = slow(pressed)
+    assert (found.node, found.metric, found.job) == ("n3", "cpu.pressure.some", "ml/Job/train")
+    beside = [replace(one, workload=("beside x 1",)) for one in pressed]
+    assert slow(beside) == []
+    fine = [node(at, 6e8 if at == 3 else 2e7, cpu=1e6) for at in range(1, 7)]
+    assert slow(fine) == []
+
+
 def test_three_parts_are_not_compared_nor_a_part_of_a_minute() -> None:
     held = {"cpu.subject.throttled_time": 4e8}
     assert slow(ranks(3, held)) == []

@@ -8,7 +8,7 @@ everything its peers do alike is slow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +28,7 @@ from reveal_analyzer.fleet.compare import (
 )
 from reveal_analyzer.fleet.measures import STEP, measure
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.work import USAGE
+from reveal_analyzer.fleet.work import USAGE, counted
 from reveal_contract.metric import Kind
 
 Floats = NDArray[np.float64]
@@ -38,6 +38,12 @@ _SLOW = 0.85  # of its peers' rates
 _STEADY = 0.05  # deviation of the peers, of their median: what they do alike
 _RATES = 2  # at least: one rate alone may be the part's role in the job
 _QUANTA = 3.0  # a rate below so many says nothing
+# of a subject, and what stands in for it where subjects have none (cgroup v1)
+_PRESSURES = {
+    "cpu.subject.pressure": ("cpu.pressure.some",),
+    "memory.subject.pressure": ("memory.pressure.some", "memory.pressure.full"),
+    "storage.subject.pressure": ("storage.pressure.some", "storage.pressure.full"),
+}
 
 
 def slow(summaries: Sequence[Summary]) -> list[Outlier]:
@@ -52,25 +58,39 @@ def slow(summaries: Sequence[Summary]) -> list[Outlier]:
 
 
 def _of_job(parts: Sequence[Summary], job: str) -> Iterator[Outlier]:
-    metrics = {metric for one in parts for metric in one.jobs[job].levels}
-    steps = compare(_matrix(parts, job, metrics & {STEP}), _STEP_FLOOR)
+    rows = [_levels(one, job) for one in parts]
+    metrics = {metric for row in rows for metric in row}
+    steps = compare(_matrix(parts, rows, metrics & {STEP}), _STEP_FLOOR)
     for one in harmed(steps, job):
         if one.value < _ANOTHER_BEAT * one.median:
             yield one
-    compared = compare(_matrix(parts, job, metrics - {STEP}), LOADED_FLOOR)
+    compared = compare(_matrix(parts, rows, metrics - {STEP}), LOADED_FLOOR)
     yield from (one for one in harmed(compared, job) if one.harm)
     yield from _lagging(compared, job)
 
 
-def _matrix(parts: Sequence[Summary], job: str, metrics: set[str]) -> Matrix:
+def _levels(one: Summary, job: str) -> dict[str, float]:
+    """What the part of a job on a node did and suffered.
+
+    A node's pressure is its work's where the job is a part of that.
+    """
+    levels = dict(one.jobs[job].levels)
+    if counted(job, one.jobs[job]) in one.workload:
+        for own, of_node in _PRESSURES.items():
+            if own not in levels:
+                levels |= {name: one.level(name) for name in of_node}
+    return levels
+
+
+def _matrix(
+    parts: Sequence[Summary], rows: Sequence[Mapping[str, float]], metrics: set[str]
+) -> Matrix:
     known = [(name, made) for name in sorted(metrics) if (made := measure(name)) is not None]
-    levels = np.array(
-        [[one.jobs[job].levels.get(name, np.nan) for name, _ in known] for one in parts]
-    )
+    levels = np.array([[row.get(name, np.nan) for name, _ in known] for row in rows])
     levels = levels.reshape(len(parts), len(known))
     still = np.zeros(levels.shape)  # how restless a part was within its minute is not told
-    nodes, rows = [one.node for one in parts], [made for _, made in known]
-    return Matrix(nodes, rows, levels, still, *capacity(parts))
+    nodes, measures = [one.node for one in parts], [made for _, made in known]
+    return Matrix(nodes, measures, levels, still, *capacity(parts))
 
 
 def _lagging(compared: Compared, job: str) -> Iterator[Outlier]:

@@ -11,7 +11,6 @@ from reveal_contract.subjects import Identity, SubjectKind
 
 USAGE = "cpu.subject.usage"
 _SOME = 5e7  # ns of CPU a second: a twentieth of a CPU
-_MUCH = 1e8
 _SHARE = 0.1  # of what all subjects of the node use
 _PID = re.compile(r"\[\d+\]\Z")
 _MOST_MEMBERS = 10
@@ -81,12 +80,12 @@ def _first(members: Mapping[str, Member]) -> tuple[Member, ...]:
 
 
 def workload(means: Means, found: Mapping[str, Job]) -> tuple[str, ...]:
-    """What the node works for: jobs with a tenth of a CPU and of all that is used, counted.
+    """What the node works for: jobs with a tenth of all that is used, counted.
 
     Nodes are alike in their work where these are equal; an idle node has none.
     """
     whole = sum(value for (metric, _), value in means.items() if metric == USAGE)
-    least = max(_MUCH, _SHARE * whole)
+    least = max(_SOME, _SHARE * whole)
     return tuple(
         counted(name, job)
         for name, job in sorted(found.items())

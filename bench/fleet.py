@@ -1,0 +1,200 @@
+"""Nodes held against each other: false cases, faults on one of many, and what it all costs.
+
+Recordings of the fault bench are played as nodes of one class.  Healthy ones: every node plays
+the whole recording, each from another second on (``together``: a few seconds apart, so that
+they do the same; ``apart``: minutes apart, so that they mostly do not).  Faults: one node
+repeats the seconds of a fault, the others the quiet ones before it.
+"""
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from faultbench.sessions import Case, Session, sessions
+from report import Row, median_seconds, report
+from reveal_analyzer.fleet.cases import Case as Found
+from reveal_analyzer.fleet.cases import Cases, signs
+from reveal_analyzer.fleet.comparison import judge
+from reveal_analyzer.fleet.minute import MINUTE, Gathered, Minutes
+from reveal_analyzer.fleet.summary import Summary, decode, encode
+from reveal_analyzer.fleet.told import Setup, summarise
+from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
+from reveal_analyzer.sinks import OPENED
+from slices_of import slices
+
+NODES = 9
+SHIFTS = {"together": 3, "staggered": 41, "apart": 157}  # s between the starts of two nodes
+SETUP = Setup("the recorded host", {})
+START_NS = 28_000_000 * MINUTE * SECOND_NS
+_LASTS = 4  # minutes that a fault is played
+_ONSET = 2.0  # s that a fault may take to begin
+SIZES = (100, 1000, 4000)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a play: the cases that opened, and how long it was."""
+
+    opened: Sequence[Found]
+    minutes: int
+
+
+def timed(session: Session) -> list[tuple[float, Second]]:
+    """All seconds of a session, with its clock when they closed."""
+    deriver = Deriver()
+    return [(one.end, deriver.second(one.message, one.table)) for one in session.read()]
+
+
+def minutes_of(node: str, seconds: Iterable[Second], count: int) -> list[Summary]:
+    """The summaries of a node that has these seconds, one after the other."""
+    minutes, told = Minutes(), []
+    for at, second in enumerate(itertools.islice(seconds, count * MINUTE + 1)):
+        minutes.push(replace(second, start_ns=START_NS + at * SECOND_NS))
+        if (ended := minutes.take()) is not None:
+            told.append(summarise(node, ended.levels(), SETUP, ()))
+    return told
+
+
+def play(nodes: Sequence[Sequence[Summary]]) -> Played:
+    cases, opened = Cases(), []
+    for minute in zip(*nodes, strict=True):
+        found, settings, judged = judge(minute)
+        told = cases.step(signs(found, settings), judged, minute[0].minute)
+        opened += [case for change, case in told if change == OPENED]
+    return Played(opened, len(nodes[0]))
+
+
+def healthy(session: Session, shift: int) -> Played:
+    seconds = [second for _, second in timed(session)]
+    count = len(seconds) // MINUTE
+    return play(
+        [
+            minutes_of(f"n{number}", itertools.cycle(rotated(seconds, number * shift)), count)
+            for number in range(NODES)
+        ]
+    )
+
+
+def rotated(seconds: Sequence[Second], by: int) -> list[Second]:
+    at = by % len(seconds)
+    return [*seconds[at:], *seconds[:at]]
+
+
+def faulty(session: Session) -> list[tuple[Case, Played]]:
+    """One node of nine repeats a fault, the others repeat the quiet before the first one."""
+    seconds = timed(session)
+    quiet = [second for end, second in seconds if 15 <= end <= session.warmup]
+    others = [
+        minutes_of(f"n{number}", itertools.cycle(rotated(quiet, number * 5)), 1)[0]
+        for number in range(1, NODES)
+    ]
+    out = []
+    for case in session.cases:
+        mine = [s for end, s in seconds if case.onset + _ONSET < end <= case.offset]
+        if len(mine) > 5:
+            odd = minutes_of("odd", itertools.cycle(mine), 1)[0]
+            out.append((case, play([lasting(one) for one in (odd, *others)])))
+    return out
+
+
+def lasting(minute: Summary) -> list[Summary]:
+    return [replace(minute, minute=minute.minute + at) for at in range(_LASTS)]
+
+
+def healthy_rows(healthy_sessions: Sequence[Session]) -> list[Row]:
+    rows: list[Row] = []
+    for how, shift in SHIFTS.items():
+        plays = [healthy(session, shift) for session in healthy_sessions]
+        hours = sum(one.minutes for one in plays) * NODES / 60
+        opened = [case for one in plays for case in one.opened]
+        told = [
+            f"{case.key.subsystem} {getattr(case.signs.first, 'metric', '')}" for case in opened
+        ]
+        rows.append({
+            "what": f"healthy, {how}", "nodes": NODES, "node-hours": hours,
+            "opened": len(opened), "by": ", ".join(sorted(set(told))),
+        })  # fmt: skip
+    return rows
+
+
+def fault_rows(faults: Sequence[tuple[Case, Played]]) -> list[Row]:
+    rows: list[Row] = []
+    for strength, weak in (("full", False), ("weak", True)):
+        some = [(case, played) for case, played in faults if case.weak is weak]
+        mine = [[one for one in played.opened if one.key.node == "odd"] for _, played in some]
+        right = [
+            any(one.key.subsystem in case.subsystems for one in found)
+            for (case, _), found in zip(some, mine, strict=True)
+        ]
+        rows.append({
+            "what": f"faults, {strength} strength", "nodes": NODES, "faults": len(some),
+            "found": sum(map(bool, mine)), "subsystem right": sum(right),
+            "on others": sum(len(played.opened) for _, played in some) - sum(map(len, mine)),
+        })  # fmt: skip
+    return rows
+
+
+def missed(faults: Sequence[tuple[Case, Played]]) -> list[str]:
+    return sorted(
+        {
+            case.fault
+            for case, played in faults
+            if not any(one.key.node == "odd" for one in played.opened)
+        }
+    )
+
+
+def cost_rows(recording: Path | None) -> list[Row]:
+    """CPU time of what an analyzer does for a node a minute, and of a leader's round."""
+    pairs = slices(recording, MINUTE + 1, 100_000)
+    deriver, minutes = Deriver(), Minutes()
+    seconds = [deriver.second(*pair) for pair in pairs]
+    told = itertools.count()
+
+    def push() -> None:
+        at = next(told)
+        minutes.push(replace(seconds[at % len(seconds)], start_ns=START_NS + at * SECOND_NS))
+
+    for _ in range(MINUTE + 1):
+        push()
+    ended = minutes.take()
+    assert isinstance(ended, Gathered)
+    summary = summarise("n", ended.levels(), SETUP, ())
+    data = encode(summary)
+    single: list[tuple[str, Callable[[], object]]] = [
+        ("a second added", push),
+        ("a summary made", lambda: summarise("n", ended.levels(), SETUP, ())),
+        ("a summary packed", lambda: encode(summary)),
+        ("a summary read", lambda: decode(data)),
+    ]
+    rows: list[Row] = [
+        {"what": what, "metrics": len(summary.names), "bytes": len(data),
+         "ms": 1e3 * median_seconds(call, 50)}
+        for what, call in single
+    ]  # fmt: skip
+    for size in SIZES:
+        nodes = [replace(summary, node=f"n{number}") for number in range(size)]
+        spent = median_seconds(lambda nodes=nodes: judge(nodes), 1, 3)  # type: ignore[misc]
+        rows.append({"what": "a round over all nodes", "nodes": size, "ms": 1e3 * spent})
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recordings", type=Path, nargs="*", help="directories of bench/faults")
+    parser.add_argument("--recording", type=Path, help="whose slices cost; default: this host now")
+    arguments = parser.parse_args()
+    all_sessions = [one for directory in arguments.recordings for one in sessions(directory)]
+    rows = cost_rows(arguments.recording)
+    if all_sessions:
+        faults = [pair for one in all_sessions if one.cases for pair in faulty(one)]
+        rows += healthy_rows([one for one in all_sessions if not one.cases]) + fault_rows(faults)
+        report("fleet", rows, missed=missed(faults))
+    else:
+        report("fleet", rows)
+
+
+if __name__ == "__main__":
+    main()
