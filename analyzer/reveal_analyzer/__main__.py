@@ -91,7 +91,8 @@ def settings_of(arguments: argparse.Namespace) -> AnalyzerSettings:
 
 def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
     """Everything wired together, metrics served; nothing is read yet."""
-    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - a second of imports
+    from reveal_analyzer import tier  # noqa: PLC0415 - a second of imports
+    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import schema  # noqa: PLC0415
 
@@ -99,6 +100,7 @@ def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
         rules = schema.load(settings.hypotheses)  # once for all nodes
     except schema.HypothesisError as error:
         raise SettingsError(str(error)) from None
+    logging.info(tier.use_fastest())
     metrics = Metrics()
     sinks = [JsonlSink(jsonl)] if jsonl is not None else []
     reader = StreamReader(settings, owner)

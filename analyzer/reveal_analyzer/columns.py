@@ -7,6 +7,7 @@ few ratios that do not follow the load are added.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer import derived
+from reveal_analyzer import derived, losses
 from reveal_analyzer.derived import Ratio
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
@@ -101,10 +102,15 @@ class Plan:
     changes: NDArray[np.intp]
     folds: Folds
     ratios: tuple[Ratio, ...]
+    loss_places: losses.Places | None
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         return tuple(column.label for column in self.columns)
+
+
+_SHARED: OrderedDict[bytes, Plan] = OrderedDict()
+_MOST_SHARED = 256  # tables: what differs between nodes are their pods
 
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
@@ -124,6 +130,8 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
     ratios = derived.ratios(channels, kept)
     columns += [Column(ratio.metric, ratio.instance, LEVEL) for ratio in ratios]
     columns += [Column(catalogue.find("cpu.stalled_subjects"), "", LEVEL)]
+    lossy = losses.places(table.fast)
+    columns += [Column(catalogue.find(name), "", LEVEL) for name in losses.METRICS if lossy]
     return Plan(
         columns=tuple(columns),
         channels=channels,
@@ -133,7 +141,18 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
         take=np.array(single, np.intp),
         changes=np.array(changing, np.intp),
         folds=Folds.of([(how, places) for (_, _, how), places in folded.items()]),
+        loss_places=lossy,
     )
+
+
+def shared_plan(table: ChannelTable) -> Plan:
+    """The columns of a table: one plan for all nodes that send it, and there are few tables."""
+    made = _SHARED.get(table.key)
+    if made is None:
+        made = _SHARED[table.key] = plan(table)
+        if len(_SHARED) > _MOST_SHARED:
+            _SHARED.popitem(last=False)
+    return made
 
 
 def known(channel: Channel) -> bool:

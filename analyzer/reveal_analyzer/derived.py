@@ -5,6 +5,7 @@ Their catalogue rows are in ``reveal_contract.catalogue.derived``; here stands h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -52,7 +53,7 @@ def _busy(at: Places) -> Ratio | None:
     parts = _places(at, _BUSY, "")
     if not parts:
         return None
-    return Ratio(catalogue.find("cpu.busy"), "", lambda seconds: float(np.nansum(seconds[parts])))
+    return Ratio(catalogue.find("cpu.busy"), "", lambda seconds: _sum_read(seconds, parts))
 
 
 def _spread(at: Places) -> Ratio | None:
@@ -64,14 +65,14 @@ def _spread(at: Places) -> Ratio | None:
     most, cpus, parts = at.get((_FOLDED, "")), at.get(("cpu.online", "")), _places(at, _BUSY, "")
     if most is not None and cpus is not None:
         return Ratio(
-            metric, "", lambda now: float(now[most] - np.nansum(now[parts]) / max(now[cpus], 1))
+            metric, "", lambda now: float(now[most] - _sum_read(now, parts) / max(now[cpus], 1))
         )
     per_cpu = _busy_by_cpu(at)
     if len(per_cpu) < 2:
         return None
 
     def compute(seconds: Floats) -> float:
-        busy = np.nansum(seconds[per_cpu], axis=1)
+        busy = _sums_read(seconds[per_cpu])
         return float(busy.max() - busy.min())
 
     return Ratio(metric, "", compute)
@@ -86,7 +87,7 @@ def _busiest(at: Places) -> Ratio | None:
     per_cpu = _busy_by_cpu(at)
     if not len(per_cpu):
         return None
-    return Ratio(metric, "", lambda seconds: float(np.nansum(seconds[per_cpu], axis=1).max()))
+    return Ratio(metric, "", lambda seconds: float(_sums_read(seconds[per_cpu]).max()))
 
 
 def _busy_by_cpu(at: Places) -> NDArray[np.intp]:
@@ -131,9 +132,28 @@ def _await(at: Places, disk: str) -> Ratio | None:
     return Ratio(
         catalogue.find("storage.disk.await"),
         disk,
-        lambda seconds: float(np.sum(seconds[times]) / np.fmax(np.sum(seconds[requests]), 5)),
+        lambda now: (
+            (now.item(times[0]) + now.item(times[1]))
+            / _at_least(now.item(requests[0]) + now.item(requests[1]), 5.0)
+        ),
     )
 
 
 def _places(at: Places, metrics: Sequence[str], instance: str) -> list[int]:
     return [at[metric, instance] for metric in metrics if (metric, instance) in at]
+
+
+def _sum_read(seconds: Floats, places: Sequence[int]) -> float:
+    """The sum of what was read; a few numbers are added sooner than numpy is asked."""
+    return sum(value for at in places if not math.isnan(value := seconds.item(at)))
+
+
+def _sums_read(values: Floats) -> Floats:
+    """The sum of what was read, of each row."""
+    sums: Floats = np.add.reduce(np.where(np.isnan(values), 0.0, values), axis=1)
+    return sums
+
+
+def _at_least(value: float, least: float) -> float:
+    """The larger; ``least`` where the value is missing."""
+    return value if value > least else least

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer import tier
 from reveal_analyzer.detectors.trio import MIN_WINDOWS, MethodScore, Trio
-from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.table import FEATURES, SUM_ROW, columns
 from reveal_contract.finding import Method
 from reveal_contract.metric import Kind, Role, Subsystem
@@ -295,9 +295,10 @@ class _Layout:
 
     def vector(self, window: Floats) -> Floats:
         if self.whole:
-            return features(window).ravel()
+            return tier.current().features(window).ravel()
         dynamic = np.ascontiguousarray(window[:, self.dynamic])
-        return np.concatenate([features(dynamic)[self.mask], window[:, self.events].sum(0)])
+        of_each = tier.current().features(dynamic)[self.mask]
+        return np.concatenate([of_each, window[:, self.events].sum(0)])
 
 
 class _Reservoir:

@@ -74,7 +74,7 @@ def _computing(each: Quotient, places: Sequence[int], rate: int) -> Callable[[Fl
     over, under = places[0], list(places[1:])
 
     def compute(seconds: Floats) -> float:
-        whole = float(np.sum(seconds[under]))
+        whole = sum(seconds.item(at) for at in under)
         if not whole >= each.floor:  # too little, or missing
             return float("nan")
         value = each.factor * float(seconds[over]) / whole

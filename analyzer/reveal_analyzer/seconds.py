@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import Plan, plan
+from reveal_analyzer.columns import Plan, plan, shared_plan
+from reveal_analyzer.losses import LossWatch
 from reveal_analyzer.stalls import StallWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.wire import Message
@@ -38,17 +39,14 @@ class Deriver:
     def __init__(self, leave_out: Callable[[Channel], bool] | None = None) -> None:
         self._leave_out = leave_out
         self._stalls = StallWatch()
+        self._losses = LossWatch()
         self._plans: dict[bytes, Plan] = {}
         self._last: tuple[bytes, Floats] | None = None
         self._lasts: tuple[object, Floats] | None = None
 
     def second(self, message: Message, table: ChannelTable) -> Second:
         """The second this message covers."""
-        if table.key not in self._plans:
-            if len(self._plans) > 8:  # tables of the past
-                self._plans.clear()
-            self._plans[table.key] = plan(table, self._leave_out)
-        made = self._plans[table.key]
+        made = self._plan_of(table)
         seconds = _means(message) / self._divisors(message, made) * made.scale
         parts = [
             seconds[made.take],
@@ -57,12 +55,23 @@ class Deriver:
             np.array([ratio.compute(seconds) for ratio in made.ratios]),
             np.array([float(self._stalls.push(made.channels, seconds))]),
         ]
+        if made.loss_places is not None:
+            parts.append(np.array(self._losses.push(message, made.loss_places)))
         self._last = (table.key, seconds)
         return Second(made, message.start_ns, np.concatenate(parts), seconds)
 
+    def _plan_of(self, table: ChannelTable) -> Plan:
+        if table.key not in self._plans:
+            if len(self._plans) > 8:  # tables of the past
+                self._plans.clear()
+            made = plan(table, self._leave_out) if self._leave_out else shared_plan(table)
+            self._plans[table.key] = made
+        return self._plans[table.key]
+
     def forget(self) -> None:
-        """After a gap the change of a gauge since the last slice means nothing."""
+        """After a gap the change of a gauge means nothing, and no burst may span it."""
         self._last = None
+        self._losses.forget()
 
     def _divisors(self, message: Message, made: Plan) -> Floats:
         """Seconds that the value of a counter stands for, a tick or a slice; 1 for a gauge."""

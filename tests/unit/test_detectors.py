@@ -11,7 +11,8 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 
 from exploring import examples
-from reveal_analyzer.detectors.isolation_forest import IsolationForest, flatten
+from reveal_analyzer.detectors.forest import flatten
+from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
 from reveal_analyzer.detectors.scaler import Scaler
 from reveal_analyzer.detectors.zscore import ZScore

@@ -20,7 +20,7 @@ from reveal_analyzer.features.table import (
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Role
 
-METRICS = st.from_regex(r"[a-z]{1,8}(\.[a-z0-9]+(_[a-z0-9]+){0,2}){1,2}\Z")
+METRICS = st.from_regex(r"\A[a-z]{1,8}(\.[a-z0-9]+(_[a-z0-9]+){0,2}){1,2}\Z")
 
 
 @given(METRICS, st.text(max_size=20), st.sampled_from(FEATURES))
@@ -28,7 +28,10 @@ def test_a_name_comes_apart_into_what_it_was_made_of(
     metric: str, instance: str, feature: Feature
 ) -> None:
     channel = Channel(metric, instance).label
-    assert parse(column_name(channel, feature)) == (channel, feature.name, dict(feature.params))
+    name = column_name(channel, feature)
+    parsed = parse(name)
+    assert parsed == (channel, feature.name, dict(feature.params))
+    assert (parsed.name, parsed.metric) == (name, metric)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,14 @@ def test_a_name_comes_apart_into_what_it_was_made_of(
         (
             "cpu.busy{a__b}__autocorrelation__lag_1",
             ("cpu.busy{a__b}", "autocorrelation", {"lag": 1}),
+        ),
+        (
+            'cpu.busy__agg_linear_trend__attr_"slope"__chunk_len_10__f_agg_"mean"',
+            (
+                "cpu.busy",
+                "agg_linear_trend",
+                {"attr": "slope", "chunk_len": 10, "f_agg": "mean"},
+            ),
         ),
         (
             'disk.read__change_quantiles__f_agg_"var"__isabs_True__qh_0.8__ql_0.2',
@@ -52,7 +63,9 @@ def test_a_name_comes_apart_into_what_it_was_made_of(
 def test_names_of_tsfresh_are_understood(
     name: str, parts: tuple[str, str, dict[str, object]]
 ) -> None:
-    assert parse(name) == parts
+    parsed = parse(name)
+    assert parsed == parts
+    assert parsed.name == name
 
 
 @pytest.mark.parametrize(
@@ -72,6 +85,7 @@ def test_any_text_is_parsed_or_refused(name: str) -> None:
         parsed = parse(name)
     except FeatureNameError:
         return
+    assert parse(parsed.name) == parsed
     assert parsed.channel
     assert parsed.feature
 

@@ -1,10 +1,12 @@
-"""The features are tsfresh's, to 1e-9, over random, degenerate and recorded series.
+"""The features of numpy and of numba are tsfresh's, to 1e-9, over random and recorded series.
 
 ``proc_windows.npz`` holds 9 s of numbers read ten times a second from /proc of a busy machine
 (counters as differences, gauges as levels; 90 ticks x 145 series, some of them constant).
 """
 
 import warnings
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,8 @@ from statsmodels.tsa.stattools import adfuller
 from tsfresh import extract_features
 from tsfresh.feature_extraction.settings import from_columns
 
-from reveal_analyzer.features.numpy_impl import features
+from reveal_analyzer import tier
+from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.table import (
     FEATURES,
     Family,
@@ -25,11 +28,20 @@ from reveal_analyzer.features.table import (
 )
 
 Floats = NDArray[np.float64]
+Features = Callable[..., Floats]
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "proc_windows.npz"
 NAMED = [feature for feature in FEATURES if feature.family is not Family.STATIONARITY]
 TREND = next(row for row, f in enumerate(FEATURES) if f.family is Family.TREND)
 STATISTIC = next(row for row, f in enumerate(FEATURES) if f.name == "augmented_dickey_fuller")
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def features(request: pytest.FixtureRequest) -> Features:
+    if request.param == "numpy":
+        return numpy_impl.features
+    pytest.importorskip("numba")
+    return tier.numba_tier().features
 
 
 def recorded(ticks: int) -> Floats:
@@ -56,8 +68,15 @@ def degenerate(ticks: int) -> Floats:
 
 
 def reference(window: Floats) -> Floats:
+    """``computed`` once for all who ask."""
+    return computed(window.tobytes(), window.shape)
+
+
+@cache
+def computed(data: bytes, shape: tuple[int, int]) -> Floats:
     """tsfresh's values of the 30 features it can name, (features, channels)."""
-    ticks, channels = window.shape
+    window = np.frombuffer(data).reshape(shape)
+    ticks, channels = shape
     kinds = [f"c{column:04d}" for column in range(channels)]
     long = pd.DataFrame(
         {
@@ -78,7 +97,7 @@ def reference(window: Floats) -> Floats:
     return np.array([[table[column_name(kind, f)].iloc[0] for kind in kinds] for f in NAMED])
 
 
-def assert_equal_to_tsfresh(window: Floats, relative: float = 1e-9) -> None:
+def assert_equal_to_tsfresh(features: Features, window: Floats, relative: float = 1e-9) -> None:
     window = np.ascontiguousarray(window)
     ours, theirs = features(window)[: len(NAMED)], reference(window)
     assert ours.shape == theirs.shape
@@ -104,7 +123,7 @@ def rounding(feature: Feature, window: Floats) -> Floats:
     return (1e-7 if attr == "stderr" else 1e-12) * window.std(0)
 
 
-def test_constant_has_a_slope_of_zero_and_no_correlation() -> None:
+def test_constant_has_a_slope_of_zero_and_no_correlation(features: Features) -> None:
     window = np.full((13, 3), [0.0, 0.1, 7e11])
     slope, error, intercept, r, p = features(window)[TREND : TREND + 5]
     assert (slope == 0).all()
@@ -118,32 +137,38 @@ def test_names_come_back_from_tsfresh_unchanged() -> None:
 
 
 @pytest.mark.parametrize("make", [random_series, degenerate, recorded])
-def test_three_seconds(make: object) -> None:
+def test_three_seconds(features: Features, make: object) -> None:
     assert callable(make)
-    assert_equal_to_tsfresh(make(30))
+    assert_equal_to_tsfresh(features, make(30))
 
 
 @pytest.mark.parametrize("ticks", [4, 5, 8, 13, 31, 50])
-def test_any_length(ticks: int) -> None:
-    assert_equal_to_tsfresh(np.concatenate([random_series(ticks)[:, ::6], degenerate(ticks)], 1))
+def test_any_length(features: Features, ticks: int) -> None:
+    assert_equal_to_tsfresh(
+        features, np.concatenate([random_series(ticks)[:, ::6], degenerate(ticks)], 1)
+    )
 
 
 @pytest.mark.parametrize("ticks", [127, 128, 200])
-def test_longer_than_bytes_can_count(ticks: int) -> None:
+def test_longer_than_bytes_can_count(features: Features, ticks: int) -> None:
     rng = np.random.default_rng(3)
     ramp = np.arange(ticks)[:, None] * -1.0
     jump = np.where(np.arange(ticks) > 5, 1.0, -400.0)[:, None]
-    assert_equal_to_tsfresh(np.concatenate([rng.normal(size=(ticks, 4)), ramp, jump], axis=1))
+    assert_equal_to_tsfresh(
+        features, np.concatenate([rng.normal(size=(ticks, 4)), ramp, jump], axis=1)
+    )
 
 
-def test_huge_offset_loses_no_more_than_tsfresh_itself() -> None:
+def test_huge_offset_loses_no_more_than_tsfresh_itself(features: Features) -> None:
     rng = np.random.default_rng(5)
-    assert_equal_to_tsfresh(1e9 + rng.normal(size=(30, 20)), relative=1e-5)
+    assert_equal_to_tsfresh(features, 1e9 + rng.normal(size=(30, 20)), relative=1e-5)
 
 
 @pytest.mark.parametrize("lag", [1, 2])
 @pytest.mark.parametrize("ticks", [8, 30])
-def test_dickey_fuller_is_statsmodels_with_the_lag_fixed(lag: int, ticks: int) -> None:
+def test_dickey_fuller_is_statsmodels_with_the_lag_fixed(
+    features: Features, lag: int, ticks: int
+) -> None:
     window = np.concatenate([random_series(ticks)[:, ::4], recorded(ticks)[:, ::5]], 1)
     ours = features(np.ascontiguousarray(window), adf_lag=lag)[STATISTIC:]
     compared = 0

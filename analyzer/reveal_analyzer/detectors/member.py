@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reveal_analyzer import tier
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
@@ -31,7 +32,7 @@ class Member:
 
     def scores(self, windows: Floats) -> Floats:
         """Each method's score of each window, (methods, n)."""
-        scaled = self.scaler.transform(windows)
+        scaled = tier.current().scaled(self.scaler, windows)
         return np.stack([detector.score_scaled(scaled) for detector in self.detectors])
 
     def contributions(self, method: int, windows: Floats) -> Floats:

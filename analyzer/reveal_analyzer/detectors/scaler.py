@@ -48,15 +48,19 @@ class Scaler:
 
     def transform(self, windows: Floats) -> Scores:
         """z-scores of windows (n, features) with the layout of the reference."""
-        if windows.ndim != 2 or windows.shape[1] != self.features_:
-            shape = "x".join(map(str, windows.shape))
-            raise ValueError(f"windows of {self.features_} features expected, not {shape}")
+        self.refuse(windows)
         with np.errstate(all="ignore"):
             z = (windows[:, self.kept_] - self.mean_) / self.spread_
             missing = ~np.isfinite(z)
             np.clip(z, -self.clip, self.clip, out=z)
         z[missing] = 0.0
         return z.astype(np.float32)
+
+    def refuse(self, windows: Floats) -> None:
+        """Raise ``ValueError`` for windows of another layout than the reference's."""
+        if windows.ndim != 2 or windows.shape[1] != self.features_:
+            shape = "x".join(map(str, windows.shape))
+            raise ValueError(f"windows of {self.features_} features expected, not {shape}")
 
     def widen(self, kept: Floats) -> Floats:
         """Values of the kept features (n, kept) in their places among all (n, features)."""

@@ -44,7 +44,7 @@ class Fit(NamedTuple):
     """Which kinds of metric a family says something about, and its cost.
 
     ``cost`` is relative: the share of the time of all features, in per cent
-    (``bench/features.py`` prints what it measures beside it).
+    (``bench/analysis.py`` prints what it measures beside it).
     """
 
     kinds: frozenset[Kind]
@@ -77,8 +77,7 @@ class Feature:
     @property
     def suffix(self) -> str:
         """The part of a column's name after the channel: ``autocorrelation__lag_1``."""
-        words = (f"{key}_{_written(value)}" for key, value in sorted(self.params))
-        return "__".join((self.name, *words))
+        return _suffix(self.name, self.params)
 
 
 class ParsedName(NamedTuple):
@@ -87,6 +86,15 @@ class ParsedName(NamedTuple):
     channel: str
     feature: str
     params: dict[str, Parameter]
+
+    @property
+    def metric(self) -> str:
+        return self.channel.partition("{")[0]
+
+    @property
+    def name(self) -> str:
+        """The parts as a column's name again: the inverse of ``parse``."""
+        return f"{self.channel}__{_suffix(self.feature, self.params.items())}"
 
 
 def definitions(adf_lag: int = 1) -> tuple[Feature, ...]:
@@ -201,6 +209,11 @@ _DICKEY_FULLER = (
 )
 
 
+def _suffix(feature: str, params: Iterable[tuple[str, Parameter]]) -> str:
+    words = (f"{key}_{_written(value)}" for key, value in sorted(params))
+    return "__".join((feature, *words))
+
+
 def _written(value: Parameter) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
@@ -220,3 +233,8 @@ def _parameter(part: str, name: str) -> tuple[str, Parameter]:
 
 FEATURES = definitions()
 SUM_ROW = next(row for row, feature in enumerate(FEATURES) if feature.name == "sum_values")
+
+
+def first_row(family: Family) -> int:
+    """The row of ``features`` with which a family begins."""
+    return next(row for row, feature in enumerate(FEATURES) if feature.family is family)

@@ -1,0 +1,81 @@
+"""Who computes the window features: numba where it can be used, else numpy, said in a sentence."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba")
+
+from reveal_analyzer import compiling
+
+READY = "numba computes window features, ready after "
+
+
+def told(tmp_path: Path, **changed: str) -> str:
+    """What a new process says, and what it used before and after."""
+    code = (
+        "from reveal_analyzer import tier; before = tier.current().name;"
+        "print(tier.use_fastest()); print(before, tier.current().name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path), **changed},
+        capture_output=True, text=True, timeout=150, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_numba_is_used_where_it_is_installed(tmp_path: Path) -> None:
+    said = told(tmp_path)
+    assert said.startswith(READY)
+    assert said.splitlines()[1] == "numpy numba"
+
+
+def test_without_numba_numpy_computes(tmp_path: Path) -> None:
+    (tmp_path / "numba.py").write_text("raise ImportError('Numba is not for this Python')")
+    said = told(tmp_path, PYTHONPATH=str(tmp_path))
+    assert said.startswith("numpy computes window features: Numba is not for this Python; ")
+    assert said.splitlines()[1] == "numpy numpy"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_was_compiled_is_kept_and_damage_to_it_leaves_numpy_to_compute(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert told(tmp_path, NUMBA_CACHE_DIR=str(kept)).startswith(READY)
+    code = list(kept.rglob("*.nbc"))
+    assert len(code) == 4
+    for file in code:
+        file.write_bytes(b"no code")
+    said = told(tmp_path, NUMBA_CACHE_DIR=str(kept))
+    assert said.startswith("numpy computes window features: numba's code fails: ")
+    assert said.splitlines()[1] == "numpy numpy"
+
+
+def test_who_judges_one_node_never_loads_numba() -> None:
+    code = (
+        "import reveal_analyzer.engine, reveal_analyzer.report, sys; print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_what_cannot_be_kept_is_compiled_all_the_same() -> None:
+    scope: dict[str, object] = {}
+    exec("def more(x):\n    return x + 1", scope)  # of no file: numba finds no place to keep it
+    more = compiling.kernel(scope["more"])  # type: ignore[type-var]
+    assert more(1) == 2  # type: ignore[operator]
+
+
+def test_a_folder_of_others_keeps_no_code(tmp_path: Path) -> None:
+    fresh, open_to_all, link = tmp_path / "fresh", tmp_path / "open", tmp_path / "link"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    link.symlink_to(fresh)
+    assert compiling._private(fresh)
+    assert fresh.stat().st_mode & 0o777 == 0o700
+    assert not compiling._private(open_to_all)
+    assert not compiling._private(link)
+    assert not compiling._private(tmp_path / "missing" / "below")
