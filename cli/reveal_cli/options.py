@@ -108,7 +108,8 @@ def add_judging(
     _add_mode(group, whole)
     group.add_argument(
         "--hypotheses", metavar="FILE", type=Path, action="append", default=[],
-        help="known causes of your own (docs/hypotheses.md); may be given again",
+        help="known causes of your own, also a folder of such files (docs/hypotheses.md); may be"
+        " given again",
     )  # fmt: skip
     group.add_argument(
         "--fail-on", metavar="SEVERITY", type=severity,
@@ -145,6 +146,19 @@ def add_host(parser: argparse.ArgumentParser) -> None:
             f"--{word}-source", metavar="NAME", action="append", default=[],
             help=f"{what}; may be given again (`reveal catalog` lists the sources)",
         )  # fmt: skip
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """How the times of a table are told."""
+    group = parser.add_argument_group("tables")
+    group.add_argument(
+        "--time", metavar="COLUMN",
+        help="the column that tells the time (default: found): RFC 3339 or epoch numbers",
+    )  # fmt: skip
+    group.add_argument(
+        "--period", metavar="TIME", type=nanoseconds,
+        help="time from row to row of a table without times, such as 100ms (default 1s)",
+    )  # fmt: skip
 
 
 def check_host(arguments: argparse.Namespace) -> None:

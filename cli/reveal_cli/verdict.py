@@ -71,12 +71,13 @@ def replay(
     slices: Slices,
     settings: AnalyzerSettings,
     *,
-    baseline: Slices | None = None,
+    baseline: Callable[[str], Iterable[tuple[Message, ChannelTable]]] | None = None,
     each: Callable[[NodeAnalyzer, Message], None] | None = None,
 ) -> Replay:
     """Judge a recording second by second, exactly as it would have been judged live.
 
-    What is normal is learned from ``baseline`` first; ``each`` is called after every second.
+    What is normal for a node is learned from its ``baseline`` first; ``each`` is called after
+    every second.
     """
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - heavy
 
@@ -87,7 +88,7 @@ def replay(
             subjects = partial(slices.subjects, message.node)
             analyzer = NodeAnalyzer(message.node, settings, subjects=subjects)
             result.analyzers[message.node] = analyzer
-            for earlier in baseline or ():
+            for earlier in baseline(message.node) if baseline else ():
                 analyzer.step(*earlier, silent=True)
         result.ledger.take(analyzer.step(message, table))
         result.count(message, table)

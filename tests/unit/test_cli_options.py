@@ -53,7 +53,9 @@ def test_wrong_usage_exits_with_2(flags: list[str], capsys: pytest.CaptureFixtur
     assert "usage: reveal" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["scan", "record", "analyze", "catalog", "doctor", "demo"])
+@pytest.mark.parametrize(
+    "command", ["scan", "record", "analyze", "explain", "catalog", "doctor", "demo"]
+)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         build_parser().parse_args([command, "--help"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import numpy as np
 import pandas as pd
@@ -55,6 +55,24 @@ class Clock:
     def read(self, values: pd.Series) -> Times:
         """Nanoseconds, ``UNREADABLE`` where a value is missing or makes no time."""
         return _texts(values) if not self.unit_ns else _numbers(values, self.unit_ns)
+
+    def show(self, ns: int) -> str:
+        """A time as the table writes it: a number of the same unit, or RFC 3339 in its zone."""
+        if self.unit_ns and self.column is not None:
+            return _decimal(ns, self.unit_ns)
+        if not self.absolute:
+            return _decimal(ns, SECOND_NS)
+        seconds, rest = divmod(ns, SECOND_NS)
+        moment = datetime.fromtimestamp(seconds, self.zone or UTC).isoformat()
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return (moment[:19] + fraction + moment[19:]).replace("+00:00", "Z")
+
+
+def _decimal(ns: int, unit_ns: int) -> str:
+    whole, rest = divmod(abs(ns), unit_ns)
+    digits = len(str(unit_ns)) - 1
+    fraction = f".{rest:0{digits}d}".rstrip("0") if rest else ""
+    return f"{'-' if ns < 0 else ''}{whole}{fraction}"
 
 
 def by_rows(period_ns: int) -> Clock:
@@ -121,6 +139,8 @@ def _of(at: int, name: str, values: pd.Series, period_ns: int) -> Clock | None:
         known = known[np.isfinite(known)]
         if len(known) and 2 * len(known) >= len(values):
             return _numbered(at, name, known, period_ns)
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return None
     read = _texts(values)
     if not len(read) or (read != UNREADABLE).mean() < 0.5:
         return None
@@ -150,12 +170,12 @@ def _short(unit: str) -> str:
 
 
 def _numbers(values: pd.Series, unit_ns: int) -> Times:
-    """Whole numbers exactly; others to the microsecond, which is what a float of today holds."""
+    """Whole numbers exactly; parts of s and ms to the us, which is what a float of today holds."""
     if pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans:
         whole = values.to_numpy(np.int64)
         if not len(whole) or max(int(whole.max()), -int(whole.min())) * unit_ns < _FARTHEST:
             return np.asarray(whole * unit_ns, np.int64)
-    step = min(1_000, unit_ns)
+    step = 1_000 if unit_ns > 1_000 else 1
     with np.errstate(invalid="ignore", over="ignore"):
         steps = np.rint(_floats(values) * (unit_ns / step))
         good = np.abs(steps) < _FARTHEST / step

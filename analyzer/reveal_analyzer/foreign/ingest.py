@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reveal_analyzer.foreign import clock, hosts
+from reveal_analyzer.foreign import clock, counters, hosts
 from reveal_analyzer.foreign.clock import UNREADABLE, Clock, Times
 from reveal_analyzer.foreign.opening import FileKind, TableFileError, kind_of
 from reveal_analyzer.foreign.parquetfile import ParquetTable
@@ -41,11 +41,15 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """``time`` names the column of times ("": found); ``period_ns`` is that of numbered rows."""
+    """``time`` names the column of times ("": found); ``period_ns`` is that of numbered rows.
+
+    ``counters`` are the metrics to be taken as rates; ``None``: those that are evidently counters.
+    """
 
     time: str = ""
     period_ns: int = 0
     memory_bytes: int = MEMORY_BYTES
+    counters: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Dataset:
     nodes: tuple[NodeTable, ...]
     rows: Indices
     notes: tuple[str, ...]
+    counters: frozenset[str]
 
     @property
     def times_ns(self) -> Times:
@@ -85,18 +90,6 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     for block in source.blocks():
         taken.add(block)
     return taken.dataset()
-
-
-def aligned(table: Table, names: Sequence[str]) -> tuple[Table, int]:
-    """A table with these columns, NaN where it has none of that name, and how many it has."""
-    at = {name: place for place, name in enumerate(table.names)}
-    places = np.array([at.get(name, -1) for name in names], np.intp)
-    if tuple(names) == table.names:
-        return table, len(names)
-    values = np.full((len(table), len(names)), np.nan)
-    known = places >= 0
-    values[:, known] = table.values[:, places[known]]
-    return Table(table.times_ns, tuple(names), values), int(known.sum())
 
 
 class _Taken:
@@ -131,20 +124,27 @@ class _Taken:
         groups: dict[str, list[int]] = {}
         for place, name in enumerate(named):
             groups.setdefault(name.host or _stem(self._path), []).append(place)
-        nodes = tuple(
-            NodeTable(
-                node,
-                Table(
-                    times,
-                    tuple(named[place].metric for place in places),
-                    self._spool.take(chosen, columns[places]),
-                ),
-            )
-            for node, places in groups.items()
-        )
         if named[0].host:
             self._notes.append(f"host names in column names: {_few(list(groups), 'hosts')}")
-        return Dataset(self._path, self._clock, nodes, rows, tuple(self._notes))
+        nodes = []
+        for node, places in groups.items():
+            names = tuple(named[place].metric for place in places)
+            values = self._spool.take(chosen, columns[places])
+            nodes.append(NodeTable(node, Table(times, names, values)))
+        counted = self._rates(nodes)
+        return Dataset(self._path, self._clock, tuple(nodes), rows, tuple(self._notes), counted)
+
+    def _rates(self, nodes: Sequence[NodeTable]) -> frozenset[str]:
+        """Make counters rates; a metric that is one on one node is one on all."""
+        counted = self._options.counters
+        if counted is None:
+            counted = frozenset(name for part in nodes for name in counters.find(part.table))
+        for part in nodes:
+            counters.make_rates(part.table, counted)
+        present = sorted({name for part in nodes for name in part.table.names} & counted)
+        if present:
+            self._notes.append(f"counters, taken as rates per second: {_few(present, 'columns')}")
+        return counted
 
     def _found_clock(self, block: pd.DataFrame) -> Clock:
         options = self._options

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import zstandard
 
 from reveal_contract.recording import MAGIC
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 # RFC 1952, section 2.3.1; RFC 8878, section 3.1.1; Parquet: File Format
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LOOKED_AT = 4096
+_PIECE = 1 << 14  # bytes unpacked at a time: what they can grow to is held in memory
+_BUFFER = 1 << 20
 
 
 class TableFileError(ValueError):
@@ -60,12 +66,50 @@ def text(path: Path) -> Iterator[BinaryIO]:
             with gzip.open(file) as unpacked:
                 yield cast(BinaryIO, unpacked)
         elif head == _ZSTD:
-            with zstandard.ZstdDecompressor().stream_reader(
-                file, read_across_frames=True
-            ) as frames:
-                yield cast(BinaryIO, frames)
+            yield io.BufferedReader(_Unpacked(file), _BUFFER)
         else:
             yield file
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of zstd frames; ``EOFError`` where the last one is cut off.
+
+    The library's own stream ends there without a word, and half a table would be judged.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._begun = False
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: WriteableBuffer) -> int:
+        target = memoryview(into)
+        while not self._ready and self._more():
+            pass
+        count = min(len(target), len(self._ready))
+        target[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _more(self) -> bool:
+        """Unpack the next piece; whether there was one."""
+        packed = self._file.read(_PIECE)
+        if not packed:
+            if self._begun:
+                raise EOFError("its last zstd frame does not end")
+            return False
+        parts = []
+        while packed:
+            parts.append(self._frame.decompress(packed))
+            self._begun, packed = not self._frame.eof, self._frame.unused_data
+            if not self._begun:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = memoryview(b"".join(parts))
+        return True
 
 
 @contextlib.contextmanager

@@ -1,14 +1,15 @@
 """Rows of numbers of any number in bounded memory: beyond a limit they go to a file.
 
-The file has no name and ends with the process; the system keeps as much of it in memory as
+The files have no name and end with the process; the system keeps as much of them in memory as
 there is room for.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,25 +47,25 @@ class Spool:
             _write(self._file, block)
 
     def take(self, rows: Indices, columns: Indices) -> Floats:
-        """Rows and columns by number, in this order; a mapped file if there are too many."""
-        whole = self._whole()
-        if _all(rows, self.rows) and _all(columns, self.width):
-            return whole
-        if 8 * len(rows) * len(columns) <= self._memory_bytes:
-            out = np.empty((len(rows), len(columns)))
-            at = 0
-            for block in _picked(whole, rows, columns):
-                out[at : at + len(block)] = block
-                at += len(block)
-            return out
-        file = _unnamed()
-        for block in _picked(whole, rows, columns):
-            _write(file, block)
-        return _mapped(file, len(rows), len(columns))
+        """Rows and columns by number, in this order; a mapped file if there are too many.
+
+        The array is the caller's; in a mapped one each column lies in one piece, as it is
+        read by columns and a pass over the whole file for a few of them would take minutes.
+        """
+        if self._file is None and _all(rows, self.rows) and _all(columns, self.width):
+            return self._whole()
+        shape = len(rows), len(columns)
+        fits = 8 * shape[0] * shape[1] <= self._memory_bytes
+        out = np.empty(shape) if fits else _mapped(_unnamed(8 * shape[0] * shape[1]), shape, "F")
+        at = 0
+        for block in _picked(self._whole(), rows, columns):
+            out[at : at + len(block)] = block
+            at += len(block)
+        return out
 
     def _whole(self) -> Floats:
         if self._file is not None:
-            return _mapped(self._file, self.rows, self.width)
+            return _mapped(self._file, (self.rows, self.width), "C")
         if len(self._blocks) != 1:
             joined = np.concatenate(self._blocks) if self._blocks else np.empty((0, self.width))
             self._blocks = [joined]
@@ -79,14 +80,18 @@ def _picked(whole: Floats, rows: Indices, columns: Indices) -> Iterator[Floats]:
     """Block by block: a fancy index of everything at once would hold it twice."""
     step = max(1, _BLOCK_BYTES // max(1, 8 * whole.shape[1]))
     for first in range(0, len(rows), step):
-        yield np.ascontiguousarray(whole[rows[first : first + step]][:, columns])
+        yield whole[rows[first : first + step]][:, columns]
 
 
-def _unnamed() -> BinaryIO:
+def _unnamed(size: int = 0) -> BinaryIO:
+    """A new file; its ``size`` is set aside now, as a map of a full disk ends the process."""
     try:
-        return tempfile.TemporaryFile(prefix="reveal-")
+        file = tempfile.TemporaryFile(prefix="reveal-")  # noqa: SIM115 - lives on in a map
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
     except OSError as error:
         raise _full(error) from None
+    return file
 
 
 def _write(file: BinaryIO, block: Floats) -> None:
@@ -104,5 +109,5 @@ def _full(error: OSError) -> TableFileError:
     )
 
 
-def _mapped(file: BinaryIO, rows: int, columns: int) -> Floats:
-    return np.memmap(file, np.float64, "r", shape=(rows, columns))
+def _mapped(file: BinaryIO, shape: tuple[int, int], order: Literal["C", "F"]) -> Floats:
+    return np.memmap(file, np.float64, "r+", shape=shape, order=order)

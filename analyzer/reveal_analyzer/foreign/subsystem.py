@@ -10,7 +10,7 @@ from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
 from reveal_contract.search import field_names
 
-_LABELS = re.compile(r"\{.*\}\Z")
+_LABELS = re.compile(r"\{.*\}(__\w+)?\Z")
 _CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _TOKEN = re.compile(r"[a-z]+")
 _NOT_WORD = re.compile(r"[^a-z0-9]")

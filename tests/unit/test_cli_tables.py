@@ -1,0 +1,374 @@
+"""``reveal analyze`` and ``reveal explain`` on tables of anyone's, called as a user calls them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from node import Node
+from reveal_cli.__main__ import main
+from reveal_cli.exits import DONE, ERROR, FOUND, USAGE
+from reveal_contract.recording import Writer
+from reveal_contract.wire import encode, gauges
+
+START = 1_700_000_000  # 2023-11-14T22:13:20Z
+ROWS, FIRST, LAST = 2000, 1700, 1740
+NAMES = ("cpu_user", "cpu_system", "load_1", "mem_used", "disk_read", "net_rx", "tcp_retrans")
+
+pytestmark = pytest.mark.usefixtures("own_signals")
+
+Capture = pytest.CaptureFixture[str]
+
+
+def values(fault: bool = True, seed: int = 1) -> np.ndarray:
+    """Steady metrics; from FIRST to LAST reads and retransmissions leave their range."""
+    made = 50 + np.random.default_rng(seed).normal(0, 1, (ROWS, len(NAMES)))
+    if fault:
+        made[FIRST:LAST, NAMES.index("disk_read")] += 40
+        made[FIRST:LAST, NAMES.index("tcp_retrans")] += 20
+    return made
+
+
+def table(
+    path: Path,
+    data: np.ndarray,
+    names: tuple[str, ...] = NAMES,
+    start: int = START,
+    show: Callable[[int], str] = str,
+) -> Path:
+    with path.open("w") as file:
+        file.write(f"time,{','.join(names)},always_empty\n")
+        for row, numbers in enumerate(data.tolist()):
+            file.write(f"{show(start + row)},{','.join(f'{number:.4f}' for number in numbers)},\n")
+    return path
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    return table(tmp_path / "web-1.csv", values())
+
+
+def run(*flags: object) -> int:
+    return main([str(flag) for flag in flags])
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def overlaps(finding: dict[str, Any]) -> bool:
+    return finding["firstSeenTime"] <= "2023-11-14T22:42:20" and (
+        finding["lastSeenTime"] >= "2023-11-14T22:41:40"
+    )
+
+
+@pytest.mark.parametrize("mode", ["report", "online", "paper"])
+def test_a_fault_in_a_table_is_found_in_every_mode(
+    faulty: Path, tmp_path: Path, capsys: Capture, mode: str
+) -> None:
+    findings, scores = tmp_path / "f.jsonl", tmp_path / "s.csv"
+    assert (
+        run("analyze", faulty, "--mode", mode, "--findings", findings, "--scores", scores) == DONE
+    )
+    told = [json.loads(line) for line in findings.read_text().splitlines()]
+    (first, *_) = [finding for finding in told if overlaps(finding)]
+    assert (first["nodeName"], first["subsystem"]) == ("web-1", "Storage")
+    assert first["evidence"][0]["metric"] == "disk_read"
+    assert len(first["evidence"]) == len(NAMES)  # ranked, and complete up to ten
+    assert float(first["evidence"][0]["value"]) > float(first["evidence"][0]["baseline"])
+    assert first["methods"]
+    written = rows(scores)
+    assert [row["time"] for row in written] == [str(START + at) for at in range(ROWS)]
+    assert list(written[0])[:4] == ["time", "score", "threshold", "anomalous"]
+    assert len(written[0]) > 4
+    inside = [float(row["score"] or 0) for row in written[FIRST:LAST]]
+    outside = [float(row["score"] or 0) for row in written[1500 : FIRST - 40]]
+    assert np.mean(inside) > 2 * np.mean(outside)
+    assert "1" in {row["anomalous"] for row in written[FIRST : LAST + 30]}
+    said = capsys.readouterr()
+    assert "disk_read" in said.out
+    assert f"{ROWS} samples of {len(NAMES)} metrics" in said.out
+    assert "left out, as they are always missing: always_empty" in said.err
+
+
+def test_a_healthy_table_gives_nothing_and_says_so(tmp_path: Path, capsys: Capture) -> None:
+    assert (
+        run("analyze", table(tmp_path / "t.csv", values(fault=False)), "--fail-on", "low") == DONE
+    )
+    assert "Nothing stands out in 33m20s" in capsys.readouterr().out
+
+
+def test_fail_on_and_json_are_as_for_recordings(faulty: Path, capsys: Capture) -> None:
+    assert run("analyze", faulty, "--json", "--fail-on", "low") == FOUND
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert any(overlaps(finding) for finding in told)
+
+
+@pytest.mark.parametrize("mode", ["report", "online", "paper"])
+def test_the_same_input_gives_the_same_bytes(
+    faulty: Path, tmp_path: Path, capsys: Capture, mode: str
+) -> None:
+    outputs = []
+    for again in ("a", "b"):
+        made = [tmp_path / f"{again}.jsonl", tmp_path / f"{again}.csv"]
+        run("analyze", faulty, "--mode", mode, "--findings", made[0], "--scores", made[1])
+        outputs.append((*(path.read_bytes() for path in made), capsys.readouterr().out))
+    assert outputs[0] == outputs[1]
+
+
+def test_a_baseline_says_what_is_normal(tmp_path: Path, capsys: Capture) -> None:
+    healthy = table(tmp_path / "healthy.csv", values(fault=False, seed=2), start=START - 7200)
+    shifted = values(fault=False)[:400]
+    shifted[:, NAMES.index("mem_used")] += 30  # all the time: nothing stands out of the run itself
+    path = table(tmp_path / "t.csv", shifted)
+    assert run("analyze", path, "--fail-on", "low") == DONE
+    flags = ("--mode", "online", "--baseline", healthy, "--fail-on", "low", "--json")
+    assert run("analyze", path, *flags) == FOUND
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    assert told[0]["evidence"][0]["metric"] == "mem_used"
+    assert told[0]["subsystem"] == "Memory"
+
+
+def test_a_table_too_short_to_judge_is_not_called_healthy(tmp_path: Path, capsys: Capture) -> None:
+    path = table(tmp_path / "t.csv", values(fault=False)[:20])
+    for mode in ("report", "online"):
+        assert run("analyze", path, "--mode", mode) == DONE
+        assert "Nothing was judged" in capsys.readouterr().out
+
+
+def test_a_baseline_must_be_of_the_same_kind_and_have_columns_in_common(
+    faulty: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    other = table(tmp_path / "o.csv", values(), tuple(f"x{at}" for at in range(len(NAMES))))
+    assert run("analyze", faulty, "--baseline", other) == ERROR
+    assert "no column in common" in capsys.readouterr().err
+    assert run("analyze", faulty, "--baseline", recording(tmp_path / "r.rvl", 20)) == USAGE
+    assert "a table needs a table" in capsys.readouterr().err
+    assert run("explain", tmp_path / "r.rvl", "--span", "0/5", "--baseline", faulty) == USAGE
+    assert "a recording needs a recording" in capsys.readouterr().err
+
+
+def test_windows_are_samples_or_time(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
+    scores = []
+    for window, stride in (("40", "5"), ("40s", "5s"), ("20", "5")):
+        out = tmp_path / "s.csv"
+        flags = ("--mode", "paper", "--window", window, "--stride", stride, "--scores", out)
+        assert run("analyze", faulty, *flags) == DONE
+        scores.append(out.read_text())
+    assert scores[0] == scores[1] != scores[2]
+    assert run("analyze", faulty, "--window", "1") == USAGE
+    assert "a window takes" in capsys.readouterr().err
+
+
+def test_scores_are_of_one_file(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert run("analyze", faulty, faulty, "--scores", tmp_path / "s.csv") == USAGE
+    assert "takes one FILE" in capsys.readouterr().err
+    assert run("analyze", faulty, "--scores", tmp_path / "none" / "s.csv") == ERROR
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_each_input_row_gets_its_score_whatever_its_order(tmp_path: Path) -> None:
+    lines = table(tmp_path / "t.csv", values()).read_text().splitlines(keepends=True)
+    shuffled = tmp_path / "u.csv"
+    shuffled.write_text(lines[0] + "".join(reversed(lines[1:])) + lines[1])
+    for name in ("t", "u"):
+        run("analyze", tmp_path / f"{name}.csv", "--scores", tmp_path / f"{name}.scores")
+    plain, turned = rows(tmp_path / "t.scores"), rows(tmp_path / "u.scores")
+    assert turned == [*reversed(plain), plain[0]]
+
+
+def test_several_hosts_are_told_apart(tmp_path: Path, capsys: Capture) -> None:
+    names = tuple(f"{host}.{name}" for host in ("n1", "n2") for name in NAMES)
+    both = np.hstack([values(fault=False, seed=3), values()])
+    path, scores = table(tmp_path / "t.csv", both, names), tmp_path / "s.csv"
+    assert run("analyze", path, "--json", "--scores", scores) == DONE
+    said = capsys.readouterr()
+    assert "host names in column names: n1, n2" in said.err
+    told = [json.loads(line) for line in said.out.splitlines()]
+    assert {finding["nodeName"] for finding in told if overlaps(finding)} == {"n2"}
+    worst = max(rows(scores), key=lambda row: float(row["score"]))
+    assert (worst["node"], worst["threshold"], worst["anomalous"]) == ("n2", "1", "1")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["time,a,b\n1,2,3\n", "time,a\n" + "1,5\n" * 30, "a\n" + "nan\ninf\n7\n" * 3,
+     "time,a,b\n" + "".join(f"{at},5,{at % 2}\n" for at in range(200))],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["report", "online", "paper"])
+def test_poor_tables_are_judged_without_a_word_of_python(
+    tmp_path: Path, capsys: Capture, content: str, mode: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    scores = tmp_path / "s.csv"
+    assert run("analyze", path, "--mode", mode, "--scores", scores) == DONE
+    assert len(rows(scores)) == content.count("\n") - 1
+    assert capsys.readouterr().out.startswith("Nothing ")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("time,a\n", "holds no rows"), ("time,a\n1,x\n", "no column of numbers"),
+     ("time,a\n1,2,3\n", "more fields")],
+)  # fmt: skip
+def test_a_table_that_is_none_is_one_sentence(
+    tmp_path: Path, capsys: Capture, content: str, said: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    for command in (("analyze", path), ("explain", path, "--span", "0/1")):
+        assert run(*command) == ERROR
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert said in error
+
+
+SPAN = f"{FIRST}/{LAST - 1}"
+Explain = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def explain(capsys: Capture) -> Explain:
+    def asked(*flags: object) -> list[dict[str, Any]]:
+        assert run("explain", *flags, "--json") == DONE
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    "span", [SPAN, "28m20s/28m59s", "2023-11-14T22:41:40Z/2023-11-14T22:42:19Z"]
+)
+def test_explain_ranks_every_metric_of_a_span(faulty: Path, explain: Explain, span: str) -> None:
+    (told,) = explain(faulty, "--span", span)
+    assert (told["from"], told["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
+    assert {entry["metric"] for entry in told["ranking"]} == set(NAMES)
+    first, second, *rest = told["ranking"]
+    assert set(first) == {"metric", "feature", "subsystem", "scorePercent", "value", "baseline"}
+    assert (first["metric"], first["subsystem"]) == ("disk_read", "Storage")
+    assert (second["metric"], second["subsystem"]) == ("tcp_retrans", "Network")
+    assert second["scorePercent"] > max(entry["scorePercent"] for entry in rest)
+    assert float(first["value"]) > float(first["baseline"]) + 30
+
+
+def test_clock_times_are_those_of_the_tables_own_zone(tmp_path: Path, explain: Explain) -> None:
+    east = timezone(timedelta(hours=2))
+
+    def show(second: int) -> str:
+        return datetime.fromtimestamp(second, east).isoformat()
+
+    path = table(tmp_path / "t.csv", values(), show=show)
+    (told,) = explain(path, "--span", "0:41:40/0:42:19")
+    assert (told["from"], told["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
+    assert told["ranking"][0]["metric"] == "disk_read"
+
+
+def test_explain_takes_several_spans_and_a_baseline(
+    faulty: Path, tmp_path: Path, explain: Explain
+) -> None:
+    healthy = table(tmp_path / "h.csv", values(fault=False, seed=2), start=START - 7200)
+    quiet, loud = explain(faulty, "--span", "100/140", "--span", SPAN, "--baseline", healthy)
+    assert quiet["from"] < loud["from"]
+    assert loud["ranking"][0]["metric"] == "disk_read"
+    assert loud["ranking"][0]["scorePercent"] > quiet["ranking"][0]["scorePercent"]
+
+
+def test_explain_shows_the_first_fifteen(tmp_path: Path, capsys: Capture) -> None:
+    names = tuple(f"cpu_metric_{at}" for at in range(40))
+    data = np.random.default_rng(0).normal(0, 1, (200, 40))
+    data[100:120, 7] += 30
+    path = table(tmp_path / "t.csv", data, names)
+    assert run("explain", path, "--span", "100/119") == DONE
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "2023-11-14T22:15:00.000Z to 2023-11-14T22:15:19.000Z"
+    assert lines[1].split() == ["METRIC", "FEATURE", "SUBSYSTEM", "SCORE", "VALUE", "USUAL"]
+    assert lines[2].startswith("cpu_metric_7 ")
+    assert lines[-1] == "and 25 more (--json shows all)"
+    assert len(lines) == 18
+
+
+def test_explain_of_no_sample_or_no_such_time_is_a_sentence(faulty: Path, capsys: Capture) -> None:
+    for span, said in (("0.2/0.4", "holds no sample"), ("5000/6000", "outside of what there is")):
+        assert run("explain", faulty, "--span", span) == ERROR
+        assert said in capsys.readouterr().err
+
+
+def recording(path: Path, seconds: int, fault: range = range(0)) -> Path:
+    node = Node(seed=5)
+    loss = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
+    with Writer(path) as writer:
+        for at in range(seconds):
+            message = node.slice(loss if at in fault else None)
+            writer.message(encode(message, gauges(node.table)), node.table)
+    return path
+
+
+def test_recordings_are_explained_too(tmp_path: Path, explain: Explain) -> None:
+    path = recording(tmp_path / "r.rvl", 150, range(100, 112))
+    (told,) = explain(path, "--span", "100/111")
+    assert told["from"] == "2023-11-14T22:15:00.000Z"
+    first = {entry["metric"] for entry in told["ranking"][:6]}
+    assert {"network.tcp.retrans_segs", "network.tcp.out_segs"} & first
+    entry = next(e for e in told["ranking"] if e["metric"] == "network.nic.rx_bytes{eth0}")
+    assert (entry["subsystem"], entry["feature"]) == ("Network", "mean")
+    (against,) = explain(path, "--span", "100/111", "--baseline", recording(tmp_path / "h.rvl", 90))
+    assert len(against["ranking"]) == len(told["ranking"])
+
+
+def test_the_live_score_of_a_recording_is_a_row_a_second(tmp_path: Path, capsys: Capture) -> None:
+    path = recording(tmp_path / "r.rvl", 150, range(100, 115))
+    assert run("analyze", path, "--scores", tmp_path / "s.csv") == DONE
+    written = rows(tmp_path / "s.csv")
+    assert len(written) == 150
+    assert written[0]["time"] == "2023-11-14T22:13:20.000Z"
+    assert (written[0]["score"], written[0]["anomalous"]) == ("", "0")  # while it is learned
+    assert {row["threshold"] for row in written} == {"1"}
+    lit = [at for at, row in enumerate(written) if row["anomalous"] == "1"]
+    assert set(range(103, 112)) <= set(lit)
+    assert float(written[105]["Network"]) == float(written[105]["score"])
+    assert not [at for at in lit if not 98 <= at <= 130]
+
+
+def test_a_baseline_recording_takes_the_place_of_the_warm_up(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    short = recording(tmp_path / "r.rvl", 30, range(10, 25))
+    healthy = recording(tmp_path / "h.rvl", 90)
+    assert run("analyze", short, "--fail-on", "low", "--json") == DONE
+    assert run("analyze", short, "--baseline", healthy, "--fail-on", "low", "--json") == FOUND
+    assert "Network" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--time", "x"), "--time is for tables"),
+        (("--period", "1s"), "--period is for tables"),
+        (("--stride", "2s"), "--stride of a recording is 1s"),
+        (("--window", "1500ms"), "must be whole seconds"),
+        (("--window", "90s"), "windowSeconds: must be 1 to 60"),
+        (("--mode", "paper", "--scores", "s.csv"), "is the live score"),
+        (("--mode", "report", "--baseline", "r.rvl"), "holds a recording against itself"),
+    ],
+)
+def test_what_goes_only_with_tables_is_refused_for_recordings(
+    tmp_path: Path, capsys: Capture, flags: tuple[str, ...], said: str
+) -> None:
+    assert run("analyze", recording(tmp_path / "r.rvl", 20), *flags) == USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_report_mode_of_a_recording_is_hindsight_alone(tmp_path: Path, capsys: Capture) -> None:
+    path = recording(tmp_path / "r.rvl", 200, range(20, 32))
+    assert run("analyze", path, "--mode", "report", "--json") == DONE
+    (finding,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert finding["subsystem"] == "Network"

@@ -1,0 +1,77 @@
+"""Counters of foreign tables become rates; levels stay what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_analyzer.foreign import counters
+from reveal_analyzer.samples.table import Table
+
+ROWS = 600
+
+
+def table(period: float = 1.0, **columns: object) -> Table:
+    made = np.column_stack([np.asarray(column, float) for column in columns.values()])
+    times = (np.arange(len(made)) * period * 1e9).astype(np.int64)
+    return Table(times, tuple(columns), made)
+
+
+def steps(seed: int = 0, rows: int = ROWS) -> np.ndarray:
+    return np.random.default_rng(seed).integers(1, 100, rows).astype(float)
+
+
+def test_a_counter_is_told_from_a_level() -> None:
+    rising = np.cumsum(steps())
+    reset = np.where(np.arange(ROWS) < 300, rising, rising - rising[299])
+    rare = (np.arange(ROWS) > 400) * 5.0
+    made = table(
+        rising=rising, reset=reset, level=steps(), shift=rare, oom_kills_total=rare,
+        constant=np.ones(ROWS), falls=rising * -1, missing=np.full(ROWS, np.nan),
+    )  # fmt: skip
+    assert counters.find(made) == {"rising", "reset", "oom_kills_total"}
+    sawtooth = table(heap=np.arange(ROWS) % 50)
+    short = table(ramp=np.arange(19))
+    assert counters.find(sawtooth) == counters.find(short) == set()
+
+
+def test_a_name_does_not_make_a_counter_of_what_falls() -> None:
+    assert counters.find(table(memory_total=steps())) == set()
+
+
+@pytest.mark.parametrize("period", [0.1, 1.0, 60.0])
+def test_rates_are_per_second_and_missing_at_a_new_start(period: float) -> None:
+    grown = steps()
+    rising = np.cumsum(grown)
+    reset = np.where(np.arange(ROWS) < 300, rising, rising - rising[299])
+    made = table(period, a=rising, b=reset, level=grown)
+    counters.make_rates(made, {"a", "b", "elsewhere"})
+    np.testing.assert_allclose(made.values[1:, 0], grown[1:] / period)
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(made.values[:, 1])), [0, 300])
+    np.testing.assert_array_equal(made.values[:, 2], grown)
+
+
+@examples(50)
+@given(st.integers(1, 40), st.integers(1, 7), st.integers(1, 300))
+def test_blocks_make_no_difference(rows: int, width: int, block_bytes: int) -> None:
+    random = np.random.default_rng(rows * 100 + width)
+    values = np.cumsum(random.integers(0, 9, (rows, width)), axis=0).astype(float)
+    times = np.cumsum(random.integers(1, 9, rows)).astype(np.int64) * 10**9
+    names = tuple(f"m{at}" for at in range(width))
+    whole, parts = (Table(times, names, values.copy()) for _ in range(2))
+    usual = counters._BLOCK_BYTES
+    try:
+        found = counters.find(whole)
+        counters.make_rates(whole, names)
+        counters._BLOCK_BYTES = block_bytes
+        assert counters.find(parts) == found
+        counters.make_rates(parts, names)
+    finally:
+        counters._BLOCK_BYTES = usual
+    np.testing.assert_array_equal(whole.values, parts.values)
+    expected = np.diff(values, axis=0) / (np.diff(times) / 1e9)[:, None]
+    np.testing.assert_allclose(whole.values[1:], expected)
+    assert np.isnan(whole.values[0]).all()

@@ -1,0 +1,367 @@
+"""Tables of anyone's: what is read, what is left out and said, what is refused in a sentence."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_analyzer.foreign import spool
+from reveal_analyzer.foreign.clock import UNREADABLE
+from reveal_analyzer.foreign.ingest import Dataset, Options, read
+from reveal_analyzer.foreign.opening import FileKind, TableFileError, kind_of
+from reveal_analyzer.samples.table import Table
+from reveal_contract.recording import MAGIC
+
+SECOND = 1_000_000_000
+EPOCH = 1_700_000_000
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def file(content: str | bytes, name: str = "t.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return file
+
+
+def lone(data: Dataset) -> Table:
+    (node,) = data.nodes
+    return node.table
+
+
+numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False, width=64), st.integers(-(2**53), 2**53)
+)
+cells = st.one_of(numbers, st.sampled_from(["", "NaN", "null", "-"]))
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> list[list[float | int | str]]:
+    width = draw(st.integers(1, 6))
+    return draw(st.lists(st.lists(cells, min_size=width, max_size=width), min_size=1, max_size=12))
+
+
+@examples(60)
+@given(grids(), st.sampled_from([",", ";", "\t", "|"]), st.sampled_from(["", ".gz", ".zst"]))
+def test_a_table_comes_back_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, grid: list[list[float]], separator: str, packed: str
+) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator)
+    writer.writerow(["time", *(f"m{at}" for at in range(len(grid[0])))])
+    writer.writerows([[EPOCH + row, *values] for row, values in enumerate(grid)])
+    data = text.getvalue().encode()
+    pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.ZstdCompressor().compress}[packed]
+    path = tmp_path_factory.mktemp("t") / f"t.csv{packed}"
+    path.write_bytes(pack(data))
+    wanted = np.array([[_value(cell) for cell in row] for row in grid], float)
+    known = ~np.isnan(wanted).all(axis=0)
+    if not known.any():
+        with pytest.raises(TableFileError, match="no column of numbers"):
+            read(path)
+        return
+    table = lone(read(path))
+    assert table.names == tuple(f"m{at}" for at in np.flatnonzero(known))
+    assert table.times_ns.tolist() == [(EPOCH + row) * SECOND for row in range(len(grid))]
+    np.testing.assert_allclose(table.values, wanted[:, known], rtol=1e-14)
+
+
+def _value(cell: float | str) -> float:
+    return math.nan if isinstance(cell, str) else float(cell)
+
+
+@examples(150)
+@given(st.binary(max_size=300), st.sampled_from([b"", b"time,a\n1,2\n", b"\x1f\x8b", b"PAR1"]))
+def test_whatever_a_file_holds_it_is_read_or_refused_with_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, head: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t"
+    path.write_bytes(head + content)
+    try:
+        data = read(path)
+    except TableFileError as error:
+        assert "\n" not in str(error)
+        assert str(path) in str(error)
+    else:
+        assert len(data.rows) > 0
+
+
+@examples(60)
+@given(st.binary(min_size=1, max_size=8), st.floats(0, 1), st.booleans())
+def test_a_damaged_file_is_never_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, where: float, cut: bool
+) -> None:
+    rows = "".join(f"{EPOCH + at},{at},{at * 2.5}\n" for at in range(200))
+    whole = zstandard.ZstdCompressor(level=1).compress(f"time,a,b\n{rows}".encode())
+    at = int(where * len(whole))
+    path = tmp_path_factory.mktemp("t") / "t.zst"
+    path.write_bytes(whole[:at] if cut else whole[:at] + junk + whole[at + len(junk) :])
+    try:
+        assert len(read(path).rows) <= 201
+    except TableFileError as error:
+        assert str(path) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("written", "ns"),
+    [
+        (f"{EPOCH}", EPOCH * SECOND),
+        (f"{EPOCH}.1", EPOCH * SECOND + 100_000_000),
+        (f"{EPOCH}100", EPOCH * SECOND + 100_000_000),
+        (f"{EPOCH}100000", EPOCH * SECOND + 100_000_000),
+        (f"{EPOCH}123456789", EPOCH * SECOND + 123_456_789),
+        ("2023-11-14T22:13:20Z", EPOCH * SECOND),
+        ("2023-11-14T23:13:20.5+01:00", EPOCH * SECOND + 500_000_000),
+        ("2023-11-14 22:13:20.25", EPOCH * SECOND + 250_000_000),
+    ],
+)
+def test_times_are_read_in_every_form_and_shown_as_read(
+    write: Write, written: str, ns: int
+) -> None:
+    data = read(write(f"a,timestamp\n1,{written}\n"))
+    assert data.times_ns.tolist() == [ns]
+    again = read(write(f"a,timestamp\n1,{data.clock.show(ns)}\n"))
+    assert again.times_ns.tolist() == [ns]
+
+
+@pytest.mark.parametrize(
+    ("name", "ns"), [("time (ms)", 1_500_000), ("elapsed_us", 1_500), ("time", 1_500_000_000)]
+)
+def test_small_numbers_count_from_a_start_in_the_unit_of_the_name(
+    write: Write, name: str, ns: int
+) -> None:
+    data = read(write(f"{name},a\n0,1\n1.5,2\n"))
+    assert (data.times_ns.tolist(), data.clock.absolute) == ([0, ns], False)
+
+
+def test_a_table_without_times_is_numbered_and_says_so(write: Write) -> None:
+    data = read(write("cpu,mem\n1,2\n3,4\n"))
+    assert data.times_ns.tolist() == [0, SECOND]
+    assert any("no column tells the time" in note for note in data.notes)
+    data = read(write("cpu,mem\n1,2\n3,4\n"), Options(period_ns=SECOND // 10))
+    assert (data.times_ns.tolist(), data.notes) == ([0, SECOND // 10], ())
+
+
+def test_an_index_is_no_metric(write: Write) -> None:
+    data = read(write(",cpu\n0,7\n1,8\n2,9\n"), Options(period_ns=60 * SECOND))
+    assert lone(data).names == ("cpu",)
+    assert data.times_ns.tolist() == [0, 60 * SECOND, 120 * SECOND]
+
+
+def test_a_rising_counter_is_not_taken_for_a_clock(write: Write) -> None:
+    data = read(write("bytes,cpu\n1700000000,7\n1700900000,8\n1799000000,9\n1799000001,9\n"))
+    assert lone(data).names == ("bytes", "cpu")
+
+
+def test_the_time_column_can_be_named_and_must_tell_times(write: Write) -> None:
+    path = write("when,at,cpu\nx,2023-11-14T22:13:20Z,1\ny,2023-11-14T22:13:21Z,2\n")
+    assert read(path, Options(time="AT")).times_ns[0] == EPOCH * SECOND
+    assert read(path).times_ns[0] == EPOCH * SECOND  # found by what it holds
+    with pytest.raises(TableFileError, match="column when holds no times"):
+        read(path, Options(time="when"))
+    with pytest.raises(TableFileError, match="no column nowhere: the columns are when, at, cpu"):
+        read(path, Options(time="nowhere"))
+
+
+def test_what_is_no_number_is_left_out_and_said(write: Write) -> None:
+    data = read(write("time,a,host,empty,mixed,flag\n1,1,n1,,3,True\n2,2,n2,,x,False\n"))
+    assert lone(data).names == ("a", "flag")
+    assert lone(data).values.tolist() == [[1.0, 1.0], [2.0, 0.0]]
+    assert data.notes == (
+        "left out, as they hold text: host, mixed",
+        "left out, as they are always missing: empty",
+    )
+
+
+def test_text_that_comes_late_leaves_the_whole_column_out(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_analyzer.foreign.textfile.BLOCK_VALUES", 8)
+    rows = "".join(f"{at},{at},{at % 3}\n" for at in range(20))
+    data = read(write(f"time,a,b\n{rows}20,oops,2\n21,21,0\n"))
+    assert lone(data).names == ("b",)
+    assert lone(data).values[:, 0].tolist() == [at % 3 for at in range(22)]
+
+
+def test_infinite_values_count_as_missing(write: Write) -> None:
+    data = read(write("time,a,b\n1,inf,1\n2,-inf,2\n3,5,3\n"))
+    np.testing.assert_array_equal(lone(data).values[:, 0], [math.nan, math.nan, 5.0])
+    assert data.notes == ("infinite values count as missing: a",)
+
+
+def test_rows_out_of_order_and_of_one_time_keep_their_place_in_the_output(write: Write) -> None:
+    data = read(write("time,a\n30,3\n10,1\n20,2\n10,9\n"))
+    assert data.times_ns.tolist() == [10 * SECOND, 20 * SECOND, 30 * SECOND]
+    assert lone(data).values[:, 0].tolist() == [9.0, 2.0, 3.0]
+    assert data.rows.tolist() == [2, 0, 1, 0]
+    assert len(data.notes) == 2
+
+
+def test_a_row_without_a_time_stands_between_its_neighbours(write: Write) -> None:
+    data = read(write(f"time,a\n{EPOCH},1\n,2\n{EPOCH + 2},3\n"))
+    assert data.times_ns.tolist() == [(EPOCH + at) * SECOND for at in range(3)]
+    assert "1 row has no readable time" in data.notes[0]
+
+
+def test_a_table_without_a_header_gets_names(write: Write) -> None:
+    data = read(write("1,2\n3,4\n"))
+    assert lone(data).names == ("c1", "c2")
+    assert lone(data).values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_decimal_commas_blanks_quotes_and_marks_are_understood(write: Write) -> None:
+    assert lone(read(write("time;a\n1;5,5\n2;6,25\n"))).values[:, 0].tolist() == [5.5, 6.25]
+    assert lone(read(write("time  a   b\n1   2   3\n"))).values.tolist() == [[2.0, 3.0]]
+    named = read(write('time,"x{a=""1"",b=""2""}"\r\n1,2\r\n'))
+    assert lone(named).names == ('x{a="1",b="2"}',)
+    assert lone(read(write(b"\xef\xbb\xbftime,a\n1,2\n"))).names == ("a",)
+
+
+def test_names_that_stand_twice_are_told_apart(write: Write) -> None:
+    assert lone(read(write("time,a,a\n1,2,3\n"))).names == ("a", "a#2")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty"),
+        ("time,a\n", "holds no rows"),
+        ("time,a\n1,2,3\n", "more fields than the 2"),
+        ("time,a\n1,2\n2,3,4,5\n", "line 3"),
+        ('time,a\n1,"2\n', "EOF inside string"),
+        (b"\xff\xfet\0", "UTF-16"),
+        (b"\x7fELF\0\0", "neither a recording"),
+        (b"PAR1 no", "damaged or cut off"),
+        (gzip.compress(b"time,a\n1,2\n" * 99)[:-9], "damaged or cut off"),
+        ("time,a\nx,y\n", "no column of numbers"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_sentence(
+    write: Write, content: str | bytes, said: str
+) -> None:
+    path = write(content)
+    with pytest.raises(TableFileError, match=said) as refused:
+        read(path)
+    assert str(path) in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(TableFileError, match="No such file"):
+        kind_of(tmp_path / "none")
+
+
+def test_kinds_are_told_by_content(write: Write) -> None:
+    assert kind_of(write(MAGIC, "a.csv")) is FileKind.RECORDING
+    assert kind_of(write(b"PAR1....", "a.rvl")) is FileKind.PARQUET
+    assert kind_of(write("time,a\n", "a.parquet")) is FileKind.TEXT
+
+
+def test_hosts_in_column_names_make_a_table_each(write: Write) -> None:
+    data = read(write("time,n1.cpu,n1.mem,n2.cpu,n2.mem\n1,1,2,3,4\n2,5,6,7,8\n"))
+    assert [(part.node, part.table.names) for part in data.nodes] == [
+        ("n1", ("cpu", "mem")),
+        ("n2", ("cpu", "mem")),
+    ]
+    assert data.nodes[1].table.values.tolist() == [[3.0, 4.0], [7.0, 8.0]]
+    assert data.notes == ("host names in column names: n1, n2",)
+
+
+def test_parquet_gives_what_the_same_csv_gives(write: Write, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(
+        {
+            "when": pandas.date_range("2023-11-14T22:13:20Z", periods=40, freq="100ms"),
+            "a": np.arange(40) % 9,
+            "b": np.where(np.arange(40) % 7 == 0, np.nan, np.sin(np.arange(40))),
+            "host": "n1",
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    one, other = read(tmp_path / "t.parquet"), read(tmp_path / "t.csv")
+    assert one.notes == other.notes == ("left out, as they hold text: host",)
+    np.testing.assert_array_equal(one.times_ns, other.times_ns)
+    np.testing.assert_allclose(lone(one).values, lone(other).values, rtol=1e-14)
+    whole = (tmp_path / "t.parquet").read_bytes()
+    with pytest.raises(TableFileError, match="damaged or cut off"):
+        read(write(whole[: len(whole) // 2], "half.parquet"))
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(TableFileError, match=r"pip install 'reveal-telemetry\[parquet\]'"):
+        read(write(b"PAR1...."))
+
+
+def test_what_does_not_fit_in_memory_is_mapped_and_the_same(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_analyzer.foreign.textfile.BLOCK_VALUES", 30)
+    rows = "".join(f"{99 - at},{at},x,{at * at}\n" for at in range(60))
+    path = write(f"time,a,text,b\n{rows}")
+    large = lone(read(path, Options(memory_bytes=64)))
+    assert isinstance(large.values, np.memmap)
+    small = lone(read(path))
+    assert not isinstance(small.values, np.memmap)
+    np.testing.assert_array_equal(large.values, small.values)
+
+
+def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    rows = spool.Spool(2, memory_bytes=8)
+    with pytest.raises(TableFileError, match=r"No space left on device.*TMPDIR"):
+        rows.append(np.zeros((4, 2)))
+
+
+def test_very_wide_tables_are_read(write: Write) -> None:
+    width = 20_000
+    header = ",".join(f"m{at}" for at in range(width))
+    row = ",".join(map(str, range(width)))
+    table = lone(read(write(f"time,{header}\n1,{row}\n2,{row}\n")))
+    assert table.values.shape == (2, width)
+    np.testing.assert_array_equal(table.values[1], np.arange(width))
+
+
+def test_times_beyond_what_can_be_told_count_as_unreadable(write: Write) -> None:
+    data = read(write(f"time,a\n{EPOCH},1\n1e300,2\n{EPOCH + 2},3\n"))
+    assert UNREADABLE not in data.times_ns.tolist()
+    assert "no readable time" in data.notes[0]
+
+
+def test_counters_become_rates_and_are_said(write: Write) -> None:
+    rows = "".join(f"{at / 2},{at * 3},{at % 5}\n" for at in range(40))
+    data = read(write(f"time,bytes,queue\n{rows}"))
+    np.testing.assert_array_equal(lone(data).values[:3, 0], [math.nan, 6.0, 6.0])
+    assert lone(data).values[:3, 1].tolist() == [0.0, 1.0, 2.0]
+    assert data.notes == ("counters, taken as rates per second: bytes",)
+    assert data.counters == {"bytes"}
+    level = read(write(f"time,bytes,queue\n{rows}"), Options(counters=frozenset()))
+    assert lone(level).values[:3, 0].tolist() == [0.0, 3.0, 6.0]
+
+
+def test_what_counts_on_one_host_counts_on_all(write: Write) -> None:
+    rows = "".join(f"{at},{at * 3},{at % 5},0,7\n" for at in range(40))
+    data = read(write(f"time,n1.rx,n1.mem,n2.rx,n2.mem\n{rows}"))
+    assert data.counters == {"rx"}
+    assert data.nodes[1].table.values[1:, 0].tolist() == [0.0] * 39
