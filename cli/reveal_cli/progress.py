@@ -40,6 +40,7 @@ class View:
     over: Mapping[Subsystem, float] = field(default_factory=dict)
     suspected: Sequence[str] = ()
     changed: Sequence[str] = ()
+    heartbeats: Sequence[str] = ()
     trouble: str = ""
 
 
@@ -125,6 +126,7 @@ def block(view: View, width: int, paint: bool = False) -> list[str]:
         lines.append((f"{'':<{2 + _LABEL + _AT_CUT}}└ 1.00: a fault", "dim"))
     lines += _listed("suspected", view.suspected, "yellow")
     lines += _listed("changed", view.changed, "dim")
+    lines += _listed("heartbeat", view.heartbeats, "dim")
     if view.trouble:
         lines.append((f"  {view.trouble}", "yellow"))
     return [shade(line[:width], colour, paint) for line, colour in lines]

@@ -98,10 +98,21 @@ def _cells(finding: Finding) -> list[str]:
         finding.subsystem.value,
         finding.severity.value,
         finding.state.value,
-        finding.claim,
+        _claim(finding),
         subject_text(finding),
         "",
     ]
+
+
+def _claim(finding: Finding) -> str:
+    """The claim, and what it cost the job that lost most, where it does not say so itself."""
+    impact = finding.impact
+    if impact is None or finding.claim.startswith(f"Steps of {impact.subject} "):
+        return finding.claim
+    return (
+        f"{finding.claim}; steps of {impact.subject} take {impact.slowdown_percent:.1f} % longer"
+        f" ({impact.low_percent:.1f} to {impact.high_percent:.1f})"
+    )
 
 
 def _columns(width: int) -> list[_Column]:

@@ -21,7 +21,8 @@ class Job:
     """Steps of ``period`` s, busy for ``duty`` of each, that differ by ``jitter`` of themselves.
 
     ``slower`` gives the factor of a step by the time it begins.  Each ``evaluates`` s (0: never)
-    there are two seconds of shorter steps, as an evaluation has.
+    there are two seconds of shorter steps, as an evaluation has.  A step of several ``parts``
+    is as many small ones and an update; what makes it longer comes after them.
     """
 
     period: float
@@ -30,6 +31,7 @@ class Job:
     slower: Callable[[float], float] = lambda _: 1.0
     evaluates: float = 25.0
     seed: int = 0
+    parts: int = 1
 
     def steps(self, seconds: float) -> list[tuple[float, float]]:
         """When each step begins and how long it takes."""
@@ -44,10 +46,19 @@ class Job:
 
     def clock(self, seconds: int, rate: int = FINE_HZ) -> np.ndarray:
         """CPU time used in each sample, in s."""
-        steps = self.steps(seconds + 5)
-        edges = np.ravel([(at, at + self.duty * length) for at, length in steps])
-        used = np.cumsum(np.ravel([(0.0, self.duty * length) for _, length in steps]))
+        bursts = [one for step in self.steps(seconds + 5) for one in self._bursts(*step)]
+        edges = np.ravel([(at, at + busy) for at, busy in bursts])
+        used = np.cumsum(np.ravel([(0.0, busy) for _, busy in bursts]))
         return np.diff(np.interp(np.arange(seconds * rate + 1) / rate, edges, used))
+
+    def _bursts(self, at: float, length: float) -> list[tuple[float, float]]:
+        """When its CPU is busy in a step, and for how long."""
+        if self.parts == 1:
+            return [(at, self.duty * length)]
+        small = 0.92 * min(length, length / self.slower(at)) / self.parts
+        update = at + self.parts * small
+        return [*((at + part * small, self.duty * small) for part in range(self.parts)),
+                (update, 0.05 * self.period)]  # fmt: skip
 
     def usual(self, begin: float, end: float) -> float:
         """The mean step between two times, evaluations left out."""

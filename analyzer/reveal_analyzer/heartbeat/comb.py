@@ -20,7 +20,12 @@ _PADDING = 4
 _LEAST_TURNS = 3.0  # periods that must fit into the stretch
 _BAND = 0.46  # of the sampling rate: candidates end a little below Nyquist's half
 _LINE = 1.5  # half the width of a Hann window's line, in bins of the unpadded transform
+_STILL = 0.1
 _TINY = 1e-30
+_WHOLE_BAND = 4.6  # Hz looked at: of small steps two teeth must lie in it
+_WHOLE_LEAST = 1.8  # small steps that a whole one has at least
+_APART = 0.02  # Hz that the highest tooth moves between two candidates: less than its line
+_CLEARLY = 0.1
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,9 @@ def tamed(values: Floats) -> Floats:
     """Around its median, without the few values far outside: a checkpoint is no rhythm."""
     middle = np.median(values)
     off = values - middle
-    reach = 2 * np.percentile(np.abs(off), 97)
-    deviation = float(off.std())
-    if reach < deviation:  # nearly always still: its few bursts are the rhythm
-        reach = 3 * deviation
+    most, nearly_all = np.percentile(np.abs(off), (97, 99.5))
+    # what nearly always stands still: its few bursts are the rhythm
+    reach = 2 * (most if most > _STILL * nearly_all else nearly_all)
     return np.clip(off, -reach - _TINY, reach + _TINY)
 
 
@@ -90,17 +94,39 @@ def best(seen: Spectrum, top: float | None = None) -> Claim | None:
 
 def strength(seen: Spectrum, period: float, top: float | None = None) -> float:
     """The share of power in the teeth of ``period`` (s) beyond chance."""
-    frequency = 1 / period
     end = len(seen.power) if top is None else min(len(seen.power), int(top / seen.step))
-    low = int(0.5 * frequency / seen.step)
-    power = seen.power[low:end]
-    total = float(power.sum())
-    if not power.size or total < _TINY:
+    low = int(0.5 / period / seen.step)
+    if end <= low:
         return 0.0
-    at = np.arange(low, end) * (seen.step / frequency)
-    tooth = np.abs(at - np.round(at)) * frequency <= seen.wide * seen.step
-    chance = float(tooth.mean())
-    if chance >= 1:
+    return _held(seen, 1 / period, low, end)
+
+
+def whole(seen: Spectrum, period: float) -> Claim | None:
+    """The slower comb that holds clearly more power than that of ``period``, if one does.
+
+    A step of several smaller ones shows the small ones' lines, but what is done between whole
+    steps, as exchanging gradients, moves only the slow rhythm.
+    """
+    top = min(_WHOLE_BAND, _BAND * seen.rate)
+    first, last = 1 / LONGEST_S, 1 / (_WHOLE_LEAST * period)
+    if last <= first or 2 / period > top:
+        return None
+    low, end = int(0.5 * first / seen.step), int(top / seen.step)
+    count = int(np.log(last / first) * top / _APART) + 2
+    candidates = np.geomspace(first, last, count)
+    held = np.array([_held(seen, frequency, low, end) for frequency in candidates])
+    best_at = int(np.argmax(held))
+    if held[best_at] < _held(seen, 1 / period, low, end) + _CLEARLY:
+        return None
+    return Claim(float(1 / candidates[best_at]), float(held[best_at]))
+
+
+def _held(seen: Spectrum, frequency: float, low: int, end: int) -> float:
+    """The share of the power of these bins in teeth at multiples of a frequency beyond chance."""
+    power, turns = seen.power[low:end], np.arange(low, end) * (seen.step / frequency)
+    tooth = np.abs(turns - np.round(turns)) * frequency <= seen.wide * seen.step
+    chance, total = float(tooth.mean()), float(power.sum())
+    if chance >= 1 or total < _TINY:
         return 0.0
     return max(0.0, (float(power[tooth].sum()) / total - chance) / (1 - chance))
 

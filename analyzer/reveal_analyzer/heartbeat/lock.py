@@ -27,11 +27,16 @@ UNCERTAIN = "a rhythm is not yet certain"
 
 @dataclass(frozen=True)
 class Lock:
-    """A rhythm: period in s, the counter that carries it, and those that share it."""
+    """A rhythm: period in s, the counter that carries it, and those that share it.
+
+    ``top`` (Hz) ends the band in which its strength was seen; ``needed`` is the least there.
+    """
 
     period: float
     channel: str
     strength: float
+    needed: float
+    top: float | None
     shared: tuple[str, ...]
 
 
@@ -39,6 +44,8 @@ class Lock:
 class _Look:
     channel: str
     claim: comb.Claim
+    needed: float
+    top: float | None
 
 
 def strong(rate: float, period: float, top: float | None = None) -> float:
@@ -82,14 +89,13 @@ class Search:
             return None
         period, first = float(np.median(periods)), looks[0]
         near = (look for look in looks if 1 / _APART < look.claim.period / period < _APART)
-        return Lock(
-            period, first.channel, first.claim.strength, tuple(look.channel for look in near)
-        )
+        shared = tuple(dict.fromkeys(look.channel for look in near))
+        return Lock(period, first.channel, first.claim.strength, first.needed, first.top, shared)
 
 
 def _look(rings: Mapping[str, Ring]) -> tuple[list[_Look], str]:
     """Claims that can be believed, the one that most surpasses what it needs first."""
-    found: list[tuple[float, _Look]] = []
+    found: list[_Look] = []
     why = NO_RHYTHM
     for name, ring in rings.items():
         values = ring.last() if ring.seconds >= LEAST_S else None
@@ -106,6 +112,6 @@ def _look(rings: Mapping[str, Ring]) -> tuple[list[_Look], str]:
             if is_alias(seen, claim.period):
                 why = ALIAS
                 continue
-            found.append((claim.strength / needed, _Look(name, claim)))
-    found.sort(key=lambda one: -one[0])
-    return [look for _, look in found], UNCERTAIN if found else why
+            found.append(_Look(name, claim, needed, top))
+    found.sort(key=lambda look: -look.claim.strength / look.needed)
+    return found, UNCERTAIN if found else why

@@ -8,6 +8,7 @@ from reveal_analyzer.heartbeat.comb import Floats
 
 SPAN_S = 60
 _MISSING = 0.1  # of a stretch, beyond which it tells nothing
+_BLANK_S = 3  # seconds without a value: what comes later does not go on with what was before
 
 
 class Ring:
@@ -16,13 +17,15 @@ class Ring:
     def __init__(self, rate: int) -> None:
         self.rate = rate
         self.seconds = 0
+        self._blank = 0
         self._values = np.full(SPAN_S * rate, np.nan)
 
     def push(self, second: Floats) -> None:
         """Take the ``rate`` increments of one more second."""
         self._values[: -self.rate] = self._values[self.rate :]
         self._values[-self.rate :] = second
-        self.seconds = min(self.seconds + 1, SPAN_S)
+        self._blank = self._blank + 1 if np.isnan(second).all() else 0
+        self.seconds = 0 if self._blank >= _BLANK_S else min(self.seconds + 1, SPAN_S)
 
     def last(self, seconds: int = SPAN_S) -> Floats | None:
         """The increments of the last seconds, or of as many as there are, gaps at their mean.

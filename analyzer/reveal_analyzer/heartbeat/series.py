@@ -7,7 +7,7 @@ subject's, it is that subject's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,117 +25,137 @@ LENT = {
     "network.subject.rx_bytes": "network.nic.rx_bytes",
 }
 _LENT_FROM, _LENT_TO = 0.8, 0.6  # of the host's counter: to be lent, and to stay so
-_FADING = 59 / 60  # a second: sums over about a minute
-_LEAST_BUSY, _LEAST_IDLE = 0.05, 0.02  # of a CPU: to be watched, and to stay so
+_FADING = 59 / 60  # a second: sums and means over about a minute
+_BUSY, _IDLE = 0.05, 0.02  # of a CPU: to be watched, and to stay so
 
 Places = NDArray[np.intp]
+Channels = Iterable[tuple[int, Channel]]
 
 
 @dataclass(frozen=True)
 class Plan:
     """Where in a message stand the CPU clocks of subjects and what may be lent to them.
 
-    ``clocks`` maps a subject to its metric and columns in the order of time; ``own`` a subject's
-    metric to its slow column; ``host`` the host's metric to the columns of its instances.
+    ``usage`` and ``scales`` (to CPU seconds) follow ``subjects``; ``fine`` are the columns of a
+    subject's clock in the order of time, ``own`` those of its slow metrics, ``host`` the columns
+    of a host's metric, one an instance.
     """
 
-    clocks: Mapping[str, tuple[str, Places]]
-    scales: Mapping[str, float]
+    subjects: tuple[str, ...]
+    usage: Places
+    scales: Floats
+    fine: Mapping[str, Places]
     own: Mapping[str, Mapping[str, int]]
     host: Mapping[str, Places]
 
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
     """The plan of a table, without the channels ``leave_out`` names."""
-    kept = [
-        (at, channel) for at, channel in enumerate(table.fast)
-        if not (leave_out and leave_out(channel))
-    ]  # fmt: skip
-    clocks: dict[str, tuple[str, Places]] = {}
-    scales: dict[str, float] = {}
-    fine: dict[str, dict[int, int]] = {}
-    for at, channel in kept:
-        if channel.metric == USAGE and channel.instance:
-            clocks[channel.instance] = USAGE, np.array([at], np.intp)
-            scales[channel.instance] = channel.scale
-        elif channel.metric == FINE:
-            subject, _, place = channel.instance.rpartition("#")
-            fine.setdefault(subject, {})[int(place) if place.isdigit() else 0] = at
-            scales.setdefault(subject, channel.scale)
-    for subject, places in fine.items():
-        clocks[subject] = FINE, np.array([places[one] for one in sorted(places)], np.intp)
-        scales[subject] = table.fast[int(clocks[subject][1][0])].scale
-    return Plan(clocks, scales, _own(table, leave_out), _host(kept))
+    fast, slow = (
+        [one for one in enumerate(channels) if not (leave_out and leave_out(one[1]))]
+        for channels in (table.fast, table.slow)
+    )
+    clocks = [(at, one) for at, one in fast if one.metric == USAGE and one.instance]
+    return Plan(
+        subjects=tuple(one.instance for _, one in clocks),
+        usage=np.array([at for at, _ in clocks], np.intp),
+        scales=np.array([one.scale / 1e9 for _, one in clocks]),
+        fine=_fine(fast),
+        own=_own(slow),
+        host=_host(fast),
+    )
 
 
-def _own(
-    table: ChannelTable, leave_out: Callable[[Channel], bool] | None
-) -> dict[str, dict[str, int]]:
+def _fine(fast: Channels) -> dict[str, Places]:
+    found: dict[str, dict[int, int]] = {}
+    for at, channel in fast:
+        subject, _, place = channel.instance.rpartition("#")
+        if channel.metric == FINE and place.isdigit():
+            found.setdefault(subject, {})[int(place)] = at
+    return {
+        subject: np.array([places[one] for one in sorted(places)], np.intp)
+        for subject, places in found.items()
+    }
+
+
+def _own(slow: Channels) -> dict[str, dict[str, int]]:
     own: dict[str, dict[str, int]] = {}
-    for at, channel in enumerate(table.slow):
-        if channel.metric in LENT and not (leave_out and leave_out(channel)):
+    for at, channel in slow:
+        if channel.metric in LENT:
             own.setdefault(channel.instance, {})[channel.metric] = at
     return own
 
 
-def _host(kept: Sequence[tuple[int, Channel]]) -> dict[str, Places]:
-    return {
-        metric: np.array([at for at, channel in kept if channel.metric == metric], np.intp)
-        for metric in LENT.values()
-        if any(channel.metric == metric for _, channel in kept)
-    }
+def _host(fast: Channels) -> dict[str, Places]:
+    found: dict[str, list[int]] = {}
+    for at, channel in fast:
+        if channel.metric in LENT.values():
+            found.setdefault(channel.metric, []).append(at)
+    return {metric: np.array(places, np.intp) for metric, places in found.items()}
 
 
 class Series:
     """The increments of every busy subject of a node, second by second."""
 
     def __init__(self) -> None:
-        self._busy: dict[str, float] = {}  # mean use of a CPU, while it is watched
-        self._lent: set[tuple[str, str]] = set()
+        self._busy: dict[str, float] = {}  # mean use of a CPU
         self._used: dict[tuple[str, str], float] = {}
         self._there: dict[str, Floats] = {}
+        self._lent: set[tuple[str, str]] = set()
 
     def second(self, message: Message, where: Plan) -> dict[str, dict[str, Floats]]:
         """By subject and metric what was counted, evenly over the second; NaN where it was not."""
-        self._follow_shares(message, where)
-        made: dict[str, dict[str, Floats]] = {}
-        for subject, (metric, places) in where.clocks.items():
-            clock = _taken(message, places).ravel() * (where.scales[subject] / 1e9)
-            if self._is_busy(subject, clock, message):
-                made[subject] = {metric: clock} | self._borrowed(subject, message, where)
-        self._busy = {subject: self._busy[subject] for subject in made}
+        watched = self._watched(message, where)
+        if not watched:
+            self._used, self._there, self._lent = {}, {}, set()
+            return {}
+        self._follow_host(message, where)
+        made = {}
+        for subject, usage in watched.items():
+            fine = where.fine.get(subject)
+            name, places = (USAGE, np.array([usage])) if fine is None else (FINE, fine)
+            made[subject] = {name: _taken(message, places).ravel()}
+            made[subject] |= self._borrowed(subject, message, where)
         return made
 
-    def _is_busy(self, subject: str, clock: Floats, message: Message) -> bool:
+    def _watched(self, message: Message, where: Plan) -> dict[str, int]:
+        """The busy subjects and the column of their CPU clock."""
+        counted = np.where(message.fast_missing[:, where.usage], 0, message.fast[:, where.usage])
         length = len(message.fast) * message.tick_us / 1e6
-        used = float(np.nansum(clock)) / length
-        if subject not in self._busy:
-            self._busy[subject] = used
-            return used >= _LEAST_BUSY
-        self._busy[subject] += (1 - _FADING) * (used - self._busy[subject])
-        return self._busy[subject] >= _LEAST_IDLE
+        used = counted.sum(axis=0) * where.scales / length
+        means: dict[str, float] = {}
+        watched: dict[str, int] = {}
+        for subject, now, column in zip(
+            where.subjects, used.tolist(), where.usage.tolist(), strict=True
+        ):
+            before = self._busy.get(subject)
+            if before is None and now < _BUSY:
+                continue
+            mean = now if before is None else before + (1 - _FADING) * (now - before)
+            if mean >= _IDLE:
+                means[subject], watched[subject] = mean, column
+        self._busy = means
+        return watched
 
-    def _follow_shares(self, message: Message, where: Plan) -> None:
+    def _follow_host(self, message: Message, where: Plan) -> None:
         for metric, places in where.host.items():
             now = np.nansum(_taken(message, places), axis=0)
             before = self._there.get(metric)
-            same = before is not None and before.shape == now.shape
-            self._there[metric] = now + (_FADING * before if before is not None and same else 0.0)
-        used: dict[tuple[str, str], float] = {}
-        for subject, metrics in where.own.items():
-            for metric, at in metrics.items():
-                now = 0.0 if message.slow_missing[at] else float(message.slow[at])
-                used[subject, metric] = now + _FADING * self._used.get((subject, metric), 0.0)
-        self._used = used
+            if before is not None and before.shape == now.shape:
+                now += _FADING * before
+            self._there[metric] = now
 
     def _borrowed(self, subject: str, message: Message, where: Plan) -> dict[str, Floats]:
+        """The host's counters that are nearly all this subject's."""
         made = {}
-        for own, host in LENT.items():
-            used, there = self._used.get((subject, own), 0.0), self._there.get(host)
-            if there is None or not there.size or used <= 0:
+        for metric, at in where.own.get(subject, {}).items():
+            now = 0.0 if message.slow_missing[at] else float(message.slow[at])
+            key, host = (subject, metric), LENT[metric]
+            used = self._used[key] = now + _FADING * self._used.get(key, 0.0)
+            there = self._there.get(host)
+            if there is None or used <= 0:
                 continue
             busiest = int(np.argmax(there))
-            key = subject, host
             if used < (_LENT_TO if key in self._lent else _LENT_FROM) * there[busiest]:
                 self._lent.discard(key)
                 continue

@@ -7,7 +7,7 @@ while every job keeps its step is said to have slowed none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reveal_analyzer.casebook import Update
@@ -15,13 +15,14 @@ from reveal_analyzer.episodes import Change
 from reveal_analyzer.heartbeat.course import STEADY_S, Course
 from reveal_analyzer.heartbeat.glimpses import Glimpses
 from reveal_analyzer.heartbeat.slowed import Context, opened, told
+from reveal_analyzer.heartbeat.tracker import Beat
 from reveal_analyzer.heartbeat.watch import HeartbeatWatch
 from reveal_analyzer.hypotheses.schema import Rule
 from reveal_analyzer.seconds import SECOND_NS
 from reveal_analyzer.subjects import SubjectHistory
 from reveal_analyzer.trace import Observed
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, Impact, State
+from reveal_contract.finding import Finding, Impact
 from reveal_contract.wire import Message
 
 _COVERS_S = 15  # a finding this long before the onset, or later, has the slowdown for its cost
@@ -66,6 +67,11 @@ class Heart:
     def slower(self) -> bool:
         """Whether a job is slower now: nothing is to be learned meanwhile."""
         return any(course.since_ns is not None for course in self._courses.values())
+
+    @property
+    def beats(self) -> Mapping[str, Beat]:
+        """The heartbeats that were followed in the last second, by subject."""
+        return self._watch.beats
 
     def lines(self) -> tuple[str, ...]:
         """How each job that is watched steps, or why that cannot be read."""
@@ -131,7 +137,7 @@ class Heart:
         impact = self._worst() or (before.impact if before else None)
         if impact is not None:
             return replace(finding, impact=impact)
-        if finding.state is State.OPEN and now_ns - finding.first_seen_ns < STEADY_S * SECOND_NS:
+        if now_ns - finding.first_seen_ns < STEADY_S * SECOND_NS:
             return finding
         note = self._steady_note() or _kept_note(before)
         return replace(finding, notes=(*finding.notes, note)) if note else finding

@@ -9,18 +9,21 @@ import numpy as np
 
 from reveal_analyzer.heartbeat import comb, lag, phase
 from reveal_analyzer.heartbeat.guards import FOLLOW, steps_fit
-from reveal_analyzer.heartbeat.lock import LEAST_S, LOOK_S, TIMER, Lock, Search, strong
-from reveal_analyzer.heartbeat.ring import Ring
+from reveal_analyzer.heartbeat.lock import LEAST_S, LOOK_S, TIMER, Lock, Search
+from reveal_analyzer.heartbeat.ring import SPAN_S, Ring
 from reveal_analyzer.heartbeat.usual import WINDOWS, Reading, Usual
 
 _LONG_S = 2.5  # steps whose phase turns too seldom
 _CHECK_S = 5
 _KEEP = 0.5  # of the strength that a lock needs, to keep it
+_SHOWS = 0.4  # of the strength it was locked with, for a slowdown to be believed
 _WEAK, _WEAK_YOUNG = 6, 2  # checks that find it weak: lost; fewer before there is a reference
+_WHOLE, _SAME = 3, 0.03  # checks that agree on a whole step of which the one found is a part
 _MOVED, _MOVES = 0.06, 2
 _SETTLED, _FOLLOWS = 0.06, 0.1
 _REFUSED_S = 300
 _AGAIN_S = 60  # a lock lost for no longer meets its reference again
+CHANGING = "its rhythm is changing"
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,16 @@ class Beat:
     @property
     def slower(self) -> bool:
         """By a window that those within it do not contradict: it may speak of what is over."""
-        return any(
-            reading.slower
-            and all(
-                within.percent > reading.level / 2
-                for within in self.readings
-                if within.window < reading.window
-            )
-            for reading in self.readings
-        )
+        return self.slowest is not None
+
+    @property
+    def slowest(self) -> Reading | None:
+        """The shortest window that speaks of a slowdown."""
+        for reading in self.readings:
+            within = (one for one in self.readings if one.window < reading.window)
+            if reading.slower and all(one.percent > reading.level / 2 for one in within):
+                return reading
+        return None
 
 
 @dataclass
@@ -69,6 +73,8 @@ class Tracker:
         self._lock: Lock | None = None
         self._period = self._strength = 0.0
         self._clock = self._age = self._weak = self._moved = 0
+        self._whole: list[float] = []
+        self._is_whole = False
         self._usual = Usual()
         self._left: _Left | None = None
 
@@ -110,6 +116,7 @@ class Tracker:
             return
         self._lock, self._period, self._strength = lock, lock.period, lock.strength
         self._age = self._weak = self._moved = 0
+        self._whole, self._is_whole = [], False
         left, self._left = self._left, None
         self._usual = left.usual if left and self._is_back(left, lock) else Usual()
 
@@ -126,11 +133,14 @@ class Tracker:
             self._lose("its counter is no longer read")
             return {}
         self._age += 1
-        if self._age % _CHECK_S == 0 and not self._is_there(ring):
-            self._lose("its rhythm was lost")
-            return {}
+        if self._age % _CHECK_S == 0:
+            if not self._is_there(lock, ring):
+                self._lose("its rhythm was lost")
+                return {}
+            if not self._usual.reference:
+                self._lengthen(ring)
         windows = tuple(window for window in WINDOWS if steps_fit(window, self._period))
-        if self._period <= _LONG_S:
+        if self._is_whole or self._period <= _LONG_S:
             return phase.periods(values, ring.rate, self._period, windows)
         shared = (self._rings[name] for name in lock.shared)
         known = [other.last() for other in shared if other.rate == ring.rate]
@@ -138,21 +148,39 @@ class Tracker:
             [one for one in known if one is not None], ring.rate, self._period, windows
         )
 
-    def _is_there(self, ring: Ring) -> bool:
+    def _is_there(self, lock: Lock, ring: Ring) -> bool:
         """Whether the rhythm still shows; where it moved, it is followed."""
-        values = ring.last(LEAST_S if steps_fit(LEAST_S, self._period) else 2 * LEAST_S)
-        claim = None if values is None else comb.best(comb.spectrum(values, ring.rate))
-        self._strength = claim.strength if claim else 0.0
-        weak = self._strength < _KEEP * strong(ring.rate, self._period)
-        self._weak = self._weak + 1 if weak else 0
+        values = ring.last(LEAST_S if steps_fit(LEAST_S, self._period) else SPAN_S)
+        if values is None:
+            return False
+        seen = comb.spectrum(values, ring.rate)
+        claim = comb.best(seen, lock.top)
+        ratio = claim.period / self._period if claim else 0.0
+        followed = FOLLOW[0] < ratio < FOLLOW[1]
+        here = comb.strength(seen, self._period, lock.top)
+        self._strength = max(here, claim.strength) if claim and followed else here
+        self._weak = self._weak + 1 if self._strength < _KEEP * lock.needed else 0
         if self._weak >= (_WEAK if self._usual.reference else _WEAK_YOUNG):
             return False
-        ratio = claim.period / self._period if claim else 1.0
-        moved = FOLLOW[0] < ratio < FOLLOW[1] and abs(ratio - 1) > _MOVED
-        self._moved = self._moved + 1 if moved else 0
+        self._moved = self._moved + 1 if followed and abs(ratio - 1) > _MOVED else 0
         if claim and self._moved >= _MOVES:
             self._period, self._moved = claim.period, 0  # the reference stays
         return True
+
+    def _lengthen(self, ring: Ring) -> None:
+        """Before anything is learned: the whole step, where the one found is a part of it."""
+        values = ring.last()
+        if values is None or ring.seconds < SPAN_S:
+            return
+        claim = comb.whole(comb.spectrum(values, ring.rate), self._period)
+        if claim is None:
+            self._whole = []
+            return
+        same = [one for one in self._whole if abs(one / claim.period - 1) < _SAME]
+        self._whole = [*same, claim.period]
+        if len(self._whole) >= _WHOLE:
+            self._period, self._whole, self._is_whole = claim.period, [], True
+            self._usual = Usual()
 
     def _lose(self, why: str) -> None:
         if self._lock and self._usual.reference:
@@ -172,6 +200,19 @@ class Tracker:
             self._refuse()
             return None
         self.why = usual.why_not()
-        return Beat(
-            self._period, usual.reference or self._period, lock.channel, self._strength, readings
-        )
+        reference = usual.reference or self._period
+        beat = Beat(self._period, reference, lock.channel, self._strength, readings)
+        if beat.slowest is None or self._shows(lock, beat.slowest, periods):
+            return beat
+        self.why = CHANGING
+        return Beat(self._period, reference, lock.channel, self._strength)
+
+    def _shows(self, lock: Lock, reading: Reading, periods: dict[int, float]) -> bool:
+        """Whether the slower rhythm is there at all: a job may just do something else now."""
+        ring = self._rings[lock.channel]
+        values = ring.last(reading.window)
+        if values is None:
+            return False
+        seen = comb.spectrum(values, ring.rate)
+        there = comb.strength(seen, periods[reading.window], lock.top)
+        return there >= _SHOWS * min(lock.strength, 3 * lock.needed)

@@ -1,0 +1,165 @@
+"""The heartbeat bench: step times read from outside beside what the jobs logged themselves.
+
+bench/heartbeat.py --record DIR     as root, ten minutes: training loops of numpy (and JAX
+                                    where it is installed), one and two ranks, beside a
+                                    server and a loader; slowed down by code and by CPU hogs
+bench/heartbeat.py --replay DIR     judges a recording again
+bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false locks, slowdowns
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from faultbench.sessions import sessions
+from faultbench.stats import rate_interval
+from heartbeatbench import judging, recording, schedule, truth
+from heartbeatbench.judging import Error, Played, Seen
+from report import report
+from reveal_analyzer.heartbeat.usual import WINDOWS
+from reveal_cli.faults import LedgerError
+from reveal_cli.workloads import CGROUP_PREFIX, WorkloadError
+from reveal_contract.channels import ChannelTable
+from reveal_contract.recording import Reader
+from reveal_contract.wire import Message, decode, gauges
+
+_SIZES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
+_STEPLESS = ("server", "loader")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--record", type=Path, metavar="DIR")
+    parser.add_argument("--replay", type=Path, metavar="DIR")
+    parser.add_argument("--healthy", type=Path, metavar="DIR", nargs="*", default=[])
+    parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
+    parser.add_argument("--seconds", type=float, help="record for no longer")
+    asked = parser.parse_args(argv)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        if asked.record:
+            os.environ["PYTHONPATH"] = os.pathsep.join(
+                [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+            )
+            recording.record(asked.record, asked.scratch, _say, asked.seconds)
+        if asked.replay:
+            _replay(asked.replay, asked.healthy)
+        elif asked.healthy:
+            for line in _healthy(asked.healthy):
+                print(line)
+        elif not asked.record:
+            parser.print_help()
+    except (recording.RecordError, LedgerError, WorkloadError, OSError) as error:
+        print(f"heartbeat: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("heartbeat: interrupted; everything is undone", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _replay(directory: Path, healthy: Sequence[Path]) -> None:
+    session = schedule.read(directory / recording.SESSION)
+    played = judging.play(_slices(directory / recording.RECORDING), session.start_ns)
+    rows, every, found = [], [], []
+    for job in session.jobs:
+        row, mine, seen = _judged(directory, session, job, played)
+        rows.append(row)
+        every += mine
+        found += seen
+    for line in (*_summary(every, found, played), *played.last_lines, *_healthy(healthy)):
+        print(line)
+    report("heartbeat", rows)
+
+
+def _judged(
+    directory: Path, session: schedule.Session, job: schedule.JobPlan, played: Played
+) -> tuple[dict[str, Any], list[Error], list[Seen]]:
+    """One job: a row of figures, its errors, and which of its slowdowns were seen."""
+    steps = truth.read(recording.log_of(directory, job.name), session.start_ns)
+    subject = recording.cgroup(job.name).path
+    read = played.jobs.get(subject, judging.Job())
+    episodes = [*job.episodes, *([session.hog] if session.hog else [])]
+    edges = {at for one in episodes for at in (one.begin, one.end)}
+    mine = list(judging.errors(read, steps, edges))
+    seen = [one for each in episodes if (one := judging.seen(job.name, mine, each))]
+    usual = steps.mean(0.0, schedule.LEARNED_S)
+    false = judging.false_slowdowns(played.told, subject, steps, usual)
+    row: dict[str, Any] = {"job": job.name, "step_s": round(usual or 0.0, 3)}
+    row["locked_s"] = "never" if read.locked is None else round(read.locked)
+    row["read_share"] = round(read.seconds / max(played.seconds, 1), 2)
+    for window, (middle, high, _) in judging.spread(mine).items():
+        row |= {f"p50_{window}": round(middle, 2), f"p90_{window}": round(high, 2)}
+    row["false"] = len(false)
+    return row, mine, seen
+
+
+def _summary(every: list[Error], found: list[Seen], played: Played) -> Iterator[str]:
+    for window, (middle, high, count) in judging.spread(every).items():
+        yield f"{window:>3} s: error p50 {middle:.2f}, p90 {high:.2f} points ({count} readings)"
+    for window in WINDOWS:
+        told = [(one.percent, one.by[window]) for one in found if window in one.by]
+        bins = zip(_SIZES, (*_SIZES[1:], float("inf")), strict=True)
+        parts = []
+        for low, high in bins:
+            hits = [hit for percent, hit in told if low <= percent < high]
+            if hits:
+                parts.append(f"{low:g}-{high:g} %: {sum(hits)} of {len(hits)}")
+        yield f"{window:>3} s: slowdowns seen: {', '.join(parts) or 'none fits'}"
+    for one in played.told:
+        yield f"  told at {one.at:.0f} s: {one.change} {one.claim}"
+    for name in _STEPLESS:
+        job = played.jobs.get(f"/{CGROUP_PREFIX}{name}")
+        yield f"{name}: {job.seconds if job else 0} s with a heartbeat of {played.seconds} s"
+
+
+def _healthy(directories: Sequence[Path]) -> Iterator[str]:
+    """False locks and slowdowns over recordings without injected slowdowns of a known size."""
+    seconds = locks = 0
+    told = []
+    for directory in directories:
+        for one in sessions(directory):
+            played = judging.play(((s.message, s.table) for s in one.read()), 0)
+            seconds += played.seconds
+            locked = {name: job.seconds for name, job in played.jobs.items() if job.seconds}
+            locks += sum(locked.values())
+            told += [each for each in played.told if each.change == "Opened"]
+            yield f"{one.name}: {played.seconds} s, read: {locked or 'nothing'}"
+    if directories:
+        low, high = rate_interval(len(told), seconds / 3600)
+        yield (
+            f"{seconds / 3600:.2f} h: {locks} s with a heartbeat, {len(told)} slowdowns told,"
+            f" {low:.1f} to {high:.1f} an hour (95 %)"
+        )
+
+
+def _slices(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
+    for record in Reader(path):
+        if record.table is not None:
+            yield decode(record.data, gauges(record.table)), record.table
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # undoing is not to be interrupted again
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""What the heartbeat read of recorded jobs, held against their own logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from heartbeatbench.schedule import Episode
+from heartbeatbench.truth import Steps
+from reveal_analyzer.heartbeat.telling import Heart
+from reveal_analyzer.heartbeat.tracker import Beat
+from reveal_analyzer.heartbeat.usual import REFERENCE_S, WINDOWS
+from reveal_analyzer.subjects import SubjectHistory
+from reveal_contract.channels import ChannelTable
+from reveal_contract.wire import Message
+
+_SETTLE_S = 20.0  # before a lock: what its first readings looked back on
+
+
+@dataclass(frozen=True)
+class Read:
+    """One reading: over ``window`` s until ``end`` (s of the session), in percent."""
+
+    end: float
+    window: int
+    percent: float
+    level: float
+
+
+@dataclass
+class Job:
+    """All that was read of one job."""
+
+    locked: float | None = None
+    reads: list[Read] = field(default_factory=list)
+    seconds: int = 0  # with a heartbeat
+
+
+@dataclass(frozen=True)
+class Told:
+    """A finding of a slowdown, by the job it names."""
+
+    at: float
+    change: str
+    subject: str
+    percent: float
+    claim: str
+
+
+@dataclass
+class Played:
+    """One session played: jobs by subject, what was told, and the seconds seen."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    told: list[Told] = field(default_factory=list)
+    seconds: int = 0
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Error:
+    """A reading beside the truth, both in percent of the job's usual step."""
+
+    end: float
+    window: int
+    read: float
+    true: float
+    level: float
+
+
+def play(slices: Iterable[tuple[Message, ChannelTable]], start_ns: int) -> Played:
+    """What an analyzer's heartbeats would have said of a recording."""
+    made, heart = Played(), Heart("bench", (), SubjectHistory())
+    for message, table in slices:
+        end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
+        end = (end_ns - start_ns) / 1e9
+        for update in heart.step(message, table, None, ()):
+            impact = update.finding.impact
+            if impact is not None:
+                made.told.append(Told(
+                    end, str(update.change), impact.subject, impact.slowdown_percent,
+                    update.finding.claim,
+                ))  # fmt: skip
+        for subject, beat in heart.beats.items():
+            _note(made.jobs.setdefault(subject, Job()), beat, end)
+        made.seconds += 1
+    made.last_lines = heart.lines()
+    return made
+
+
+def _note(job: Job, beat: Beat, end: float) -> None:
+    if job.locked is None:
+        job.locked = end
+    if beat.readings:
+        job.seconds += 1
+    job.reads += [Read(end, one.window, one.percent, one.level) for one in beat.readings]
+
+
+def errors(job: Job, steps: Steps, edges: Iterable[float]) -> Iterator[Error]:
+    """Every reading whose window no edge cuts, beside what the job's own log says."""
+    if job.locked is None:
+        return
+    usual = steps.mean(job.locked - _SETTLE_S, job.locked + REFERENCE_S)
+    if usual is None:
+        return
+    cuts = np.array(sorted(edges))
+    for read in job.reads:
+        begin = read.end - read.window
+        if ((cuts > begin - 1) & (cuts < read.end + 1)).any():
+            continue
+        now = steps.mean(begin, read.end)
+        if now is not None:
+            true = 100 * (now / usual - 1)
+            yield Error(read.end, read.window, read.percent, true, read.level)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Whether an episode was called a slowdown, by window, in the first that lies within it."""
+
+    job: str
+    percent: float  # as its log has it
+    by: dict[int, bool]
+
+
+def seen(name: str, found: Iterable[Error], episode: Episode) -> Seen | None:
+    """Of one episode; ``None`` where nothing was read wholly within it."""
+    first: dict[int, Error] = {}
+    for error in found:
+        if error.end - error.window >= episode.begin and error.end <= episode.end:
+            first.setdefault(error.window, error)
+    if not first:
+        return None
+    longest = first[max(first)]
+    return Seen(name, longest.true, {w: one.read > one.level for w, one in first.items()})
+
+
+def spread(found: Iterable[Error]) -> dict[int, tuple[float, float, int]]:
+    """By window: median and 90th percentile of the absolute error in points, and how many."""
+    listed = list(found)
+    made = {}
+    for window in WINDOWS:
+        off = [abs(error.read - error.true) for error in listed if error.window == window]
+        if off:
+            made[window] = (
+                float(np.percentile(off, 50)), float(np.percentile(off, 90)), len(off),
+            )  # fmt: skip
+    return made
+
+
+def false_slowdowns(
+    told: Iterable[Told], subject: str, steps: Steps | None, usual: float | None
+) -> list[Told]:
+    """Slowdowns opened of a job that, by its log, had not lost half of what was claimed."""
+    made = []
+    for one in told:
+        if one.subject != subject or one.change != "Opened":
+            continue
+        now = steps.mean(one.at - 30, one.at) if steps else None
+        if now is None or usual is None or 100 * (now / usual - 1) < one.percent / 2:
+            made.append(one)
+    return made

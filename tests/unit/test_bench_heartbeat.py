@@ -1,0 +1,105 @@
+"""The heartbeat bench's own arithmetic: truth from a log, errors, what counts as seen or false."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from heartbeatbench import judging, recording, schedule, truth
+from heartbeatbench.judging import Error, Job, Read, Told
+from heartbeatbench.loop import longer
+from heartbeatbench.schedule import Episode, JobPlan, Session
+from heartbeatbench.truth import Steps
+
+START_NS = 1_700_000_000 * 1_000_000_000
+
+
+def steps(*lengths: float) -> Steps:
+    begins, at = [], 0.0
+    for length in lengths:
+        begins.append(at)
+        at += length
+    return Steps(tuple(begins), lengths)
+
+
+def test_the_mean_step_leaves_stalls_out_and_what_is_cut_by_the_window() -> None:
+    logged = steps(*[1.0] * 10, 5.0, *[1.0] * 10)
+    assert logged.mean(0, 25) == 1.0
+    assert logged.mean(0.5, 9.5) == 1.0
+    assert logged.mean(0, 3.5) is None
+
+
+def test_a_log_is_read_and_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "steps.jsonl"
+    rows = [
+        {"event": "step", "begun": START_NS / 1e9 + 2, "seconds": 0.5},
+        {"event": "checkpoint", "seconds": 3.0},
+    ]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"event": "st')
+    assert truth.read(log, START_NS) == Steps((2.0,), (0.5,))
+
+
+def test_a_session_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+    jobs = recording.jobs()
+    session = Session(START_NS, START_NS + 1, jobs, schedule.hog_after(jobs), ["server"])
+    session.save(tmp_path / "session.json")
+    assert schedule.read(tmp_path / "session.json") == session
+
+
+def test_every_job_has_all_slowdowns_after_it_was_learned_in_an_order_of_its_own() -> None:
+    first, second = schedule.episodes(0), schedule.episodes(1)
+    assert {one.percent for one in first} == {one.percent for one in second} == {2, 3, 6, 10, 30}
+    assert first[0].begin >= schedule.LEARNED_S
+    assert first != second
+    assert all(one.end < following.begin for one, following in pairwise(first))
+    hog = schedule.hog_after([JobPlan("a", 1.0, episodes=first)])
+    assert hog.begin > first[-1].end
+
+
+def test_a_step_is_longer_in_its_episode_only() -> None:
+    plan = JobPlan("a", 1.0, episodes=(Episode(10, 20, 6.0),))
+    assert [longer(plan, at) for at in (9.9, 10, 19.9, 20)] == [1.0, 1.06, 1.06, 1.0]
+
+
+def test_errors_are_taken_where_no_edge_cuts_the_window() -> None:
+    logged = steps(*[1.0] * 200, *[1.1] * 200)
+    job = Job(20.0, [Read(end, 10, 9.0, 2.0) for end in (150.0, 205.0, 260.0)])
+    found = list(judging.errors(job, logged, [200.0]))
+    assert [error.end for error in found] == [150.0, 260.0]
+    assert [error.true for error in found] == pytest.approx([0.0, 10.0])
+
+
+def test_a_job_that_was_never_locked_has_no_errors() -> None:
+    assert list(judging.errors(Job(), steps(*[1.0] * 300), [])) == []
+
+
+def test_an_episode_is_seen_by_the_first_window_within_it() -> None:
+    found = [Error(end, 10, read, 6.0, 3.0) for end, read in ((15, 1.0), (22, 5.0), (40, 1.0))]
+    one = judging.seen("a", found, Episode(10, 60, 6.0))
+    assert one is not None
+    assert one.by == {10: True}
+    assert one.percent == 6.0
+    assert judging.seen("a", found, Episode(100, 160, 6.0)) is None
+
+
+def test_the_spread_is_by_window() -> None:
+    found = [Error(0, 30, read, 0.0, 3.0) for read in (1.0, -1.0, 2.0)]
+    middle, high, count = judging.spread(found)[30]
+    assert (middle, count) == (1.0, 3)
+    assert 1.0 < high <= 2.0
+    assert set(judging.spread(found)) == {30}
+
+
+def test_a_slowdown_is_false_where_the_log_has_less_than_half_of_it() -> None:
+    logged = steps(*[1.0] * 100, *[1.1] * 100)
+    told = [
+        Told(90.0, "Opened", "/a", 10.0, ""),
+        Told(140.0, "Opened", "/a", 10.0, ""),
+        Told(140.0, "Changed", "/a", 10.0, ""),
+        Told(90.0, "Opened", "/b", 10.0, ""),
+    ]
+    assert judging.false_slowdowns(told, "/a", logged, 1.0) == told[:1]
+    assert judging.false_slowdowns(told, "/b", None, None) == told[3:]

@@ -1,0 +1,119 @@
+"""The comb on made-up jobs: the period that is there, and how sure one may be of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beating import FINE_HZ, Job
+from exploring import examples
+from reveal_analyzer.heartbeat import comb, lag, phase
+from reveal_analyzer.heartbeat.guards import is_alias
+
+MINUTE = 60
+
+
+def last_minute(job: Job, seconds: int = 90) -> np.ndarray:
+    return job.clock(seconds)[-MINUTE * FINE_HZ :]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job(0.128, 0.4, 0.09),
+        Job(0.45, 0.15, 0.07),
+        Job(0.44, 0.9, 0.03),
+        Job(1.57, 0.15, 0.03),
+        Job(5.5, 0.1, 0.02),
+    ],
+)
+def test_the_comb_finds_the_step_of_a_training_job(job: Job) -> None:
+    claim = comb.best(comb.spectrum(last_minute(job), FINE_HZ))
+    assert claim is not None
+    assert claim.period == pytest.approx(job.usual(30, 90), rel=0.03)
+    assert claim.strength > 0.1
+
+
+def test_neither_half_nor_twice_the_step_holds_as_much() -> None:
+    seen = comb.spectrum(last_minute(Job(0.45, 0.3, 0.02, evaluates=0)), FINE_HZ)
+    there = comb.strength(seen, 0.45)
+    assert there > 0.5
+    assert comb.strength(seen, 0.45 / 1.5) < 0.2 * there
+    assert comb.strength(seen, 0.45 * 1.3) < 0.2 * there
+
+
+@given(st.integers(0, 10_000), st.floats(0.2, 20.0))
+@examples(40)
+def test_requests_that_come_by_chance_have_no_comb(seed: int, rate: float) -> None:
+    counted = np.random.default_rng(seed).poisson(rate, MINUTE * FINE_HZ) * 1e-3
+    claim = comb.best(comb.spectrum(counted, FINE_HZ))
+    assert claim is None or claim.strength < 0.1
+
+
+def test_a_band_leaves_out_what_lies_above_it() -> None:
+    """What is left there of a faster rhythm is the shadow of its overtones."""
+    seen = comb.spectrum(last_minute(Job(0.128, 0.4, 0.0, evaluates=0)), FINE_HZ)
+    everything, low = comb.best(seen), comb.best(seen, 4.6)
+    assert everything is not None and low is not None
+    assert everything.period == pytest.approx(0.128, rel=0.001)
+    assert low.period > 0.2
+    assert is_alias(seen, low.period)
+
+
+def test_a_counter_that_stands_still_has_no_comb() -> None:
+    assert comb.best(comb.spectrum(np.full(3000, 0.02), FINE_HZ)) is None
+    assert comb.best(comb.spectrum(np.zeros(600), 10)) is None
+
+
+def test_a_burst_far_outside_is_tamed_and_sparse_bursts_are_not() -> None:
+    steady = np.tile([0.0, 1.0], 500)
+    burst = steady.copy()
+    burst[500] = 1000.0
+    assert comb.tamed(burst).max() < 5
+    sparse = np.zeros(3000)
+    sparse[::100] = 20.0
+    assert comb.tamed(sparse).max() > 2
+
+
+@given(
+    st.floats(0.1, 2.4),
+    st.floats(0.1, 0.8),
+    st.floats(0, 0.05),
+    st.floats(-20, 40),
+    st.integers(0, 99),
+)
+@examples(30)
+def test_the_phase_tells_the_step_from_a_guess_that_is_off(
+    period: float, duty: float, jitter: float, off: float, seed: int
+) -> None:
+    job = Job(period, duty, jitter, evaluates=0, seed=seed)
+    guess = period / (1 + off / 100)
+    found = phase.periods(last_minute(job), FINE_HZ, guess, (30, 60))
+    assert found[60] == pytest.approx(job.usual(30, 90), rel=0.03)
+
+
+def test_windows_that_the_values_do_not_fill_are_left_out() -> None:
+    values = Job(0.45).clock(20)
+    assert set(phase.periods(values, FINE_HZ, 0.45, (10, 30, 60))) == {10}
+    assert phase.periods(values[:20], FINE_HZ, 0.45, (10,)) == {}
+    assert lag.periods([values], FINE_HZ, 5.0, (60,)) == {}
+    assert lag.periods([], FINE_HZ, 5.0, (60,)) == {}
+
+
+@given(st.floats(2.5, 7.0), st.floats(0.05, 0.6), st.floats(0, 0.03), st.integers(0, 99))
+@examples(30)
+def test_the_lag_tells_long_steps(period: float, duty: float, jitter: float, seed: int) -> None:
+    job = Job(period, duty, jitter, evaluates=0, seed=seed)
+    found = lag.periods([last_minute(job)], FINE_HZ, period * 1.05, (60,))
+    assert found[60] == pytest.approx(job.usual(30, 90), rel=0.03)
+
+
+def test_channels_that_share_a_rhythm_are_summed() -> None:
+    job = Job(5.0, 0.1, 0.01, evaluates=0)
+    clear, seed = last_minute(job), np.random.default_rng(1)
+    noisy = clear + seed.normal(0, 0.05, clear.size)
+    alone = lag.periods([noisy], FINE_HZ, 5.0, (60,))[60]
+    both = lag.periods([noisy, clear], FINE_HZ, 5.0, (60,))[60]
+    assert abs(both / job.usual(30, 90) - 1) <= abs(alone / job.usual(30, 90) - 1) + 0.005

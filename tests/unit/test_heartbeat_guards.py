@@ -1,0 +1,148 @@
+"""What must never be believed: shadows of faster rhythms, timers, steps that scatter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from beating import FINE_HZ, TICK_HZ, Job
+from exploring import examples
+from reveal_analyzer.heartbeat import comb, guards
+from reveal_analyzer.heartbeat.lock import strong
+from reveal_analyzer.heartbeat.ring import Ring
+from reveal_analyzer.heartbeat.usual import LEVEL, REFERENCE_S, WINDOWS, Usual
+
+MINUTE = 60
+
+
+def accepted(values: np.ndarray, rate: int) -> list[float]:
+    """The periods that would be believed of one look at a minute."""
+    seen = comb.spectrum(values, rate)
+    made = []
+    for top in (None, 4.6) if rate > 25 else (None,):
+        claim = comb.best(seen, top)
+        if claim is None or claim.strength < strong(rate, claim.period, top):
+            continue
+        if not guards.is_alias(seen, claim.period):
+            made.append(claim.period)
+    return made
+
+
+@given(
+    st.floats(0.004, 0.0395), st.floats(0.02, 0.95), st.floats(0, 0.02), st.integers(0, 999),
+    st.sampled_from([0.0, 25.0]),
+)  # fmt: skip
+@examples(60)
+def test_steps_faster_than_the_fine_lane_are_never_believed(
+    period: float, duty: float, jitter: float, seed: int, evaluates: float
+) -> None:
+    """Of 4 to 39.5 ms: whatever shows of them below 25 Hz is a shadow."""
+    job = Job(period, duty, jitter, evaluates=evaluates, seed=seed)
+    for found in accepted(job.clock(MINUTE), FINE_HZ):
+        pytest.fail(f"steps of {1000 * period:.2f} ms were believed to be {1000 * found:.1f} ms")
+
+
+@given(st.floats(0.02, 0.195), st.floats(0.02, 0.95), st.floats(0, 0.02), st.integers(0, 999))
+@examples(60)
+def test_steps_faster_than_the_ticks_are_never_believed_at_10_hz(
+    period: float, duty: float, jitter: float, seed: int
+) -> None:
+    job = Job(period, duty, jitter, evaluates=0, seed=seed)
+    assert accepted(job.clock(MINUTE, TICK_HZ), TICK_HZ) == []
+
+
+@given(st.floats(0.2, 5.0), st.floats(0.05, 0.6), st.floats(0, 0.03), st.integers(0, 999))
+@examples(40)
+def test_steps_that_are_there_pass_the_guard(
+    period: float, duty: float, jitter: float, seed: int
+) -> None:
+    job = Job(period, duty, jitter, evaluates=0, seed=seed)
+    seen = comb.spectrum(job.clock(MINUTE), FINE_HZ)
+    assert not guards.is_alias(seen, period)
+
+
+@given(st.floats(0.01, 24.9))
+def test_no_shadow_swings_more_than_its_rhythm(frequency: float) -> None:
+    """A counter that jumps once a period is the strongest rhythm there is."""
+    fast = FINE_HZ - frequency
+    counted = np.diff(np.floor(np.arange(MINUTE * FINE_HZ + 1) / FINE_HZ * fast + 1e-9))
+    assume(counted.any())
+    turned = np.exp(-2j * np.pi * frequency / FINE_HZ * np.arange(counted.size))
+    swing = 2 * abs(np.mean((counted - counted.mean()) * turned)) / counted.mean()
+    assert swing <= 1.25 * guards.largest_alias(frequency, FINE_HZ) + 0.02
+
+
+@pytest.mark.parametrize("period", [1.0, 0.9995, 0.5, 0.2, 2.0, 0.1])
+def test_round_times_are_timers(period: float) -> None:
+    assert guards.is_timer(period)
+
+
+@pytest.mark.parametrize("period", [0.97, 1.004, 0.45, 1.57, 0.128])
+def test_other_times_are_not(period: float) -> None:
+    assert not guards.is_timer(period)
+
+
+def test_eight_steps_must_fit_into_a_window() -> None:
+    assert guards.steps_fit(10, 1.25)
+    assert not guards.steps_fit(10, 1.26)
+
+
+def usual(scatter: float, period: float = 0.45, seconds: int = REFERENCE_S) -> Usual:
+    """What a job with this scatter (spread over mean) of its readings would have learned."""
+    draw, made = np.random.default_rng(0), Usual()
+    for _ in range(seconds):
+        made.learn({window: period * draw.normal(1, scatter) for window in WINDOWS})
+    return made
+
+
+def test_nothing_is_read_before_a_minute_of_reference() -> None:
+    young = usual(0.005, seconds=59)
+    assert young.readings({30: 0.5}) == ()
+    assert "being learned" in young.why_not()
+    assert usual(0.005, seconds=60).readings({30: 0.5})
+
+
+def test_steps_that_scatter_are_not_read() -> None:
+    assert usual(0.04).readings({30: 0.5}) == ()
+    assert "scatter" in usual(0.04).why_not()
+    assert usual(0.02).readings({30: 0.5})
+
+
+def test_the_level_follows_the_own_scatter_and_ends_at_one_and_a_half_percent() -> None:
+    (calm,) = usual(0.0005).readings({30: 0.45})
+    (loud,) = usual(0.02).readings({30: 0.45})
+    assert calm.level == LEVEL
+    assert 5 < loud.level < 11
+    assert loud.margin == pytest.approx(2 * loud.scatter)
+    assert calm.margin == 1.0
+
+
+def test_a_job_that_steps_by_the_clock_is_a_timer_and_one_that_happens_to_is_not() -> None:
+    assert usual(0.0002, period=0.2).is_timer()
+    assert not usual(0.01, period=0.2).is_timer()
+    assert not usual(0.0002, period=0.21).is_timer()
+
+
+def test_a_ring_fills_few_gaps_and_refuses_many() -> None:
+    ring = Ring(10)
+    for second in range(30):
+        values = np.arange(10.0) + second
+        values[0] = np.nan
+        ring.push(values)
+    filled = ring.last(10)
+    assert filled is not None
+    assert len(filled) == 100
+    assert not np.isnan(filled).any()
+    ring.push(np.full(10, np.nan))
+    ring.push(np.full(10, np.nan))
+    assert ring.last(10) is None
+    assert Ring(10).last() is None
+
+
+def test_a_ring_that_never_changed_tells_nothing() -> None:
+    ring = Ring(10)
+    for _ in range(40):
+        ring.push(np.zeros(10))
+    assert ring.last() is None

@@ -1,0 +1,194 @@
+"""One job followed: its slowdown beside the one made, its silence where it has no rhythm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from beating import FINE_HZ, TICK_HZ, Job
+from reveal_analyzer.heartbeat.lock import NO_RHYTHM, Search
+from reveal_analyzer.heartbeat.ring import Ring
+from reveal_analyzer.heartbeat.tracker import Beat, Tracker
+
+CLOCK = "cpu.subject.usage.fine"
+LEARNED = 170
+
+
+def follow(
+    clock: np.ndarray, tracker: Tracker | None = None, rate: int = FINE_HZ, learn: bool = True
+) -> list[Beat | None]:
+    """A beat a second of a job's CPU clock."""
+    tracker = tracker or Tracker()
+    seconds = clock.reshape(-1, rate)
+    return [tracker.step({CLOCK: second}, learn=learn) for second in seconds]
+
+
+def slowed(percent: float, begin: float, end: float) -> Job:
+    return Job(0.45, 0.2, 0.03, slower=lambda at: 1 + percent / 100 * (begin <= at < end))
+
+
+def percent(beat: Beat | None, window: int) -> float:
+    assert beat is not None
+    return next(reading.percent for reading in beat.readings if reading.window == window)
+
+
+@pytest.mark.parametrize("period", [0.128, 0.25, 0.45, 1.57, 2.2])
+def test_a_healthy_job_is_locked_within_forty_seconds_and_keeps_its_step(period: float) -> None:
+    job = Job(period, 0.3, 0.03)
+    beats = follow(job.clock(300))
+    assert next(at for at, beat in enumerate(beats) if beat) < 40
+    read = [reading for beat in beats[LEARNED:] if beat for reading in beat.readings]
+    assert len(read) > 120
+    slow = [beat is not None and beat.slower for beat in beats]
+    assert not any(all(slow[at : at + 5]) for at in range(len(slow)))
+    of_thirty = [abs(reading.percent) for reading in read if reading.window >= 30]
+    assert np.percentile(of_thirty, 90) < 1.5
+
+
+@pytest.mark.parametrize("cost", [6.0, 10.0, 30.0])
+def test_a_slowdown_is_read_to_a_point_after_thirty_seconds(cost: float) -> None:
+    job = slowed(cost, 200, 262)
+    beats = follow(job.clock(262))
+    usual = job.usual(20, 150)
+    assert percent(beats[-1], 30) == pytest.approx(100 * (job.usual(232, 262) / usual - 1), abs=1.0)
+    assert percent(beats[-1], 10) == pytest.approx(100 * (job.usual(252, 262) / usual - 1), abs=2.0)
+    assert beats[-1] is not None and beats[-1].slower
+
+
+def test_a_slowdown_of_three_percent_is_seen_in_a_minute() -> None:
+    beats = follow(slowed(3, 200, 262).clock(262))
+    assert any(beat is not None and beat.slower for beat in beats[205:])
+
+
+def test_a_long_step_is_followed_by_its_lag() -> None:
+    job = Job(5.5, 0.1, 0.01, slower=lambda at: 1 + 0.1 * (at >= 240))
+    beats = follow(job.clock(312))
+    usual = job.usual(20, 180)
+    assert percent(beats[-1], 60) == pytest.approx(100 * (job.usual(252, 312) / usual - 1), abs=2.0)
+
+
+def test_what_is_over_is_not_called_slower_by_a_longer_window() -> None:
+    beats = follow(slowed(10, 200, 262).clock(285))
+    assert percent(beats[-1], 60) > 3
+    assert beats[-1] is not None and not beats[-1].slower
+
+
+def test_a_job_that_gains_is_below_zero_and_never_slower() -> None:
+    beats = follow(slowed(-8, 200, 262).clock(262))
+    assert percent(beats[-1], 30) < -5
+    assert not any(beat.slower for beat in beats if beat)
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (Job(0.03, 0.5, 0.0), "shadow"),
+        (Job(0.43, 0.4, 0.3), ""),
+        (Job(0.2, 0.3, 0.003, evaluates=0), "timer"),
+    ],
+)
+def test_where_there_is_no_rhythm_to_trust_nothing_is_read(job: Job, said: str) -> None:
+    tracker = Tracker()
+    beats = follow(job.clock(260), tracker)
+    assert not any(beat.readings for beat in beats if beat)
+    assert said in tracker.why
+    assert tracker.why
+
+
+def test_a_server_of_random_requests_is_never_read() -> None:
+    counted = np.random.default_rng(4).poisson(3, 300 * FINE_HZ) * 2e-3
+    tracker = Tracker()
+    assert not any(beat.readings for beat in follow(counted, tracker) if beat)
+    assert tracker.why
+
+
+def test_ten_ticks_a_second_are_enough_for_slow_steps_that_swing() -> None:
+    job = Job(1.57, 0.15, 0.03)
+    beats = follow(job.clock(200, TICK_HZ), rate=TICK_HZ)
+    assert beats[-1] is not None and beats[-1].readings
+
+
+def test_a_job_that_ends_is_lost_and_not_slowed() -> None:
+    clock = Job(0.45, 0.2, 0.03).clock(260)
+    clock[200 * FINE_HZ :] = np.nan
+    tracker = Tracker()
+    beats = follow(clock, tracker)
+    assert beats[-1] is None
+    assert not any(beat.slower for beat in beats if beat)
+    assert "no longer read" in tracker.why
+
+
+def test_a_rhythm_that_changes_beyond_recognition_is_lost() -> None:
+    tracker = Tracker()
+    first = Job(0.45, 0.2, 0.03).clock(200)
+    beats = follow(np.concatenate([first, Job(1.9, 0.2, 0.03).clock(80)]), tracker)
+    assert not any(beat.slower for beat in beats[:200] if beat)
+    assert beats[-1] is None or not beats[-1].readings
+
+
+def test_a_rhythm_that_is_back_soon_meets_its_reference_again() -> None:
+    clock = slowed(12, 200, 900).clock(330)
+    clock[190 * FINE_HZ : 205 * FINE_HZ] = np.nan  # lost while it becomes slower
+    beats = follow(clock)
+    assert beats[207] is None
+    assert percent(beats[-1], 30) == pytest.approx(12, abs=2)
+
+
+def test_nothing_is_learned_during_an_alarm() -> None:
+    tracker = Tracker()
+    beats = follow(Job(0.45, 0.2, 0.03).clock(200), tracker, learn=False)
+    assert beats[-1] is not None
+    assert beats[-1].readings == ()
+    assert "being learned" in tracker.why
+
+
+def test_a_few_lost_samples_change_little() -> None:
+    job = slowed(10, 200, 262)
+    clock = job.clock(262)
+    clock[np.random.default_rng(0).random(clock.size) < 0.02] = np.nan
+    assert percent(follow(clock)[-1], 30) == pytest.approx(10, abs=1.5)
+
+
+def test_the_same_counters_give_the_same_readings() -> None:
+    clock = slowed(6, 200, 240).clock(240)
+    assert follow(clock) == follow(clock)
+
+
+def test_a_search_begins_when_it_is_its_turn() -> None:
+    ring = Ring(FINE_HZ)
+    for second in np.random.default_rng(0).poisson(3, 40 * FINE_HZ).reshape(-1, FINE_HZ):
+        ring.push(second * 1e-3)
+    search = Search(wait=3, why="waiting")
+    whys = []
+    for _ in range(4):
+        assert search.step({CLOCK: ring}) is None
+        whys.append(search.why)
+    assert whys == ["waiting", "waiting", NO_RHYTHM, NO_RHYTHM]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        Job(1.9, 0.2, 0.03),
+        Job(0.9, 0.2, 0.03),
+        Job(0.2, 0.5, 0.05),
+        Job(0.83, 0.6, 0.3),
+        Job(0.05, 0.9, 0.3),
+    ],
+)
+def test_a_job_that_goes_on_to_something_else_is_not_slower(then: Job) -> None:
+    clock = np.concatenate([Job(0.45, 0.2, 0.03).clock(200), then.clock(90)])
+    slow = [beat is not None and beat.slower for beat in follow(clock)]
+    assert not any(all(slow[at : at + 5]) for at in range(len(slow)))
+
+
+def test_of_steps_made_of_small_ones_the_whole_step_is_read() -> None:
+    """What is done once a step does not move the rhythm of the small ones."""
+    job = Job(
+        5.5, 0.15, 0.01, parts=8, evaluates=0, slower=lambda at: 1 + 0.1 * (at >= 260)
+    )  # fmt: skip
+    beats = follow(job.clock(330))
+    assert beats[-1] is not None
+    assert beats[-1].period == pytest.approx(6.05, rel=0.05)
+    usual = job.usual(60, 240)
+    assert percent(beats[-1], 60) == pytest.approx(100 * (job.usual(270, 330) / usual - 1), abs=2.5)

@@ -1,0 +1,145 @@
+"""The jobs of a node followed from its slices: who is watched, what is lent, what a gap does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from beating import JOB, Beating, Job
+from reveal_analyzer.heartbeat.series import FINE, USAGE, Series, plan
+from reveal_analyzer.heartbeat.watch import MOST, HeartbeatWatch
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Kind, Lane
+from reveal_contract.wire import Message
+
+NEIGHBOUR = "/eval"
+DISK = Channel("storage.disk.read_bytes", "sda", Kind.COUNTER, 512.0)
+READ = Channel("storage.subject.read_bytes", JOB, Kind.COUNTER, 512.0, Lane.SLOW)
+
+
+def reading(node: Beating, job_reads: int, disk_reads: int) -> tuple[Message, ChannelTable]:
+    """The first slice with what the job and its disk read in it."""
+    table = ChannelTable(node.table.fast, (READ,))
+    message = next(iter(node.slices(lambda _: {"storage.disk.read_bytes{sda}": disk_reads / 10})))
+    slow, missing = np.array([job_reads], np.int64), np.zeros(1, bool)
+    return replace(message, table=table.key, slow=slow, slow_missing=missing), table
+
+
+def test_two_jobs_are_read_side_by_side() -> None:
+    node = Beating({JOB: Job(0.45, 0.2), NEIGHBOUR: Job(1.57, 0.2, seed=1)}, 190)
+    watch = HeartbeatWatch()
+    for message in node.slices():
+        beats = watch.step(message, node.table)
+    periods = {name: beat.period for name, beat in beats.items()}
+    assert periods == pytest.approx({JOB: 0.45, NEIGHBOUR: 1.57}, rel=0.02)
+    assert beats[JOB].channel == FINE
+    assert all("steps of" in line for line in watch.lines())
+
+
+def test_a_channel_that_is_left_out_is_never_watched() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 60)
+    watch = HeartbeatWatch(leave_out=lambda channel: channel.instance.startswith(JOB))
+    for message in node.slices():
+        assert watch.step(message, node.table) == {}
+    assert watch.lines() == ()
+
+
+def test_idle_subjects_cost_nothing_and_say_nothing() -> None:
+    node = Beating({"/idle": Job(0.5, 0.01, evaluates=0)}, 5)
+    watch = HeartbeatWatch()
+    for message in node.slices():
+        watch.step(message, node.table)
+    assert watch.lines() == ()
+
+
+def test_the_busiest_are_followed_and_no_more_than_are_paid_for() -> None:
+    jobs = {f"/job{at}": Job(0.5, 0.1 + at / 50, 0.0, evaluates=0) for at in range(MOST + 4)}
+    node = Beating(jobs, 3, fine=False)
+    watch = HeartbeatWatch()
+    for message in node.slices():
+        watch.step(message, node.table)
+    followed = {line.partition(":")[0] for line in watch.lines()}
+    assert followed == {f"/job{at}" for at in range(4, MOST + 4)}
+
+
+def test_why_there_is_no_heartbeat_is_said() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 10)
+    watch = HeartbeatWatch()
+    for message in node.slices():
+        watch.step(message, node.table)
+    assert watch.lines() == (f"{JOB}: no heartbeat: it was watched for too short a time",)
+
+
+@pytest.mark.parametrize(("lost", "kept"), [(2, True), (8, False)])
+def test_a_short_gap_is_bridged_and_a_long_one_begins_anew(lost: int, kept: bool) -> None:
+    node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
+    watch = HeartbeatWatch()
+    for message in node.slices():
+        if not 165 <= message.sequence < 165 + lost:
+            beats = watch.step(message, node.table)
+    assert bool(beats and beats[JOB].readings) is kept
+
+
+def test_another_boot_begins_anew() -> None:
+    node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
+    watch = HeartbeatWatch()
+    for message in node.slices():
+        boot = b"c" * 16 if message.sequence == 179 else message.boot
+        beats = watch.step(replace(message, boot=boot), node.table)
+    assert beats == {}
+
+
+def test_columns_that_move_in_the_table_are_followed() -> None:
+    node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
+    turned = ChannelTable(tuple(reversed(node.table.fast)), ())
+    watch = HeartbeatWatch()
+    for message in node.slices():
+        if message.sequence < 175:
+            beats = watch.step(message, node.table)
+        else:
+            fast = np.ascontiguousarray(message.fast[:, ::-1])
+            beats = watch.step(replace(message, fast=fast, table=turned.key), turned)
+    assert beats[JOB].readings
+    assert abs(beats[JOB].readings[0].percent) < 3
+
+
+def test_fine_samples_stand_in_the_order_of_time() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 1)
+    message = next(iter(node.slices()))
+    taken = Series().second(message, plan(node.table))[JOB]
+    expected = np.round(Job(0.45, 0.2).clock(1) * 1e6)
+    assert np.array_equal(taken[FINE], expected)
+    assert USAGE not in taken
+
+
+def test_a_counter_of_the_host_is_lent_to_whom_nearly_all_of_it_is() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
+    whole, table = reading(node, 1000, 1000)
+    half, _ = reading(node, 500, 1000)
+    where = plan(table)
+    assert DISK.metric in Series().second(whole, where)[JOB]
+    assert DISK.metric not in Series().second(half, where)[JOB]
+
+
+def test_what_was_lent_is_kept_for_a_while_and_then_taken_back() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
+    whole, table = reading(node, 1000, 1000)
+    little, _ = reading(node, 0, 1000)
+    series, where = Series(), plan(table)
+    lent = [
+        DISK.metric in series.second(message, where)[JOB]
+        for message in [whole] * 60 + [little] * 60
+    ]
+    assert all(lent[:65])
+    assert not lent[-1]
+
+
+def test_what_was_not_read_is_missing_and_not_zero() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 1)
+    message = next(iter(node.slices()))
+    message.fast_missing[3, 1:] = True
+    taken = Series().second(message, plan(node.table))[JOB][FINE]
+    assert np.isnan(taken[15:20]).all()
+    assert not np.isnan(taken[:15]).any()
