@@ -11,6 +11,7 @@ from reveal_analyzer.casebook import Casebook, Update
 from reveal_analyzer.context import changed_lines, warmup_load
 from reveal_analyzer.episodes import Change, Verdict
 from reveal_analyzer.fleet.minute import Minutes
+from reveal_analyzer.heartbeat.telling import Heart
 from reveal_analyzer.hypotheses import schema
 from reveal_analyzer.hypotheses.rules import Hit, Now, Signatures
 from reveal_analyzer.live.score import Floats, LiveScore, Scored
@@ -37,7 +38,8 @@ class Status:
     """Where the analysis of a node stands, for a terminal and for metrics.
 
     ``warmup_load`` is the mean load while learning: busy CPUs in cores, pressures 0 to 1;
-    ``over`` score / cut by subsystem; ``changed`` lines of context, never findings.
+    ``over`` score / cut by subsystem; ``changed`` lines of context, never findings;
+    ``heartbeats`` how each busy job steps, or why that cannot be read.
     """
 
     learning: bool
@@ -45,6 +47,7 @@ class Status:
     warmup_load: dict[str, float]
     over: dict[Subsystem, float] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
+    heartbeats: tuple[str, ...] = ()
 
 
 class NodeAnalyzer:
@@ -73,6 +76,7 @@ class NodeAnalyzer:
         self._history = SubjectHistory(subjects)
         self._newcomers = Newcomers()
         self._cases = Casebook(node, rules, self._history, self._agreeing)
+        self._heart = Heart(node, rules, self._history, leave_out)
         self._paper = PaperMode(node) if settings.mode == "paper" else None
         self._scored = Scored(ready=False)
         self._last: tuple[bytes, int] | None = None
@@ -86,13 +90,15 @@ class NodeAnalyzer:
         self.minutes.push(second)
         self._methods.push(message, table)
         updates = self._decide(second)
+        if not self._paper:
+            updates = self._heart.step(message, table, self._cases.latest, updates)
         return [] if silent else updates
 
     def finish(self) -> list[Update]:
         """The last state of what is still open when watching ends."""
         if self._paper:
             return [Update(change, finding) for change, finding in self._paper.finish()]
-        return self._cases.finish()
+        return self._heart.finish(self._cases.finish())
 
     def status(self) -> Status:
         """A snapshot."""
@@ -103,6 +109,7 @@ class NodeAnalyzer:
             warmup_load=self._load,
             over=self._scored.over,
             changed=changed_lines(seen) if seen and self._scored.ready else (),
+            heartbeats=self._heart.lines(),
         )
 
     def _follow_time(self, message: Message) -> None:
@@ -121,7 +128,8 @@ class NodeAnalyzer:
         baseline = live.baseline()
         lasting, present = self._certain(second)
         excused = self._newcomers.push(second)
-        self._scored = scored = live.step(second, alarm=bool(present), excused=excused)
+        alarm = bool(present) or self._heart.slower
+        self._scored = scored = live.step(second, alarm=alarm, excused=excused)
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:

@@ -292,6 +292,7 @@ class Session:
                 over={area: score for area, score in status.over.items() if area in self._areas},
                 suspected=[_event(finding) for finding in self.watched.ledger.suspected],
                 changed=list(status.changed),
+                heartbeats=list(status.heartbeats),
                 trouble=f"Redis is away since {away:.0f} s" if away >= 1 else "",
             )
         )

@@ -1,0 +1,88 @@
+"""A node's analysis with its jobs' heartbeats: findings of slowdowns, impacts, lines of status."""
+
+from __future__ import annotations
+
+from beating import JOB, Beating, Job
+from node import FAST
+from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_contract.metric import Subsystem
+from reveal_contract.settings import AnalyzerSettings
+
+ONSET, OVER, END = 200, 270, 310
+OTHERS = tuple(channel for channel in FAST if "subject" not in channel.metric)
+QUIET = {
+    "cpu.user{0}": 2.0, "cpu.user{1}": 1.0, "cpu.user": 3.0, "cpu.pressure.some": 200.0,
+    "cpu.procs_running": 1.0, "cpu.context_switches": 30.0, "memory.mem_total": 16 << 20,
+    "memory.mem_available": 12 << 20, "network.tcp.out_segs": 50.0,
+}  # fmt: skip
+
+
+def node(percent: float, end: int = END) -> Beating:
+    job = Job(0.45, 0.2, 0.02, slower=lambda at: 1 + percent / 100 * (ONSET <= at < OVER))
+    return Beating({JOB: job}, end, others=OTHERS)
+
+
+def analyzer(**settings: object) -> NodeAnalyzer:
+    return NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60, **settings))  # type: ignore[arg-type]
+
+
+def run(
+    judge: NodeAnalyzer, watched: Beating, fault: dict[str, float] | None = None
+) -> list[Update]:
+    """``fault`` is what other channels hold besides while the job is slower."""
+
+    def values(second: int) -> dict[str, float]:
+        return QUIET | (fault or {}) if ONSET <= second < OVER else QUIET
+
+    return [
+        update
+        for message in watched.slices(values)
+        for update in judge.step(message, watched.table)
+    ]
+
+
+def test_a_slowdown_alone_is_a_finding_of_the_node() -> None:
+    updates = run(analyzer(), node(12))
+    changes = [update.change.value for update in updates]
+    assert (changes[0], changes[-1]) == ("Opened", "Resolved")
+    last = updates[-1].finding
+    assert last.node_name == "n1"
+    assert last.impact is not None
+    assert abs(last.impact.slowdown_percent - 12) < 1
+
+
+def test_a_healthy_job_says_nothing_and_shows_in_the_status() -> None:
+    judge = analyzer()
+    assert run(judge, node(0)) == []
+    (line,) = judge.status().heartbeats
+    assert line.startswith(f"{JOB}: steps of 4")
+
+
+def test_a_fault_carries_what_it_cost_the_job() -> None:
+    lost = {"network.tcp.retrans_segs": 6.0, "network.tcp.out_segs": 300.0}
+    updates = run(analyzer(), node(12), lost)
+    found = {update.finding.id: update.finding for update in updates if update.finding.impact}
+    assert {finding.subsystem for finding in found.values()} == {Subsystem.NETWORK}
+    (last,) = found.values()
+    assert last.hypothesis is not None and last.hypothesis.name == "PacketLoss"
+    assert last.impact is not None
+    assert abs(last.impact.slowdown_percent - 12) < 1.5
+
+
+def test_what_is_open_at_the_end_is_told_with_its_cost() -> None:
+    judge = analyzer()
+    run(judge, node(12, OVER))
+    assert all(update.finding.impact is not None for update in judge.finish())
+
+
+def test_the_papers_mode_hears_no_hearts() -> None:
+    updates = run(analyzer(mode="paper"), node(12))
+    assert all(update.finding.impact is None for update in updates)
+
+
+def test_the_same_slices_give_the_same_findings() -> None:
+    first, second = (
+        [update.finding.to_dict() for update in run(analyzer(), node(8))] for _ in range(2)
+    )
+    assert first == second
+    assert first
