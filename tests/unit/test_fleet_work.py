@@ -76,6 +76,8 @@ def test_who_uses_next_to_nothing_is_no_work() -> None:
     assert sorted(found) == ["/big", "/small"]
     assert workload(means, found) == ("/big x 1",)
     assert workload({}, {}) == ()
+    groups = {(USAGE, f"pgrp:python[{pid}]"): 1e8 for pid in (7, 11)}
+    assert workload(groups, jobs(groups, (), "n1")) == ("pgrp:python",)
 
 
 def test_a_part_that_is_held_back_is_told_by_what_it_suffers() -> None:

@@ -14,6 +14,7 @@ _SOME = 5e7  # ns of CPU a second: a twentieth of a CPU
 _SHARE = 0.1  # of what all subjects of the node use
 _PID = re.compile(r"\[\d+\]\Z")
 _MOST_MEMBERS = 10
+_GROUP = "ProcessGroup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,12 @@ def workload(means: Means, found: Mapping[str, Job]) -> tuple[str, ...]:
 
 
 def counted(name: str, job: Job) -> str:
-    """A job as a part of the work of a node: ``ml/Job/train x 2``."""
-    return f"{name} x {job.count}"
+    """A job as a part of the work of a node: ``ml/Job/train x 2``.
+
+    How many process groups go by one name is chance.
+    """
+    by_chance = any(member.kind == _GROUP for member in job.members)
+    return name if by_chance else f"{name} x {job.count}"
 
 
 def job_name(instance: str, who: Identity | None, node: str) -> str:
@@ -109,7 +114,7 @@ def job_name(instance: str, who: Identity | None, node: str) -> str:
 
 def _member(instance: str, who: Identity | None) -> Member:
     if who is None:
-        kind = "ProcessGroup" if _PID.search(instance) else "Cgroup"
+        kind = _GROUP if _PID.search(instance) else "Cgroup"
         return Member(kind, "", instance)
     name = who.name if who.namespace else instance
     return Member(who.kind.value, who.namespace, name, who.uid)
