@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +18,27 @@ class Workload:
     """What recordings of one workload say together.
 
     ``r`` (items, items) is the mean over the runs that know it, 0 where none does; its diagonal
-    is 1 where an item moved.  ``scatter`` (items,) is the variance of an item's correlations
-    from run to run, the mean over the others; 0 where there is one run only.
+    is 1 where an item moved.
     """
 
     name: str
     items: tuple[Item, ...]
     r: Floats
-    scatter: Floats
     moved: NDArray[np.bool_]
     runs: int
     rows: int
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The variance of each item's correlations with the others that moved, (items,).
+
+        Large where it tells much of some and little of others.
+        """
+        others = self.moved & ~np.eye(len(self.items), dtype=bool)
+        count = np.maximum(others.sum(axis=1), 1)
+        mean = np.where(others, self.r, 0.0).sum(axis=1) / count
+        squares = np.where(others, self.r * self.r, 0.0).sum(axis=1) / count
+        return np.asarray(squares - mean * mean)
 
 
 def averaged(name: str, runs: Sequence[Correlation]) -> Workload:
@@ -35,16 +46,14 @@ def averaged(name: str, runs: Sequence[Correlation]) -> Workload:
     items = {item.label: item for run in runs for item in run.items}
     at = {label: place for place, label in enumerate(items)}
     count = np.zeros((len(items), len(items)))
-    total, squares = np.zeros_like(count), np.zeros_like(count)
+    total = np.zeros_like(count)
     moved = np.zeros(len(items), bool)
     for run in runs:
         places = np.array([at[item.label] for item in run.items], np.intp)
         known = ~np.isnan(run.r)
-        r = np.where(known, run.r, 0.0)
         grid = np.ix_(places, places)
         count[grid] += known
-        total[grid] += r
-        squares[grid] += r * r
+        total[grid] += np.where(known, run.r, 0.0)
         moved[places] |= run.moved
     mean = total / np.maximum(count, 1)
     np.fill_diagonal(mean, moved)
@@ -52,16 +61,7 @@ def averaged(name: str, runs: Sequence[Correlation]) -> Workload:
         name=name,
         items=tuple(items.values()),
         r=mean,
-        scatter=_scatter(count, mean, squares),
         moved=moved,
         runs=len(runs),
         rows=sum(run.rows for run in runs),
     )
-
-
-def _scatter(count: Floats, mean: Floats, squares: Floats) -> Floats:
-    several = count > 1
-    np.fill_diagonal(several, False)
-    variance = np.where(several, squares / np.maximum(count, 1) - mean * mean, 0.0)
-    # rounded: what differs by the order of a sum must not decide who stays
-    return np.asarray(np.round(variance.sum(axis=1) / np.maximum(several.sum(axis=1), 1), 9))

@@ -1,20 +1,22 @@
 """Who stays at a threshold: of one workload, and over all of them together.
 
-A metric stays unless one that is preferred to it and stays itself is correlated with it beyond
-the threshold.  So each that goes has one that stands for it directly: there are no chains, in
-which the ends have little in common.
+In a workload a metric stays unless one that is preferred to it and stays itself is correlated
+with it beyond the threshold.  So each that goes has one that stands for it directly: there are no
+chains, in which the ends have little in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from reveal_analyzer.selection.averaged import Workload
 from reveal_analyzer.selection.file import Basis, Dropped, Kept, Selection
-from reveal_analyzer.selection.priority import order
+from reveal_analyzer.selection.priority import orders
+from reveal_analyzer.selection.resampled import Floats
 
 _DIGITS = 3  # of a correlation that are told
 
@@ -31,7 +33,7 @@ class Choice:
 
 
 def choose(workload: Workload, ordered: Sequence[int], threshold: float) -> Choice:
-    """Greedily in this order (``priority.order``); the threshold is exceeded, not met.
+    """Greedily in this order (``priority.orders``); the threshold is exceeded, not met.
 
     Of those kept the one that is closest stands for a metric that goes.
     """
@@ -44,86 +46,94 @@ def choose(workload: Workload, ordered: Sequence[int], threshold: float) -> Choi
     return Choice(tuple(kept), {at: kept[int(np.argmax(strength[at, kept]))] for at in goes})
 
 
-def select(workloads: Sequence[Workload], threshold: float) -> Selection:
-    """The union of what the workloads keep (the paper's diagnostic space), with its reasons.
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """All workloads at once, over the metrics that moved in any.
 
-    A metric goes only where it goes in every workload in which it moved; one that stood still
-    in all of them stays, as nothing is known of what it would move with.
+    ``weakest`` [i, j] is the smallest |r| of i with j in the workloads in which i moved, 0 where
+    j did not move there; ``mean`` [i, j] their mean r in those in which both moved.
     """
-    choices = [choose(each, order(each), threshold) for each in workloads]
-    seen = [_Seen(each, choice) for each, choice in zip(workloads, choices, strict=True)]
-    labels = list(dict.fromkeys(label for one in seen for label in one.at))
-    dropped = [gone for label in labels if (gone := _gone(label, seen)) is not None]
-    names = {gone.metric for gone in dropped}
-    stays = [label for label in labels if label not in names]
-    spoken_for = _counts(gone.by for gone in dropped)
-    kept = [Kept(label, _reason(label, seen, spoken_for.get(label, 0))) for label in stays]
+
+    labels: tuple[str, ...]
+    weakest: Floats
+    mean: Floats
+
+    def going(
+        self, workloads: Sequence[Workload], choices: Sequence[Choice], threshold: float
+    ) -> dict[int, int]:
+        """Who goes, by whom: kept by no workload, and told by one metric in every one."""
+        at = {label: place for place, label in enumerate(self.labels)}
+        wanted = {
+            at[each.items[place].label]
+            for each, choice in zip(workloads, choices, strict=True)
+            for place in choice.kept
+        }
+        kept = sorted(wanted)
+        found = {}
+        for place in range(len(self.labels)):
+            told = self.weakest[place, kept]
+            if place not in wanted and told.max(initial=0.0) > threshold:
+                found[place] = kept[int(np.argmax(told))]
+        return found
+
+
+def joined(workloads: Sequence[Workload]) -> Joined:
+    """What the workloads have in common."""
+    labels = sorted(
+        {each.items[at].label for each in workloads for at in np.flatnonzero(each.moved)}
+    )
+    at = {label: place for place, label in enumerate(labels)}
+    weakest = np.full((len(labels), len(labels)), np.inf)
+    total, count = np.zeros_like(weakest), np.zeros_like(weakest)
+    for each in workloads:
+        moved = np.flatnonzero(each.moved)
+        places = np.array([at[each.items[place].label] for place in moved], np.intp)
+        here = np.zeros((len(moved), len(labels)))
+        here[:, places] = each.r[np.ix_(moved, moved)]
+        weakest[places] = np.minimum(weakest[places], np.abs(here))
+        total[places] += here
+        count[np.ix_(places, places)] += 1
+    return Joined(tuple(labels), weakest, total / np.maximum(count, 1))
+
+
+def select(workloads: Sequence[Workload], threshold: float) -> Selection:
+    """What is kept over all workloads, with its reasons, and who stands for the others.
+
+    It is the union of what the workloads keep (the paper's diagnostic space) and of what no one
+    metric tells in all of them.  What stood still in all of them stays, as nothing is known of
+    what it would move with.
+    """
+    choices = [
+        choose(each, those, threshold)
+        for each, those in zip(workloads, orders(workloads), strict=True)
+    ]
+    together = joined(workloads)
+    goes = together.going(workloads, choices, threshold)
+    labels = together.labels
+    spoken_for = Counter(goes.values())
+    dropped = [
+        Dropped(labels[at], labels[by], round(float(together.mean[at, by]), _DIGITS))
+        for at, by in goes.items()
+    ]
+    kept = [
+        Kept(label, _reason(together, at, spoken_for[at]))
+        for at, label in enumerate(labels)
+        if at not in goes
+    ]
+    every = {item.label for each in workloads for item in each.items}
+    still = "stood still: nothing can stand for it"
+    kept += [Kept(label, still) for label in every.difference(labels)]
     return Selection(
         threshold=threshold,
         kept=tuple(sorted(kept, key=lambda one: one.metric)),
-        dropped=tuple(sorted(dropped, key=lambda one: one.metric)),
+        dropped=tuple(dropped),
         workloads=tuple(Basis(each.name, each.runs, each.rows) for each in workloads),
     )
 
 
-class _Seen:
-    """A workload and its choice, by the labels of items."""
-
-    def __init__(self, workload: Workload, choice: Choice) -> None:
-        self._workload, self._choice = workload, choice
-        self.at = {item.label: at for at, item in enumerate(workload.items)}
-        self._kept = set(choice.kept)
-
-    def moved(self, label: str) -> bool:
-        at = self.at.get(label)
-        return at is not None and bool(self._workload.moved[at])
-
-    def keeps(self, label: str) -> bool:
-        return self.at.get(label) in self._kept
-
-    def stands_for(self, label: str) -> str:
-        """Who stands for a metric that goes."""
-        return self._workload.items[self._choice.stands[self.at[label]]].label
-
-    def r(self, one: str, other: str) -> float | None:
-        """None where one of the two did not move here."""
-        if not (self.moved(one) and self.moved(other)):
-            return None
-        return float(self._workload.r[self.at[one], self.at[other]])
-
-    def strongest(self, label: str) -> float:
-        """The largest correlation with any other, either way."""
-        row = np.abs(self._workload.r[self.at[label]])
-        return float(np.delete(row, self.at[label]).max(initial=0.0))
-
-
-def _gone(label: str, seen: Sequence[_Seen]) -> Dropped | None:
-    """A metric that goes, with who stands for it best where it fits worst; None if it stays."""
-    where = [one for one in seen if one.moved(label)]
-    if not where or any(one.keeps(label) for one in where):
-        return None
-    candidates = sorted({one.stands_for(label) for one in where})
-
-    def weakest(by: str) -> float:
-        return min(abs(one.r(label, by) or 0.0) for one in where)
-
-    best = max(candidates, key=weakest)  # of equals the first by name
-    known = [r for one in where if (r := one.r(label, best)) is not None]
-    return Dropped(label, best, round(sum(known) / len(known), _DIGITS))
-
-
-def _reason(label: str, seen: Sequence[_Seen], spoken_for: int) -> str:
-    where = [one for one in seen if one.moved(label)]
-    if not where:
-        return "stood still: nothing can stand for it"
+def _reason(together: Joined, at: int, spoken_for: int) -> str:
     if spoken_for:
         return f"stands for {spoken_for} other{'s' if spoken_for > 1 else ''}"
-    strongest = max(one.strongest(label) for one in where)
-    return f"none stands for it in every workload (largest |r| {strongest:.2f})"
-
-
-def _counts(names: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+    others = np.delete(together.weakest[at], at)
+    closest = float(others.max(initial=0.0))
+    return f"no other tells it in every workload (closest |r| {closest:.2f})"

@@ -8,6 +8,7 @@ The last two are means over the metrics that go, then over the workloads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.selection.averaged import Workload
-from reveal_analyzer.selection.choice import Choice, choose
-from reveal_analyzer.selection.priority import order
+from reveal_analyzer.selection.choice import Choice, choose, joined
+from reveal_analyzer.selection.priority import orders
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Point:
-    """One threshold; ``union`` is the share that at least one workload keeps.
+    """One threshold; ``union`` is the share that stays over all workloads together.
 
     ``multi_r2`` and ``max_r`` are NaN where nothing goes.
     """
@@ -43,21 +44,30 @@ def curves(
     workloads: Sequence[Workload], thresholds: Sequence[float] = THRESHOLDS
 ) -> tuple[Point, ...]:
     """A point a threshold; there must be a workload in which something moved."""
-    ordered = [order(each) for each in workloads]
-    return tuple(_point(workloads, ordered, threshold) for threshold in thresholds)
+    ordered = orders(workloads)
+    together = joined(workloads)
+    points = []
+    for threshold in thresholds:
+        chosen = [
+            choose(each, those, threshold) for each, those in zip(workloads, ordered, strict=True)
+        ]
+        goes = together.going(workloads, chosen, threshold)
+        share = 1 - len(goes) / len(together.labels)
+        points.append(_point(workloads, chosen, threshold, share))
+    return tuple(points)
 
 
 def knee(points: Sequence[Point]) -> float | None:
-    """Where the kept share lies farthest above the straight line between its ends.
+    """Where the multi-R2 lies farthest above the straight line between the ends of its curve.
 
-    Up to there a higher threshold brings back many metrics, from there on few (the rule of
-    Satopaa and others, "Finding a Kneedle in a Haystack", 2011).  None where the curve is never
-    above the line: it has no knee.
+    Up to there a higher threshold tells much more of what goes, from there on it only keeps more
+    (the rule of Satopaa and others, "Finding a Kneedle in a Haystack", 2011).  Thresholds at which
+    nothing goes do not count.  None where the curve is never above the line: it has no knee.
     """
-    x = np.array([point.threshold for point in points])
-    y = np.array([point.kept for point in points])
-    if len(points) < 3 or y[-1] <= y[0]:
+    told = [(point.threshold, point.multi_r2) for point in points if not math.isnan(point.multi_r2)]
+    if len(told) < 3 or told[-1][1] <= told[0][1]:
         return None
+    x, y = np.array(told).T
     above = (y - y[0]) / (y[-1] - y[0]) - (x - x[0]) / (x[-1] - x[0])
     best = int(np.argmax(above))
     return float(x[best]) if above[best] > _ROUNDING else None
@@ -78,28 +88,15 @@ def multi_r2(r: Floats, kept: Sequence[int], dropped: Sequence[int]) -> Floats:
 
 
 def _point(
-    workloads: Sequence[Workload], ordered: Sequence[Sequence[int]], threshold: float
+    workloads: Sequence[Workload], chosen: Sequence[Choice], threshold: float, union: float
 ) -> Point:
-    chosen = [
-        choose(each, those, threshold) for each, those in zip(workloads, ordered, strict=True)
-    ]
-    kept = [len(c.kept) / len(those) for c, those in zip(chosen, ordered, strict=True) if those]
+    kept = [len(c.kept) / (len(c.kept) + len(c.stands)) for c in chosen if c.kept]
     losses = [_losses(each, c) for each, c in zip(workloads, chosen, strict=True) if c.stands]
     told, closest = np.mean(losses, axis=0) if losses else (np.nan, np.nan)
-    return Point(
-        threshold, float(np.mean(kept)), _union(workloads, chosen), float(told), float(closest)
-    )
+    return Point(threshold, float(np.mean(kept)), union, float(told), float(closest))
 
 
 def _losses(workload: Workload, chosen: Choice) -> tuple[float, float]:
     kept, dropped = list(chosen.kept), list(chosen.stands)
     closest = np.abs(workload.r[np.ix_(dropped, kept)]).max(axis=1)
     return float(multi_r2(workload.r, kept, dropped).mean()), float(closest.mean())
-
-
-def _union(workloads: Sequence[Workload], chosen: Sequence[Choice]) -> float:
-    moved = {each.items[at].label for each in workloads for at in np.flatnonzero(each.moved)}
-    kept = {
-        each.items[at].label for each, c in zip(workloads, chosen, strict=True) for at in c.kept
-    }
-    return len(kept) / len(moved)

@@ -8,11 +8,16 @@ All of it is in the catalogue, so the order is the same on every host and can be
 3. what hurts (waiting, losses, retries) before what is mere activity: findings rest on it;
 4. what is read every tick before what is read each second or each ten: what costs more to read
    is read less often, and the faster one can tell what the slower one did, not the reverse;
-5. equals: the one whose correlations vary least from recording to recording (paper, 4.1), then
-   by name.
+5. equals: the one whose correlations with the others vary most, mean over workloads (the paper's
+   "variance of correlation"): it tells much of some; then by name.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+import numpy as np
 
 from reveal_analyzer.selection.averaged import Workload
 from reveal_analyzer.selection.resampled import Item
@@ -35,14 +40,20 @@ def rank(item: Item) -> Rank:
     )
 
 
-def order(workload: Workload) -> list[int]:
-    """The items that moved, the preferred ones first."""
-    moved = [at for at, moves in enumerate(workload.moved) if moves]
-    return sorted(
-        moved,
-        key=lambda at: (
-            rank(workload.items[at]),
-            float(workload.scatter[at]),
-            workload.items[at].label,
-        ),
-    )
+def orders(workloads: Sequence[Workload]) -> list[list[int]]:
+    """Of each workload the items that moved, the preferred ones first.
+
+    It is one order for all: were near-equals preferred now this way, now that, both would stay.
+    """
+    spreads: dict[str, list[float]] = {}
+    for each in workloads:
+        for at in np.flatnonzero(each.moved):
+            spreads.setdefault(each.items[at].label, []).append(float(each.spread[at]))
+
+    def key(item: Item) -> tuple[Rank, float, str]:
+        return rank(item), -round(fmean(spreads[item.label]), 9), item.label
+
+    return [
+        sorted(np.flatnonzero(each.moved).tolist(), key=lambda at: key(each.items[at]))
+        for each in workloads
+    ]
