@@ -172,7 +172,10 @@ def _hypothesis(rule: Rule | None, sureness: float) -> Hypothesis | None:
 
 
 def _severity(episode: Episode) -> Severity:
-    """The worse of what the certain signatures say and how far the score is over its cut."""
+    """The worse of what the certain signatures say and how far the score is over its cut.
+
+    It fades while the episode merely stays.
+    """
     scored = (
         Severity.HIGH
         if episode.peak >= 4
@@ -181,9 +184,9 @@ def _severity(episode: Episode) -> Severity:
         else Severity.LOW
     )
     certain = [hit.rule.certain.severity for hit in episode.hits.values() if hit.rule.certain]
-    if certain and episode.peak <= 1:
-        return max(certain, key=lambda severity: severity.rank)
-    return max([scored, *certain], key=lambda severity: severity.rank)
+    heard = certain if certain and episode.peak <= 1 else [scored, *certain]
+    worst = max(heard, key=lambda severity: severity.rank)
+    return list(Severity)[max(worst.rank - episode.faded, 0)]
 
 
 def _confidence(case: Case) -> int:

@@ -70,7 +70,7 @@ class Casebook:
     def _gather(self, episode: Episode, verdict: Verdict, note: str) -> None:
         """Add this second to what an open episode showed."""
         about = self._about(episode)
-        if episode.calm:
+        if not episode.speaks:
             return
         if episode.opened_ns != verdict.start_ns:
             about.trace.add(self._seen[-1])

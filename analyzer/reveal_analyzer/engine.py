@@ -30,7 +30,10 @@ from reveal_contract.wire import Message
 
 __all__ = ["Change", "NodeAnalyzer", "Status", "Update"]
 
-_LASTING = "it lasts: after {0} s its level was taken as this node's new normal"
+_LASTING = (
+    "it lasts: after {0} s its level was taken as this node's new normal, for other faults to show;"
+    " this one stays open until the levels from before return"
+)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ class NodeAnalyzer:
             said = self._paper.step(second.start_ns, self._methods.verdict())
             return [Update(change, finding) for change, finding in said]
         seen = observed(second, scored, baseline)
-        verdict = Verdict(second.start_ns, scored.over if scored.ready else {}, lasting, present)
+        over = scored.over if scored.ready else {}
+        verdict = Verdict(second.start_ns, over, lasting, present, scored.staying)
         lasts = live.alarm_seconds == live.settings.give_up
         note = _LASTING.format(live.settings.give_up) if lasts else ""
         return self._cases.step(verdict, seen, note)

@@ -2,8 +2,9 @@
 
 Two things open an episode: the live score over its cut in 5 of 10 seconds, or a certain
 signature that holds as long as it asks.  A score over the cut in 2 of 3 seconds, or a
-signature present but not yet held, is *suspected* only.  Anomalous seconds of other subsystems near
-the opening are the same episode; later ones open one of their own.
+signature present but not yet held, is *suspected* only.  Anomalous seconds of other subsystems
+near the opening are the same episode; later ones open one of their own.  An episode whose level
+has become the node's new normal stays open while that level stays, and fades.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from enum import StrEnum
 from reveal_analyzer.hypotheses.rules import Hit
 from reveal_analyzer.seconds import SECOND_NS
 from reveal_contract.metric import Subsystem
+
+_FADES_S = (600, 3600, 6 * 3600)  # age at which a level that stays counts for a rank less
 
 
 class Change(StrEnum):
@@ -41,12 +44,16 @@ class EpisodeSettings:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one second says: scores over cuts (more than 1 is anomalous) and signatures."""
+    """What one second says: scores over cuts (more than 1 is anomalous) and signatures.
+
+    ``staying`` subsystems keep what is open there from ending, and open nothing.
+    """
 
     start_ns: int
     over: dict[Subsystem, float]
     lasting: Sequence[Hit] = ()
     present: Sequence[Hit] = ()
+    staying: frozenset[Subsystem] = frozenset()
 
     def scored(self) -> set[Subsystem]:
         """Subsystems over their cut this second."""
@@ -71,12 +78,14 @@ class Episode:
     seconds: int = 0
     calm: int = 0
     opened_ns: int = 0
+    stays: bool = False
+    speaks: bool = True  # in the second it was last told of
 
     def add(self, verdict: Verdict, subsystems: Iterable[Subsystem]) -> None:
         """Count an anomalous second."""
         self.last_ns = verdict.start_ns + SECOND_NS
         self.seconds += 1
-        self.calm = 0
+        self.calm, self.speaks = 0, True
         for subsystem in sorted(subsystems):
             score = min(verdict.over.get(subsystem, 0.0), 10.0)
             self.weight[subsystem] = self.weight.get(subsystem, 0.0) + score
@@ -85,6 +94,27 @@ class Episode:
                 self.subsystems.append(subsystem)
         for hit in verdict.lasting:
             self.hits.setdefault(hit.rule.name, hit)
+
+    def stay(self, verdict: Verdict) -> None:
+        """Its level is still there, and no news any more."""
+        self.last_ns = verdict.start_ns + SECOND_NS
+        self.calm, self.stays, self.speaks = 0, True, False
+
+    def rest(self) -> None:
+        """Nothing of it is seen in this second."""
+        self.calm += 1
+        self.speaks = False
+
+    @property
+    def faded(self) -> int:
+        """By how many ranks it counts for less, as it has stayed for so long."""
+        age = (self.last_ns - self.first_ns) // SECOND_NS
+        return sum(age >= limit for limit in _FADES_S) if self.stays else 0
+
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What is worth an update when it changes."""
+        return tuple(self.subsystems), tuple(self.hits), self.faded
 
     def primary(self) -> Subsystem:
         """The subsystem of the first certain signature, else the one whose scores weigh most."""
@@ -110,12 +140,14 @@ class EpisodeTracker:
         for episode in self.open:
             mine = self._belonging(episode, verdict, free)
             free -= mine
-            before = (tuple(episode.subsystems), tuple(episode.hits))
+            before = episode.told
             if mine:
                 episode.add(verdict, mine)
+            elif not verdict.staying.isdisjoint(episode.subsystems):
+                episode.stay(verdict)
             else:
-                episode.calm += 1
-            if (tuple(episode.subsystems), tuple(episode.hits)) != before:
+                episode.rest()
+            if episode.told != before:
                 changes.append((Change.CHANGED, episode))
         changes += self._resolved()
         changes += self._opened(verdict, free)

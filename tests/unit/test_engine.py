@@ -152,12 +152,26 @@ def test_missing_values_are_no_news(node: Node) -> None:
         assert judge.step(gone, node.table) == []
 
 
-def test_a_lasting_level_becomes_normal_and_the_finding_says_so(node: Node) -> None:
+def test_a_level_that_stays_is_one_finding_until_the_levels_from_before_return(node: Node) -> None:
     judge = analyzer()
     run(judge, node, QUIET_S)
-    updates = run(judge, node, 140, RETRANSMISSION)
-    assert changes(updates)[-1] == "Resolved"
-    assert any("new normal" in note for note in updates[-1].finding.notes)
+    during = run(judge, node, 400, RETRANSMISSION)
+    assert [change for change in changes(during) if change != "Changed"] == ["Suspected", "Opened"]
+    (resolved,) = [u for u in run(judge, node, 40) if u.change is Change.RESOLVED]
+    assert any("new normal" in note for note in resolved.finding.notes)
+    lasted = resolved.finding.last_seen_ns - resolved.finding.first_seen_ns
+    assert 398 <= lasted / SECOND_NS <= 412
+
+
+def test_what_stays_fades_and_hides_no_other_fault(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    waiting = {"cpu.pressure.some": 9.5e5, "cpu.procs_running": 9.0}
+    opened, *_, faded = run(judge, node, 700, waiting)[1:]
+    assert faded.change is Change.CHANGED
+    assert faded.finding.severity.rank < opened.finding.severity.rank
+    others = run(judge, node, 10, waiting | {"memory.vm.oom_kill": 10.0})
+    assert [u.finding.subsystem for u in others if u.change is Change.OPENED] == [Subsystem.MEMORY]
 
 
 def test_the_same_slices_give_the_same_findings() -> None:

@@ -14,7 +14,9 @@ from reveal_analyzer.live.held import Held, moved
 from reveal_analyzer.live.level import OwnLevel
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
+from reveal_analyzer.live.regimes import Regimes, workloads
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.staying import Before, Staying, moved_reference
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
@@ -30,13 +32,15 @@ class Scored:
     """What the score says of one second.
 
     ``over`` is score / cut by subsystem (more than 1 is anomalous), ``excess`` (2, columns)
-    the silenced distance outside the past, upward and downward, before any weighing.
+    the silenced distance outside the past, upward and downward, before any weighing;
+    ``staying`` subsystems have a level that was learned after an alarm and is still there.
     """
 
     ready: bool
     over: dict[Subsystem, float] = field(default_factory=dict)
     excess: Floats = field(default_factory=lambda: np.zeros((2, 0)))
     shown: Floats = field(default_factory=lambda: np.zeros(0))
+    staying: frozenset[Subsystem] = frozenset()
 
     @property
     def worst(self) -> float:
@@ -69,6 +73,9 @@ class LiveScore:
         self._labels: tuple[str, ...] = ()
         self._held = Held(settings.views)
         self._past = Past(settings)
+        self._regimes = Regimes(settings.keep)
+        self._staying = Staying()
+        self._before: Before | None = None  # the reference that the alarm now on began with
         self._waiting: deque[_Waiting] = deque()
         self._levels = {s: OwnLevel(settings) for s in Subsystem}
         self._dropping = False
@@ -114,10 +121,14 @@ class LiveScore:
         return self._baseline
 
     def highest(self) -> Floats:
-        """The highest each column has been for a second in the accepted past, base units."""
+        """The highest each column has been for a second in the accepted past, base units.
+
+        While something stays of an alarm, the past from before it.
+        """
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)
-        return self._highest
+        before = self._staying.before
+        return self._highest if before is None else before.highest
 
     def _judge(
         self, views: Floats, excess: Floats, alarm: bool, excused: Collection[Subsystem]
@@ -128,13 +139,21 @@ class LiveScore:
         over = {s: score / self._levels[s].cut for s, score in scores.items()}
         over |= {s: min(over[s], 1.0) for s in excused}
         ready = not self.learning
-        scored = Scored(ready, over, silenced, shown)
-        against = ready and (scored.anomalous or alarm)
-        self.alarm_seconds = self.alarm_seconds + 1 if against else 0
+        staying = self._staying.step(views, self._weighing)
+        scored = Scored(ready, over, silenced, shown, staying)
+        self._follow_alarm(ready and (scored.anomalous or alarm))
         left_out = 0 < self.alarm_seconds <= self.settings.give_up
         self._waiting.append(_Waiting(views, excess, scores, left_out))
         self._release(self.settings.quarantine if ready else 3)
         return scored
+
+    def _follow_alarm(self, on: bool) -> None:
+        self.alarm_seconds = self.alarm_seconds + 1 if on else 0
+        if self.alarm_seconds == 1 and self.ranges is not None:
+            cuts = {subsystem: level.cut for subsystem, level in self._levels.items()}
+            self._before = Before(self.ranges, self._own_excess[1].copy(), cuts, self._highest)
+        elif self.alarm_seconds == self.settings.give_up and self._before is not None:
+            self._staying.begin(self._before)
 
     def _seen(self, values: Floats) -> Floats:
         seen = self._weighing.seen(values)
@@ -175,6 +194,7 @@ class LiveScore:
 
     def _learn(self, second: _Waiting) -> None:
         self._past.append(second.views)
+        self._regimes.learn(second.views)
         self._learn_score(second)
 
     def _learn_score(self, second: _Waiting) -> None:
@@ -194,19 +214,28 @@ class LiveScore:
         self._plan, before = second.plan, self._labels
         self.columns, self._labels = second.plan.columns, second.plan.labels
         self._weighing = Weighing(second, self.settings)
-        if not before:
+        if before:
+            self._rearrange(before)
+        else:
             self._own_excess = np.zeros((2, 2, len(self.columns)))
-            return
+        for views in self._regimes.enter(workloads(second.plan.channels)):
+            self._past.append(views)
+        self._fit()
+
+    def _rearrange(self, before: tuple[str, ...]) -> None:
         old = {label: at for at, label in enumerate(before)}
         source = np.array([old.get(label, -1) for label in self._labels])
         self._held.move(source)
         self._past.move(source)
+        self._regimes.move(source)
         self._own_excess = moved(self._own_excess, source)
+        self._staying.move(source)
+        if self._before is not None:
+            self._before = moved_reference(self._before, source)
         for waiting in self._waiting:
             waiting.views = moved(waiting.views, source)
             if waiting.excess is not None:
                 waiting.excess = moved(waiting.excess, source)
-        self._fit()
 
 
 def _six_digits(values: Floats) -> Floats:

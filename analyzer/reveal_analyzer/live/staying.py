@@ -1,0 +1,87 @@
+"""A level that came with an alarm and stayed: held against the past from before the alarm.
+
+The score takes an alarm that lasts as this node's new normal, so that it stays awake for other
+faults.  The fault is still there; it ends when the levels from before return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.live.held import moved
+from reveal_analyzer.live.ranges import Ranges
+from reveal_analyzer.live.weighing import Weighing
+from reveal_contract.metric import Subsystem
+
+Floats = NDArray[np.float64]
+MOST_S = 24 * 3600  # after a day it is how the node is
+_CALM_S = 10  # seconds within the past from before: it has returned
+
+
+@dataclass
+class Before:
+    """The reference of an alarm, as it was when the alarm began."""
+
+    ranges: Ranges
+    own_excess: Floats
+    cuts: Mapping[Subsystem, float]
+    highest: Floats
+
+
+class Staying:
+    """What of an alarm is still there, second by second."""
+
+    def __init__(self) -> None:
+        self._before: Before | None = None
+        self._seconds = 0
+        self._calm = 0
+
+    @property
+    def before(self) -> Before | None:
+        """The reference from before what stays; None while nothing does."""
+        return self._before
+
+    def begin(self, before: Before) -> None:
+        """An alarm has lasted so long that its level is learned; of two the first counts."""
+        if self._before is None:
+            self._before, self._seconds, self._calm = before, 0, 0
+
+    def step(self, views: Floats, weighing: Weighing) -> frozenset[Subsystem]:
+        """The subsystems that are still as far outside the past from before as alarms are."""
+        if self._before is None:
+            return frozenset()
+        excess = self._before.ranges.excess(views) / np.maximum(self._before.own_excess, 1.0)
+        scores = weighing.scores(weighing.shown(excess))
+        there = frozenset(s for s, score in scores.items() if score > self._before.cuts[s])
+        self._seconds += 1
+        self._calm = 0 if there else self._calm + 1
+        if self._calm >= _CALM_S or self._seconds >= MOST_S:
+            self._before = None
+        return there
+
+    def move(self, source: NDArray[np.intp]) -> None:
+        """Columns changed: where each came from, -1 for those that were 0 before."""
+        if self._before is not None:
+            self._before = moved_reference(self._before, source)
+
+
+def moved_reference(before: Before, source: NDArray[np.intp]) -> Before:
+    """The same reference in the order of other columns."""
+    ranges = before.ranges
+    spread = moved(ranges.spread, source)
+    highest = moved(before.highest, source)
+    # nothing is known of a new column: it is in excess of nothing
+    spread[..., source < 0] = highest[source < 0] = np.inf
+    return Before(
+        ranges=Ranges(
+            high=moved(ranges.high, source), low=moved(ranges.low, source), spread=spread,
+            middle=moved(ranges.middle, source),
+        ),
+        own_excess=moved(before.own_excess, source),
+        cuts=before.cuts,
+        highest=highest,
+    )  # fmt: skip
