@@ -59,7 +59,7 @@ def test_the_known_groups_are_found_and_named_by_the_preferred_metric() -> None:
     reasons = {one.metric: one.reason for one in found.kept}
     assert reasons["cpu.user"] == "stands for 3 others"
     assert reasons["cpu.pressure.some"] == "stands for 1 other"
-    assert reasons["memory.mem_available"].startswith("no other tells it in every workload")
+    assert reasons["memory.mem_available"].startswith("stands for itself")
     assert reasons["memory.mem_total"].startswith("stood still")
     r = {gone.metric: gone.r for gone in found.dropped}
     assert r["cpu.busy"] == 1.0
@@ -100,7 +100,7 @@ def test_what_one_workload_keeps_stays_in_all() -> None:
     assert [gone.metric for gone in select([alike], 0.5).dropped] == ["cpu.user"]
     both = select([alike, apart], 0.5)
     assert both.dropped == ()
-    assert "closest |r| 0.10" in both.kept[1].reason
+    assert "closest in every workload |r| 0.10" in both.kept[1].reason
     assert [basis.name for basis in both.workloads] == ["alike", "apart"]
 
 

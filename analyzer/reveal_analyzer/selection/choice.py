@@ -136,4 +136,4 @@ def _reason(together: Joined, at: int, spoken_for: int) -> str:
         return f"stands for {spoken_for} other{'s' if spoken_for > 1 else ''}"
     others = np.delete(together.weakest[at], at)
     closest = float(others.max(initial=0.0))
-    return f"no other tells it in every workload (closest |r| {closest:.2f})"
+    return f"stands for itself; closest in every workload |r| {closest:.2f}"

@@ -8,13 +8,16 @@ the selection knew are shown: nothing says that others tell the same.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.columns import CHANGE, LARGEST, LEVEL, Column
 from reveal_analyzer.selection.file import Selection
+from reveal_contract.channels import Channel
+from reveal_contract.finding import Evidence, Finding
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -39,6 +42,33 @@ class Shown:
             places = [self._speaker(place, column, at) for place, column in enumerate(columns)]
             self._known = columns, np.array(places, np.intp)
         return self._known[1]
+
+    def told(
+        self, finding: Finding, columns: Sequence[Column], row: Callable[[int], Evidence]
+    ) -> Finding:
+        """The finding with each line of evidence by who speaks for it, each of them once.
+
+        ``row`` makes the line of a column's place.  A line of no such column stays as it is.
+        """
+        if not self.dropped:
+            return finding
+        places = {(c.metric.name, c.instance, c.feature): at for at, c in enumerate(columns)}
+        speakers = self.speakers(columns)
+        lines: dict[object, Evidence] = {}
+        for line in finding.evidence:
+            key = line.metric, line.instance, line.feature
+            at = places.get(key)
+            by = key if at is None else int(speakers[at])
+            lines.setdefault(by, line if at is None or at == by else row(int(speakers[at])))
+        return replace(finding, evidence=tuple(lines.values()))
+
+    def leaves_out(
+        self, also: Callable[[Channel], bool] | None
+    ) -> Callable[[Channel], bool] | None:
+        """Which channels detectors on channels must not see, beside those of another's wish."""
+        if not self.scored:
+            return also
+        return lambda channel: channel.label in self.dropped or bool(also and also(channel))
 
     def scores(self, columns: Sequence[Column], values: Floats) -> Floats:
         """Values as scores see them: all of them, or only those kept, the others missing."""
@@ -86,3 +116,6 @@ def _group(label: str) -> tuple[str, str]:
     if not instance:
         return metric, label  # of the host itself: in no group
     return metric, instance.removesuffix("}").rpartition("/")[0]
+
+
+EVERYTHING = Shown(Selection(1.0, (), ()))  # where nothing was selected
