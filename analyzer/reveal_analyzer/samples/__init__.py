@@ -1,0 +1,1 @@
+"""Detection on tables of any period: minute-scale telemetry and foreign data."""

@@ -1,0 +1,183 @@
+"""The online form: every sample judged by what came before it alone.
+
+Five views: distance from the usual level of all the past (by the time of day, once three days
+are known), from the last day, from a one-step forecast, and the Mahalanobis distance of the
+last windows of two sizes.  Levels follow the past closely.  Forecast and distances are learned
+anew only when the past has doubled, and so is the usual level of each view, from samples that
+its models had not seen: learned anew each day they take a fault in as part of what is usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.samples.forecast import Forecast
+from reveal_analyzer.samples.frames import Frames, shape_features, window_features
+from reveal_analyzer.samples.parts import (
+    MIN_WINDOWS,
+    Parts,
+    learn_distance,
+    squared_distances,
+    usual,
+    window_name,
+)
+from reveal_analyzer.samples.rows import Rows
+from reveal_analyzer.samples.scales import CAP, least_spread, robust_scale
+from reveal_analyzer.samples.season import learn_level
+from reveal_analyzer.samples.settings import SampleSettings, day_rows
+from reveal_analyzer.samples.smooth import WorstMetrics, trailing_mean
+from reveal_analyzer.samples.table import Floats
+
+CUT = 4.0  # multiples of a view's usual level; measured on labelled minute data
+WEIGHTS = {"Day": 2.0, "Forecast": 2.0}  # what sees events of a few samples
+
+_FRAMES = ((10, 5), (30, 5))
+_DISTANCES = ("Level", "Day", "Forecast")
+_MEAN = 3  # samples
+_HOLD = 30  # newest samples that are no reference yet: a fault must not excuse itself
+_LEAST_WARM_UP = 120  # samples
+_MOST_WARM_UP = 1_440
+_GROWTH = 0.05  # of the past, after which levels are learned anew
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When what is learned, in rows of baseline and table together.
+
+    Models are learned from the rows before each of ``epochs`` (rising, the last is the number
+    of rows); what is judged begins with the second.  ``day``: rows of the newest reference.
+    """
+
+    epochs: tuple[int, ...]
+    day: int
+
+    @classmethod
+    def of(cls, rows: Rows) -> Plan:
+        day = day_rows(rows.table.period_ns)
+        warm_up = min(max(day, _LEAST_WARM_UP), _MOST_WARM_UP)
+        epochs = [warm_up // 2, warm_up]
+        if rows.before >= warm_up:
+            epochs = [rows.before // 2, rows.before]
+        while epochs[-1] < len(rows):
+            epochs.append(2 * epochs[-1])
+        return cls(tuple(min(each, len(rows)) for each in epochs), day)
+
+    @property
+    def judged(self) -> int:
+        """The first row that has a score."""
+        return self.epochs[1]
+
+    def levels(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Stretches of an epoch that share a level."""
+        while first < end:
+            after = min(end, first + max(self.day, int(_GROWTH * first)))
+            yield first, after
+            first = after
+
+
+def views(rows: Rows, settings: SampleSettings) -> Parts:
+    """Each view of the table's samples as multiples of its usual level; 0 in the warm-up."""
+    plan = Plan.of(rows)
+    asked = settings.frames(_FRAMES)
+    frames = [Frames(size, stride, rows.since, to_end=False) for size, stride in asked]
+    worst = {name: WorstMetrics() for name in _DISTANCES}
+    squares = [np.zeros(len(each.starts)) for each in frames]
+    for values in rows.blocks():
+        block = _Block(rows, values, plan)
+        for name, distances in block.distances().items():
+            worst[name].add(trailing_mean(distances, _MEAN))
+        for place, each in enumerate(frames):
+            squares[place] += block.squares(each)
+    parts = {name: each.mean() for name, each in worst.items()}
+    for each, total in zip(frames, squares, strict=True):
+        parts[window_name(each.size)] = each.finished(np.sqrt(total))
+    return {name: _multiples(values, plan)[rows.before :] for name, values in parts.items()}
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The views of a few metrics (n, m), epoch after epoch."""
+
+    rows: Rows
+    values: Floats
+    plan: Plan
+
+    def distances(self) -> dict[str, Floats]:
+        """Distances (n, m) from level, last day and forecast; 0 before the first epoch."""
+        out = {name: np.zeros(self.values.shape) for name in _DISTANCES}
+        for first, end in pairwise(self.plan.epochs):
+            if first == end:
+                continue
+            floor = least_spread(self.values[:first])
+            out["Forecast"][first:end] = self._off_forecast(first, end, floor)
+            out["Day"][first:end] = self._off_day(first, end, floor)
+            for begin, after in self.plan.levels(first, end):
+                out["Level"][begin:after] = self._off_level(begin, after)
+        return out
+
+    def squares(self, frames: Frames) -> Floats:
+        """Squared distances of the windows (windows,); 0 for those before the first epoch."""
+        out = np.zeros(len(frames.starts))
+        if not len(out):
+            return out
+        scale = robust_scale(self.values[: self.plan.epochs[0]])
+        features = window_features(scale.in_spreads(self.values), frames, shape_features)
+        ends = frames.starts + frames.size
+        for epoch in pairwise(self.plan.epochs):
+            past, after = np.searchsorted(ends, epoch, side="right")
+            if past >= MIN_WINDOWS and past < after:
+                learned = learn_distance(features[:past])
+                out[past:after] = squared_distances(learned, features[past:after])
+        return out
+
+    def _off_forecast(self, first: int, end: int, floor: Floats) -> Floats:
+        since = self.rows.since
+        learned = Forecast().fit(self.values[:first], since[:first], floor)
+        # the row before the first tells its forecast
+        begin = first - learned.lags
+        ages = np.minimum(since[begin:end], np.arange(end - begin))
+        return learned.residual(self.values[begin:end], ages)[learned.lags :]
+
+    def _off_level(self, first: int, end: int) -> Floats:
+        times, past = self.rows.times, self.values[:first]
+        period, floor = self.rows.table.period_ns, least_spread(past)
+        level = learn_level(times[:first], past, period, floor=floor, newest=True)
+        return np.abs(level.distance(times[first:end], self.values[first:end]))
+
+    def _off_day(self, first: int, end: int, floor: Floats) -> Floats:
+        """|z| against the last day but for the newest samples; the spread not below ``floor``."""
+        begin = max(0, first - self.plan.day - _HOLD)
+        scale = robust_scale(self.values[:first], floor)
+        scaled = scale.in_spreads(self.values[begin:end])
+        missing = np.isnan(scaled)
+        scaled[missing] = 0.0
+        newest = np.maximum(np.arange(first, end) - begin - _HOLD + 1, 0)
+        oldest = np.maximum(newest - self.plan.day, 0)
+        held = np.maximum(_between(oldest, newest, (~missing).astype(np.float64)), 1.0)
+        mean = _between(oldest, newest, scaled) / held
+        variance = _between(oldest, newest, scaled * scaled) / held - mean * mean
+        least = floor / np.where(scale.spread > 0.0, scale.spread, 1.0)
+        spread = np.maximum(np.sqrt(np.maximum(variance, 0.0)), least)
+        off = np.minimum(np.abs(scaled[first - begin :] - mean) / spread, CAP)
+        off[missing[first - begin :] | np.isnan(off)] = 0.0
+        return off
+
+
+def _between(oldest: NDArray[np.intp], newest: NDArray[np.intp], values: Floats) -> Floats:
+    """Sums of the rows from each of ``oldest`` up to each of ``newest``, which is left out."""
+    running = np.zeros((len(values) + 1, values.shape[1]))
+    np.cumsum(values, axis=0, out=running[1:])
+    return np.asarray(running[newest] - running[oldest])
+
+
+def _multiples(values: Floats, plan: Plan) -> Floats:
+    """Each epoch over what was usual in the one before it; 0 before the second."""
+    out = np.zeros(len(values))
+    for (before, first), (_, end) in pairwise(pairwise(plan.epochs)):
+        out[first:end] = values[first:end] / usual(values[before:first])
+    return out

@@ -1,0 +1,42 @@
+"""A table of samples of any period: what the detectors of this package read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Times = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Metrics as columns over rising times.
+
+    ``times_ns`` (n,) are nanoseconds since the epoch, or since any start, strictly rising;
+    ``names`` (m,) are the metrics; ``values`` (n, m) their samples, NaN where one is missing.
+    Raises ``ValueError`` where the shapes do not fit or the times do not rise.
+    """
+
+    times_ns: Times
+    names: tuple[str, ...]
+    values: Floats
+
+    def __post_init__(self) -> None:
+        expected = len(self.times_ns), len(self.names)
+        if self.values.shape != expected:
+            rows, columns = expected
+            raise ValueError(f"{rows} times and {columns} names for values of {self.values.shape}")
+        if len(self.times_ns) > 1 and int(np.diff(self.times_ns).min()) <= 0:
+            raise ValueError("times must rise from row to row")
+
+    def __len__(self) -> int:
+        return len(self.times_ns)
+
+    @property
+    def period_ns(self) -> int:
+        """The median step between rows in nanoseconds; 0 where there is no step."""
+        return int(np.median(np.diff(self.times_ns))) if len(self) > 1 else 0

@@ -1,0 +1,64 @@
+"""The paper's mode on tables against scikit-learn on the same features."""
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest
+
+from reveal_analyzer.features.numpy_impl import features
+from reveal_analyzer.samples.api import SampleSettings, Table, score
+
+SIZE, STRIDE = 10, 5
+
+
+def _table(rows: int = 600) -> Table:
+    values = np.random.default_rng(3).normal(size=(rows, 3))
+    values[300:312] += 6.0
+    times = np.arange(rows, dtype=np.int64) * 10**9
+    return Table(times, ("a", "b", "c"), values)
+
+
+def _windows(table: Table) -> np.ndarray:
+    starts = range(0, len(table) - SIZE + 1, STRIDE)
+    made = [features(np.ascontiguousarray(table.values[at : at + SIZE])).ravel() for at in starts]
+    windows = np.array(made)
+    centre, spread = np.nanmean(windows, 0), np.nanstd(windows, 0)
+    moved = spread > 1e-12 * np.abs(centre)
+    return np.nan_to_num((windows[:, moved] - centre[moved]) / spread[moved])
+
+
+def test_three_detectors_as_scikit_learn_has_them() -> None:
+    table = _table()
+    z = _windows(table)
+    pca = PCA(0.95, svd_solver="full").fit(z)
+    projected = pca.transform(z) / pca.singular_values_ * np.sqrt(len(z))
+    forest = IsolationForest(random_state=0, max_samples=min(256, len(z))).fit(z.astype("f4"))
+    scores = {
+        "ZScore": np.abs(z).mean(1),
+        "Mahalanobis": np.linalg.norm(projected, axis=1),
+        "IsolationForest": -forest.score_samples(z.astype("f4")),
+    }
+    found = score(table, "paper", settings=SampleSettings(SIZE, STRIDE))
+    assert list(found.methods) == list(scores)
+    for name, each in scores.items():
+        over = each / np.quantile(each, 0.99)
+        # samples that one window alone covers
+        assert np.allclose(found.methods[name][:STRIDE], over[0], rtol=1e-4), name
+        assert np.allclose(found.methods[name].max(), over.max(), rtol=1e-4), name
+
+
+def test_two_votes_mark_a_window_and_every_sample_of_it() -> None:
+    found = score(_table(), "paper", settings=SampleSettings(SIZE, STRIDE))
+    over = np.stack(list(found.methods.values())) > 1.0
+    assert (found.anomalous <= (over.sum(0) >= 2)).all()
+    marked = np.flatnonzero(found.anomalous)
+    assert {300, 311} & set(marked.tolist())
+    assert found.threshold == 2.0
+
+
+def test_trained_on_a_baseline_its_percentile_is_the_baselines() -> None:
+    table = _table()
+    healthy = Table(table.times_ns[:250], table.names, table.values[:250])
+    later = Table(table.times_ns[250:], table.names, table.values[250:])
+    found = score(later, "paper", healthy, SampleSettings(SIZE, STRIDE))
+    assert found.score[50:62].min() >= 2.0
+    assert all(each[50:62].min() > 1.0 for name, each in found.methods.items() if name == "ZScore")
