@@ -2,8 +2,9 @@
 
 Recordings of the fault bench are played as nodes of one class.  Healthy ones: every node plays
 the whole recording, each from another second on (``together``: a few seconds apart, so that
-they do the same; ``apart``: minutes apart, so that they mostly do not).  Faults: one node
-repeats the seconds of a fault, the others the quiet ones before it.
+they do the same; ``staggered``: less than a minute; ``apart``: minutes, so that they mostly do
+something else), or, where four recordings have one workload, each is a node (``runs``).  Faults:
+one node repeats the seconds of a fault, the others the quiet ones before it.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from faultbench.sessions import Case, Session, sessions
 from report import Row, median_seconds, report
 from reveal_analyzer.fleet.cases import Case as Found
 from reveal_analyzer.fleet.cases import Cases, signs
+from reveal_analyzer.fleet.compare import LEAST
 from reveal_analyzer.fleet.comparison import judge
 from reveal_analyzer.fleet.minute import MINUTE, Gathered, Minutes
 from reveal_analyzer.fleet.summary import Summary, decode, encode
@@ -29,6 +31,7 @@ SHIFTS = {"together": 3, "staggered": 41, "apart": 157}  # s between the starts 
 SETUP = Setup("the recorded host", {})
 START_NS = 28_000_000 * MINUTE * SECOND_NS
 _LASTS = 4  # minutes that a fault is played
+_SETTLING = 15.0  # s in which a workload starts
 _ONSET = 2.0  # s that a fault may take to begin
 SIZES = (100, 1000, 4000)
 
@@ -39,6 +42,7 @@ class Played:
 
     opened: Sequence[Found]
     minutes: int
+    nodes: int
 
 
 def timed(session: Session) -> list[tuple[float, Second]]:
@@ -63,7 +67,7 @@ def play(nodes: Sequence[Sequence[Summary]]) -> Played:
         found, settings, judged = judge(minute)
         told = cases.step(signs(found, settings), judged, minute[0].minute)
         opened += [case for change, case in told if change == OPENED]
-    return Played(opened, len(nodes[0]))
+    return Played(opened, len(nodes[0]), len(nodes))
 
 
 def healthy(session: Session, shift: int) -> Played:
@@ -85,7 +89,7 @@ def rotated(seconds: Sequence[Second], by: int) -> list[Second]:
 def faulty(session: Session) -> list[tuple[Case, Played]]:
     """One node of nine repeats a fault, the others repeat the quiet before the first one."""
     seconds = timed(session)
-    quiet = [second for end, second in seconds if 15 <= end <= session.warmup]
+    quiet = quiet_of(session, seconds)
     others = [
         minutes_of(f"n{number}", itertools.cycle(rotated(quiet, number * 5)), 1)[0]
         for number in range(1, NODES)
@@ -99,24 +103,50 @@ def faulty(session: Session) -> list[tuple[Case, Played]]:
     return out
 
 
+def quiet_of(session: Session, seconds: Sequence[tuple[float, Second]]) -> list[Second]:
+    """The minute of the warm-up in which the workload runs evenly."""
+    last = min([case.onset for case in session.cases], default=session.warmup + _SETTLING)
+    return [second for end, second in seconds if _SETTLING <= end <= min(last, 75.0)]
+
+
+def runs(some: Sequence[Session]) -> list[Played]:
+    """Runs of one workload as nodes that repeat a minute: what is odd of one is so for good."""
+    by_workload: dict[str, list[Session]] = {}
+    for one in some:
+        by_workload.setdefault(one.workload, []).append(one)
+    return [
+        play(
+            [
+                lasting(minutes_of(one.name, itertools.cycle(quiet_of(one, timed(one))), 1)[0])
+                for one in group
+            ]
+        )
+        for group in by_workload.values()
+        if len(group) >= LEAST
+    ]
+
+
 def lasting(minute: Summary) -> list[Summary]:
     return [replace(minute, minute=minute.minute + at) for at in range(_LASTS)]
 
 
-def healthy_rows(healthy_sessions: Sequence[Session]) -> list[Row]:
-    rows: list[Row] = []
-    for how, shift in SHIFTS.items():
-        plays = [healthy(session, shift) for session in healthy_sessions]
-        hours = sum(one.minutes for one in plays) * NODES / 60
-        opened = [case for one in plays for case in one.opened]
-        told = [
-            f"{case.key.subsystem} {getattr(case.signs.first, 'metric', '')}" for case in opened
-        ]
-        rows.append({
-            "what": f"healthy, {how}", "nodes": NODES, "node-hours": hours,
-            "opened": len(opened), "by": ", ".join(sorted(set(told))),
-        })  # fmt: skip
-    return rows
+def healthy_rows(all_sessions: Sequence[Session]) -> list[Row]:
+    plays = {
+        how: [healthy(session, shift) for session in all_sessions if not session.cases]
+        for how, shift in SHIFTS.items()
+    }
+    plays["runs"] = runs(all_sessions)
+    return [healthy_row(how, some) for how, some in plays.items()]
+
+
+def healthy_row(how: str, plays: Sequence[Played]) -> Row:
+    opened = [case for one in plays for case in one.opened]
+    told = [f"{one.key.subsystem} {getattr(one.signs.first, 'metric', '')}" for one in opened]
+    return {
+        "what": f"healthy, {how}", "nodes": sum(one.nodes for one in plays),
+        "node-hours": sum(one.minutes * one.nodes for one in plays) / 60,
+        "opened": len(opened), "by": ", ".join(sorted(set(told))),
+    }  # fmt: skip
 
 
 def fault_rows(faults: Sequence[tuple[Case, Played]]) -> list[Row]:
@@ -190,7 +220,7 @@ def main() -> None:
     rows = cost_rows(arguments.recording)
     if all_sessions:
         faults = [pair for one in all_sessions if one.cases for pair in faulty(one)]
-        rows += healthy_rows([one for one in all_sessions if not one.cases]) + fault_rows(faults)
+        rows += healthy_rows(all_sessions) + fault_rows(faults)
         report("fleet", rows, missed=missed(faults))
     else:
         report("fleet", rows)

@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 from node import TABLE, WORK, Node
+from reveal_analyzer.engine import NodeAnalyzer
 from reveal_analyzer.fleet.measures import Fold, fold, measure
 from reveal_analyzer.fleet.minute import Levels, Minutes
 from reveal_analyzer.fleet.told import UNKNOWN, Quanta, Setup, summarise
+from reveal_analyzer.heartbeat.telling import Heart
+from reveal_analyzer.heartbeat.tracker import Beat
 from reveal_analyzer.seconds import Deriver
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
+from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
 START = 1_700_000_040 * 10**9  # the beginning of a minute
@@ -110,6 +114,16 @@ def test_pages_that_a_program_was_promised_are_not_idle() -> None:
     assert level(parts(), "memory.hugepages.free") == 4 * GIB
 
 
+def test_where_only_meminfo_is_read_it_tells_of_the_default_size() -> None:
+    pages = [Channel(f"memory.huge_pages_{name}") for name in ("total", "free", "rsvd")]
+    meminfo = ChannelTable((*pages, Channel("memory.hugepagesize", scale=1024.0)), ())
+    told = Told(meminfo)
+    for _ in range(61):
+        message = told.node.slice()
+        told.push(replace(message, fast=np.tile(np.array([1024, 512, 12, 2048]), (10, 1))))
+    assert level(told.minute(), "memory.hugepages.free") == 500 * 2048 * 1024
+
+
 def test_events_are_told_by_their_mean_for_one_in_a_minute_counts() -> None:
     told = Told(DISKS)
     for at in range(61):
@@ -200,3 +214,16 @@ def test_the_steps_of_jobs_are_told_as_they_were_when_the_minute_ended() -> None
     assert levels.subjects["job.step", WORK] == 1.5e9
     one = summarise("n", levels, UNKNOWN, ())
     assert one.jobs[WORK].levels["job.step"] == 1.5e9
+
+
+def test_an_engine_tells_the_steps_that_its_heartbeat_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beats = {WORK: Beat(1.57, 1.5, "cpu", 1.0)}
+    monkeypatch.setattr(Heart, "beats", property(lambda self: beats))
+    node, engine = Node(), NodeAnalyzer("n1", AnalyzerSettings(), rules=())
+    for at in range(61):
+        engine.step(replace(node.slice(), start_ns=START + at * 10**9), TABLE)
+    ended = engine.minutes.take()
+    assert ended is not None
+    assert ended.levels().subjects["job.step", WORK] == 1.57e9

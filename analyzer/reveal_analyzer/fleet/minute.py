@@ -25,6 +25,7 @@ MINUTE = 60  # seconds
 _BLOCK = 5  # seconds: what comes in bursts of one is level, what comes once a minute is none
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
 _REDUCE = {Fold.TOTAL: np.add, Fold.LARGEST: np.fmax, Fold.LEAST: np.fmin}
+_MEMINFO = ("memory.huge_pages_free", "memory.huge_pages_rsvd", "memory.hugepagesize")
 _LAYOUTS = 64  # remembered: nodes of one kind have one
 
 
@@ -114,7 +115,13 @@ class Gathered:
         events = _events(names)
         if len(rows):
             levels[events] = rows[:, events].mean(axis=0)
-        _leave_promised_pages_out(names, levels)
+        idle = _idle_pages(dict(zip(names, levels.tolist(), strict=True)))
+        if IDLE_PAGES in names:
+            levels[names.index(IDLE_PAGES)] = idle
+        else:
+            names, levels, spreads = (
+                (*names, IDLE_PAGES), np.append(levels, idle), np.append(spreads, 0.0)
+            )  # fmt: skip
         return Levels(self.minute, self.seconds, names, levels, spreads, self._subjects())
 
     def _subjects(self) -> dict[tuple[str, str], float]:
@@ -234,8 +241,13 @@ def _robust(rows: Floats) -> tuple[Floats, Floats]:
     return at(0.5), (at(0.75) - at(0.25)) / _QUARTILES
 
 
-def _leave_promised_pages_out(names: tuple[str, ...], levels: Floats) -> None:
-    """Of idle huge pages those that a program was promised are in use."""
-    if IDLE_PAGES in names and PROMISED_PAGES in names:
-        promised = np.nan_to_num(levels[names.index(PROMISED_PAGES)])
-        levels[names.index(IDLE_PAGES)] -= promised
+def _idle_pages(levels: Mapping[str, float]) -> float:
+    """Bytes of huge pages that no program has or was promised, NaN where that is not known.
+
+    Of all sizes; by meminfo, which knows the default size only, where sysfs is not read.
+    """
+    if IDLE_PAGES in levels:
+        promised = levels.get(PROMISED_PAGES, 0.0)
+        return levels[IDLE_PAGES] - (promised if promised > 0 else 0.0)
+    free, promised, size = (levels.get(name, np.nan) for name in _MEMINFO)
+    return (free - promised) * size
