@@ -56,8 +56,10 @@ bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	  echo "== $$file"; $(BIN)/python $$file || exit 1; \
 	done
 
-docs: $(DEV) ## write docs/metrics.md anew from the catalogue
+docs: $(DEV) ## write the pages of all metrics and hypotheses anew
 	@$(BIN)/reveal catalog --markdown > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+	@$(BIN)/reveal hypotheses --markdown > docs/list.new && mv docs/list.new docs/hypotheses-list.md
+	@$(BIN)/reveal hypotheses --schema > docs/schema.new && mv docs/schema.new docs/hypotheses.schema.json
 
 goldens: $(DEV) ## write what the made-up hosts give anew; `git diff` shows what changed
 	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py

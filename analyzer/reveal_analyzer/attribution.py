@@ -9,10 +9,11 @@ import numpy as np
 
 from reveal_analyzer.columns import Column
 from reveal_analyzer.episodes import Episode
+from reveal_analyzer.hypotheses import choosing
+from reveal_analyzer.hypotheses.choosing import Cause
 from reveal_analyzer.hypotheses.rules import Evidence as Shown
-from reveal_analyzer.hypotheses.rules import confidence, matching
 from reveal_analyzer.hypotheses.schema import Rule
-from reveal_analyzer.subjects import SubjectHistory, Wanted
+from reveal_analyzer.subjects import Named, SubjectHistory, Wanted
 from reveal_analyzer.trace import Trace
 from reveal_analyzer.units import decimal, human
 from reveal_contract.finding import (
@@ -26,7 +27,6 @@ from reveal_contract.finding import (
 )
 
 _MOST_EVIDENCE = 10
-_NAMED = 0.4  # confidence from which a hypothesis is named
 _CERTAIN = 95  # percent
 _SCORED = 55  # percent: a score over its cut, before agreement counts
 
@@ -45,77 +45,110 @@ class Case:
 
 
 def finding(case: Case, rules: Sequence[Rule], history: SubjectHistory) -> Finding:
-    """The finding an episode amounts to now."""
+    """The finding an episode amounts to now.
+
+    Its id is that of the subsystem in which the episode opened, so that it stays the same when
+    a cause elsewhere explains what was seen first.
+    """
     episode = case.episode
-    rule, sureness = cause(case, rules)
+    cause = choosing.choose(rules, _shown(case))
+    rule = cause.rule
     columns = _evidence_columns(case, rule)
-    wanted = Wanted(
-        rule.subjects if rule else (), episode.subsystem, rule.subjects_fell if rule else False
-    )
-    named = history.changed(wanted, episode.first_ns, episode.last_ns)
+    named = _culprits(case, cause, history)
     return Finding(
         id=finding_id(case.node, episode.subsystem, episode.first_ns),
         node_name=case.node,
-        subsystem=episode.subsystem,
-        subsystems=tuple(episode.subsystems),
+        subsystem=cause.subsystem,
+        subsystems=tuple(dict.fromkeys((*episode.subsystems, cause.subsystem))),
         severity=_severity(episode),
         state=case.state,
         first_seen_ns=episode.first_ns,
         last_seen_ns=episode.last_ns,
         claim=_claim(case, rule, columns, named.first),
-        hypothesis=_hypothesis(rule, sureness),
+        hypothesis=_hypothesis(rule, cause.sureness),
         methods=case.methods,
-        evidence=tuple(_evidence(case.trace, at) for at in columns),
+        evidence=tuple(evidence(case.trace, at) for at in columns),
         pods=named.pods,
         subjects=named.subjects,
+        victims=_victims(case, rule, named, history),
         score_percent=round(100 * episode.peak / (1 + episode.peak)) if not episode.hits else 100,
         confidence_percent=_confidence(case),
         resolved_ns=case.resolved_ns,
-        notes=case.notes,
+        notes=(*case.notes, *_explained(cause)),
     )
 
 
-def cause(case: Case, rules: Sequence[Rule]) -> tuple[Rule | None, float]:
-    """The hypothesis that fits best: one whose certain signature held, else by its evidence."""
-    evidence = case.trace.evidence
-    mine = case.episode.subsystem
-    held = [hit.rule for hit in case.episode.hits.values() if hit.rule.subsystem is mine]
-    degrees = {rule.name: confidence(rule, evidence) for rule in rules if rule.subsystem is mine}
-    # a signature that held but is contradicted yields to a cause that fits
-    certain = [rule for rule in held if degrees.get(rule.name) or not any(degrees.values())]
-    if certain:
-        best = max(certain, key=lambda rule: degrees.get(rule.name, 0.0))
-        return best, max(0.9, degrees.get(best.name, 0.0))
-    fitting = [(degrees[rule.name], rule) for rule in rules if rule.subsystem is mine]
-    degree, best_rule = max(fitting, key=lambda pair: pair[0], default=(0.0, None))
-    return (best_rule, degree) if degree >= _NAMED else (None, 0.0)
+def _shown(case: Case) -> choosing.Shown:
+    episode = case.episode
+    return choosing.Shown(
+        case.trace.evidence, case.trace.weight, episode.hits, episode.subsystem, episode.subsystems
+    )
+
+
+def _culprits(case: Case, cause: Cause, history: SubjectHistory) -> Named:
+    """Whose change points to the cause; nobody where a hypothesis says that no process does."""
+    rule = cause.rule
+    if rule and rule.subjects == ():
+        return Named()
+    metrics = rule.subjects or () if rule else ()
+    wanted = Wanted(metrics, cause.subsystem, rule.subjects_fell if rule else False)
+    return history.changed(wanted, case.episode.first_ns, case.episode.last_ns)
+
+
+def _victims(
+    case: Case, rule: Rule | None, named: Named, history: SubjectHistory
+) -> tuple[str, ...]:
+    if not rule or not rule.victims:
+        return ()
+    hurt = history.hurt(rule.victims, case.episode.first_ns, case.episode.last_ns)
+    return tuple(name for name in hurt if name not in named.names)
+
+
+def _explained(cause: Cause) -> tuple[str, ...]:
+    names = ", ".join(dict.fromkeys(rule.name for rule in cause.explained))
+    return (f"seen too, as its symptom: {names}",) if names else ()
 
 
 def _evidence_columns(case: Case, rule: Rule | None) -> list[int]:
-    """Columns that speak, most first: what the signature named, then harm, one a family."""
+    """Columns that speak, most first, one a family: the cause's own, then harm, then symptoms."""
     evidence = case.trace.evidence
     if not evidence.columns:
         return []
-    named = [column for hit in case.episode.hits.values() for column in hit.columns]
-    first = [at for column in named if (at := evidence.place(column)) is not None]
-    if rule:
-        first += [int(at) for item in rule.expects for at in _moved(evidence, item.metric)]
     weight = case.trace.weight
     ranked = [int(at) for at in np.argsort(-weight, kind="stable") if weight[at] > 0.5]
+    order = [*_own_columns(case, rule), *_signature_columns(case), *ranked]
+    symptoms = {symptom.metric for symptom in rule.symptoms} if rule else set()
+    order.sort(key=lambda at: evidence.columns[at].metric.name in symptoms)
     chosen: dict[str, int] = {}
-    for at in first + ranked:
+    for at in order:
         column = evidence.columns[at]
         chosen.setdefault(f"{column.metric.vote}{column.instance}", at)
     return list(chosen.values())[:_MOST_EVIDENCE]
 
 
-def _moved(evidence: Shown, metric: str) -> list[int]:
-    """Columns of a metric that left their past."""
-    places = matching(evidence.columns, metric, "")
-    return [int(at) for at in places if evidence.excess[:, at].max() > 1.0]
+def _own_columns(case: Case, rule: Rule | None) -> list[int]:
+    """What the cause's own signature named, and what it expects that did leave its past."""
+    if rule is None:
+        return []
+    seen = case.trace.evidence
+    return _signature_columns(case, rule) + [
+        int(at)
+        for item in rule.expects
+        for at in seen.places(item)
+        if seen.excess[:, at].max() > 1.0
+    ]
 
 
-def _evidence(trace: Trace, at: int) -> Evidence:
+def _signature_columns(case: Case, rule: Rule | None = None) -> list[int]:
+    """The columns that met the conditions of one signature, or of all that held."""
+    hits = case.episode.hits
+    chosen = hits.values() if rule is None else [hits[rule.name]] if rule.name in hits else []
+    places = [case.trace.evidence.place(column) for hit in chosen for column in hit.columns]
+    return [at for at in places if at is not None]
+
+
+def evidence(trace: Trace, at: int) -> Evidence:
+    """The line of evidence that a column of an episode is."""
     seen = trace.evidence
     column = seen.columns[at]
     value, usual = float(seen.values[at]), float(trace.baseline[at])
@@ -154,15 +187,24 @@ def _claim(case: Case, rule: Rule | None, columns: Sequence[int], first: str) ->
 def _telling_value(case: Case, rule: Rule) -> str:
     """The value of the first condition or expectation of the rule, for its sentence."""
     seen = case.trace.evidence
-    hit = case.episode.hits.get(rule.name)
-    at = seen.place(hit.columns[0]) if hit else None
+    at = _telling_column(case, rule)
     if at is None:
-        places = matching(seen.columns, rule.expects[0].metric, rule.expects[0].feature)
-        if not places.size:
-            return "much"
-        at = int(places[int(np.argmax(seen.values[places]))])
+        return "much"
     column = seen.columns[at]
     return human(float(seen.values[at]), column.metric.unit, column.metric.kind)
+
+
+def _telling_column(case: Case, rule: Rule) -> int | None:
+    hit = case.episode.hits.get(rule.name)
+    at = case.trace.evidence.place(hit.columns[0]) if hit else None
+    return _largest(case.trace.evidence, rule) if at is None else at
+
+
+def _largest(seen: Shown, rule: Rule) -> int | None:
+    """Of the instances of the first expectation the one with most."""
+    places = seen.places(rule.expects[0])
+    known = places[~np.isnan(seen.values[places])]
+    return int(known[int(np.argmax(seen.values[known]))]) if known.size else None
 
 
 def _hypothesis(rule: Rule | None, sureness: float) -> Hypothesis | None:

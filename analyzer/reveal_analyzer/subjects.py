@@ -15,7 +15,7 @@ from reveal_analyzer.shares import Shares, host_places, host_value, split
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Confidence, Pod, Subject
-from reveal_contract.metric import Capacity, Scope, Subsystem
+from reveal_contract.metric import Capacity, Harm, Scope, Subsystem
 from reveal_contract.subjects import Identity
 
 _KEPT = 150  # seconds
@@ -153,6 +153,13 @@ class Directory:
         known = self._by_instance.get(who.instance, ())
         return next((one for one in known if one.uid == who.uid), None)
 
+    def called(self, who: Who) -> str:
+        """As people know it: a pod by its namespace and name."""
+        identity = self.identity(who)
+        if identity is None or not identity.namespace:
+            return who.instance
+        return f"{identity.namespace}/{identity.name}"
+
     def spelled(self, who: Who) -> str:
         """The latest of an instance by its instance, those before it told apart by their uid."""
         known = self._by_instance.get(who.instance, ())
@@ -185,9 +192,7 @@ class SubjectHistory:
     def changed(self, wanted: Wanted, first_ns: int, last_ns: int) -> Named:
         """The subjects that changed most from before to during, most first."""
         directory = Directory(self._subjects())
-        during = self._means(first_ns, last_ns, directory)
-        onset = first_ns - _MARGIN * SECOND_NS
-        before = self._means(onset - _BEFORE * SECOND_NS, onset, directory)
+        during, before = self._span(first_ns, last_ns, directory)
         best: dict[Who, _Change] = {}
         for metric in wanted.metrics or _DEFAULTS[wanted.subsystem]:
             for change in _changes(metric, during, before, directory):
@@ -200,11 +205,33 @@ class SubjectHistory:
         moved = [c for c in ranked[:_MOST] if abs(c.change) >= _LEAST]
         return named(moved or _present(best.values(), directory), directory, wanted)
 
+    def hurt(self, metrics: Sequence[str], first_ns: int, last_ns: int) -> tuple[str, ...]:
+        """Who lost: those to whom these metrics did harm from before to during, most first.
+
+        Of a metric that hurts in no direction (CPU time) losing is getting less of it.
+        """
+        directory = Directory(self._subjects())
+        during, before = self._span(first_ns, last_ns, directory)
+        loss: dict[Who, float] = {}
+        for metric in metrics:
+            rising = catalogue.find(metric).harm is Harm.HIGHER
+            for change in _changes(metric, during, before, directory):
+                lost = change.change if rising else -change.change
+                loss[change.who] = max(lost, loss.get(change.who, 0.0))
+        ranked = sorted(loss, key=lambda who: (-loss[who], who.instance))
+        return tuple(directory.called(who) for who in ranked if loss[who] >= _LEAST)[:_MOST]
+
     def present(self, instance: str, at_ns: int) -> Named:
         """Who stands behind an instance, where it is not its share that speaks."""
         directory = Directory(self._subjects())
         change = _Change(directory.who(instance, at_ns), "cpu.subject.usage", 0.0, 0.0, 0.0)
         return named([change], directory, Wanted((), Subsystem.CPU))
+
+    def _span(self, first_ns: int, last_ns: int, directory: Directory) -> tuple[_Means, _Means]:
+        """Means during an episode, and over the minute before it."""
+        onset = first_ns - _MARGIN * SECOND_NS
+        during = self._means(first_ns, last_ns, directory)
+        return during, self._means(onset - _BEFORE * SECOND_NS, onset, directory)
 
     def _means(self, first_ns: int, last_ns: int, directory: Directory) -> _Means:
         """Mean of every subject channel over a time; seconds without the subject count as 0."""
@@ -264,11 +291,15 @@ class Named:
     subjects: tuple[Subject, ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Pods by namespace and name, then the others."""
+        pods = (f"{pod.namespace}/{pod.name}" for pod in self.pods)
+        return (*pods, *(subject.name for subject in self.subjects))
+
+    @property
     def first(self) -> str:
         """The foremost one's name; empty where nobody is named."""
-        if self.pods:
-            return f"{self.pods[0].namespace}/{self.pods[0].name}"
-        return self.subjects[0].name if self.subjects else ""
+        return next(iter(self.names), "")
 
 
 def named(changes: Iterable[_Change], directory: Directory, wanted: Wanted) -> Named:

@@ -31,6 +31,7 @@ class Trace:
     def __init__(self) -> None:
         self._plan: Plan | None = None
         self._seconds = 0
+        self._known: Floats = np.zeros(0)
         self.sums: Floats = np.zeros(0)
         self.shown: Floats = np.zeros(0)
         self.excess: Floats = np.zeros((2, 0))
@@ -45,16 +46,18 @@ class Trace:
         elif seen.plan is not self._plan:
             self._follow(seen)
         self._seconds += 1
+        self._known += ~np.isnan(seen.values)
         self.sums += np.nan_to_num(seen.values)
         self.excess = np.maximum(self.excess, seen.excess)
         self.shown = self.shown + seen.shown
 
     @property
     def evidence(self) -> Evidence:
-        """For hypotheses: the mean values and the peaks."""
+        """For hypotheses: the means over the seconds with a value (NaN: none), and the peaks."""
         if self._plan is None:
             return Evidence((), np.zeros(0), np.zeros((2, 0)))
-        return Evidence(self._plan.columns, self.sums / max(self._seconds, 1), self.excess)
+        means = np.where(self._known > 0, self.sums / np.maximum(self._known, 1), np.nan)
+        return Evidence(self._plan.columns, means, self.excess)
 
     @property
     def weight(self) -> Floats:
@@ -64,7 +67,7 @@ class Trace:
     def _begin(self, seen: Observed) -> None:
         width = len(seen.plan.columns)
         self._plan = seen.plan
-        self.sums, self.shown = np.zeros(width), np.zeros(width)
+        self._known, self.sums, self.shown = np.zeros(width), np.zeros(width), np.zeros(width)
         self.excess = np.zeros((2, width))
         self.baseline = seen.baseline.copy()
 
@@ -75,6 +78,7 @@ class Trace:
         source = np.array([old.get(label, -1) for label in seen.plan.labels], np.intp)
         self._plan = seen.plan
         new = source < 0
+        self._known = np.where(new, 0.0, self._known[source])
         self.sums = np.where(new, 0.0, self.sums[source])
         self.shown = np.where(new, 0.0, self.shown[source])
         self.excess = np.where(new, 0.0, self.excess[:, source])

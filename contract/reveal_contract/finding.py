@@ -151,7 +151,11 @@ class Impact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An episode with its attribution; field names on the outside are camelCase."""
+    """An episode with its attribution; field names on the outside are camelCase.
+
+    ``pods`` and ``subjects`` are who it comes from, most first; ``victims`` names who loses by
+    it (``namespace/name`` of a pod), where a known cause says how that is seen.
+    """
 
     id: str
     node_name: str
@@ -175,6 +179,7 @@ class Finding:
     kind: FindingKind = FindingKind.ANOMALY
     peers: Peers | None = None
     impact: Impact | None = None
+    victims: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
@@ -205,6 +210,8 @@ class Finding:
             row["resolvedTime"] = rfc3339(self.resolved_ns)
         if self.peers is not None:
             row["peers"] = _camel(self.peers)
+        if self.victims:
+            row["victims"] = list(self.victims)
         return row
 
 

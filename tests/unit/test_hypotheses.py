@@ -1,4 +1,4 @@
-"""The file of known causes: every name exists, every mistake is one sentence."""
+"""The files of known causes: every name exists, later files override, mistakes have a place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reveal_analyzer.hypotheses.model import Rule
+from reveal_analyzer.hypotheses.reading import plain, read
 from reveal_analyzer.hypotheses.schema import HypothesisError, load, parse
 from reveal_contract import catalogue
 
@@ -16,50 +18,134 @@ ENTRY = """  - name: X
     remediation: r
     expects: [{metric: cpu.busy}]
 """
+BUILT_IN = {rule.name: rule for rule in load()}
+
+
+def metrics(rule: Rule) -> set[str]:
+    """All that a rule names."""
+    signature = rule.certain
+    conditions = (*signature.conditions, *signature.any, *signature.unless) if signature else ()
+    items = (*conditions, *rule.expects, *rule.contradicts, *rule.symptoms)
+    others = {item.ratio_to for item in (*conditions, *rule.expects, *rule.contradicts)}
+    named = {item.metric for item in items} | others | {*(rule.subjects or ()), *rule.victims}
+    return named - {""}
 
 
 def test_built_in_rules_name_only_explicit_rows_or_kernel_fields() -> None:
     explicit = {row.name for row in catalogue.rows()}
-    named = {
-        item.metric
-        for rule in load()
-        for item in (
-            *rule.expects,
-            *rule.contradicts,
-            *(rule.certain.conditions if rule.certain else ()),
-        )
-    } | {name for rule in load() for name in rule.subjects}
-    assert named - explicit <= {"memory.vm.workingset_refault_file"}
+    named = {name for rule in BUILT_IN.values() for name in metrics(rule)}
+    assert named - explicit == set()
 
 
-def test_every_built_in_claim_can_be_told() -> None:
-    for rule in load():
-        assert rule.claim.format(value="5 %")
-        assert rule.expects, rule.name
-        assert rule.remediation.endswith(".")
+@pytest.mark.parametrize("rule", BUILT_IN.values(), ids=BUILT_IN)
+def test_every_built_in_rule_says_what_why_and_what_to_do(rule: Rule) -> None:
+    assert rule.claim.format(value="5 %")
+    assert rule.remediation.endswith(".")
+    assert rule.reference
+    for item in (*rule.expects, *rule.contradicts, *rule.symptoms):
+        assert item.why, item.metric
+    assert rule.subjects is not None  # said, not left to the usual ones
 
 
-def test_a_users_file_adds_and_replaces(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rule", BUILT_IN.values(), ids=BUILT_IN)
+def test_a_rule_written_down_is_read_back(rule: Rule) -> None:
+    assert read(Rule, plain(rule), "x") == rule
+
+
+def test_a_users_file_adds_and_replaces_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text(HEAD + ENTRY.replace("X", "OOMKill"))
-    rules = {rule.name: rule for rule in load((str(path),))}
-    assert rules["OOMKill"].claim == "c {value}"
-    assert len(rules) == len(load())
+    path.write_text(HEAD + ENTRY.replace("X", "OOMKill") + ENTRY)
+    rules = load((str(path),))
+    names = [rule.name for rule in rules]
+    assert names == [*BUILT_IN, "X"]
+    mine = rules[names.index("OOMKill")]
+    assert mine.claim == "c {value}"
+    assert mine.source == str(path)
+
+
+def test_a_folder_is_read_by_name_and_hidden_files_are_not(tmp_path: Path) -> None:
+    (tmp_path / "b.yml").write_text(HEAD + ENTRY.replace("remediation: r", "remediation: last"))
+    (tmp_path / "a.yaml").write_text(HEAD + ENTRY)
+    (tmp_path / "..data.yaml").write_text("not for us")
+    (tmp_path / "notes.txt").write_text("nor this")
+    assert {r.name: r.remediation for r in load((str(tmp_path),))}["X"] == "last"
+
+
+def test_a_rule_can_be_taken_away_whatever_else_stands_there(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(HEAD + ENTRY.replace("X", "OOMKill") + "    disabled: true\n")
+    assert {rule.name for rule in load((str(path),))} == set(BUILT_IN) - {"OOMKill"}
+
+
+def test_a_rule_that_is_not_there_cannot_be_taken_away(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(HEAD + "  - {name: OOMKil, disabled: true}\n")
+    with pytest.raises(HypothesisError, match=r"mine.yaml: OOMKil: disabled, but no earlier file"):
+        load((str(path),))
+
+
+def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "empty").mkdir()
+    for path, said in (
+        (tmp_path / "nowhere.yaml", "No such file"),
+        (tmp_path / "bytes.yaml", "is not text"),
+        (tmp_path / "empty", "no .yaml or .yml file in this folder"),
+    ):
+        with pytest.raises(HypothesisError, match=said):
+            load((str(path),))
+
+
+def test_a_symptom_may_stand_as_its_metric_alone() -> None:
+    (rule,) = parse(HEAD + ENTRY + "    symptoms: [cpu.iowait, {metric: cpu.steal}]\n", "x")
+    assert [symptom.metric for symptom in rule.symptoms] == ["cpu.iowait", "cpu.steal"]
+
+
+def test_subjects_left_out_are_the_usual_ones_and_none_are_nobody() -> None:
+    (usual,) = parse(HEAD + ENTRY, "x")
+    (nobody,) = parse(HEAD + ENTRY + "    subjects: []\n", "x")
+    assert (usual.subjects, nobody.subjects) == (None, ())
+
+
+CERTAIN = "    certain: {hold: [1, 2], all: [{metric: cpu.busy, %s}]}\n"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("a: [", "is not YAML"),
+        ("[" * 3000, "is not YAML"),
         ("version: 2", "version: 1"),
-        (HEAD + ENTRY.replace("cpu.busy", "cpu.bussy"), "cpu.bussy is not in the catalogue"),
-        (HEAD + ENTRY.replace("subsystem: CPU", "subsystem: Cpu"), "Cpu"),
-        (HEAD + ENTRY.replace("    remediation: r\n", ""), "lacks remediation"),
-        (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, abov: 3}"), "unknown key 'abov'; allowed are metric"),
+        ("version: 1\nrules: []", "unknown key rules; allowed are version, hypotheses"),
+        ("version: 1\nhypotheses: 5", "hypotheses: must be a list"),
+        (HEAD + ENTRY.replace("cpu.busy", "cpu.bussy"),
+         r"X: expects\[0\]: metric: cpu.bussy is not in the catalogue: is cpu.busy meant\?"),
+        (HEAD + ENTRY.replace("subsystem: CPU", "subsystem: Cpu"),
+         "X: subsystem: must be one of CPU, GPU, Memory, Network, Storage, not 'Cpu'"),
+        (HEAD + ENTRY.replace("    remediation: r\n", ""), r"lacks remediation \(what to do"),
+        (HEAD + ENTRY.replace("[{metric: cpu.busy}]", "[]"), "expects: must hold at least 1"),
+        (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, abov: 3}"),
+         "unknown key 'abov'; allowed are metric, instance, feature"),
+        (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, weight: 0}"),
+         r"expects\[0\]: weight: must be a number above 0, not 0"),
+        (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, above: .nan}"), "must be a number, not nan"),
+        (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, direction: sideways}"),
+         "must be one of up, down, not 'sideways'"),
+        (HEAD + ENTRY.replace("{value}", "{valeu}"), "claim: may hold {value}"),
+        (HEAD + ENTRY.replace("{value}", "{value"), "claim: may hold {value}"),
+        (HEAD + ENTRY.replace("name: X", "name: my rule"), "letters and digits"),
         (HEAD + ENTRY + "    certain: {hold: [5, 3], all: []}\n", "hold"),
-        (HEAD + "  - 5\n", "entry 1"),
+        (HEAD + ENTRY + "    certain: {hold: [1, 2]}\n", "certain: lacks all or any"),
+        (HEAD + ENTRY + CERTAIN % "per: gpus", r"all\[0\]: per: must be one of cpus"),
+        (HEAD + ENTRY + CERTAIN % "feature: median", "feature: must be one of mean, mean_change"),
+        (HEAD + ENTRY + "    subjects: [cpu.user]\n", "cpu.user is not counted by subject"),
+        (HEAD + ENTRY + "    subjects_fell: maybe\n", "must be true or false"),
+        (HEAD + ENTRY + ENTRY, "X: stands twice in this file"),
+        (HEAD + "  - 5\n", "entry 1: must be a mapping, not 5"),
+        (HEAD + "  - {disabled: true}\n", "entry 1: name"),
     ],
-)
-def test_a_mistake_is_named(text: str, said: str) -> None:
-    with pytest.raises(HypothesisError, match=said):
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_place_and_what_is_allowed(text: str, said: str) -> None:
+    with pytest.raises(HypothesisError, match=said) as error:
         parse(text, "mine.yaml")
+    assert str(error.value).startswith("mine.yaml")

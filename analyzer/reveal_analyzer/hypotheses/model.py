@@ -33,9 +33,10 @@ def key(
     """A field that stands in files as ``name`` (else as the field is called).
 
     ``limits`` say what values are allowed: ``kind`` ("metric", "subject metric", "name", "claim",
-    "hold"), ``choices``, ``above``.  ``short`` is the key of an item that may stand alone.
+    "hold"), ``choices``, ``above``, ``least`` (items of a list).  ``short`` is the key of an
+    item that may stand alone.
     """
-    metadata = {"doc": doc, "name": name, "short": short, "required": required, **limits}
+    metadata = {"doc": doc, "name": name, "short": short, **limits}
     return field(metadata=metadata) if required else field(default=default, metadata=metadata)
 
 
@@ -110,6 +111,10 @@ class Expectation:
     )  # fmt: skip
     above: float | None = key("met by the mean value alone: at least so much")
     below: float | None = key("met by the mean value alone: at most so much")
+    ratio_to: str = key(
+        "with above or below: divided by another metric of the same instance",
+        default="", kind="metric",
+    )  # fmt: skip
     at_least: float | None = key("beside having moved, the mean value must be at least so much")
     optional: bool = key("not counted on nodes that lack the metric", default=False)
     why: str = key(_WHY, default="")
@@ -134,9 +139,9 @@ class Rule:
         required=True, kind="claim",
     )  # fmt: skip
     remediation: str = key("what to do about it", required=True)
+    expects: tuple[Expectation, ...] = key("evidence that speaks for it", required=True, least=1)
     reference: str = key("where the mechanism is described", default="")
     certain: Certain | None = key("raises a finding by itself, without a baseline")
-    expects: tuple[Expectation, ...] = key("evidence that speaks for it", default=())
     contradicts: tuple[Expectation, ...] = key(
         "evidence that speaks against it; wholly met, it rules the hypothesis out", default=()
     )
@@ -164,6 +169,11 @@ class Rule:
         if self.certain:
             return frozenset(item.metric for item in (*self.certain.conditions, *self.certain.any))
         return frozenset(item.metric for item in self.expects)
+
+    def speaks_of(self) -> frozenset[str]:
+        """The metrics of its evidence and of its symptoms."""
+        evidence = {item.metric for item in self.expects}
+        return frozenset(evidence | {item.metric for item in self.symptoms})
 
     def explains(self, other: Rule) -> bool:
         """Whether all that ``other`` stands on are symptoms of this cause."""

@@ -6,7 +6,7 @@ import math
 import re
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -18,7 +18,7 @@ from reveal_contract import catalogue
 from reveal_contract.metric import Metric, Scope
 
 T = TypeVar("T")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}\Z")
+NAME = "[A-Za-z][A-Za-z0-9]{0,62}"
 LONGEST = 60  # seconds a signature may look back
 _SHOWN = 60  # characters of a wrong value
 
@@ -49,6 +49,14 @@ def keys(cls: type) -> dict[str, Field[Any]]:
     return {spec.metadata["name"] or spec.name: spec for spec in specs}
 
 
+def plain(item: Any) -> Any:
+    """What ``read`` takes to make this again, without what is left at its default."""
+    if not is_dataclass(item):
+        return [plain(each) for each in item] if isinstance(item, tuple) else item
+    values = {name: (getattr(item, spec.name), spec) for name, spec in keys(type(item)).items()}
+    return {name: plain(value) for name, (value, spec) in values.items() if value != spec.default}
+
+
 Reader = Callable[[Any, str], Any]
 
 
@@ -57,7 +65,7 @@ def _reader(hint: Any, limits: Mapping[str, Any]) -> Reader:
     kind = limits.get("kind", "")
     if get_origin(hint) is tuple and kind != "hold":
         item = _reader(get_args(hint)[0], limits)
-        return lambda value, place: _listed(value, place, item)
+        return lambda value, place: _listed(value, place, item, limits.get("least", 0))
     options = [each for each in get_args(hint) if each is not NoneType]
     if options and get_origin(hint) is not tuple:  # X | None
         return _reader(options[0], limits)
@@ -65,12 +73,12 @@ def _reader(hint: Any, limits: Mapping[str, Any]) -> Reader:
         return _KINDS[kind]
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return lambda value, place: hint(_chosen(value, place, tuple(hint)))
-    plain: dict[Any, Reader] = {
+    simple: dict[Any, Reader] = {
         bool: _truth,
         float: lambda value, place: _number(value, place, limits.get("above")),
         str: lambda value, place: _text(value, place, limits.get("choices", ())),
     }
-    return plain.get(hint) or (lambda value, place: _item(hint, value, place, limits["short"]))
+    return simple.get(hint) or (lambda value, place: _item(hint, value, place, limits["short"]))
 
 
 def _item(cls: type, value: Any, place: str, short: str) -> Any:
@@ -78,9 +86,11 @@ def _item(cls: type, value: Any, place: str, short: str) -> Any:
     return read(cls, {short: value} if short and isinstance(value, str) else value, place)
 
 
-def _listed(value: Any, place: str, item: Reader) -> tuple[Any, ...]:
+def _listed(value: Any, place: str, item: Reader, least: int) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise HypothesisError(f"{place}: must be a list, not {_shown(value)}")
+    if len(value) < least:
+        raise HypothesisError(f"{place}: must hold at least {least}")
     return tuple(item(each, f"{place}[{at}]") for at, each in enumerate(value))
 
 
@@ -118,7 +128,7 @@ def _number(value: Any, place: str, above: float | None) -> float:
 
 
 def _name(value: Any, place: str) -> str:
-    if not isinstance(value, str) or not NAME.match(value):
+    if not isinstance(value, str) or not re.fullmatch(NAME, value):
         raise HypothesisError(
             f"{place}: must be up to 63 letters and digits, a letter first, not {_shown(value)}"
         )

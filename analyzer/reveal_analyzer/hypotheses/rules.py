@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import Column, Plan
+from reveal_analyzer.columns import CHANGE, Column, Plan
 from reveal_analyzer.hypotheses.model import Certain, Condition, Expectation, Rule
 
 Floats = NDArray[np.float64]
@@ -81,12 +83,13 @@ class _Looks:
     """Where the conditions of a signature look on this node."""
 
     conditions: list[_Where]
+    any: list[_Where]
     unless: list[_Where]
 
 
 @dataclass(frozen=True)
 class _Gate:
-    """The first condition of every signature, all at once: most are closed there.
+    """The first condition of every signature (or any of its `any`), all at once: most close here.
 
     One row an entry: a column, what it is divided by (a column, -1: nothing; the CPUs), the
     limits of its condition, and whose condition it is.
@@ -104,7 +107,7 @@ class _Gate:
         entries = [
             (number, column, divisor, where.condition)
             for number, look in enumerate(looks) if look is not None
-            for where in look.conditions[:1]
+            for where in look.conditions[:1] or look.any
             for column, divisor in zip(where.columns, _or_none(where), strict=True)
         ]  # fmt: skip
         owner, columns, divisors = (
@@ -135,15 +138,18 @@ def _or_none(where: _Where) -> Places:
 
 def _find(certain: Certain, plan: Plan) -> _Looks | None:
     """Where each condition looks; None where this node lacks one of the metrics."""
-    found = [_where(condition, plan) for condition in certain.conditions]
-    if any(where is None for where in found):
-        return None
-    against = [_where(condition, plan) for condition in certain.unless]
-    return _Looks([w for w in found if w], [w for w in against if w])
+
+    def present(conditions: Sequence[Condition]) -> list[_Where]:
+        found = (_where(condition, plan) for condition in conditions)
+        return [where for where in found if where is not None]
+
+    looks = _Looks(present(certain.conditions), present(certain.any), present(certain.unless))
+    lacking = len(looks.conditions) < len(certain.conditions) or (certain.any and not looks.any)
+    return None if lacking else looks
 
 
 def _where(condition: Condition, plan: Plan) -> _Where | None:
-    columns = matching(plan.columns, condition.metric, condition.feature)
+    columns = matching(plan.columns, condition.metric, condition.feature, condition.instance)
     if not columns.size:
         return None
     if not condition.ratio_to:
@@ -160,17 +166,24 @@ def _where(condition: Condition, plan: Plan) -> _Where | None:
     return _Where(condition, np.array(top, np.intp), np.array(bottom, np.intp))
 
 
-def matching(columns: Sequence[Column], metric: str, feature: str) -> Places:
+def matching(
+    columns: Sequence[Column], metric: str, feature: str = "", instance: str = ""
+) -> Places:
     """Columns of a metric; without a feature its level, rate or fold, never its change."""
     return np.array(
         [
             at
-            for at, column in enumerate(columns)
-            if column.metric.name == metric
-            and (column.feature == feature if feature else column.feature != "mean_change")
+            for at, c in enumerate(columns)
+            if c.metric.name == metric and _fits(c, feature, instance)
         ],
         np.intp,
     )
+
+
+def _fits(column: Column, feature: str, instance: str) -> bool:
+    if instance and not fnmatchcase(column.instance, instance):
+        return False
+    return column.feature == feature if feature else column.feature != CHANGE
 
 
 def _met(looks: _Looks, now: Now) -> tuple[int, ...] | None:
@@ -181,6 +194,11 @@ def _met(looks: _Looks, now: Now) -> tuple[int, ...] | None:
         if at is None:
             return None
         found.append(at)
+    if looks.any:
+        either = [at for where in looks.any if (at := _best(where, now)) is not None]
+        if not either:
+            return None
+        found.append(either[0])
     return None if any(_best(where, now) is not None for where in looks.unless) else tuple(found)
 
 
@@ -208,25 +226,63 @@ class Evidence:
     values: Floats
     excess: Floats
 
+    @cached_property
+    def _by_metric(self) -> dict[str, list[int]]:
+        places: dict[str, list[int]] = {}
+        for at, column in enumerate(self.columns):
+            places.setdefault(column.metric.name, []).append(at)
+        return places
+
+    def places(self, item: Expectation) -> Places:
+        """The columns an expectation is about."""
+        mine = self._by_metric.get(item.metric, ())
+        fitting = [at for at in mine if _fits(self.columns[at], item.feature, item.instance)]
+        return np.array(fitting, np.intp)
+
     def place(self, column: Column) -> int | None:
         """Where a column of an earlier second is now."""
-        return next((at for at, own in enumerate(self.columns) if own.label == column.label), None)
+        same = self._by_metric.get(column.metric.name, ())
+        return next((at for at in same if self.columns[at].label == column.label), None)
 
 
 def confidence(rule: Rule, evidence: Evidence) -> float:
-    """0 to 1: how much of what the rule expects is there, less what contradicts it."""
-    if not rule.expects:
+    """0 to 1: how much of what the rule expects is there, less what contradicts it.
+
+    Optional evidence counts only where the node has the metric; what is left over of the
+    others must then carry it alone.
+    """
+    counted = [item for item in rule.expects if not item.optional or evidence.places(item).size]
+    weight = sum(item.weight for item in counted)
+    if not weight:
         return 0.0
-    weight = sum(item.weight for item in rule.expects)
-    met = sum(item.weight * _degree(item, evidence) for item in rule.expects) / weight
-    against = max((_degree(item, evidence) for item in rule.contradicts), default=0.0)
+    met = sum(item.weight * degree(item, evidence) for item in counted) / weight
+    against = max((degree(item, evidence) for item in rule.contradicts), default=0.0)
     return float(met * (1.0 - against))
 
 
-def _degree(item: Expectation, evidence: Evidence) -> float:
-    places = matching(evidence.columns, item.metric, item.feature)
+def degree(item: Expectation, evidence: Evidence) -> float:
+    """0 to 1: how far one expectation is met, by the instance that meets it best."""
+    places = evidence.places(item)
     if not places.size:
         return 0.0
-    if item.above is not None:
-        return float(evidence.values[places].max() >= item.above)
-    return float(min(1.0, evidence.excess[int(item.direction == "down"), places].max() / FULL))
+    if item.above is not None or item.below is not None:
+        values = _over(item, evidence, places)
+        high = values >= (-np.inf if item.above is None else item.above)
+        low = values <= (np.inf if item.below is None else item.below)
+        return float((high & low).any())
+    moved = np.minimum(1.0, evidence.excess[int(item.direction == "down"), places] / FULL)
+    if item.at_least is not None:
+        moved = np.where(evidence.values[places] >= item.at_least, moved, 0.0)
+    return float(moved.max())
+
+
+def _over(item: Expectation, evidence: Evidence, places: Places) -> Floats:
+    """Values of these columns, divided where the expectation says so; NaN where they cannot be."""
+    values = evidence.values[places]
+    if not item.ratio_to:
+        return values
+    below = evidence.places(Expectation(item.ratio_to))
+    by = {evidence.columns[at].instance: evidence.values[at] for at in below}
+    whole = np.array([by.get(evidence.columns[at].instance, np.nan) for at in places])
+    ratio: Floats = np.divide(values, whole, out=np.full(values.shape, np.nan), where=whole > 0)
+    return ratio

@@ -102,8 +102,6 @@ def _entry(data: Any, where: str, number: int) -> Rule | Removal:
     if isinstance(data, dict) and data.get("disabled") is True:
         return read(Removal, {"name": data.get("name")}, place)
     rule = replace(read(Rule, data, place), source=where)
-    if not rule.expects:
-        raise HypothesisError(f"{place}: lacks expects (at least one piece of evidence)")
     if rule.certain and not (rule.certain.conditions or rule.certain.any):
         raise HypothesisError(f"{place}: certain: lacks all or any (at least one condition)")
     return rule

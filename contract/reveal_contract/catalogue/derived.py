@@ -50,6 +50,23 @@ _CARDS = (
     _CARD("gpu.throttled_share", origin="NVML_FI_DEV_PERF_POLICY_*",
           meaning="Share of the time clocks were lowered for the worst reason, per million"),
 )  # fmt: skip
+_LOSS = partial(
+    Metric, unit="1", kind=Kind.RATIO, subsystem=Subsystem.NETWORK, scope=Scope.NODE,
+    source="derived", lane=Lane.DERIVED,
+)  # fmt: skip
+_LOSSES = (
+    _LOSS("network.tcp.loss_clumping", origin="index of dispersion of retransmissions", quantum=5,
+          meaning="Variance of retransmissions per tick over that of losses that fall on every"
+          " segment alike, of 10 s: 1 is scattered loss, 10 and more an overflowing queue"),
+    _LOSS("network.tcp.recovery_length", quantum=2,
+          origin="retransmissions / loss recoveries",
+          meaning="Segments sent again for each recovery (SACK, Reno, timeout) begun, of 10 s: few"
+          " if losses are scattered, many if the tails of bursts are dropped"),
+    _LOSS("network.tcp.in_bursts", unit="ppm", quantum=200_000,
+          origin="retransmissions in step with sends",
+          meaning="Retransmissions in ticks that send at least twice the mean of 10 s, or up to"
+          " 200 ms after one, per million"),
+)  # fmt: skip
 ROWS: tuple[Metric, ...] = (
     *_PROCESSOR,
     *_CARDS,
@@ -85,6 +102,7 @@ ROWS: tuple[Metric, ...] = (
         "Sent TCP segments that were retransmissions, per million",
         quantum=300, harm=Harm.HIGHER, family="network.tcp.retransmit_share",
     ),
+    *_LOSSES,
     Metric(
         "storage.disk.await", "ns", Kind.RATIO, Subsystem.STORAGE, Scope.DISK, "derived",
         Lane.DERIVED, "await", "Mean time a request took on the device, queue included",

@@ -1,0 +1,127 @@
+"""A finding names the cause apart from its symptoms, the culprit apart from its victims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reveal_analyzer import attribution
+from reveal_analyzer.attribution import Case
+from reveal_analyzer.columns import Column, plan
+from reveal_analyzer.episodes import Episode
+from reveal_analyzer.hypotheses.rules import Hit
+from reveal_analyzer.hypotheses.schema import load
+from reveal_analyzer.seconds import SECOND_NS, Second
+from reveal_analyzer.subjects import SubjectHistory
+from reveal_analyzer.trace import Observed, Trace
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import Finding, State, finding_id
+from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.subjects import Identity, SubjectKind
+
+RULES = {rule.name: rule for rule in load()}
+SWAPPING = (
+    "memory.vm.workingset_refault_anon", "memory.vm.pswpin", "memory.vm.pswpout",
+    "memory.pressure.some",
+)  # fmt: skip
+SYMPTOMS = ("cpu.interrupts.total", "memory.tlb_shootdowns")
+OTHER = ("cpu.steal",)
+TABLE = ChannelTable(
+    tuple(Channel(name, "", Kind.COUNTER) for name in (*SYMPTOMS, *OTHER, *SWAPPING)), ()
+)
+PLAN = plan(TABLE)
+
+
+def column(metric: str) -> Column:
+    return next(c for c in PLAN.columns if c.metric.name == metric)
+
+
+def told(held: str, moved: dict[str, float]) -> Finding:
+    """The finding of an episode of the CPU: the weighed excess of each metric that moved."""
+    width = len(PLAN.columns)
+    weight = np.array([moved.get(c.metric.name, 0.0) for c in PLAN.columns])
+    excess = np.stack([weight, np.zeros(width)])
+    trace = Trace()
+    for second in range(5):
+        values = 1e4 * (weight > 0)
+        seen = Observed(second * SECOND_NS, PLAN, values, excess, weight, np.zeros(width))
+        trace.add(seen)
+    hit = Hit(RULES[held], tuple(column(c.metric) for c in RULES[held].certain.conditions[:1]))
+    episode = Episode(0, 5 * SECOND_NS, Subsystem.CPU, [Subsystem.CPU], hits={held: hit})
+    case = Case("n1", episode, trace, (), State.OPEN, notes=("learned under load",))
+    return attribution.finding(case, list(RULES.values()), SubjectHistory())
+
+
+def test_the_cause_is_named_with_its_own_evidence_before_its_symptoms() -> None:
+    moved = {"cpu.interrupts.total": 40.0, "memory.tlb_shootdowns": 30.0, "cpu.steal": 5.0}
+    finding = told("InterruptPressure", moved | dict.fromkeys(SWAPPING, 12.0))
+    assert finding.hypothesis is not None
+    assert finding.hypothesis.name == "Swapping"
+    assert finding.subsystem is Subsystem.MEMORY
+    assert finding.subsystems == (Subsystem.CPU, Subsystem.MEMORY)
+    assert finding.id == finding_id("n1", Subsystem.CPU, 0)  # stays the one it was opened as
+    told_of = [evidence.metric for evidence in finding.evidence]
+    assert told_of[:4] == [item.metric for item in RULES["Swapping"].expects]
+    assert told_of[4:] == [*OTHER, *SYMPTOMS]
+    assert finding.notes == ("learned under load", "seen too, as its symptom: InterruptPressure")
+
+
+def test_a_signature_alone_is_its_own_cause() -> None:
+    finding = told("InterruptPressure", {"cpu.interrupts.total": 40.0})
+    assert finding.hypothesis is not None
+    assert finding.hypothesis.name == "InterruptPressure"
+    assert finding.subsystem is Subsystem.CPU
+    assert finding.notes == ("learned under load",)
+    assert finding.claim.startswith("10 k/s interrupts a second")
+
+
+def test_what_was_never_read_is_unknown_and_not_nothing() -> None:
+    width = len(PLAN.columns)
+    trace, nothing = Trace(), np.zeros(width)
+    for second, read in ((0, np.nan), (1, 8.0), (2, np.nan), (3, 4.0)):
+        values = np.full(width, np.nan)
+        values[0] = read
+        trace.add(Observed(second, PLAN, values, np.zeros((2, width)), nothing, nothing))
+    assert trace.evidence.values[0] == 6.0  # of the seconds in which it was read
+    assert np.isnan(trace.evidence.values[1:]).all()
+
+
+USAGE, WAITING, RETRANS = (
+    "cpu.subject.usage", "cpu.subject.pressure", "network.subject.retrans_segs",
+)  # fmt: skip
+
+
+def hurt(
+    metrics: list[str], used: dict[str, tuple[str, float, float]], known: tuple[Identity, ...] = ()
+) -> tuple[str, ...]:
+    """Two minutes; from the second one on the values are others (before, during)."""
+    channels = [Channel(metric, name, Kind.COUNTER) for name, (metric, *_) in used.items()]
+    history = SubjectHistory(lambda: known)
+    made = plan(ChannelTable((), tuple(channels)))
+    for second in range(120):
+        seen = np.array([values[1 + (second >= 60)] for values in used.values()], float)
+        history.push(Second(made, second * SECOND_NS, seen[:0], seen))
+    return history.hurt(metrics, 60 * SECOND_NS, 120 * SECOND_NS)
+
+
+def test_victims_are_those_to_whom_harm_was_done_most_first() -> None:
+    used = {
+        "/a.service": (WAITING, 1e6, 5e8), "/b.service": (WAITING, 1e6, 9e8),
+        "/calm.service": (WAITING, 1e6, 1e6), "/freed.service": (WAITING, 9e8, 1e6),
+    }  # fmt: skip
+    assert hurt([WAITING], used) == ("/b.service", "/a.service")
+
+
+def test_of_cpu_time_who_lost_it_is_the_victim() -> None:
+    used = {"/loser.service": (USAGE, 9e8, 1e8), "/winner.service": (USAGE, 1e8, 9e8)}
+    assert hurt([USAGE], used) == ("/loser.service",)
+
+
+def test_a_pod_is_called_by_its_name() -> None:
+    pod = Identity("ml/a", SubjectKind.POD, "u1", "ml", "a")
+    assert hurt([RETRANS], {"ml/a": (RETRANS, 0.0, 50.0)}, (pod,)) == ("ml/a",)
+
+
+@pytest.mark.parametrize("metric", [RETRANS, USAGE])
+def test_where_nothing_changed_nobody_suffers(metric: str) -> None:
+    assert hurt([metric], {"/a.service": (metric, 1e8, 1e8)}) == ()

@@ -1,0 +1,225 @@
+"""Which cause is chosen: every one can win, loses to its contradictions, and explains symptoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from reveal_analyzer.columns import LEVEL, Column
+from reveal_analyzer.hypotheses.choosing import CERTAIN, EXPLAINS, NAMED, Cause, Shown, choose
+from reveal_analyzer.hypotheses.model import Expectation, Rule
+from reveal_analyzer.hypotheses.rules import FULL, Evidence, confidence
+from reveal_analyzer.hypotheses.schema import load, parse
+from reveal_contract import catalogue
+from reveal_contract.metric import Subsystem
+
+RULES = load()
+BY_NAME = {rule.name: rule for rule in RULES}
+BUILT_IN = pytest.mark.parametrize("rule", RULES, ids=list(BY_NAME))
+_WHOLE = 100.0  # of a quotient's lower part
+_HARM = 20.0  # weighed excess of what moved
+
+
+class Made:
+    """Evidence put together from expectations, each wholly met."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str, str], list[float]] = {}
+
+    def met(self, items: Iterable[Expectation]) -> Made:
+        for item in items:
+            self._meet(item)
+        return self
+
+    def moved(self, metric: str, value: float = 0.0) -> Made:
+        return self.met([Expectation(metric, at_least=value)])
+
+    def evidence(self) -> Evidence:
+        columns = tuple(
+            Column(catalogue.find(metric), instance, feature)
+            for metric, instance, feature in self._values
+        )
+        rows = np.array(list(self._values.values())).reshape(-1, 3)
+        return Evidence(columns, rows[:, 0], rows[:, 1:].T)
+
+    def shown(
+        self, opened_by: Subsystem, held: Sequence[str] = (), others: Sequence[Subsystem] = ()
+    ) -> Shown:
+        evidence = self.evidence()
+        weight = np.where(evidence.excess.max(axis=0) > 0, _HARM, 0.0)
+        return Shown(evidence, weight, held, opened_by, [opened_by, *others])
+
+    def _meet(self, item: Expectation) -> None:
+        own = self._row(item.metric, item.instance, item.feature)
+        limits = [limit for limit in (item.above, item.below) if limit is not None]
+        if limits:
+            value = float(np.mean(limits)) if len(limits) > 1 else limits[0]
+            if item.ratio_to:
+                self._row(item.ratio_to, item.instance, "")[0] = _WHOLE
+                value = 1.5 * value * _WHOLE if item.above is not None else 0.5 * value * _WHOLE
+            own[0] = value
+        else:
+            own[1 + (item.direction == "down")] = FULL
+            own[0] = max(own[0], item.at_least or 0.0)
+
+    def _row(self, metric: str, instance: str, feature: str) -> list[float]:
+        return self._values.setdefault((metric, instance, feature or LEVEL), [0.0, 0.0, 0.0])
+
+
+def by_evidence(rule: Rule, *contradictions: Expectation) -> Cause:
+    made = Made().met(rule.expects).met(contradictions)
+    return choose(RULES, made.shown(rule.subsystem))
+
+
+@BUILT_IN
+def test_a_rule_wins_on_what_it_expects(rule: Rule) -> None:
+    cause = by_evidence(rule)
+    assert cause.rule is rule
+    assert cause.sureness == pytest.approx(1.0)
+    assert cause.subsystem is rule.subsystem
+
+
+@BUILT_IN
+def test_a_rule_loses_to_what_contradicts_it(rule: Rule) -> None:
+    for item in rule.contradicts:
+        assert by_evidence(rule, item).rule is not rule, item.metric
+
+
+@BUILT_IN
+def test_optional_evidence_is_not_needed(rule: Rule) -> None:
+    needed = [item for item in rule.expects if not item.optional]
+    assert needed or all(item.above is not None for item in rule.expects)
+    if needed:
+        assert confidence(rule, Made().met(needed).evidence()) == pytest.approx(1.0)
+
+
+@BUILT_IN
+def test_a_rule_is_not_named_on_nothing(rule: Rule) -> None:
+    assert confidence(rule, Made().moved("cpu.load.tasks").evidence()) == 0.0
+
+
+def test_no_two_rules_explain_each_other() -> None:
+    assert not [
+        (one.name, other.name)
+        for one, other in permutations(RULES, 2)
+        if one.explains(other) and other.explains(one)
+    ]
+
+
+def test_a_rule_does_not_name_its_own_footing_as_its_symptom() -> None:
+    for rule in RULES:
+        assert not rule.leads() <= {symptom.metric for symptom in rule.symptoms}, rule.name
+
+
+@pytest.mark.parametrize(
+    ("held", "where", "behind"),
+    [
+        ("InterruptPressure", Subsystem.CPU, "Swapping"),
+        ("ContextSwitchStorm", Subsystem.CPU, "PacketStorm"),
+        ("BlockedOnIO", Subsystem.STORAGE, "SlowDevice"),
+        ("BlockedOnIO", Subsystem.STORAGE, "StorageReadBurst"),
+        ("BlockedOnIO", Subsystem.STORAGE, "MemoryPressure"),
+        ("ForkStorm", Subsystem.CPU, "OOMKill"),
+        ("GPUError", Subsystem.GPU, "GPUUncorrectedECC"),
+    ],
+)
+def test_a_signature_that_stands_on_symptoms_is_explained_away(
+    held: str, where: Subsystem, behind: str
+) -> None:
+    made = Made().met(BY_NAME[held].expects).met(BY_NAME[behind].expects)
+    cause = choose(RULES, made.shown(where, [held, behind]))
+    assert cause.rule is BY_NAME[behind]
+    assert cause.subsystem is BY_NAME[behind].subsystem
+    explained = {rule.name for rule in cause.explained}
+    assert held in explained or BY_NAME[behind].subsystem is where
+
+
+def test_a_signature_that_held_needs_no_other_evidence() -> None:
+    held = BY_NAME["ContextSwitchStorm"]
+    cause = choose(RULES, Made().met(held.expects[:1]).shown(Subsystem.CPU, [held.name]))
+    assert cause.rule is held
+    assert cause.sureness == CERTAIN
+    assert cause.explained == ()
+
+
+def test_a_signature_must_have_held_to_explain_others() -> None:
+    made = Made().met(BY_NAME["InterruptPressure"].expects).met(BY_NAME["Swapping"].expects)
+    cause = choose(RULES, made.shown(Subsystem.CPU, ["InterruptPressure"]))
+    assert cause.rule is BY_NAME["InterruptPressure"]
+
+
+def test_of_signatures_that_fit_alike_the_first_to_hold_is_taken() -> None:
+    names = ["ContextSwitchStorm", "CPUContention"]
+    made = Made().met(BY_NAME[names[0]].expects).met(BY_NAME[names[1]].expects)
+    for held in (names, names[::-1]):
+        assert choose(RULES, made.shown(Subsystem.CPU, held)).rule is BY_NAME[held[0]]
+
+
+def test_weak_evidence_names_nothing_and_explains_nothing() -> None:
+    network = BY_NAME["PacketStorm"].expects[2:]  # a fifth of what is expected
+    made = Made().met(network)
+    assert confidence(BY_NAME["PacketStorm"], made.evidence()) < NAMED < EXPLAINS
+    assert choose(RULES, made.shown(Subsystem.NETWORK)).rule is None
+    held = made.met(BY_NAME["ContextSwitchStorm"].expects)
+    cause = choose(RULES, held.shown(Subsystem.CPU, ["ContextSwitchStorm"]))
+    assert cause.rule is BY_NAME["ContextSwitchStorm"]
+
+
+def test_a_contradicted_signature_yields_to_a_cause_that_fits() -> None:
+    storm = BY_NAME["PageFaultStorm"]
+    made = Made().met(storm.expects).met(storm.contradicts)
+    cause = choose(RULES, made.shown(Subsystem.MEMORY, ["PageFaultStorm"]))
+    assert cause.rule is BY_NAME["OOMKill"]
+
+
+def test_without_a_cause_of_its_own_a_signature_elsewhere_is_taken() -> None:
+    made = Made().moved("storage.temperature").met(BY_NAME["OOMKill"].expects)
+    shown = made.shown(Subsystem.STORAGE, ["OOMKill"], [Subsystem.MEMORY])
+    assert choose(RULES, shown).subsystem is Subsystem.MEMORY
+
+
+TWO = """
+version: 1
+hypotheses:
+  - {name: A, subsystem: CPU, claim: a, remediation: r., expects: [{metric: cpu.steal}]}
+  - name: B
+    subsystem: CPU
+    claim: b
+    remediation: r.
+    expects: [{metric: cpu.steal}, {metric: cpu.pressure.some}]
+    symptoms: [storage.procs_blocked]
+"""
+
+
+def test_of_two_that_fit_alike_the_one_that_explains_more_is_taken() -> None:
+    rules = [rule for rule in parse(TWO, "two.yaml") if isinstance(rule, Rule)]
+    made = Made().moved("cpu.steal").moved("cpu.pressure.some").moved("storage.procs_blocked")
+    assert choose(rules, made.shown(Subsystem.CPU)).rule is rules[1]
+    assert choose(rules[::-1], made.shown(Subsystem.CPU)).rule is rules[1]
+    alone = Made().moved("cpu.steal")
+    assert choose(rules, alone.shown(Subsystem.CPU)).rule is rules[0]
+
+
+def test_a_quotient_of_nothing_is_no_evidence() -> None:
+    (rule,) = parse(
+        "version: 1\nhypotheses:\n  - {name: A, subsystem: Network, claim: a, remediation: r.,"
+        " expects: [{metric: network.tcp_ext.tcpdsack_recv, ratio_to: network.tcp.retrans_segs,"
+        " above: 0.5}]}",
+        "x",
+    )
+    columns = [Column(catalogue.find(name), "", LEVEL) for name in
+               ("network.tcp_ext.tcpdsack_recv", "network.tcp.retrans_segs")]  # fmt: skip
+    for whole, met in ((0.0, 0.0), (float("nan"), 0.0), (10.0, 1.0)):
+        values = np.array([6.0, whole])
+        assert confidence(rule, Evidence(tuple(columns), values, np.zeros((2, 2)))) == met
+
+
+def test_an_instance_is_meant_by_its_name_or_a_pattern() -> None:
+    item = Expectation("network.softirqs", instance="NET_?X")
+    metric = catalogue.find("network.softirqs")
+    columns = tuple(Column(metric, name, LEVEL) for name in ("NET_RX", "NET_TX", "BLOCK"))
+    evidence = Evidence(columns, np.zeros(3), np.zeros((2, 3)))
+    assert evidence.places(item).tolist() == [0, 1]

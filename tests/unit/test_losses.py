@@ -1,0 +1,219 @@
+"""How TCP loses, from ticks: recorded traces of lossy paths and full queues, and made ones."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from node import QUIET, TABLE, Node
+from reveal_analyzer.engine import NodeAnalyzer
+from reveal_analyzer.losses import METRICS, Losses, LossWatch, Places, measure, places
+from reveal_analyzer.seconds import Deriver
+from reveal_contract import catalogue
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import Finding
+from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.wire import Message
+
+TRACES = Path(__file__).parents[1] / "fixtures/tcp_losses.txt"
+_FIELDS = (
+    "network.tcp.out_segs", "network.tcp_ext.tcp_orig_data_sent", "network.tcp.retrans_segs",
+    "network.tcp_ext.tcp_fast_retrans", "network.tcp_ext.tcp_timeouts",
+    "network.tcp_ext.tcp_slow_start_retrans", "network.tcp_ext.tcp_sack_recovery",
+    "network.tcp_ext.tcpdsack_recv", "network.tcp_ext.tcp_loss_probes",
+    "network.tcp_ext.tcp_lost_retransmit",
+)  # fmt: skip
+_EXTRA = [Channel(name, "", Kind.COUNTER, 1.0) for name in _FIELDS]
+_KNOWN = {channel.metric for channel in TABLE.fast}
+TCP = ChannelTable((*TABLE.fast, *(c for c in _EXTRA if c.metric not in _KNOWN)), TABLE.slow)
+AT = [next(k for k, c in enumerate(TCP.fast) if c.metric == name) for name in _FIELDS]
+
+
+def traces() -> dict[str, np.ndarray]:
+    """Counts a tick in the order of ``_FIELDS``, by name; see the head of the file."""
+    found: dict[str, list[list[int]]] = {}
+    for line in TRACES.read_text().splitlines():
+        if line.startswith("== "):
+            rows = found.setdefault(line[3:], [])
+        elif line and not line.startswith("#"):
+            rows.append([int(word) for word in line.split()])
+    return {name: np.array(rows) for name, rows in found.items()}
+
+
+RECORDED = traces()
+SCATTERED = [name for name in RECORDED if "loss" in name]
+QUEUED = [name for name in RECORDED if "loss" not in name]
+
+
+def figures(ticks: np.ndarray) -> Losses:
+    """Of the ten seconds in which most was lost."""
+    lost = np.convolve(ticks[:, 2], np.ones(100), "valid") if len(ticks) > 100 else np.zeros(1)
+    begin = int(lost.argmax())
+    part = ticks[begin : begin + 100].astype(float)
+    return measure(part[:, 1], part[:, 2], part[:, 6] + part[:, 4])
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+def test_a_lossy_path_loses_one_by_one(name: str) -> None:
+    seen = figures(RECORDED[name])
+    assert seen.recovery_length < 4
+    assert seen.clumping < 8
+    if "bursty" in name:
+        assert seen.in_bursts > 700_000
+    if "steady" in name:
+        assert seen.in_bursts < 100_000
+
+
+@pytest.mark.parametrize("name", QUEUED)
+def test_a_full_queue_drops_the_tails_of_bursts(name: str) -> None:
+    seen = figures(RECORDED[name])
+    assert seen.recovery_length > 4
+    assert seen.clumping > 8
+    assert seen.in_bursts > 900_000
+
+
+def test_few_retransmissions_are_no_pattern() -> None:
+    ones = np.ones(100)
+    assert np.isnan(astuple(measure(1000 * ones, np.eye(100)[3] * 9, ones))).all()
+    assert not np.isnan(astuple(measure(1000 * ones, np.eye(100)[3] * 10, ones))[1])
+    silent = measure(0 * ones, ones, 0 * ones)
+    assert np.isnan([silent.clumping, silent.recovery_length]).all()
+    assert silent.in_bursts == 0
+
+
+@examples(60)
+@given(
+    st.lists(st.integers(0, 3000), min_size=20, max_size=100),
+    st.floats(0.002, 0.08),
+    st.integers(0, 1000),
+)
+def test_losses_of_every_segment_alike_never_clump(
+    load: list[int], probability: float, seed: int
+) -> None:
+    sent = np.array(load, float)
+    again = np.random.default_rng(seed).binomial(np.array(load), probability).astype(float)
+    seen = measure(sent, again, again)
+    if again.sum() >= 60 and np.isfinite(seen.clumping):
+        assert seen.clumping < 6
+        assert seen.recovery_length == 1
+
+
+@examples(40)
+@given(st.integers(1, 9), st.integers(100, 2000), st.integers(0, 1000))
+def test_how_fine_segments_are_counted_does_not_matter(factor: int, base: int, seed: int) -> None:
+    """Sending ten times as much and losing as many leaves all three as they are."""
+    random = np.random.default_rng(seed)
+    sent = base * random.integers(0, 4, 100).astype(float)
+    again = random.integers(0, 5, 100).astype(float)
+    recoveries = np.minimum(again, 1.0)
+    assert astuple(measure(factor * sent, again, recoveries)) == pytest.approx(
+        astuple(measure(sent, again, recoveries)), nan_ok=True
+    )
+
+
+def test_losses_up_to_two_ticks_after_a_burst_are_of_it() -> None:
+    sent = np.full(100, 10.0)
+    sent[::10] = 1000
+    for lag, share in ((0, 1e6), (2, 1e6), (3, 0.0)):
+        again = np.roll(np.where(sent == 1000, 5.0, 0.0), lag)
+        assert measure(sent, again, again).in_bursts == share
+
+
+def message(node: Node, ticks: np.ndarray) -> Message:
+    """A slice of a node whose TCP counters are these ten ticks."""
+    made = node.slice()
+    made.fast[:, AT] = ticks
+    return made
+
+
+def test_what_a_watch_says_is_of_the_last_ten_seconds() -> None:
+    watch, node = LossWatch(), Node(TCP)
+    where = places(TCP.fast)
+    assert where == Places(AT[1], AT[2], (AT[6], AT[4]))
+    ticks = RECORDED["bursty-loss-cubic"]
+    for begin in range(0, 100, 10):
+        said = watch.push(message(node, ticks[begin : begin + 10]), where)
+    part = ticks[:100].astype(float)
+    whole = astuple(measure(part[:, 1], part[:, 2], part[:, 6] + part[:, 4]))
+    assert said == pytest.approx(whole)
+    watch.forget()
+    assert np.isnan(watch.push(message(node, ticks[:10]), where)).all()
+
+
+def test_missing_ticks_count_as_nothing_sent() -> None:
+    watch, node = LossWatch(), Node(TCP)
+    where = places(TCP.fast)
+    assert where is not None
+    ticks = np.zeros((10, len(_FIELDS)), np.int64)
+    ticks[:, [1, 2, 6]] = 500, 5, 5
+    made = message(node, ticks)
+    made.fast_missing[5:, AT] = True
+    made.fast[5:, AT] = -1
+    assert watch.push(made, where) == pytest.approx((0.0, 1.0, 0.0))
+
+
+def test_a_node_whose_counters_are_lacking_has_no_such_columns() -> None:
+    fewer = ChannelTable(tuple(c for c in TCP.fast if c.metric != _FIELDS[2]), TCP.slow)
+    assert places(fewer.fast) is None
+    node, deriver = Node(fewer), Deriver()
+    labels = deriver.second(node.slice(), fewer).plan.labels
+    assert not [label for label in labels if label.startswith(METRICS)]
+    with_all = Deriver().second(Node(TCP).slice(), TCP).plan.labels
+    assert [label.partition("__")[0] for label in with_all[-3:]] == list(METRICS)
+    assert all(catalogue.find(name).subsystem is Subsystem.NETWORK for name in METRICS)
+
+
+QUIET_TICKS = 70 * 10
+
+
+def found(name: str) -> Finding:
+    """What the analyzer makes of a trace after a minute of the same sender without losses."""
+    ticks = RECORDED[name]
+    losing = int(np.flatnonzero(ticks[:, 2] > 2)[0]) // 10 * 10
+    before = ticks[max(losing - 50, 0) : losing] if losing >= 10 else np.array([])
+    calm = before if len(before) else lossless(ticks)
+    node = Node(TCP)
+    judge = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
+    quiet = np.resize(calm[: len(calm) // 10 * 10], (QUIET_TICKS, calm.shape[1]))
+    lossy = np.resize(ticks[losing : losing + 50], (150, ticks.shape[1]))
+    played = np.concatenate([quiet, lossy])
+    said = []
+    for begin in range(0, len(played), 10):
+        made = message(node, played[begin : begin + 10])
+        said += judge.step(made, node.table)
+    assert said, QUIET
+    return said[-1].finding
+
+
+def lossless(ticks: np.ndarray) -> np.ndarray:
+    """The same sends with nothing sent again."""
+    made = ticks[:50].copy()
+    made[:, 2:] = 0
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("steady-loss-cubic", "PacketLoss"),
+        ("steady-loss-bbr", "PacketLoss"),
+        ("bursty-loss-cubic", "PacketLoss"),
+        ("bursty-queue-cubic", "IntrinsicRetransmission"),
+        ("bursty-queue-bbr", "IntrinsicRetransmission"),
+        ("growing-queue-bbr", "IntrinsicRetransmission"),
+        ("incast-bbr", "IntrinsicRetransmission"),
+    ],
+)
+def test_the_analyzer_tells_fault_induced_from_intrinsic(name: str, cause: str) -> None:
+    finding = found(name)
+    assert finding.subsystem is Subsystem.NETWORK
+    assert finding.hypothesis is not None
+    assert finding.hypothesis.name == cause
+    assert finding.hypothesis.confidence_percent >= 55
