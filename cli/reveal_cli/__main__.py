@@ -8,12 +8,22 @@ import os
 import sys
 from collections.abc import Sequence
 
-from reveal_cli.commands import analyze, catalog, demo, doctor, record, scan
+from reveal_cli.commands import (
+    analyze,
+    catalog,
+    demo,
+    doctor,
+    explain,
+    hypotheses,
+    record,
+    scan,
+    select,
+)
 from reveal_cli.exits import DONE, ERROR, CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_contract import VERSION
 
-_COMMANDS = (scan, demo, record, analyze, catalog, doctor)
+_COMMANDS = (scan, demo, record, analyze, explain, catalog, hypotheses, select, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:
