@@ -70,7 +70,7 @@ class NodeAnalyzer:
         subjects: Subjects = nobody,
     ) -> None:
         self.node = node
-        self.minutes = Minutes()
+        self.minutes = Minutes(self._periods)
         rules = schema.load(settings.hypotheses) if rules is None else rules
         self._live = LiveScore(live_settings(settings.sensitivity, settings.warmup_seconds))
         self._deriver = Deriver(leave_out)
@@ -153,6 +153,10 @@ class NodeAnalyzer:
         else:
             highest = live.highest()
         return self._signatures.step(second.plan, Now(second.values, highest, live.cpus))
+
+    def _periods(self) -> dict[str, float]:
+        """Step times of the jobs as they are now, in seconds."""
+        return {subject: beat.period for subject, beat in self._heart.beats.items()}
 
     def _agreeing(self) -> tuple[Method, ...]:
         verdict = self._methods.verdict()
