@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from reveal_analyzer import attribution
 from reveal_analyzer.attribution import Case
 from reveal_analyzer.episodes import Change, Episode, EpisodeTracker, Verdict
 from reveal_analyzer.hypotheses.schema import Rule
+from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects import SubjectHistory
 from reveal_analyzer.trace import Observed, Trace
 from reveal_contract.finding import Finding, Method, State
@@ -43,9 +45,10 @@ class Casebook:
         rules: Sequence[Rule],
         history: SubjectHistory,
         methods: Callable[[], Methods],
+        shown: Shown = EVERYTHING,
     ) -> None:
         self._node, self._rules, self._history = node, rules, history
-        self._methods = methods
+        self._methods, self._shown = methods, shown
         self._episodes = EpisodeTracker()
         self._seen: deque[Observed] = deque(maxlen=_SEEN)
         self._open: dict[int, _Open] = {}
@@ -101,7 +104,9 @@ class Casebook:
             resolved_ns=episode.last_ns if resolved else None,
             notes=about.notes,
         )
-        return Update(change, attribution.finding(case, self._rules, self._history))
+        found = attribution.finding(case, self._rules, self._history)
+        row = partial(attribution.evidence, about.trace)
+        return Update(change, self._shown.told(found, about.trace.evidence.columns, row))
 
 
 def _strength(methods: Methods) -> tuple[int, int]:

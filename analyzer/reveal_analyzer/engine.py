@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from reveal_analyzer.methods import Methods
 from reveal_analyzer.newcomers import Newcomers
 from reveal_analyzer.paper_mode import PaperMode
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
+from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects import SubjectHistory, Subjects, nobody
 from reveal_analyzer.trace import Observed
 from reveal_contract.channels import Channel, ChannelTable
@@ -58,7 +59,8 @@ class NodeAnalyzer:
 
     ``leave_out`` names channels that detection must not see (subjects are still named from
     all): a bench leaves the injected fault's own cgroup out.  ``subjects`` gives the node's
-    subject table as it is now.
+    subject table as it is now.  ``shown`` is a selection of metrics for evidence and, where it
+    asks for that, for scores.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class NodeAnalyzer:
         leave_out: Callable[[Channel], bool] | None = None,
         rules: Sequence[schema.Rule] | None = None,
         subjects: Subjects = nobody,
+        shown: Shown = EVERYTHING,
     ) -> None:
         self.node = node
         self.minutes = Minutes(self._periods)
@@ -75,10 +78,12 @@ class NodeAnalyzer:
         self._live = LiveScore(live_settings(settings.sensitivity, settings.warmup_seconds))
         self._deriver = Deriver(leave_out)
         self._signatures = Signatures(rules)
-        self._methods = Methods(settings.window_seconds, settings.warmup_seconds, leave_out)
+        self._shown = shown
+        unseen = shown.leaves_out(leave_out)
+        self._methods = Methods(settings.window_seconds, settings.warmup_seconds, unseen)
         self._history = SubjectHistory(subjects)
         self._newcomers = Newcomers()
-        self._cases = Casebook(node, rules, self._history, self._agreeing)
+        self._cases = Casebook(node, rules, self._history, self._agreeing, shown)
         self._heart = Heart(node, rules, self._history, leave_out)
         self._paper = PaperMode(node) if settings.mode == "paper" else None
         self._scored = Scored(ready=False)
@@ -132,7 +137,7 @@ class NodeAnalyzer:
         lasting, present = self._certain(second)
         excused = self._newcomers.push(second)
         alarm = bool(present) or self._heart.slower
-        self._scored = scored = live.step(second, alarm=alarm, excused=excused)
+        self._scored = scored = live.step(self._scorable(second), alarm=alarm, excused=excused)
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:
@@ -144,6 +149,11 @@ class NodeAnalyzer:
         lasts = live.alarm_seconds == live.settings.give_up
         note = _LASTING.format(live.settings.give_up) if lasts else ""
         return self._cases.step(verdict, seen, note)
+
+    def _scorable(self, second: Second) -> Second:
+        """The second as the live score may see it."""
+        values = self._shown.scores(second.plan.columns, second.values)
+        return second if values is second.values else replace(second, values=values)
 
     def _certain(self, second: Second) -> tuple[list[Hit], list[Hit]]:
         """Signatures that hold; while learning none may compare with a past."""

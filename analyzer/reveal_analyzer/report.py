@@ -24,6 +24,7 @@ from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings, live_settings
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
+from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects import SubjectHistory, Subjects, nobody
 from reveal_analyzer.trace import Observed
 from reveal_contract.channels import ChannelTable
@@ -46,10 +47,11 @@ def judge(
     slices: Iterable[tuple[Message, ChannelTable]],
     settings: AnalyzerSettings,
     subjects: Subjects = nobody,
+    shown: Shown = EVERYTHING,
 ) -> list[Finding]:
     """Findings of a whole recording of one node; none if it is too short to judge.
 
-    ``subjects`` is asked after the last slice.
+    ``subjects`` is asked after the last slice; ``shown`` is a selection of metrics.
     """
     deriver = Deriver()
     seconds, node = [], ""
@@ -58,7 +60,7 @@ def judge(
         seconds.append(deriver.second(message, table))
     if len(seconds) < _LEAST + 2 * _APART:
         return []
-    return _findings(node, seconds, settings, SubjectHistory(subjects))
+    return _findings(node, seconds, settings, SubjectHistory(subjects), shown)
 
 
 def merge(live: Sequence[Finding], whole: Sequence[Finding]) -> list[Finding]:
@@ -81,11 +83,15 @@ def _same(one: Finding, other: Finding) -> bool:
 
 
 def _findings(
-    node: str, seconds: Sequence[Second], settings: AnalyzerSettings, history: SubjectHistory
+    node: str,
+    seconds: Sequence[Second],
+    settings: AnalyzerSettings,
+    history: SubjectHistory,
+    shown: Shown,
 ) -> list[Finding]:
     live = live_settings(settings.sensitivity, settings.warmup_seconds)
-    scores = _Whole(seconds, live)
-    cases = Casebook(node, schema.load(settings.hypotheses), history, lambda: ())
+    scores = _Whole(seconds, live, shown)
+    cases = Casebook(node, schema.load(settings.hypotheses), history, lambda: (), shown)
     found: dict[str, Finding] = {}
     for at, second in enumerate(seconds):
         history.push(second)
@@ -106,14 +112,15 @@ class _Aligned:
 class _Whole:
     """Scores of every second of a recording against the rest of it."""
 
-    def __init__(self, seconds: Sequence[Second], settings: LiveSettings) -> None:
+    def __init__(self, seconds: Sequence[Second], settings: LiveSettings, shown: Shown) -> None:
         self._seconds = seconds
         aligned = _align(seconds)
         self._plan = aligned.last.plan
         self._values = aligned.values
         self._weighing = Weighing(aligned.last, settings)
         seen = self._weighing.seen(aligned.values)
-        views = held_over(seen, _runs(seconds), settings.views)
+        scored = shown.scores(self._plan.columns, seen)
+        views = held_over(np.nan_to_num(scored), _runs(seconds), settings.views)
         self._baseline = self._weighing.base_units(np.median(seen, axis=0))
         excess = _excess(views, settings)
         own = np.maximum(np.percentile(excess, _OWN, axis=0), 1.0)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from reveal_analyzer.recorded import Recorded
+from reveal_analyzer.selection.file import SelectionError, load
+from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_cli.closing import Seen, closing
 from reveal_cli.exits import USAGE, CliError
 from reveal_cli.hints import Hints
@@ -29,6 +31,7 @@ _TICK_NS = 100_000_000
 def judge(path: Path, arguments: argparse.Namespace) -> Judged:
     """Judge second by second as ``scan`` would have, and once more as a whole."""
     settings = _settings(arguments)
+    shown = selected(arguments)
     slices = Slices(path)
     live = LiveScores()
     seen = replay(
@@ -36,6 +39,7 @@ def judge(path: Path, arguments: argparse.Namespace) -> Judged:
         settings,
         baseline=_learned_from(arguments.baseline),
         each=live.note if arguments.scores else None,
+        shown=shown,
     )
     if not seen.slices:
         raise CliError(f"{path} holds no slices: nothing to judge")
@@ -43,7 +47,7 @@ def judge(path: Path, arguments: argparse.Namespace) -> Judged:
     for facts, at_ns in slices.facts:
         hints.take(facts, at_ns or seen.first_ns)
     known = [] if arguments.mode == "report" else seen.ledger.findings
-    findings = judge_whole(path, known, settings)
+    findings = judge_whole(path, known, settings, shown)
     extent = _extent(seen, slices, settings, learned=bool(arguments.baseline))
     return Judged(
         findings=findings,
@@ -77,6 +81,23 @@ def tables(path: Path) -> dict[str, Recorded]:
     if not nodes:
         raise CliError(f"{path} holds no slices: nothing to explain")
     return nodes
+
+
+def selected(arguments: argparse.Namespace) -> Shown:
+    """What of the metrics findings tell and scores see; raises ``CliError``."""
+    if arguments.selection is None:
+        if arguments.score_selected:
+            raise CliError("--score-selected needs a --selection", USAGE)
+        return EVERYTHING
+    if arguments.mode == "paper" and not arguments.score_selected:
+        raise CliError(
+            "--mode paper tells what its detectors see: --selection goes with --score-selected",
+            USAGE,
+        )
+    try:
+        return Shown(load(arguments.selection), scored=arguments.score_selected)
+    except SelectionError as error:
+        raise CliError(str(error)) from None
 
 
 def refuse_table_flags(arguments: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ from reveal_contract.wire import Message
 
 if TYPE_CHECKING:
     from reveal_analyzer.engine import NodeAnalyzer, Update
+    from reveal_analyzer.selection.shown import Shown
 
 SUSPECTED, OPENED = "Suspected", "Opened"
 _SUSPECTED_SECONDS = 5
@@ -73,20 +74,24 @@ def replay(
     *,
     baseline: Callable[[str], Iterable[tuple[Message, ChannelTable]]] | None = None,
     each: Callable[[NodeAnalyzer, Message], None] | None = None,
+    shown: Shown | None = None,
 ) -> Replay:
     """Judge a recording second by second, exactly as it would have been judged live.
 
     What is normal for a node is learned from its ``baseline`` first; ``each`` is called after
-    every second.
+    every second.  ``shown`` is a selection of metrics.
     """
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - heavy
+    from reveal_analyzer.selection.shown import EVERYTHING  # noqa: PLC0415
 
     result = Replay()
     for message, table in slices:
         analyzer = result.analyzers.get(message.node)
         if analyzer is None:
             subjects = partial(slices.subjects, message.node)
-            analyzer = NodeAnalyzer(message.node, settings, subjects=subjects)
+            analyzer = NodeAnalyzer(
+                message.node, settings, subjects=subjects, shown=shown or EVERYTHING
+            )
             result.analyzers[message.node] = analyzer
             for earlier in baseline(message.node) if baseline else ():
                 analyzer.step(*earlier, silent=True)
@@ -123,12 +128,15 @@ class Replay:
         self.last_ns = message.start_ns
 
 
-def judge_whole(path: Path, live: list[Finding], settings: AnalyzerSettings) -> list[Finding]:
+def judge_whole(
+    path: Path, live: list[Finding], settings: AnalyzerSettings, shown: Shown | None = None
+) -> list[Finding]:
     """The live findings joined with those that the recording as a whole shows.
 
     A recording may hold several nodes: each is judged by itself.
     """
     from reveal_analyzer import report  # noqa: PLC0415 - heavy
+    from reveal_analyzer.selection.shown import EVERYTHING  # noqa: PLC0415
 
     findings: list[Finding] = []
     for node in sorted({message.node for message, _ in Slices(path)}):
@@ -136,5 +144,6 @@ def judge_whole(path: Path, live: list[Finding], settings: AnalyzerSettings) -> 
         of_node = (pair for pair in slices if pair[0].node == node)
         known = [finding for finding in live if finding.node_name == node]
         subjects = partial(slices.subjects, node)
-        findings += report.merge(known, report.judge(of_node, settings, subjects))
+        whole = report.judge(of_node, settings, subjects, shown or EVERYTHING)
+        findings += report.merge(known, whole)
     return in_order(findings)

@@ -55,7 +55,21 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             f" (default {usual})",
         )  # fmt: skip
     add_judging(parser, whole=True)
+    _add_selection(parser)
     parser.set_defaults(run=run)
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("selected metrics (recordings only)")
+    group.add_argument(
+        "--selection", metavar="FILE.yaml", type=Path,
+        help="what `reveal select` wrote: evidence names those it kept, in place of the others",
+    )  # fmt: skip
+    group.add_argument(
+        "--score-selected",
+        action="store_true",
+        help="let scores see only what it kept, too (weaker: other metrics are not watched)",
+    )
 
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
@@ -88,6 +102,8 @@ def _judge(path: Path, arguments: argparse.Namespace) -> Judged:
         from reveal_cli import replayed  # noqa: PLC0415
 
         return replayed.judge(path, arguments)
+    if arguments.selection or arguments.score_selected:
+        raise CliError(f"--selection is made of recordings: {path} is a table", USAGE)
     from reveal_cli import wide  # noqa: PLC0415 - heavy
 
     return wide.judge(path, arguments)

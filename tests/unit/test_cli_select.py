@@ -1,0 +1,166 @@
+"""``reveal select``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from clustered import GROUPS, STILL, TABLE, record, slices
+from reveal_analyzer.selection.file import load
+from reveal_cli.__main__ import main
+from reveal_cli.commands.select import threshold
+from reveal_cli.exits import DONE, ERROR, USAGE, CliError
+from reveal_cli.selecting import by_workload
+from reveal_contract.recording import Writer
+from reveal_contract.wire import encode, gauges
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("select")
+    return [record(folder / f"run{seed}.rvl", 30, seed) for seed in range(3)]
+
+
+def test_the_curves_are_printed_and_the_file_written(
+    runs: list[Path], tmp_path: Path, capsys: Said
+) -> None:
+    output = tmp_path / "selection.yaml"
+    assert main(["select", *map(str, runs), "-o", str(output)]) == DONE
+    said = capsys.readouterr()
+    (used,) = [line for line in said.out.splitlines() if "used" in line]
+    assert used.split()[:2] == ["0.50", "40%"]
+    assert "4 of 10 metrics that moved stay (40%)" in said.out
+    assert "1 stood still and stay" in said.out
+    assert said.err == ""
+    found = load(output)
+    assert {(gone.metric, gone.by) for gone in found.dropped} == {
+        (gone, by) for by, those in GROUPS for gone in those
+    }
+    assert [basis.name for basis in found.workloads] == ["run0", "run1", "run2"]
+    assert [basis.rows for basis in found.workloads] == [300] * 3
+
+
+def test_runs_of_one_workload_are_averaged(runs: list[Path], tmp_path: Path, capsys: Said) -> None:
+    output = tmp_path / "selection.yaml"
+    flags = ["--workload", f"job={runs[0]}", str(runs[1]), "--every", "1s", "-o", str(output)]
+    assert main(["select", str(runs[2]), *flags]) == DONE
+    bases = [(each.name, each.recordings, each.rows) for each in load(output).workloads]
+    assert bases == [("run2", 1, 30), ("job", 2, 60)]
+
+
+def test_json_has_the_selection_and_the_curves(runs: list[Path], capsys: Said) -> None:
+    assert main(["select", str(runs[0]), "--json", "--threshold", "0.9"]) == DONE
+    said = json.loads(capsys.readouterr().out)
+    assert said["threshold"] == 0.9
+    assert len(said["curves"]) == 19
+    assert set(said["curves"][0]) == {"threshold", "keptShare", "unionShare", "multiR2", "maxR"}
+    assert {row["metric"] for row in said["kept"]} >= {by for by, _ in GROUPS} | {*STILL}
+    assert said["knee"] is None or 0 < said["knee"] < 1
+
+
+def test_the_knee_can_be_the_threshold(runs: list[Path], capsys: Said) -> None:
+    code = main(["select", str(runs[0]), "--json", "--threshold", "knee"])
+    said = capsys.readouterr()
+    if code == DONE:
+        found = json.loads(said.out)
+        assert found["threshold"] == found["knee"]
+    else:
+        assert "has no knee" in said.err
+
+
+def test_few_rows_are_said_to_tell_little(runs: list[Path], capsys: Said) -> None:
+    assert main(["select", str(runs[0]), "--every", "6s"]) == DONE
+    assert "run0: 5 rows for" in capsys.readouterr().err
+
+
+def test_a_recording_that_was_cut_off_is_used_up_to_there(
+    runs: list[Path], tmp_path: Path, capsys: Said
+) -> None:
+    cut = tmp_path / "cut.rvl"
+    cut.write_bytes(runs[0].read_bytes()[:-10])
+    assert main(["select", str(cut)]) == DONE
+    assert "cut.rvl is cut off; it is used up to there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        ([], USAGE, "nothing to select from"),
+        (["{run}", "--plot", "curves.gif"], USAGE, "must end in .png or .svg"),
+        (["--workload", "job"], USAGE, "write NAME=FILE"),
+        (["--workload", "=file.rvl"], USAGE, "write NAME=FILE"),
+        (["{folder}/none.rvl"], ERROR, "No such file"),
+        (["{folder}/text.rvl"], ERROR, "is not a recording made by reveal"),
+        (["{folder}/empty.rvl"], ERROR, "holds no slices"),
+        (["{folder}/still.rvl"], ERROR, "no metric moved"),
+        (["{run}", "-o", "{folder}/none/s.yaml"], ERROR, "cannot write"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    flags: list[str], code: int, said: str, runs: list[Path], tmp_path: Path, capsys: Said
+) -> None:
+    (tmp_path / "text.rvl").write_text("no recording")
+    Writer(tmp_path / "empty.rvl").close()
+    _still(tmp_path / "still.rvl")
+    filled = [flag.format(run=runs[0], folder=tmp_path) for flag in flags]
+    assert main(["select", *filled]) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def _still(path: Path) -> None:
+    """A recording in which every sample is the same."""
+    (message,) = slices(1)
+    message.fast[:] = message.fast[0]
+    with Writer(path) as writer:
+        writer.message(encode(message, gauges(TABLE)), TABLE)
+
+
+def test_two_recordings_of_one_name_need_a_workload() -> None:
+    with pytest.raises(CliError, match="two recordings are called run"):
+        by_workload([Path("a/run.rvl"), Path("b/run.rvl")], [])
+    found = by_workload([], [["run=a/run.rvl", "b/run.rvl"], ["run=c.rvl"]])
+    assert found == {"run": [Path("a/run.rvl"), Path("b/run.rvl"), Path("c.rvl")]}
+
+
+@pytest.mark.parametrize("text", ["0", "1", "-0.5", "nan", "much", ""])
+def test_a_threshold_lies_between_0_and_1(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="between 0 and 1, or knee"):
+        threshold(text)
+    assert threshold("Knee") is None
+    assert threshold(".25") == 0.25
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_the_plot_is_drawn(runs: list[Path], tmp_path: Path, suffix: str, capsys: Said) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"curves.{suffix}"
+    assert main(["select", str(runs[0]), "--plot", str(path)]) == DONE
+    start = {"png": b"\x89PNG", "svg": b"<?xml"}[suffix]
+    assert path.read_bytes().startswith(start)
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.delitem(sys.modules, "reveal_cli.knee_plot", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    assert main(["select", str(runs[0]), "--plot", str(tmp_path / "c.png")]) == ERROR
+    said = capsys.readouterr()
+    assert "pip install 'reveal-telemetry[plot]'" in said.err
+    assert said.out == ""
+
+
+def test_a_plot_that_cannot_be_written_says_so(
+    runs: list[Path], tmp_path: Path, capsys: Said
+) -> None:
+    pytest.importorskip("matplotlib")
+    assert main(["select", str(runs[0]), "--plot", str(tmp_path / "no" / "c.png")]) == ERROR
+    assert "cannot write" in capsys.readouterr().err

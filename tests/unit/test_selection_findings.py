@@ -1,0 +1,87 @@
+"""Findings with a selection: evidence by those who were kept; scores by all unless asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from node import TABLE, Node
+from reveal_analyzer import report
+from reveal_analyzer.engine import NodeAnalyzer
+from reveal_analyzer.selection.file import Dropped, Kept, Selection
+from reveal_analyzer.selection.shown import EVERYTHING, Shown
+from reveal_contract.finding import Evidence, Finding
+from reveal_contract.metric import Subsystem
+from reveal_contract.settings import AnalyzerSettings
+
+SETTINGS = AnalyzerSettings(warmup_seconds=60)
+WAITING = {
+    "cpu.pressure.some": 9.5e5, "cpu.procs_running": 9.0, "cpu.user": 200.0,
+    "cpu.user{0}": 100.0, "cpu.user{1}": 100.0, "cpu.context_switches": 4000.0,
+}  # fmt: skip
+PRESSURE, RUNNING, SWITCHES = "cpu.pressure.some", "cpu.procs_running", "cpu.context_switches"
+
+
+def shown(by: str, *gone: str, scored: bool = False) -> Shown:
+    dropped = tuple(Dropped(name, by, 0.9) for name in gone)
+    return Shown(Selection(0.5, (Kept(by, ""),), dropped), scored=scored)
+
+
+def judged(selected: Shown) -> NodeAnalyzer:
+    """An analyzer that is ten seconds into tasks waiting for CPUs."""
+    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS, shown=selected)
+    for second in range(100):
+        analyzer.step(node.slice(WAITING if second >= 90 else None), TABLE)
+    return analyzer
+
+
+def found(selected: Shown) -> Finding:
+    finding = judged(selected).finish()[-1].finding
+    assert finding.subsystem is Subsystem.CPU
+    return finding
+
+
+def of(name: str, evidence: Sequence[Evidence]) -> Evidence | None:
+    return next((row for row in evidence if row.metric == name), None)
+
+
+def test_who_went_is_told_once_by_who_stands_for_it() -> None:
+    plain, selected = found(EVERYTHING).evidence, found(shown(PRESSURE, RUNNING)).evidence
+    assert of(RUNNING, plain) is not None
+    assert of(RUNNING, selected) is None
+    assert of(PRESSURE, selected) == of(PRESSURE, plain)
+    assert sum(row.metric == PRESSURE for row in selected) == 1
+
+
+def test_who_stands_for_it_is_told_with_its_own_values() -> None:
+    row = of(SWITCHES, found(shown(SWITCHES, PRESSURE)).evidence)
+    assert row is not None
+    assert 3900 < float(row.value) < 4100
+    assert float(row.baseline) < 400
+    assert (row.feature, row.direction) == ("mean", "up")
+
+
+def test_nothing_else_of_the_finding_changes() -> None:
+    plain, selected = found(EVERYTHING), found(shown(PRESSURE, RUNNING))
+    for name in ("id", "severity", "claim", "hypothesis", "score_percent", "methods"):
+        assert getattr(plain, name) == getattr(selected, name)
+
+
+def test_scores_leave_out_what_went_only_when_asked() -> None:
+    plain = judged(EVERYTHING).status().over[Subsystem.CPU]
+    assert plain > 1
+    assert judged(shown(SWITCHES, PRESSURE, RUNNING)).status().over[Subsystem.CPU] == plain
+    few = judged(shown(SWITCHES, PRESSURE, RUNNING, scored=True)).status().over[Subsystem.CPU]
+    assert few < 1
+
+
+def test_hindsight_follows_the_selection_too() -> None:
+    node = Node()
+    slices = [
+        (node.slice(WAITING if 120 <= second < 134 else None), node.table) for second in range(220)
+    ]
+    (plain,) = report.judge(slices, SETTINGS)
+    (told,) = report.judge(slices, SETTINGS, shown=shown(PRESSURE, RUNNING))
+    assert of(RUNNING, plain.evidence) is not None
+    assert of(RUNNING, told.evidence) is None
+    every = shown(SWITCHES, PRESSURE, RUNNING, scored=True)
+    assert report.judge(slices, SETTINGS, shown=every) == []
