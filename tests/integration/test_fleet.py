@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -187,6 +190,31 @@ def test_the_lead_is_followed_within_ten_seconds(stream: Stream) -> None:
     until(two.beat, seconds=BRIEF.lease / 2)
     assert not one.beat()
     assert two.leads
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_is_followed_within_ten_seconds(stream: Stream) -> None:
+    def leader() -> str:
+        return (stream.client.get(names.fleet_key("default", "leader")) or b"").decode()
+
+    def analyzer(owner: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "reveal_analyzer", "--redis", stream.url]
+        quiet = {**os.environ, "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen([*command, "--owner", owner], stderr=subprocess.DEVNULL, env=quiet)
+
+    def both_are_there() -> bool:
+        return stream.client.zcard(names.analyzers_key("default")) == 2 and leader() != ""
+
+    with analyzer("one") as one, analyzer("two") as two:
+        try:
+            until(both_are_there, seconds=30)
+            first = leader()
+            {"one": one, "two": two}[first].kill()
+            took = until(lambda: leader() not in ("", first), seconds=15)
+        finally:
+            one.kill()
+            two.kill()
+    assert took <= 10
 
 
 def test_a_lead_that_another_holds_is_neither_renewed_nor_released(stream: Stream) -> None:

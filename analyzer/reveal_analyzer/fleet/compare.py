@@ -88,12 +88,11 @@ class Matrix:
 class Compared:
     """Every level against the others: (nodes, metrics).
 
-    ``seen`` grows with harm (activity: with the level); ``distance`` is in deviations, NaN
-    where fewer than four nodes have the metric.
+    ``distance`` is in deviations and grows with harm (activity: with the level), NaN where
+    fewer than four nodes have the metric.
     """
 
     matrix: Matrix
-    seen: Floats
     distance: Floats
     apart: Bools
 
@@ -194,7 +193,7 @@ def compare(matrix: Matrix, floor: float) -> Compared:
         restless = np.nanmedian(own, axis=0)
     distance = (seen - middle) / np.fmax(np.fmax(scatter, restless), floor)
     distance[:, known < LEAST] = np.nan
-    return Compared(matrix, seen, distance, _standing_apart(seen, distance, middle, known))
+    return Compared(matrix, distance, _standing_apart(seen, distance, middle, known))
 
 
 def _standing_apart(seen: Floats, distance: Floats, middle: Floats, known: Floats) -> Bools:
