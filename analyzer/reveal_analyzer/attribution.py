@@ -78,6 +78,11 @@ def finding(case: Case, rules: Sequence[Rule], history: SubjectHistory) -> Findi
     )
 
 
+def only_symptoms(case: Case, of: Case, rules: Sequence[Rule]) -> bool:
+    """Whether a case is nothing but what the cause of another one brings about."""
+    return choosing.only_symptoms(rules, _shown(case), choosing.choose(rules, _shown(of)))
+
+
 def _shown(case: Case) -> choosing.Shown:
     episode = case.episode
     return choosing.Shown(

@@ -64,6 +64,7 @@ class Casebook:
         changes = self._episodes.step(verdict)
         for episode in self._episodes.open:
             self._gather(episode, verdict, note)
+        changes = [self._joined(change, episode) for change, episode in changes]
         return [self._told(change, episode) for change, episode in changes]
 
     def finish(self) -> list[Update]:
@@ -81,6 +82,20 @@ class Casebook:
         if note and note not in about.notes:
             about.notes += (note,)
 
+    def _joined(self, change: Change, episode: Episode) -> tuple[Change, Episode]:
+        """An episode that opens on symptoms of one that is open is no second finding."""
+        if change is not Change.OPENED:
+            return change, episode
+        case = self._case(episode)
+        for other in self._episodes.open:
+            if other is episode or not other.speaks:
+                continue
+            if attribution.only_symptoms(case, self._case(other), self._rules):
+                self._episodes.join(episode, other)
+                del self._open[id(episode)]
+                return Change.CHANGED, other
+        return change, episode
+
     def _about(self, episode: Episode) -> _Open:
         if id(episode) not in self._open:
             trace = Trace()
@@ -90,12 +105,9 @@ class Casebook:
             self._open[id(episode)] = _Open(trace, self._methods())
         return self._open[id(episode)]
 
-    def _told(self, change: Change, episode: Episode) -> Update:
+    def _case(self, episode: Episode, *, resolved: bool = False) -> Case:
         about = self._about(episode)
-        if change in (Change.SUSPECTED, Change.RESOLVED):
-            del self._open[id(episode)]
-        resolved = change is Change.RESOLVED
-        case = Case(
+        return Case(
             node=self._node,
             episode=episode,
             trace=about.trace,
@@ -104,6 +116,12 @@ class Casebook:
             resolved_ns=episode.last_ns if resolved else None,
             notes=about.notes,
         )
+
+    def _told(self, change: Change, episode: Episode) -> Update:
+        about = self._about(episode)
+        case = self._case(episode, resolved=change is Change.RESOLVED)
+        if change in (Change.SUSPECTED, Change.RESOLVED):
+            del self._open[id(episode)]
         found = attribution.finding(case, self._rules, self._history)
         row = partial(attribution.evidence, about.trace)
         return Update(change, self._shown.told(found, about.trace.evidence.columns, row))

@@ -86,14 +86,25 @@ class Episode:
         self.last_ns = verdict.start_ns + SECOND_NS
         self.seconds += 1
         self.calm, self.speaks = 0, True
-        for subsystem in sorted(subsystems):
+        mine = sorted(subsystems)
+        for subsystem in mine:
             score = min(verdict.over.get(subsystem, 0.0), 10.0)
             self.weight[subsystem] = self.weight.get(subsystem, 0.0) + score
             self.peak = max(self.peak, score)
             if subsystem not in self.subsystems:
                 self.subsystems.append(subsystem)
         for hit in verdict.lasting:
-            self.hits.setdefault(hit.rule.name, hit)
+            if hit.rule.subsystem in mine:  # those of others are another episode's
+                self.hits.setdefault(hit.rule.name, hit)
+
+    def take(self, other: Episode) -> None:
+        """What another one showed is part of this one."""
+        self.subsystems += [s for s in other.subsystems if s not in self.subsystems]
+        for subsystem, weight in other.weight.items():
+            self.weight[subsystem] = self.weight.get(subsystem, 0.0) + weight
+        self.peak = max(self.peak, other.peak)
+        for name, hit in other.hits.items():
+            self.hits.setdefault(name, hit)
 
     def stay(self, verdict: Verdict) -> None:
         """Its level is still there, and no news any more."""
@@ -152,6 +163,11 @@ class EpisodeTracker:
         changes += self._resolved()
         changes += self._opened(verdict, free)
         return changes
+
+    def join(self, episode: Episode, other: Episode) -> None:
+        """Make one episode part of another: what it shows is the other's doing."""
+        self.open.remove(episode)
+        other.take(episode)
 
     def finish(self) -> list[tuple[Change, Episode]]:
         """What is still open when the watch ends."""

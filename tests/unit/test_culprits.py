@@ -7,8 +7,9 @@ import pytest
 
 from reveal_analyzer import attribution
 from reveal_analyzer.attribution import Case
+from reveal_analyzer.casebook import Casebook, Update
 from reveal_analyzer.columns import Column, plan
-from reveal_analyzer.episodes import Episode
+from reveal_analyzer.episodes import Change, Episode, Verdict
 from reveal_analyzer.hypotheses.rules import Hit
 from reveal_analyzer.hypotheses.schema import load
 from reveal_analyzer.seconds import SECOND_NS, Second
@@ -36,7 +37,14 @@ def column(metric: str) -> Column:
     return next(c for c in PLAN.columns if c.metric.name == metric)
 
 
-def told(held: str, moved: dict[str, float]) -> Finding:
+def signature(name: str) -> Hit:
+    certain = RULES[name].certain
+    assert certain is not None
+    first, *_ = (*certain.conditions, *certain.any)
+    return Hit(RULES[name], (column(first.metric),))
+
+
+def told(held: list[str], moved: dict[str, float]) -> Finding:
     """The finding of an episode of the CPU: the weighed excess of each metric that moved."""
     width = len(PLAN.columns)
     weight = np.array([moved.get(c.metric.name, 0.0) for c in PLAN.columns])
@@ -46,15 +54,16 @@ def told(held: str, moved: dict[str, float]) -> Finding:
         values = 1e4 * (weight > 0)
         seen = Observed(second * SECOND_NS, PLAN, values, excess, weight, np.zeros(width))
         trace.add(seen)
-    hit = Hit(RULES[held], tuple(column(c.metric) for c in RULES[held].certain.conditions[:1]))
-    episode = Episode(0, 5 * SECOND_NS, Subsystem.CPU, [Subsystem.CPU], hits={held: hit})
+    hits = {name: signature(name) for name in held}
+    episode = Episode(0, 5 * SECOND_NS, Subsystem.CPU, [Subsystem.CPU], hits=hits)
     case = Case("n1", episode, trace, (), State.OPEN, notes=("learned under load",))
     return attribution.finding(case, list(RULES.values()), SubjectHistory())
 
 
 def test_the_cause_is_named_with_its_own_evidence_before_its_symptoms() -> None:
     moved = {"cpu.interrupts.total": 40.0, "memory.tlb_shootdowns": 30.0, "cpu.steal": 5.0}
-    finding = told("InterruptPressure", moved | dict.fromkeys(SWAPPING, 12.0))
+    held = ["InterruptPressure", "Swapping"]
+    finding = told(held, moved | dict.fromkeys(SWAPPING, 12.0))
     assert finding.hypothesis is not None
     assert finding.hypothesis.name == "Swapping"
     assert finding.subsystem is Subsystem.MEMORY
@@ -67,12 +76,65 @@ def test_the_cause_is_named_with_its_own_evidence_before_its_symptoms() -> None:
 
 
 def test_a_signature_alone_is_its_own_cause() -> None:
-    finding = told("InterruptPressure", {"cpu.interrupts.total": 40.0})
+    finding = told(["InterruptPressure"], {"cpu.interrupts.total": 40.0})
     assert finding.hypothesis is not None
     assert finding.hypothesis.name == "InterruptPressure"
     assert finding.subsystem is Subsystem.CPU
     assert finding.notes == ("learned under load",)
     assert finding.claim.startswith("10 k/s interrupts a second")
+
+
+STALLED = (
+    "storage.disk.await", "storage.disk.busy_time", "storage.disk.in_flight",
+    "storage.pressure.some",
+)  # fmt: skip
+DISK = plan(
+    ChannelTable(
+        tuple(
+            Channel(name, "", Kind.COUNTER)
+            for name in (*STALLED, "cpu.procs_running", "cpu.steal", "cpu.run_delay")
+        ),
+        (),
+    )
+)
+
+
+def later_openings(moved: str) -> list[Update]:
+    """A slow disk for 30 s; from second 12 on the CPU is over its cut for what ``moved``."""
+    slow = RULES["SlowDevice"]
+    assert slow.certain is not None
+    columns = {c.metric.name: c for c in DISK.columns}
+    hit = Hit(slow, tuple(columns[c.metric] for c in slow.certain.conditions))
+    book = Casebook("n1", list(RULES.values()), SubjectHistory(), lambda: ())
+    updates = []
+    for second in range(30):
+        harm = dict.fromkeys(STALLED, 20.0) | ({moved: 15.0} if second >= 12 else {})
+        weight = np.array([harm.get(c.metric.name, 0.0) for c in DISK.columns])
+        excess = np.stack([weight, np.zeros(weight.size)])
+        seen = Observed(
+            second * SECOND_NS, DISK, 1e8 * (weight > 0), excess, weight, np.zeros(weight.size)
+        )
+        over = {Subsystem.STORAGE: 2.0, Subsystem.CPU: 1.5 if second >= 12 else 0.0}
+        updates += book.step(Verdict(second * SECOND_NS, over, [hit], [hit]), seen)
+    return updates
+
+
+def test_symptoms_that_show_later_are_no_second_finding() -> None:
+    updates = later_openings("cpu.procs_running")
+    assert [u.change for u in updates if u.change is not Change.SUSPECTED] == [
+        Change.OPENED, Change.CHANGED
+    ]  # fmt: skip
+    assert updates[0].finding.id == updates[-1].finding.id
+    last = updates[-1].finding
+    assert last.hypothesis is not None
+    assert last.hypothesis.name == "SlowDevice"
+    assert last.subsystems == (Subsystem.STORAGE, Subsystem.CPU)
+
+
+def test_what_is_no_symptom_is_a_finding_of_its_own() -> None:
+    updates = later_openings("cpu.steal")
+    opened = [u.finding.subsystem for u in updates if u.change is Change.OPENED]
+    assert opened == [Subsystem.STORAGE, Subsystem.CPU]
 
 
 def test_what_was_never_read_is_unknown_and_not_nothing() -> None:
