@@ -172,7 +172,7 @@ def test_a_search_begins_when_it_is_its_turn() -> None:
         Job(1.9, 0.2, 0.03),
         Job(0.9, 0.2, 0.03),
         Job(0.2, 0.5, 0.05),
-        Job(0.83, 0.6, 0.3),
+        Job(0.83, 0.6, 0.05),
         Job(0.05, 0.9, 0.3),
     ],
 )

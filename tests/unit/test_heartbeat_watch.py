@@ -143,3 +143,13 @@ def test_what_was_not_read_is_missing_and_not_zero() -> None:
     taken = Series().second(message, plan(node.table))[JOB][FINE]
     assert np.isnan(taken[15:20]).all()
     assert not np.isnan(taken[:15]).any()
+
+
+def test_what_a_short_slice_lacks_is_missing() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 1)
+    message = next(iter(node.slices()))
+    short = replace(message, fast=message.fast[:7], fast_missing=message.fast_missing[:7])
+    taken = Series().second(short, plan(node.table))[JOB][FINE]
+    assert taken.size == 50
+    assert np.isnan(taken[35:]).all()
+    assert not np.isnan(taken[:35]).any()

@@ -1,6 +1,6 @@
 """Tracking: the frequency of a line is the slope of its phase.
 
-The counter is demodulated at the frequency it was last seen at, a few periods wide; phases some
+The counter is demodulated at the frequency it was last seen at, two periods wide; phases some
 time apart tell by how much it differs.  What an evaluation or a checkpoint shifts is trimmed.
 """
 
@@ -14,10 +14,9 @@ from reveal_analyzer.heartbeat.comb import Floats, tamed
 
 Complexes = NDArray[np.complex128]
 
-_WIDE, _WIDE_SLOW = 3, 2  # periods under the window; below _SLOW_HZ two, or none would fit
-_SLOW_HZ = 0.5
+_WIDE = 2  # periods under the window: a Hann window then has its zeros at 0 and at the overtone
 _A_PERIOD = 8  # phases taken
-_APART_S, _APART_PERIODS = 1.5, 2  # of two phases that make a slope
+_APART_S = 0.4  # of two phases that make a slope, or one period where that is longer
 _TRIM = 4.5  # median deviations
 _TINY = 1e-30
 
@@ -27,8 +26,7 @@ def periods(
 ) -> dict[int, float]:
     """The period (s) over each window (s) that the last values fill, near ``period``."""
     frequency = 1 / period
-    wide = _WIDE if frequency > _SLOW_HZ else _WIDE_SLOW
-    size = max(5, int(wide * rate * period)) | 1
+    size = max(5, int(_WIDE * rate * period)) | 1
     if size >= len(values):
         return {}
     hop = max(1, int(rate * period / _A_PERIOD))
@@ -46,7 +44,7 @@ def periods(
 
 
 def _lag(rate: float, period: float) -> int:
-    return int(max(_APART_PERIODS * period, _APART_S) * rate)
+    return int(max(period, _APART_S) * rate)
 
 
 def _demodulated(values: Floats, turns: float, size: int, hop: int) -> Complexes:

@@ -165,6 +165,10 @@ class Series:
 
 
 def _taken(message: Message, places: Places) -> Floats:
-    values = message.fast[:, places].astype(np.float64)
-    values[message.fast_missing[:, places]] = np.nan
+    """What was counted in each tick of a whole second; what a short slice lacks is missing."""
+    ticks = round(1_000_000 / message.tick_us)
+    values = np.full((ticks, places.size), np.nan)
+    there = min(ticks, len(message.fast))
+    counted = message.fast[:there, places].astype(np.float64)
+    values[:there] = np.where(message.fast_missing[:there, places], np.nan, counted)
     return values

@@ -20,6 +20,8 @@ _SHOWS = 0.4  # of the strength it was locked with, for a slowdown to be believe
 _WEAK, _WEAK_YOUNG = 6, 2  # checks that find it weak: lost; fewer before there is a reference
 _WHOLE, _SAME = 3, 0.03  # checks that agree on a whole step of which the one found is a part
 _MOVED, _MOVES = 0.06, 2
+_FAR = 0.35  # from the period followed: told only once the comb has followed it
+_CLEARLY = 1.5  # times as strong: another rhythm, too far off to be the same
 _SETTLED, _FOLLOWS = 0.06, 0.1
 _REFUSED_S = 300
 _AGAIN_S = 60  # a lock lost for no longer meets its reference again
@@ -72,7 +74,7 @@ class Tracker:
         self._search = Search(LEAST_S + turn % LOOK_S)
         self._lock: Lock | None = None
         self._period = self._strength = 0.0
-        self._clock = self._age = self._weak = self._moved = 0
+        self._clock = self._age = self._weak = self._moved = self._other = 0
         self._whole: list[float] = []
         self._is_whole = False
         self._usual = Usual()
@@ -115,7 +117,7 @@ class Tracker:
         if lock is None:
             return
         self._lock, self._period, self._strength = lock, lock.period, lock.strength
-        self._age = self._weak = self._moved = 0
+        self._age = self._weak = self._moved = self._other = 0
         self._whole, self._is_whole = [], False
         left, self._left = self._left, None
         self._usual = left.usual if left and self._is_back(left, lock) else Usual()
@@ -160,7 +162,11 @@ class Tracker:
         here = comb.strength(seen, self._period, lock.top)
         self._strength = max(here, claim.strength) if claim and followed else here
         self._weak = self._weak + 1 if self._strength < _KEEP * lock.needed else 0
+        other = 0.0 if claim is None or followed or self._is_whole else claim.strength
+        self._other = self._other + 1 if other > _CLEARLY * here else 0
         if self._weak >= (_WEAK if self._usual.reference else _WEAK_YOUNG):
+            return False
+        if self._other >= _MOVES:
             return False
         self._moved = self._moved + 1 if followed and abs(ratio - 1) > _MOVED else 0
         if claim and self._moved >= _MOVES:
@@ -211,8 +217,9 @@ class Tracker:
         """Whether the slower rhythm is there at all: a job may just do something else now."""
         ring = self._rings[lock.channel]
         values = ring.last(reading.window)
-        if values is None:
+        period = periods[reading.window]
+        if values is None or abs(period / self._period - 1) > _FAR:
             return False
         seen = comb.spectrum(values, ring.rate)
-        there = comb.strength(seen, periods[reading.window], lock.top)
+        there = comb.strength(seen, period, lock.top)
         return there >= _SHOWS * min(lock.strength, 3 * lock.needed)
