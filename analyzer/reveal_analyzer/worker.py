@@ -16,6 +16,7 @@ from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.configuration.watch import Configuration
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.fleet.minute import Minutes
+from reveal_analyzer.garbage import Garbage
 from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream import Received, StreamReader
@@ -68,6 +69,7 @@ class Worker:
         self._said_failed: dict[str, float] = {}
         self._facts = FactsFeed(reader.link.client)
         self._facts_due = 0.0
+        self._garbage = Garbage()
         metrics.watch(self._status)
 
     @property
@@ -87,6 +89,7 @@ class Worker:
         self._configurations()
         self._compare()
         self._forget(self._silent())
+        self._garbage.turn(time.monotonic())
 
     def close(self) -> None:
         """Give the shards back and close the sinks.
@@ -110,6 +113,7 @@ class Worker:
         except Exception:
             # a defect that one node's data brings out must not silence the others
             self._nodes.pop(one.node, None)
+            self._garbage.dropped()
             self._facts.forget(one.node)
             self._metrics.node_failures.inc()
             if now - self._said_failed.get(one.node, -1e9) >= _SAY_AGAIN_SECONDS:
@@ -161,6 +165,7 @@ class Worker:
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
             self._nodes.pop(node, None)
+            self._garbage.dropped()
             self._said_failed.pop(node, None)
             self._facts.forget(node)
             self._metrics.forget(node)

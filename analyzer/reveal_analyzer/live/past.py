@@ -2,7 +2,9 @@
 
 Taking them means sorting every column of five minutes.  So each column's seconds lie side by
 side, in single precision (a value's seventh digit decides nothing), and a column that has
-stood still all the time is not sorted at all: on most hosts that is every second one.
+stood still all the time is not sorted at all: on most hosts that is every second one.  New
+seconds wait in rows of their own until somebody asks: to put each among its column's would
+touch a thousand places far apart.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 _BLOCK = 64  # columns sorted at a time: their seconds stay in the second-level cache
+_WAITING = 32  # seconds
 
 
 class Past:
@@ -25,8 +28,13 @@ class Past:
     def __init__(self, settings: LiveSettings) -> None:
         self._settings = settings
         # one row for a view of one second, where both directions are the value itself
-        self._rows = [(at, way) for at, (w, _) in enumerate(settings.views) for way in (0, 1)
-                      if w > 1 or not way]  # fmt: skip
+        self._rows = [
+            (at, way)
+            for at, (width, _) in enumerate(settings.views)
+            for way in (0, 1)
+            if width > 1 or not way
+        ]
+        self._new: list[Singles] = []
         self._taken = 0
         self._begin(0)
 
@@ -37,21 +45,17 @@ class Past:
         self._moving: Bools = np.zeros(columns, np.bool_)
 
     def __len__(self) -> int:
-        return min(self._taken, self._settings.keep)
+        return min(self._taken + len(self._new), self._settings.keep)
 
     def append(self, views: Floats) -> None:
         """Take in a second's held values (views, 2, columns)."""
-        if not self._taken:
-            self._begin(views.shape[-1])
-        rows = np.array([views[at, way] for at, way in self._rows], np.float32)
-        self._kept[:, :, self._taken % self._settings.keep] = rows.T
-        self._taken += 1
-        if self._taken == 1:
-            self._still[:] = rows[0]
-        self._moving |= (rows != self._still).any(axis=0)
+        self._new.append(np.array([views[at, way] for at, way in self._rows], np.float32))
+        if len(self._new) >= min(_WAITING, self._settings.keep):
+            self._take_in()
 
     def ranges(self) -> Ranges:
         """What the past covered; needs one second at least."""
+        self._take_in()
         count = len(self)
         wanted = ranks(count)
         picks = np.empty((len(wanted), len(self._rows), len(self._kept)))
@@ -67,12 +71,27 @@ class Past:
 
     def move(self, source: NDArray[np.intp]) -> None:
         """Columns changed: where each came from, -1 for those that were 0 before."""
+        self._take_in()
         if not self._taken:
             return
         new = source < 0
         self._kept, self._still = self._kept[source], self._still[source]
         self._moving = self._moving[source] & ~new
         self._kept[new], self._still[new] = 0.0, 0.0
+
+    def _take_in(self) -> None:
+        """Put the seconds that waited in their places."""
+        if not self._new:
+            return
+        if not self._taken:
+            self._begin(self._new[0].shape[1])
+            self._still[:] = self._new[0][0]
+        rows = np.array(self._new)
+        places = np.arange(self._taken, self._taken + len(rows)) % self._settings.keep
+        self._kept[:, :, places] = rows.transpose(2, 1, 0)
+        self._moving |= (rows != self._still).any(axis=(0, 1))
+        self._taken += len(rows)
+        self._new = []
 
     def _settle(self, block: NDArray[np.intp], ordered: Singles) -> None:
         """Columns of which every second is now alike stand still again."""
