@@ -1,0 +1,85 @@
+"""How fast the analysis is, in one run on one core.
+
+Features beside tsfresh, the forest beside scikit-learn, what a second of a node costs, and the
+whole analyzer on a live Redis: nodes a core, and how soon after the close of a slice its verdict
+is there.  "Mode online" looks at the paper's three where there is something to explain, "mode
+paper" at every window, with models of each node's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: figures are for one core
+
+from analysisbench import features, forest, live, nodes
+from report import Row, one_core, report
+from reveal_analyzer import tier
+from reveal_contract.settings import MODES, AnalyzerSettings
+from slices_of import Slice, slices
+
+AGES = 10  # nodes of different ages, as their ranges are taken anew every tenth second
+
+
+def main() -> None:
+    given = parser().parse_args()
+    warnings.simplefilter("ignore")
+    one_core()
+    tiers = [tier.NUMPY]
+    said = tier.use_fastest()
+    print(said)
+    if tier.current() is not tier.NUMPY:
+        tiers.append(tier.current())
+    rows: list[Row] = []
+    if not given.only_live:
+        for channels in (given.channels, 700):
+            rows += features.compare(channels, tiers)
+        rows += features.family_costs(given.channels)
+        for width, windows in ((4800, 1), (4800, 256), (33 * given.channels, 1)):
+            rows += forest.compare(width, windows, tiers)
+    recorded = of_one_table(slices(given.recording, given.recorded, given.channels))
+    rows += nodes.costs(recorded, MODES)
+    for mode, count in (("online", given.nodes), ("paper", given.paper_nodes)):
+        rows += on_redis(recorded, mode, count, given.seconds) if count else []
+    report("analysis", rows, tier=said, goals=GOALS)
+
+
+GOALS = {
+    "features times tsfresh": 4000,
+    "forest times scikit-learn, one window": 500,
+    "nodes a core": 4000,
+    "p99 ms": 250,
+}
+
+
+def of_one_table(recorded: list[Slice]) -> list[Slice]:
+    """Equal tables are the same object, as the reader of a stream hands them out."""
+    table = recorded[0][1]
+    return [(message, table) for message, _ in recorded]
+
+
+def on_redis(recorded: list[Slice], mode: str, count: int, seconds: int) -> list[Row]:
+    settings = AnalyzerSettings(mode=mode)
+    warm = [nodes.Node(recorded, settings, nodes.PAST + age) for age in range(AGES)]
+    channels = len(recorded[0][1].fast) + len(recorded[0][1].slow)
+    row: Row = {"what": f"live Redis, mode {mode}", "channels": channels}
+    return [row | live.live(recorded, warm, count, seconds)]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("recording", type=Path, nargs="?", help="recording; default: this host now")
+    made.add_argument("--recorded", type=int, default=60, help="seconds that come round")
+    made.add_argument("--channels", type=int, default=400)
+    made.add_argument("--nodes", type=int, default=3000, help="on the live Redis")
+    made.add_argument("--paper-nodes", type=int, default=300, help="of them in mode paper")
+    made.add_argument("--seconds", type=int, default=30)
+    made.add_argument("--only-live", action="store_true")
+    return made
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Many nodes' slices into a Redis, each at its own moment of the second, by another process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import struct
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+
+import redis
+
+from reveal_contract import names
+
+SLOTS = 100  # a second is sent in so many portions
+_SEQUENCE_AT, _NAME_AT, _CRC_AT, _CHECKED_FROM = 28, 66, 4, 8  # the layout of ``wire``
+TICKS, TICK_NS = 10, 100_000_000
+KEPT_SECONDS = 10  # in the streams
+
+
+@dataclass(frozen=True)
+class Load:
+    """``templates`` are messages of a node whose name is as long as those of ``nodes``."""
+
+    url: str
+    templates: Sequence[bytes]
+    nodes: Sequence[str]
+    begin: float  # seconds since the epoch
+    seconds: int
+
+
+def start(load: Load) -> BaseProcess:
+    process = multiprocessing.get_context("spawn").Process(target=send, args=(load,), daemon=True)
+    process.start()
+    return process
+
+
+def send(load: Load) -> None:
+    """A slice a second of every node, sent within 10 ms of its last tick."""
+    pin(1)
+    client = redis.Redis.from_url(load.url, protocol=2)
+    due: list[list[str]] = [[] for _ in range(SLOTS)]
+    for node in load.nodes:
+        due[zlib.crc32(node.encode()) % SLOTS].append(node)
+    for second in range(load.seconds):
+        for slot, nodes in enumerate(due):
+            closed = load.begin + second + slot / SLOTS
+            time.sleep(max(0.0, closed + 1 / SLOTS - time.time()))
+            post(client, load, nodes, second, int(closed * 1e9))
+    client.close()
+
+
+def post(
+    client: redis.Redis, load: Load, nodes: Sequence[str], second: int, closed_ns: int
+) -> None:
+    """The last tick of a slice was at ``closed_ns``."""
+    template = load.templates[second % len(load.templates)]
+    start_ns = closed_ns - (TICKS - 1) * TICK_NS
+    kept = max(1, KEPT_SECONDS * len(load.nodes) // names.SHARDS)
+    with client.pipeline(transaction=False) as pipe:
+        for node in nodes:
+            key = names.samples_key(names.DEFAULT_PROFILE, names.shard(node))
+            data = restamped(template, node, second, start_ns)
+            pipe.xadd(key, {names.FIELD_DATA: data}, maxlen=kept, approximate=True)
+        pipe.execute()
+
+
+def restamped(template: bytes, node: str, sequence: int, start_ns: int) -> bytes:
+    """A message with the name and time of another node: to encode each would take longer."""
+    data = bytearray(template)
+    struct.pack_into("<Qq", data, _SEQUENCE_AT, sequence, start_ns)
+    name = node.encode()
+    data[_NAME_AT : _NAME_AT + len(name)] = name
+    struct.pack_into("<I", data, _CRC_AT, zlib.crc32(memoryview(data)[_CHECKED_FROM:]))
+    return bytes(data)
+
+
+def pin(number: int) -> None:
+    """Keep this process on one core, where there are more: what is measured is a core."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[number % len(cores)]})
