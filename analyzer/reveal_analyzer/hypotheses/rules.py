@@ -44,7 +44,8 @@ class Signatures:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = [(rule, rule.certain) for rule in rules if rule.certain]
-        self._held = {rule.name: deque[bool](maxlen=certain.of) for rule, certain in self._rules}
+        self._second = 0
+        self._met: dict[str, deque[int]] = {}  # the seconds in which each was, the last few
         self._plan: Plan | None = None
         self._places: dict[str, _Looks | None] = {}
         self._gate = _Gate.of([])
@@ -55,18 +56,24 @@ class Signatures:
             self._plan = plan
             self._places = {rule.name: _find(certain, plan) for rule, certain in self._rules}
             self._gate = _Gate.of([self._places[rule.name] for rule, _ in self._rules])
+        self._second += 1
         lasting, present = [], []
-        for (rule, certain), maybe in zip(self._rules, self._gate.open(now), strict=True):
-            where = self._places[rule.name] if maybe else None
+        for number in self._gate.open(now):
+            rule, certain = self._rules[number]
+            where = self._places[rule.name]
             columns = _met(where, now) if where else None
-            held = self._held[rule.name]
-            held.append(columns is not None)
             if columns is not None:
                 hit = Hit(rule, tuple(plan.columns[at] for at in columns))
                 present.append(hit)
-                if sum(held) >= certain.need:
+                if self._lasts(rule.name, certain):
                     lasting.append(hit)
         return lasting, present
+
+    def _lasts(self, name: str, certain: Certain) -> bool:
+        """Count a second in which it was met; whether it was in enough of the last ones."""
+        met = self._met.setdefault(name, deque(maxlen=certain.need))
+        met.append(self._second)
+        return len(met) == certain.need and self._second - met[0] < certain.of
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,6 @@ class _Gate:
     limits of its condition, and whose condition it is.
     """
 
-    rules: int
     owner: Places
     columns: Places
     divisors: Places
@@ -116,10 +122,10 @@ class _Gate:
         asked = [entry[3] for entry in entries]
         limits = np.array([[c.above, c.below, c.times] for c in asked]).reshape(-1, 3).T
         per_cpu = np.array([bool(c.per) for c in asked], np.bool_)
-        return cls(len(looks), owner, columns, divisors, limits, per_cpu)
+        return cls(owner, columns, divisors, limits, per_cpu)
 
-    def open(self, now: Now) -> list[bool]:
-        """Which signatures' first condition is met by any of its columns."""
+    def open(self, now: Now) -> list[int]:
+        """The signatures whose first condition is met by any of its columns, in their order."""
         values = own = now.values[self.columns]
         above, below, times = self.limits
         with np.errstate(all="ignore"):
@@ -127,9 +133,7 @@ class _Gate:
             values = np.where(self.per_cpu, values / now.cpus, values)
             novel = (times == 0) | (own >= times * now.highest[self.columns])
         good = (values >= above) & (values <= below) & novel
-        met = np.zeros(self.rules, np.bool_)
-        met[self.owner[good]] = True
-        return met.tolist()
+        return sorted(set(self.owner[good].tolist()))
 
 
 def _or_none(where: _Where) -> Places:
