@@ -121,7 +121,7 @@ def test_the_level_follows_the_own_scatter_and_ends_at_one_and_a_half_percent() 
 
 def test_a_job_that_steps_by_the_clock_is_a_timer_and_one_that_happens_to_is_not() -> None:
     assert usual(0.0002, period=0.2).is_timer()
-    assert not usual(0.01, period=0.2).is_timer()
+    assert not usual(0.02, period=0.2).is_timer()
     assert not usual(0.0002, period=0.21).is_timer()
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from beating import FINE_HZ, TICK_HZ, Job
+from exploring import examples
 from reveal_analyzer.heartbeat.lock import NO_RHYTHM, Search
 from reveal_analyzer.heartbeat.ring import Ring
 from reveal_analyzer.heartbeat.tracker import Beat, Tracker
@@ -192,3 +196,21 @@ def test_of_steps_made_of_small_ones_the_whole_step_is_read() -> None:
     assert beats[-1].period == pytest.approx(6.05, rel=0.05)
     usual = job.usual(60, 240)
     assert percent(beats[-1], 60) == pytest.approx(100 * (job.usual(270, 330) / usual - 1), abs=2.5)
+
+
+@given(
+    st.lists(
+        arrays(np.float64, FINE_HZ, elements=st.sampled_from([0.0, 1.0, -3.0, 20e3, 1e12, np.nan])),
+        min_size=1, max_size=4,
+    ),
+    st.integers(35, 130),
+)  # fmt: skip
+@examples(25)
+def test_no_counter_however_odd_breaks_it_or_is_slower(
+    seconds: list[np.ndarray], lasts: int
+) -> None:
+    """The same few seconds over and over, gaps and jumps in them: they keep their step."""
+    tracker = Tracker()
+    beats = [tracker.step({CLOCK: seconds[at % len(seconds)]}) for at in range(lasts)]
+    assert not any(beat.slower for beat in beats if beat)
+    assert tracker.why or beats[-1] is not None

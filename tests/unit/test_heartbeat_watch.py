@@ -136,6 +136,16 @@ def test_what_was_lent_is_kept_for_a_while_and_then_taken_back() -> None:
     assert not lent[-1]
 
 
+def test_a_counter_that_leaves_the_table_is_lent_no_more() -> None:
+    node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
+    whole, table = reading(node, 1000, 1000)
+    bare = ChannelTable(tuple(one for one in table.fast if one != DISK), table.slow)
+    without = replace(whole, fast=whole.fast[:, :-1], fast_missing=whole.fast_missing[:, :-1])
+    series = Series()
+    assert DISK.metric in series.second(whole, plan(table))[JOB]
+    assert DISK.metric not in series.second(without, plan(bare))[JOB]
+
+
 def test_what_was_not_read_is_missing_and_not_zero() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))

@@ -138,12 +138,14 @@ class Series:
         return watched
 
     def _follow_host(self, message: Message, where: Plan) -> None:
+        there = {}
         for metric, places in where.host.items():
             now = np.nansum(_taken(message, places), axis=0)
             before = self._there.get(metric)
             if before is not None and before.shape == now.shape:
                 now += _FADING * before
-            self._there[metric] = now
+            there[metric] = now
+        self._there = there
 
     def _borrowed(self, subject: str, message: Message, where: Plan) -> dict[str, Floats]:
         """The host's counters that are nearly all this subject's."""

@@ -13,7 +13,7 @@ WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
 LEVEL, SPREADS = 1.5, 4.0  # percent, and of the job's own: what is a slowdown
 LEAST_SCATTER = 0.5  # percent: what the interval allows for at least
-_PUNCTUAL = 0.3  # percent of scatter: a clock's, not a computation's
+_PUNCTUAL = 1.0  # percent of scatter: a clock's, not a computation's
 _DEVIATION = 148.26  # a median deviation as one spread of a normal law, in percent
 
 
