@@ -11,7 +11,8 @@ the scores alone.  Columns:
   quiet@50         healthy days without an alarm, at a threshold that finds half of the events
   false/day@50     false alarms a day on the labelled half there, and cut@50 the threshold
   found ... delay  at the detector's own threshold; the delay in samples, median
-  Hit@100, @150    causes among the first so many ranked metrics; top-1: the first is one
+  Hit@100, @150    causes among the first so many ranked metrics; top-1: the first is one; of
+                   Reveal and the paper's mode the ranking of `reveal explain`, one for all modes
   seconds          of CPU a machine, scores and rankings
 """
 

@@ -118,7 +118,9 @@ class TestScore:
         shifted = healthy[:300].copy()
         shifted[:, 1:7] += 150.0
         assert not score(table(shifted)).anomalous.any()
-        assert score(table(shifted), baseline=table(healthy)).anomalous.mean() > 0.75
+        for mode in ("report", "online"):
+            found = score(table(shifted), mode, table(healthy))
+            assert found.anomalous.mean() > 0.9
 
     def test_threshold_is_a_setting(self, faulty: NDArray[np.float64]) -> None:
         found = score(table(faulty), settings=SampleSettings(cut=1e6))

@@ -107,7 +107,7 @@ def _judged(rows: Rows, mode: str, settings: SampleSettings) -> tuple[Parts, Flo
     if len(rows) < hindsight.LEAST_ROWS:
         return {}, nothing
     multiples = hindsight.views(rows, settings)
-    return multiples, fold(multiples, {})
+    return multiples, fold(multiples, hindsight.WEIGHTS if rows.before else {})
 
 
 def _fitting(table: Table, baseline: Table | None) -> Table | None:

@@ -5,6 +5,10 @@ are known), from the last day, from a one-step forecast, and the Mahalanobis dis
 last windows of two sizes.  Levels follow the past closely.  Forecast and distances are learned
 anew only when the past has doubled, and so is the usual level of each view, from samples that
 its models had not seen: learned anew each day they take a fault in as part of what is usual.
+
+The cut is a fixed multiple of the usual level.  A generalised Pareto tail fitted to the healthy
+scores (SPOT, Siffer et al., KDD 2017) was measured beside it: of healthy days at equal recall it
+leaves fewer without an alarm, since the healthy past holds faults of its own.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _distances(rows: Rows, values: Floats) -> tuple[Floats, Floats]:
 
 
 def _off_level(values: Floats, before: int) -> Floats:
-    """|z| (n, m) against the table, and by a third against the baseline if there is one.
+    """|z| (n, m) against the table, and by a fifth against the baseline if there is one.
 
     Hosts drift in days: what is odd in a run says more than what is odd beside last month; but
     what was odd all along shows beside the baseline alone.
@@ -91,7 +91,7 @@ def _off_level(values: Floats, before: int) -> Floats:
     if not before:
         return own
     healthy = np.abs(plain_scale(values[:before]).distance(values))
-    return (2.0 * own + healthy) / 3.0
+    return 0.8 * own + 0.2 * healthy
 
 
 def _in_span(values: Floats, level: Floats, forecast: Floats, usual: Floats, span: slice) -> _Found:
