@@ -18,7 +18,6 @@ from reveal_analyzer.live.settings import LiveSettings
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
-_BLOCK = 64  # columns sorted at a time: their seconds stay in the second-level cache
 _WAITING = 32  # seconds
 
 
@@ -61,12 +60,10 @@ class Past:
         picks = np.empty((len(wanted), len(self._rows), len(self._kept)))
         picks[:] = self._still
         moving = np.flatnonzero(self._moving)
-        for at in range(0, len(moving), _BLOCK):
-            block = moving[at : at + _BLOCK]
-            ordered = self._kept[block, :, :count]
-            ordered.sort(axis=-1)
-            picks[:, :, block] = ordered[:, :, wanted].T
-            self._settle(block, ordered)
+        ordered = self._kept[moving, :, :count]
+        ordered.sort(axis=-1)
+        picks[:, :, moving] = ordered[:, :, wanted].T
+        self._settle(moving, ordered)
         return Ranges.picked(self._both_ways(picks), self._settings)
 
     def move(self, source: NDArray[np.intp]) -> None:
@@ -93,13 +90,13 @@ class Past:
         self._taken += len(rows)
         self._new = []
 
-    def _settle(self, block: NDArray[np.intp], ordered: Singles) -> None:
+    def _settle(self, moving: NDArray[np.intp], ordered: Singles) -> None:
         """Columns of which every second is now alike stand still again."""
         first = ordered[:, 0, 0]
         alike = (ordered[:, :, 0] == first[:, None]) & (ordered[:, :, -1] == first[:, None])
         calm = alike.all(axis=1)
-        self._moving[block[calm]] = False
-        self._still[block[calm]] = first[calm]
+        self._moving[moving[calm]] = False
+        self._still[moving[calm]] = first[calm]
 
     def _both_ways(self, picks: Floats) -> Floats:
         """(5, rows, columns) to (5, views, 2, columns)."""
