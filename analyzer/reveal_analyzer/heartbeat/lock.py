@@ -51,10 +51,11 @@ class _Look:
 def strong(rate: float, period: float, top: float | None = None) -> float:
     """The strength that a claim of this period (s) needs in a band of this width.
 
-    A minute holds few turns of a long step: what chance puts into its teeth varies more.
+    A minute holds few turns of a long step, and what a server or a host does wanders slowly:
+    both put more into the teeth of long steps.
     """
     needed = _STRONG_FINE if rate > _FINE_RATE and top is None else _STRONG
-    return float(needed * max(1.0, period / _MANY_TURNS_S) ** 0.5)
+    return float(needed * max(1.0, period / _MANY_TURNS_S) ** 1.5)
 
 
 class Search:

@@ -20,6 +20,7 @@ _SHOWS = 0.4  # of the strength it was locked with, for a slowdown to be believe
 _WEAK, _WEAK_YOUNG = 6, 2  # checks that find it weak: lost; fewer before there is a reference
 _WHOLE, _SAME = 3, 0.03  # checks that agree on a whole step of which the one found is a part
 _MOVED, _MOVES = 0.06, 2
+_UNSETTLED = 0.15  # moved by so much while it is learned: learned anew
 _FAR = 0.35  # from the period followed: told only once the comb has followed it
 _CLEARLY = 1.5  # times as strong: another rhythm, too far off to be the same
 _SETTLED, _FOLLOWS = 0.06, 0.1
@@ -170,7 +171,9 @@ class Tracker:
             return False
         self._moved = self._moved + 1 if followed and abs(ratio - 1) > _MOVED else 0
         if claim and self._moved >= _MOVES:
-            self._period, self._moved = claim.period, 0  # the reference stays
+            self._period, self._moved = claim.period, 0
+            if abs(ratio - 1) > _UNSETTLED and not self._usual.is_learned:
+                self._usual = Usual()  # else the reference stays
         return True
 
     def _lengthen(self, ring: Ring) -> None:

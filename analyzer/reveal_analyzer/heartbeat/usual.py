@@ -13,7 +13,7 @@ WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
 LEVEL, SPREADS = 1.5, 4.0  # percent, and of the job's own: what is a slowdown
 LEAST_SCATTER = 0.5  # percent: what the interval allows for at least
-_PUNCTUAL = 1.0  # percent of scatter: a clock's, not a computation's
+_PUNCTUAL = 0.3  # percent of scatter: a clock's, not a computation's
 _DEVIATION = 148.26  # a median deviation as one spread of a normal law, in percent
 
 
@@ -57,6 +57,11 @@ class Usual:
         if len(shortest) >= LEAST_REFERENCE_S and not self._scatters:
             self.reference = float(np.median(shortest))
             self._scatters = {window: self._scatter(window) for window in WINDOWS}
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether its minutes are over."""
+        return len(self._values[self._shortest()]) >= REFERENCE_S
 
     def why_not(self) -> str:
         """Why nothing can be read; empty where something can."""
