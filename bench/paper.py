@@ -4,6 +4,9 @@ bench/paper.py --record DIR     as root, twelve minutes: training and inference 
                                 scikit-learn (and JAX where it is installed), three runs each
 bench/paper.py --replay DIR     Figure 4 (metric selection), Table 2 (window settings) and the
                                 reproducibility test over those recordings
+bench/paper.py --cycle FILE     Table 2 and the reproducibility test over a healthy session of
+                                bench/faults (mixed-N.session.json), whose jobs come and go in
+                                a cycle of five minutes: sets of jobs are workloads, cycles runs
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
+from faultbench.index import IndexFileError, read_index
 from paperbench import jobs, recorder, reproducibility, settings_compared, traces
-from report import report
+from report import Row, report
 from reveal_cli import selecting
 from reveal_cli.commands.select import as_json
 from reveal_cli.exits import CliError
@@ -28,7 +32,8 @@ from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import WorkloadError
 
 ERRORS = (
-    recorder.RecordError, traces.TracesError, CliError, LedgerError, WorkloadError, OSError,
+    recorder.RecordError, traces.TracesError, IndexFileError, CliError, LedgerError,
+    WorkloadError, OSError,
 )  # fmt: skip
 THRESHOLD = 0.5
 _PAPER = {
@@ -53,15 +58,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             names = tuple(asked.only or jobs.names())
             plan = recorder.Plan(names, asked.runs, asked.seconds)
             recorder.record(asked.record, asked.scratch, plan, _say)
-        if asked.replay:
-            _replay(asked.replay)
+        if asked.replay or asked.cycle:
+            _replay(asked.replay, asked.cycle)
     except ERRORS as error:
         print(f"paper: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("paper: interrupted; everything is undone", file=sys.stderr)
         return 130
-    if not (asked.record or asked.replay):
+    if not (asked.record or asked.replay or asked.cycle):
         _parser().print_help()
     return 0
 
@@ -72,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
     made.add_argument("--replay", type=Path, metavar="DIR", help="judge recordings")
+    made.add_argument("--cycle", type=Path, metavar="SESSION.json", help="judge a healthy session")
     made.add_argument("--only", nargs="+", choices=jobs.names(), metavar="WORKLOAD")
     made.add_argument("--runs", type=int, default=3)
     made.add_argument("--seconds", type=float, default=36.0, help="length of a run")
@@ -79,45 +85,50 @@ def _parser() -> argparse.ArgumentParser:
     return made
 
 
-def _replay(directory: Path) -> None:
-    runs = recorder.read(directory)
-    loaded = traces.load([(run.workload, run.number, directory / run.recording) for run in runs])
-    compared, counts = settings_compared.compare(loaded)
-    tested = reproducibility.judge(loaded)
+def _replay(directory: Path | None, session: Path | None) -> None:
+    rows: list[Row] = []
+    notes: dict[str, Any] = {}
+    if directory:
+        runs = recorder.read(directory)
+        files = [(run.workload, run.number, directory / run.recording) for run in runs]
+        notes["alone"] = _judged("alone", traces.load(files), rows)
+        notes["alone"]["neighbourCores"] = [run.neighbour_cores for run in runs]
+        notes["selection"] = _selection(files)
+    if session:
+        index = read_index(session)
+        seen = traces.cycles(session.parent / index.recording, index.start_ns)
+        notes["cycle"] = _judged("cycle", seen, rows)
+        notes["cycle"]["neighbourCores"] = [index.neighbour_cores]
+    report("paper", rows, paper=_PAPER, **notes)
+
+
+def _judged(name: str, seen: traces.Traces, rows: list[Row]) -> dict[str, Any]:
+    """Table 2 as rows of the report; the reproducibility test printed and given back."""
+    compared, counts = settings_compared.compare(seen)
+    rows += [{"recordings": name, **each.row()} for each in compared]
+    tested = reproducibility.judge(seen)
     metrics = sum(each.metrics for each in tested)
     significant = sum(each.significant for each in tested)
     for each in tested:
         print(each.row())
-    print(f"significant: {significant} of {metrics} workload-metric pairs")
-    selection = _selection(directory, runs)
-    print({name: selection[name] for name in ("kept", "dropped", "knee")})
-    report(
-        "paper",
-        [each.row() for each in compared],
-        paper=_PAPER,
-        workloads={
-            "training": [name for name in loaded.workloads if name in jobs.TRAINING],
-            "inference": [name for name in loaded.workloads if name in jobs.INFERENCE],
-        },
-        runs=len(loaded.runs),
-        seconds=loaded.samples / settings_compared.SAMPLES_A_SECOND,
-        neighbourCores=[run.neighbour_cores for run in runs],
-        stretchesMarked=counts,
-        reproducibility={
-            "workloadMetricPairs": metrics,
-            "significantShare": round(significant / max(metrics, 1), 4),
-            "byWorkload": [each.row() for each in tested],
-            "notSignificant": {each.workload: list(each.not_told) for each in tested},
-        },
-        selection=selection,
-    )
+    print(f"{name}: {significant} of {metrics} workload-metric pairs are significant")
+    return {
+        "workloads": list(seen.workloads),
+        "runs": len(seen.runs),
+        "seconds": seen.samples / settings_compared.SAMPLES_A_SECOND,
+        "stretchesMarked": counts,
+        "workloadMetricPairs": metrics,
+        "significantShare": round(significant / max(metrics, 1), 4),
+        "byWorkload": [each.row() for each in tested],
+        "notSignificant": {each.workload: list(each.not_told) for each in tested},
+    }
 
 
-def _selection(directory: Path, runs: Sequence[recorder.Run]) -> dict[str, Any]:
+def _selection(recordings: Sequence[tuple[str, int, Path]]) -> dict[str, Any]:
     """What ``reveal select`` makes of the recordings, without the names."""
     files: dict[str, list[Path]] = {}
-    for run in runs:
-        files.setdefault(run.workload, []).append(directory / run.recording)
+    for workload, _, path in recordings:
+        files.setdefault(workload, []).append(path)
     workloads, _ = selecting.correlated(files, traces.SAMPLE_NS)
     selection, points, bend = selecting.chosen(workloads, THRESHOLD)
     moved = {

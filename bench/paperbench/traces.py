@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from faultbench.recorder import CYCLE_S, SCHEDULE, due
 from reveal_analyzer.selection.resampled import Item, Resampler
 from reveal_cli.recordings import Slices
 
 Floats = NDArray[np.float64]
 SAMPLE_NS = 100_000_000
+_STARTING_S, _ENDING_S = 6.0, 2.0
 
 
 class TracesError(ValueError):
@@ -58,30 +61,73 @@ def load(recordings: Sequence[tuple[str, int, Path]]) -> Traces:
     shortest = min(len(values) for *_, values in read)
     runs = []
     for workload, number, items, values in read:
-        at = {item.label: place for place, item in enumerate(items)}
-        places = [at[item.label] for item in common]
-        runs.append(Trace(workload, number, values[:shortest, places]))
+        runs.append(Trace(workload, number, values[:shortest, _places(items, common)]))
     return Traces(tuple(common), tuple(runs))
 
 
+def cycles(recording: Path, start_ns: int, least: int = 2) -> Traces:
+    """The phases of a healthy session of the fault bench, whose jobs come and go in a cycle.
+
+    Each set of jobs is a workload, each cycle in which it was seen whole a run; raises
+    ``TracesError`` where there are fewer than ``least`` cycles.
+    """
+    items, times, values = _samples(recording)
+    spans = phases()
+    size = int(min(end - begin for begin, end in spans.values()) * 1e9 / SAMPLE_NS)
+    runs = []
+    for number in range(int((times[-1] - start_ns) / 1e9 / CYCLE_S) + 1):
+        for name, (begin, _) in spans.items():
+            start = start_ns + round((number * CYCLE_S + begin) * 1e9)
+            at = int(np.searchsorted(times, start))
+            last = at + size - 1
+            # what was not recorded from its first to its last sample is no run
+            if last < len(times) and times[last] - start < (size + 1) * SAMPLE_NS:
+                runs.append(Trace(name, number + 1, values[at : at + size]))
+    whole = [n for n in {r.number for r in runs} if sum(r.number == n for r in runs) == len(spans)]
+    if len(whole) < least:
+        raise TracesError(f"{recording} holds {len(whole)} whole cycles: {least} are needed")
+    return Traces(items, tuple(run for run in runs if run.number in whole))
+
+
+def phases() -> dict[str, tuple[float, float]]:
+    """When each set of jobs of the cycle works, without the seconds in which jobs start or end."""
+    edges = sorted({0.0, CYCLE_S, *(edge for _, *those in SCHEDULE for edge in those)})
+    return {
+        "+".join(sorted(due(begin))): (begin + _STARTING_S, end - _ENDING_S)
+        for begin, end in pairwise(edges)
+    }
+
+
 def _read(path: Path) -> tuple[tuple[Item, ...], Floats]:
-    """The longest stretch of one channel table without a gap; runs are too short for others."""
+    """The longest stretch without a gap; runs are too short for others."""
+    items, times, values = _samples(path)
+    breaks = np.flatnonzero(np.diff(times) > 1.5 * SAMPLE_NS) + 1
+    edges = [0, *breaks.tolist(), len(times)]
+    begin, end = max(pairwise(edges), key=lambda stretch: stretch[1] - stretch[0])
+    return items, values[begin:end]
+
+
+def _samples(path: Path) -> tuple[tuple[Item, ...], NDArray[np.int64], Floats]:
+    """When each sample was taken, over the items that all channel tables of the file have."""
     resampler = Resampler(SAMPLE_NS)
-    stretches: list[tuple[tuple[Item, ...], list[Floats]]] = []
-    last_ns = 0
+    times, pieces = [], []
     for message, table in Slices(path):
         rows = resampler.push(message, table)
-        if rows is None:
-            continue
-        joins = bool(stretches) and rows.items is stretches[-1][0]
-        if not joins or message.start_ns - last_ns > 1_500_000_000:
-            stretches.append((rows.items, []))
-        stretches[-1][1].append(rows.values)
-        last_ns = message.start_ns
-    if not stretches:
+        if rows is not None:
+            times.append(message.start_ns + SAMPLE_NS * np.arange(len(rows.values)))
+            pieces.append(rows)
+    if not pieces:
         raise TracesError(f"{path} holds no samples")
-    items, pieces = max(stretches, key=lambda stretch: len(stretch[1]))
-    return items, np.concatenate(pieces)
+    layouts = {id(rows.items): rows.items for rows in pieces}.values()
+    known = set.intersection(*({item.label for item in items} for items in layouts))
+    items = tuple(item for item in pieces[0].items if item.label in known)
+    values = [rows.values[:, _places(rows.items, items)] for rows in pieces]
+    return items, np.concatenate(times), np.concatenate(values)
+
+
+def _places(held: Sequence[Item], wanted: Sequence[Item]) -> list[int]:
+    at = {item.label: place for place, item in enumerate(held)}
+    return [at[item.label] for item in wanted]
 
 
 def moving(runs: Sequence[Trace]) -> NDArray[np.bool_]:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustered import record
+from clustered import fast_values, record
 from exploring import examples
 from paperbench import jobs, reproducibility, settings_compared
 from paperbench.agreement import Agreement, agreement, length, merged, turned
 from paperbench.dtw import distances
 from paperbench.settings_compared import SETTINGS, marks
-from paperbench.traces import Trace, Traces, TracesError, load, moving
+from paperbench.traces import Trace, Traces, TracesError, cycles, load, moving
 from reveal_analyzer.selection.resampled import Item
 from reveal_contract import catalogue
 
@@ -168,6 +168,26 @@ def test_recordings_become_traces_over_what_all_have(tmp_path: Path) -> None:
     assert "cpu.user{0}" in {item.label for item in made.items}
     with pytest.raises(TracesError, match="no recordings"):
         load([])
+
+
+def test_phases_of_a_healthy_session_are_workloads_and_its_cycles_runs(tmp_path: Path) -> None:
+    # the session began 40 s before its recording: the first cycle lacks its first phase
+    recording, start_ns = record(tmp_path / "mixed.rvl", 870), (1000 - 40) * 10**9
+    made = cycles(recording, start_ns)
+    assert made.workloads == (
+        "train", "server+train", "loader+server+train", "loader+server", "server",
+    )  # fmt: skip
+    assert {run.number for run in made.runs} == {2, 3}
+    assert {run.values.shape for run in made.runs} == {(220, len(made.items))}
+    # the second cycle's first phase: 300 s and 6 s to start, of a recording that begins at 40 s
+    label = [item.label for item in made.items].index("memory.mem_available")
+    raw = fast_values(870, 0)[(306 - 40) * 10 :][:220, 8] * 1024.0
+    np.testing.assert_array_equal(made.of("train")[0].values[:, label], raw)
+
+
+def test_a_session_of_one_cycle_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TracesError, match="holds 1 whole cycles: 2 are needed"):
+        cycles(record(tmp_path / "mixed.rvl", 320), 1000 * 10**9)
 
 
 def test_there_are_six_workloads_of_both_kinds_without_jax(

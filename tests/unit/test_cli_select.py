@@ -164,3 +164,34 @@ def test_a_plot_that_cannot_be_written_says_so(
     pytest.importorskip("matplotlib")
     assert main(["select", str(runs[0]), "--plot", str(tmp_path / "no" / "c.png")]) == ERROR
     assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        (["--score-selected"], USAGE, "--score-selected needs a --selection"),
+        (["--selection", "{folder}/none.yaml"], ERROR, "none.yaml: No such file"),
+        (["--selection", "{folder}/s.yaml", "--mode", "paper"], USAGE, "--score-selected"),
+    ],
+)
+def test_analyze_refuses_a_selection_it_cannot_use(
+    flags: list[str], code: int, said: str, runs: list[Path], tmp_path: Path, capsys: Said
+) -> None:
+    filled = [flag.format(folder=tmp_path) for flag in flags]
+    assert main(["analyze", str(runs[0]), *filled]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_analyze_takes_what_select_wrote(runs: list[Path], tmp_path: Path, capsys: Said) -> None:
+    written = tmp_path / "s.yaml"
+    assert main(["select", str(runs[0]), "-o", str(written)]) == DONE
+    for more in ([], ["--score-selected"], ["--score-selected", "--mode", "paper"]):
+        assert main(["analyze", str(runs[1]), "--selection", str(written), *more]) == DONE
+    capsys.readouterr()
+
+
+def test_a_table_has_no_use_for_a_selection(tmp_path: Path, capsys: Said) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("time,cpu\n1,2\n2,3\n")
+    assert main(["analyze", str(table), "--selection", "s.yaml"]) == USAGE
+    assert "is a table" in capsys.readouterr().err

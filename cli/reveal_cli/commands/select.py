@@ -115,7 +115,10 @@ def _drawing() -> Any:
 def as_json(selection: Selection, points: Sequence[Point], bend: float | None) -> dict[str, Any]:
     """The file's content, the curves (null where nothing goes) and the knee."""
     rows = [
-        {name: None if math.isnan(value) else value for name, value in asdict(point).items()}
+        {
+            name: None if math.isnan(value) else round(value, 4)
+            for name, value in asdict(point).items()
+        }
         for point in points
     ]
     names = {"kept": "keptShare", "union": "unionShare", "multi_r2": "multiR2", "max_r": "maxR"}
