@@ -47,8 +47,9 @@ def _curves(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _mark(axes: Axes, used: float, bend: float | None) -> None:
-    axes.axvline(used, color="black", linewidth=1, label=f"used: {used:g}")
-    if bend is not None:
+    both = used == bend
+    axes.axvline(used, color="black", linewidth=1, label=f"used{' (knee)' * both}: {used:g}")
+    if bend is not None and not both:
         axes.axvline(bend, color="grey", linestyle="--", linewidth=1, label=f"knee: {bend:g}")
 
 
