@@ -15,19 +15,22 @@ from reveal_analyzer.foreign.judge import percent
 from reveal_analyzer.foreign.subsystem import subsystem_of
 from reveal_analyzer.recorded import Recorded
 from reveal_analyzer.samples.api import Ranked, Table, rank_spans
-from reveal_analyzer.units import decimal
+from reveal_analyzer.units import decimal, human
 from reveal_cli import replayed, wide
 from reveal_cli.exits import CliError
 from reveal_cli.judged import FileKind, healthy_recording, kind
 from reveal_cli.spans import Covered, resolve
 from reveal_cli.wide import Against
 from reveal_contract.finding import rfc3339
-from reveal_contract.metric import Subsystem
+from reveal_contract.metric import Kind, Subsystem
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A metric's place; ``node`` is "" where there is only one."""
+    """A metric's place; ``node`` is "" where there is only one.
+
+    ``told`` are value and baseline as people read them.
+    """
 
     node: str
     metric: str
@@ -36,6 +39,7 @@ class Entry:
     percent: int
     value: str
     baseline: str
+    told: tuple[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         row: dict[str, Any] = {"node": self.node} if self.node else {}
@@ -163,19 +167,24 @@ def _healthy(path: Path | None, healthy: Mapping[str, Recorded], node: str) -> T
 
 
 def _of_column(node: str, row: Ranked, column: Column) -> Entry:
+    metric = column.metric
     where = f"{{{column.instance}}}" if column.instance else ""
-    return _entry(
-        node, row, f"{column.metric.name}{where}", column.feature, column.metric.subsystem
-    )
+    # a ratio of times is shown as the share it is, like the counters it is made of
+    kind = metric.kind if metric.kind is Kind.GAUGE else Kind.COUNTER
+    told = human(row.value, metric.unit, kind), human(row.baseline, metric.unit, kind)
+    return _entry(node, row, f"{metric.name}{where}", column.feature, metric.subsystem, told)
 
 
-def _entry(node: str, row: Ranked, metric: str, feature: str, subsystem: Subsystem | None) -> Entry:
+def _entry(
+    node: str,
+    row: Ranked,
+    metric: str,
+    feature: str,
+    subsystem: Subsystem | None,
+    told: tuple[str, str] | None = None,
+) -> Entry:
+    value, baseline = decimal(row.value), decimal(row.baseline)
     return Entry(
-        node,
-        metric,
-        feature,
-        subsystem,
-        percent(row.score),
-        decimal(row.value),
-        decimal(row.baseline),
-    )
+        node, metric, feature, subsystem, percent(row.score), value, baseline,
+        told or (value, baseline),
+    )  # fmt: skip

@@ -31,10 +31,11 @@ def findings_table(findings: Sequence[Finding], width: int = MAX_WIDTH) -> list[
     columns = _columns(max(MIN_WIDTH, min(width, MAX_WIDTH)))
     lines = [_line(columns, [column.title for column in columns])]
     lines.append(_line(columns, ["-" * column.width for column in columns]))
+    dated = len({_local(finding.first_seen_ns).date() for finding in findings}) > 1
     for finding in findings:
         cells = [
             textwrap.wrap(cell, column.width) or [""]
-            for cell, column in zip(_cells(finding), columns, strict=True)
+            for cell, column in zip(_cells(finding, dated), columns, strict=True)
         ]
         cells[-1] = [
             line
@@ -88,13 +89,19 @@ def claim_text(finding: Finding) -> str:
 
 def local_time(ns: int) -> str:
     """The time of day on this machine."""
-    return f"{datetime.fromtimestamp(ns // 1_000_000_000).astimezone():%H:%M:%S}"
+    return f"{_local(ns):%H:%M:%S}"
 
 
-def _cells(finding: Finding) -> list[str]:
+def _local(ns: int) -> datetime:
+    return datetime.fromtimestamp(ns // 1_000_000_000).astimezone()
+
+
+def _cells(finding: Finding, dated: bool) -> list[str]:
+    """``dated`` tells the day too, where findings are of several."""
     seconds = (finding.last_seen_ns - finding.first_seen_ns) / 1e9
+    day = f"{_local(finding.first_seen_ns):%d %b} " if dated else ""
     return [
-        f"{local_time(finding.first_seen_ns)} for {clock(max(1.0, seconds))}",
+        f"{day}{local_time(finding.first_seen_ns)} for {clock(max(1.0, seconds))}",
         finding.subsystem.value,
         finding.severity.value,
         finding.state.value,

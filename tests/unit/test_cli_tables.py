@@ -312,6 +312,14 @@ def recording(path: Path, seconds: int, fault: range = range(0)) -> Path:
     return path
 
 
+def test_values_of_a_recording_are_told_with_their_unit(tmp_path: Path, capsys: Capture) -> None:
+    path = recording(tmp_path / "r.rvl", 60)
+    assert run("explain", path, "--span", "40/50") == DONE
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (memory,) = [line for line in lines if line[:2] == ["memory.mem_available", "mean"]]
+    assert memory[-4:] == ["12", "GiB", "12", "GiB"]
+
+
 def test_recordings_are_explained_too(tmp_path: Path, explain: Explain) -> None:
     path = recording(tmp_path / "r.rvl", 150, range(100, 112))
     (told,) = explain(path, "--span", "100/111")

@@ -75,8 +75,7 @@ def _text(explained: Sequence[Explained], columns: int) -> list[str]:
                 entry.feature,
                 entry.subsystem.value if entry.subsystem else "-",
                 f"{entry.percent} %",
-                entry.value,
-                entry.baseline,
+                *entry.told,
             )
             for entry in shown
         ]
