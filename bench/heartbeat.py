@@ -1,8 +1,9 @@
 """The heartbeat bench: step times read from outside beside what the jobs logged themselves.
 
 bench/heartbeat.py --record DIR     as root, ten minutes: training loops of numpy (and JAX
-                                    where it is installed), one and two ranks, beside a
-                                    server and a loader; slowed down by code and by CPU hogs
+                                    where it is installed), one and two ranks, on hosts of four
+                                    CPUs or more beside a server and a loader; slowed down by
+                                    their own code and by CPU hogs
 bench/heartbeat.py --replay DIR     judges a recording again
 bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false locks, slowdowns
 """
@@ -14,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,6 @@ from reveal_contract.recording import Reader
 from reveal_contract.wire import Message, decode, gauges
 
 _SIZES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
-_STEPLESS = ("server", "loader")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,9 +80,13 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
         rows.append(row)
         every += mine
         found += seen
-    for line in (*_summary(every, found, played), *played.last_lines, *_healthy(healthy)):
+    for line in (*_summary(every, found), *_told(session, played), *_healthy(healthy)):
         print(line)
-    report("heartbeat", rows)
+    windows = {
+        str(window): {"p50": round(middle, 2), "p90": round(high, 2), "readings": count}
+        for window, (middle, high, count) in judging.spread(every).items()
+    }
+    report("heartbeat", rows, windows=windows, told=[asdict(one) for one in played.told])
 
 
 def _judged(
@@ -106,23 +111,26 @@ def _judged(
     return row, mine, seen
 
 
-def _summary(every: list[Error], found: list[Seen], played: Played) -> Iterator[str]:
+def _summary(every: list[Error], found: list[Seen]) -> Iterator[str]:
     for window, (middle, high, count) in judging.spread(every).items():
         yield f"{window:>3} s: error p50 {middle:.2f}, p90 {high:.2f} points ({count} readings)"
     for window in WINDOWS:
         told = [(one.percent, one.by[window]) for one in found if window in one.by]
-        bins = zip(_SIZES, (*_SIZES[1:], float("inf")), strict=True)
         parts = []
-        for low, high in bins:
+        for low, high in zip(_SIZES, (*_SIZES[1:], float("inf")), strict=True):
             hits = [hit for percent, hit in told if low <= percent < high]
             if hits:
                 parts.append(f"{low:g}-{high:g} %: {sum(hits)} of {len(hits)}")
         yield f"{window:>3} s: slowdowns seen: {', '.join(parts) or 'none fits'}"
+
+
+def _told(session: schedule.Session, played: Played) -> Iterator[str]:
     for one in played.told:
         yield f"  told at {one.at:.0f} s: {one.change} {one.claim}"
-    for name in _STEPLESS:
+    for name in session.bystanders:
         job = played.jobs.get(f"/{CGROUP_PREFIX}{name}")
         yield f"{name}: {job.seconds if job else 0} s with a heartbeat of {played.seconds} s"
+    yield from played.last_lines
 
 
 def _healthy(directories: Sequence[Path]) -> Iterator[str]:

@@ -21,6 +21,8 @@ from reveal_cli.workloads import CGROUP_PREFIX, Workload
 
 RECORDING, SESSION = "heartbeat.rvl", "heartbeat.session.json"
 BYSTANDERS = ("server", "loader")  # jobs without steps
+_ON_FEW = ("short", "ranks", "long", "jax")  # what a host of few CPUs runs without queueing
+_FEW_CPUS = 4
 MARK = "bench-heartbeat"
 _HOGS = 3
 _TAIL_S = 12.0
@@ -34,8 +36,11 @@ class RecordError(RuntimeError):
     """Recording cannot go on; the text says why."""
 
 
-def jobs() -> list[JobPlan]:
-    """Training loops of numpy, and of JAX where it is installed, with one and two ranks."""
+def jobs(cpus: int) -> list[JobPlan]:
+    """Training loops of numpy, and of JAX where it is installed, with one and two ranks.
+
+    A host of few CPUs gets few of them: what queues for a CPU has no step time of its own.
+    """
     made = [
         JobPlan("short", 0.128),
         JobPlan("ranks", 0.45, ranks=2, passes=2),
@@ -45,7 +50,8 @@ def jobs() -> list[JobPlan]:
     if importlib.util.find_spec("jax") is not None:
         made.append(JobPlan("jax", 0.31, framework="jax", passes=4))
         made.append(JobPlan("jaxranks", 0.7, ranks=2, framework="jax", passes=4))
-    return [replace(job, episodes=episodes(turn)) for turn, job in enumerate(made)]
+    chosen = [job for job in made if cpus >= _FEW_CPUS or job.name in _ON_FEW]
+    return [replace(job, episodes=episodes(turn)) for turn, job in enumerate(chosen)]
 
 
 def cgroup(job: str) -> Cgroup:
@@ -66,16 +72,17 @@ def record(directory: Path, scratch: Path, say: Say, seconds: float | None = Non
         raise RecordError(f"{directory} holds a session already")
     directory.mkdir(parents=True, exist_ok=True)
     sweep()
-    planned = jobs()
-    session = Session(time.time_ns(), 0, planned, hog_after(planned), list(BYSTANDERS))
+    cpus = os.cpu_count() or 1
+    planned, beside = jobs(cpus), BYSTANDERS if cpus >= _FEW_CPUS else ()
+    session = Session(time.time_ns(), 0, planned, hog_after(planned), list(beside))
     session.save(directory / SESSION)
     with ExitStack() as stack:
         collector = stack.enter_context(host.collecting(directory / RECORDING))
         files = _scratch(stack, scratch)
         running = [_start(stack, job, directory, files, session) for job in planned]
-        for name in BYSTANDERS:
+        for name in beside:
             stack.enter_context(Workload(name, files))
-        say(f"recording {', '.join(job.name for job in planned)} and {', '.join(BYSTANDERS)}")
+        say(f"recording {', '.join([*(job.name for job in planned), *beside])}")
         _play(session, [collector, *running], seconds)
         session.end_ns = time.time_ns()
         session.save(directory / SESSION)

@@ -43,10 +43,16 @@ def test_a_log_is_read_and_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -
 
 
 def test_a_session_comes_back_as_it_was_saved(tmp_path: Path) -> None:
-    jobs = recording.jobs()
+    jobs = recording.jobs(8)
     session = Session(START_NS, START_NS + 1, jobs, schedule.hog_after(jobs), ["server"])
     session.save(tmp_path / "session.json")
     assert schedule.read(tmp_path / "session.json") == session
+
+
+def test_a_host_of_few_cpus_runs_few_jobs() -> None:
+    few, many = recording.jobs(2), recording.jobs(8)
+    assert {job.name for job in few} < {job.name for job in many}
+    assert {job.ranks for job in few} == {1, 2}
 
 
 def test_every_job_has_all_slowdowns_after_it_was_learned_in_an_order_of_its_own() -> None:
