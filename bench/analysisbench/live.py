@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import redis
 
-from analysisbench.load import Load, pin, start
+from analysisbench.load import Load, Sender, pin
 from analysisbench.nodes import Node
 from report import Row
 from reveal_analyzer.fleet.fleet import Fleet
@@ -25,7 +25,7 @@ from reveal_contract.settings import AnalyzerSettings
 from slices_of import Slice
 
 SETTLE = 5  # seconds that are not counted
-AHEAD = 3.0  # seconds before the load begins
+AHEAD = 1.0  # seconds before the load begins
 
 
 class Delays:
@@ -43,6 +43,7 @@ def live(recorded: Sequence[Slice], warm: Sequence[Node], nodes: int, seconds: i
 
     So they know what minutes taught them, and take the memory and the cache misses of as many.
     """
+    sender = Sender()
     named = [f"node-{number:06d}" for number in range(nodes)]
     with Broker() as broker:
         announce(broker.url, recorded[0][1])
@@ -56,7 +57,7 @@ def live(recorded: Sequence[Slice], warm: Sequence[Node], nodes: int, seconds: i
             worker.turn()
         templates = encoded(recorded, named[0])
         load = Load(broker.url, templates, named, time.time() + AHEAD, SETTLE + seconds)
-        sender = start(load)
+        sender.send(load)
         with on_core(0):
             row = watched(worker, reader, delays, load)
         sender.join()
