@@ -28,11 +28,13 @@ Capture = pytest.CaptureFixture[str]
 
 
 def values(fault: bool = True, seed: int = 1) -> np.ndarray:
-    """Steady metrics; from FIRST to LAST reads and retransmissions leave their range."""
-    made = 50 + np.random.default_rng(seed).normal(0, 1, (ROWS, len(NAMES)))
+    """Steady metrics; from FIRST to LAST all are unsteady, reads and retransmissions most."""
+    random = np.random.default_rng(seed)
+    made = 50 + random.normal(0, 1, (ROWS, len(NAMES)))
     if fault:
-        made[FIRST:LAST, NAMES.index("disk_read")] += 40
-        made[FIRST:LAST, NAMES.index("tcp_retrans")] += 20
+        size = np.full(len(NAMES), 8.0)
+        size[NAMES.index("disk_read")], size[NAMES.index("tcp_retrans")] = 80, 40
+        made[FIRST:LAST] += size * random.uniform(0.5, 1.5, (LAST - FIRST, len(NAMES)))
     return made
 
 
