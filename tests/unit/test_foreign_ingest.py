@@ -168,6 +168,11 @@ def test_a_rising_counter_is_not_taken_for_a_clock(write: Write) -> None:
     assert lone(data).names == ("bytes", "cpu")
 
 
+def test_a_temperature_is_not_taken_for_a_clock(write: Write) -> None:
+    assert lone(read(write("t,cpu\n45,1\n44,2\n46,3\n"))).names == ("t", "cpu")
+    assert read(write("t,cpu\n0.5,1\n1.0,2\n")).times_ns.tolist() == [SECOND // 2, SECOND]
+
+
 def test_the_time_column_can_be_named_and_must_tell_times(write: Write) -> None:
     path = write("when,at,cpu\nx,2023-11-14T22:13:20Z,1\ny,2023-11-14T22:13:21Z,2\n")
     assert read(path, Options(time="AT")).times_ns[0] == EPOCH * SECOND

@@ -29,12 +29,13 @@ _EPOCH = 1e8  # 1973 in seconds: smaller numbers count from a start of their own
 _FARTHEST = 9.2e18  # ns that fit into 64 bits
 _NAME = re.compile(
     r"[\W_]*(time|date|ts|t|epoch|datetime|date[_ ]?time|time[_ ]?stamp|unix[_ ]?time(stamp)?"
-    r"|elapsed|elapsed[_ ]time|clock|wall[_ ]?time)[\W_]*"
+    r"|elapsed|elapsed[_ ]time|wall[_ ]?time)[\W_]*"
     r"(?P<unit>s|sec|secs|seconds?|ms|msec|millis|milliseconds?|us|usec|micros|microseconds?"
     r"|ns|nsec|nanos|nanoseconds?|utc)?[\W_]*\Z",
     re.IGNORECASE,
 )
 _INDEX = re.compile(r"(index|row|sample|step|no\.?|#|id|)\Z|Unnamed: 0\Z", re.IGNORECASE)
+_SHORT = re.compile(r"ts?\Z", re.IGNORECASE)  # a temperature may be called so, too
 _ZONE = re.compile(r":\d\d[\d:.,]*\s*(?:(Z)|([+-])(\d\d):?(\d\d)?)\s*\Z", re.IGNORECASE)
 _SHOWN = 4
 
@@ -120,10 +121,12 @@ def _candidates(names: Sequence[str], rows: pd.DataFrame) -> list[int]:
 
 
 def _trusted(name: str, at: int, clock: Clock, values: pd.Series) -> bool:
-    """Numbers in a column that is not named like a time must behave like a clock's."""
-    if _NAME.match(name) or not clock.unit_ns:
+    """Numbers in a column that is not surely named like a time must behave like a clock's."""
+    if not clock.unit_ns or (_NAME.match(name) and (clock.absolute or not _SHORT.match(name))):
         return True
     times = clock.read(values)
+    if _SHORT.match(name):
+        return bool((np.diff(times) > 0).all())
     if at != 0 or len(times) < 3 or (times == UNREADABLE).any():
         return False
     steps = np.diff(times)
