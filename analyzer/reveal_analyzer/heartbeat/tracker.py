@@ -18,7 +18,7 @@ _CHECK_S = 5
 _KEEP = 0.5  # of the strength that a lock needs, to keep it
 _SHOWS = 0.4  # of the strength it was locked with, for a slowdown to be believed
 _WEAK, _WEAK_YOUNG = 6, 2  # checks that find it weak: lost; fewer before there is a reference
-_WHOLE, _SAME = 3, 0.03  # checks that agree on a whole step of which the one found is a part
+_WHOLE, _SAME = 3, 0.05  # checks that agree on a whole step of which the one found is a part
 _MOVED, _MOVES = 0.06, 2
 _UNSETTLED = 0.15  # moved by so much while it is learned: learned anew
 _FAR = 0.35  # from the period followed: told only once the comb has followed it
@@ -183,12 +183,11 @@ class Tracker:
             return
         claim = comb.whole(comb.spectrum(values, ring.rate), self._period)
         if claim is None:
-            self._whole = []
             return
+        self._whole.append(claim.period)
         same = [one for one in self._whole if abs(one / claim.period - 1) < _SAME]
-        self._whole = [*same, claim.period]
-        if len(self._whole) >= _WHOLE:
-            self._period, self._whole, self._is_whole = claim.period, [], True
+        if len(same) >= _WHOLE:
+            self._period, self._whole, self._is_whole = float(np.median(same)), [], True
             self._usual = Usual()
 
     def _lose(self, why: str) -> None:
