@@ -165,8 +165,9 @@ class NodeAnalyzer:
         return self._signatures.step(second.plan, Now(second.values, highest, live.cpus))
 
     def _periods(self) -> dict[str, float]:
-        """Step times of the jobs as they are now, in seconds."""
-        return {subject: beat.period for subject, beat in self._heart.beats.items()}
+        """Step times of the jobs as they are now, in seconds; of those that can be trusted."""
+        beats = self._heart.beats.items()
+        return {subject: beat.period for subject, beat in beats if beat.readings}
 
     def _agreeing(self) -> tuple[Method, ...]:
         verdict = self._methods.verdict()
