@@ -173,6 +173,16 @@ def test_a_temperature_is_not_taken_for_a_clock(write: Write) -> None:
     assert read(write("t,cpu\n0.5,1\n1.0,2\n")).times_ns.tolist() == [SECOND // 2, SECOND]
 
 
+def test_a_date_and_a_time_of_day_are_read_together(write: Write) -> None:
+    rows = "2023-11-14,23:59:59.5,7\n2023-11-15,00:00:00,8\n"
+    data = read(write(f"Date,Time,cpu\n{rows}"))
+    assert data.times_ns.tolist() == [
+        (EPOCH + 6399) * SECOND + SECOND // 2,
+        (EPOCH + 6400) * SECOND,
+    ]
+    assert (lone(data).names, data.notes) == (("cpu",), ())
+
+
 def test_the_time_column_can_be_named_and_must_tell_times(write: Write) -> None:
     path = write("when,at,cpu\nx,2023-11-14T22:13:20Z,1\ny,2023-11-14T22:13:21Z,2\n")
     assert read(path, Options(time="AT")).times_ns[0] == EPOCH * SECOND

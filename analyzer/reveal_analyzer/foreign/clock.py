@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import numpy as np
@@ -35,6 +35,8 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _INDEX = re.compile(r"(index|row|sample|step|no\.?|#|id|)\Z|Unnamed: 0\Z", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
+_OF_DAY = re.compile(r"\d\d:\d\d(:\d\d([.,]\d+)?)?\Z")
 _SHORT = re.compile(r"ts?\Z", re.IGNORECASE)  # a temperature may be called so, too
 _ZONE = re.compile(r":\d\d[\d:.,]*\s*(?:(Z)|([+-])(\d\d):?(\d\d)?)\s*\Z", re.IGNORECASE)
 _SHOWN = 4
@@ -45,17 +47,28 @@ class Clock:
     """How a table tells the time.
 
     ``column`` is ``None`` where rows are merely numbered; ``unit_ns`` is what 1 stands for, 0
-    for texts; ``zone`` is that of the texts (``None`` for numbers since the epoch).
+    for texts; ``zone`` is that of the texts (``None`` for numbers since the epoch); ``of_day`` is
+    the column of times where ``column`` holds dates alone.
     """
 
     column: int | None
     unit_ns: int = 0
     absolute: bool = True
     zone: tzinfo | None = None
+    of_day: int | None = None
 
-    def read(self, values: pd.Series) -> Times:
-        """Nanoseconds, ``UNREADABLE`` where a value is missing or makes no time."""
-        return _texts(values) if not self.unit_ns else _numbers(values, self.unit_ns)
+    def read(self, block: pd.DataFrame) -> Times:
+        """Nanoseconds, ``UNREADABLE`` where a value is missing or makes no time.
+
+        ``block`` are rows of the table, its columns by number.
+        """
+        if self.column is None:
+            raise ValueError("rows that are merely numbered hold no times")
+        if self.unit_ns:
+            return _numbers(block[self.column], self.unit_ns)
+        if self.of_day is None:
+            return _texts(block[self.column])
+        return _texts(block[self.column].astype(str) + "T" + block[self.of_day].astype(str))
 
     def show(self, ns: int) -> str:
         """A time as the table writes it: a number of the same unit, or RFC 3339 in its zone."""
@@ -99,7 +112,7 @@ def choose(names: Sequence[str], rows: pd.DataFrame, wanted: str, period_ns: int
     for at in _candidates(names, rows):
         clock = _of(at, names[at], rows[at], period_ns)
         if clock is not None and _trusted(names[at], at, clock, rows[at]):
-            return clock
+            return _with_time_of_day(clock, names, rows)
     return None
 
 
@@ -120,11 +133,24 @@ def _candidates(names: Sequence[str], rows: pd.DataFrame) -> list[int]:
     return list(dict.fromkeys([*named, *texts, 0])) if names else []
 
 
+def _with_time_of_day(clock: Clock, names: Sequence[str], rows: pd.DataFrame) -> Clock:
+    """With the column of times beside one of dates, if the clock's is one."""
+    if clock.column is None or not _all_like(rows[clock.column], _DATE):
+        return clock
+    others = (at for at, name in enumerate(names) if at != clock.column and _NAME.match(name))
+    of_day = next((at for at in others if _all_like(rows[at], _OF_DAY)), None)
+    return replace(clock, of_day=of_day)
+
+
+def _all_like(values: pd.Series, pattern: re.Pattern[str]) -> bool:
+    return bool(len(values)) and all(pattern.match(str(value)) for value in values)
+
+
 def _trusted(name: str, at: int, clock: Clock, values: pd.Series) -> bool:
     """Numbers in a column that is not surely named like a time must behave like a clock's."""
     if not clock.unit_ns or (_NAME.match(name) and (clock.absolute or not _SHORT.match(name))):
         return True
-    times = clock.read(values)
+    times = _numbers(values, clock.unit_ns)
     if _SHORT.match(name):
         return bool((np.diff(times) > 0).all())
     if at != 0 or len(times) < 3 or (times == UNREADABLE).any():

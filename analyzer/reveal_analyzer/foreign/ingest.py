@@ -112,7 +112,7 @@ class _Taken:
             numbers = np.arange(first, first + len(block), dtype=np.int64)
             self._times.append(numbers * self._clock.unit_ns)
         else:
-            self._times.append(self._clock.read(block[self._clock.column]))
+            self._times.append(self._clock.read(block))
         self._spool.append(self._seen.numbers(block))
 
     def dataset(self) -> Dataset:
@@ -167,7 +167,7 @@ class _Taken:
     def _kept(self, found: Clock) -> Indices:
         """The metrics: all columns but the time, texts and those without any value."""
         seen, everything = self._seen, np.arange(len(self._names))
-        metric = everything != (-1 if found.column is None else found.column)
+        metric = ~np.isin(everything, [at for at in (found.column, found.of_day) if at is not None])
         texts, empty = metric & seen.text, metric & ~seen.text & ~seen.known
         kept: Indices = np.flatnonzero(metric & ~seen.text & seen.known)
         for places, why in ((texts, "hold text"), (empty, "are always missing")):
