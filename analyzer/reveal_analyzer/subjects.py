@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +168,14 @@ class Directory:
         return who.instance if latest else f"{who.instance}~{who.uid}"
 
 
+class _Compared(NamedTuple):
+    """Who there is, and means during and before an episode."""
+
+    directory: Directory
+    during: _Means
+    before: _Means
+
+
 def nobody() -> Iterable[Identity]:
     """No subject table is at hand."""
     return ()
@@ -180,6 +189,7 @@ class SubjectHistory:
         self._rows: deque[_Row] = deque(maxlen=_KEPT)
         self._channels: tuple[Channel, ...] = ()
         self._seen = _Seen.of(())
+        self._latest: tuple[tuple[int, int], _Compared] | None = None
 
     def push(self, second: Second) -> None:
         """Remember the subjects of one second."""
@@ -188,11 +198,11 @@ class SubjectHistory:
             self._seen = _Seen.of(self._channels)
         kept = second.channels[self._seen.kept]
         self._rows.append(_Row(second.start_ns, self._seen, kept))
+        self._latest = None
 
     def changed(self, wanted: Wanted, first_ns: int, last_ns: int) -> Named:
         """The subjects that changed most from before to during, most first."""
-        directory = Directory(self._subjects())
-        during, before = self._span(first_ns, last_ns, directory)
+        directory, during, before = self._compared(first_ns, last_ns)
         best: dict[Who, _Change] = {}
         for metric in wanted.metrics or _DEFAULTS[wanted.subsystem]:
             for change in _changes(metric, during, before, directory):
@@ -210,8 +220,7 @@ class SubjectHistory:
 
         Of a metric that hurts in no direction (CPU time) losing is getting less of it.
         """
-        directory = Directory(self._subjects())
-        during, before = self._span(first_ns, last_ns, directory)
+        directory, during, before = self._compared(first_ns, last_ns)
         loss: dict[Who, float] = {}
         for metric in metrics:
             rising = catalogue.find(metric).harm is Harm.HIGHER
@@ -227,11 +236,18 @@ class SubjectHistory:
         change = _Change(directory.who(instance, at_ns), "cpu.subject.usage", 0.0, 0.0, 0.0)
         return named([change], directory, Wanted((), Subsystem.CPU))
 
-    def _span(self, first_ns: int, last_ns: int, directory: Directory) -> tuple[_Means, _Means]:
-        """Means during an episode, and over the minute before it."""
-        onset = first_ns - _MARGIN * SECOND_NS
-        during = self._means(first_ns, last_ns, directory)
-        return during, self._means(onset - _BEFORE * SECOND_NS, onset, directory)
+    def _compared(self, first_ns: int, last_ns: int) -> _Compared:
+        """An episode and the minute before it.
+
+        Kept until the next second, as culprits and victims are asked for together.
+        """
+        if self._latest is None or self._latest[0] != (first_ns, last_ns):
+            directory = Directory(self._subjects())
+            onset = first_ns - _MARGIN * SECOND_NS
+            during = self._means(first_ns, last_ns, directory)
+            before = self._means(onset - _BEFORE * SECOND_NS, onset, directory)
+            self._latest = (first_ns, last_ns), _Compared(directory, during, before)
+        return self._latest[1]
 
     def _means(self, first_ns: int, last_ns: int, directory: Directory) -> _Means:
         """Mean of every subject channel over a time; seconds without the subject count as 0."""
