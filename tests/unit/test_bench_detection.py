@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
+from detectionbench.command import Command
 from detectionbench.data import DataError, machines
-from detectionbench.detectors import DETECTORS
+from detectionbench.detectors import DETECTORS, Reveal
 from detectionbench.measures import (
     alarms,
     auc_pr,
@@ -203,3 +204,12 @@ class TestBench:
         assert float(row["AUC-PR"]) > 0.18  # three times the share of labels
         assert row["top-1"] == 1.0 or not name.startswith(("reveal", "paper"))
         assert 0.0 <= float(row["quiet@50"]) <= 1.0
+
+    def test_the_command_line_says_what_the_interface_does(self, folder: Path) -> None:
+        (machine,) = machines(folder, period_s=600)
+        spans = [(cause.first, cause.end) for cause in machine.causes]
+        asked = machine.train, machine.test, spans
+        ours, told = Reveal("report").judge(*asked), Command("report").judge(*asked)
+        assert told.score == pytest.approx(ours.score, rel=1e-4)
+        assert (told.flags == ours.flags).all() and ours.flags.any()
+        assert told.rankings == ours.rankings

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.samples import hindsight, online, voting
-from reveal_analyzer.samples.parts import Parts, fold, spans_of
+from reveal_analyzer.samples.parts import Parts, spans_of
 from reveal_analyzer.samples.ranking import Ranked, Span
 from reveal_analyzer.samples.ranking import rank_spans as _rank_spans
 from reveal_analyzer.samples.rows import Rows
@@ -99,15 +99,12 @@ def _judged(rows: Rows, mode: str, settings: SampleSettings) -> tuple[Parts, Flo
     nothing = np.zeros(len(rows.table))
     if not rows.table.names or not len(rows.table):
         return {}, nothing
-    if mode == "paper":
-        return voting.judge(rows, settings)
+    if mode == "report":
+        long_enough = len(rows) >= hindsight.LEAST_ROWS
+        return hindsight.judge(rows, settings) if long_enough else ({}, nothing)
     if mode == "online":
-        multiples = online.views(rows, settings)
-        return multiples, fold(multiples, online.WEIGHTS)
-    if len(rows) < hindsight.LEAST_ROWS:
-        return {}, nothing
-    multiples = hindsight.views(rows, settings)
-    return multiples, fold(multiples, hindsight.WEIGHTS if rows.before else {})
+        return online.judge(rows, settings)
+    return voting.judge(rows, settings)
 
 
 def _fitting(table: Table, baseline: Table | None) -> Table | None:

@@ -36,6 +36,7 @@ _SHAPE = {
     'linear_trend__attr_"slope"',
     "autocorrelation__lag_1",
 }
+FEATURES_A_METRIC = len(_SHAPE)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from reveal_analyzer.samples.frames import Frames, shape_features, window_featur
 from reveal_analyzer.samples.parts import (
     MIN_WINDOWS,
     Parts,
+    fold,
     learn_distance,
     squared_distances,
     usual,
@@ -38,7 +39,8 @@ from reveal_analyzer.samples.smooth import WorstMetrics, trailing_mean
 from reveal_analyzer.samples.table import Floats
 
 CUT = 4.0  # multiples of a view's usual level; measured on labelled minute data
-WEIGHTS = {"Day": 2.0, "Forecast": 2.0}  # what sees events of a few samples
+
+_WEIGHTS = {"Day": 2.0, "Forecast": 2.0}  # what sees events of a few samples
 
 _FRAMES = ((10, 5), (30, 5))
 _DISTANCES = ("Level", "Day", "Forecast")
@@ -84,12 +86,15 @@ class Plan:
             first = after
 
 
-def views(rows: Rows, settings: SampleSettings) -> Parts:
-    """Each view of the table's samples as multiples of its usual level; 0 in the warm-up."""
+def judge(rows: Rows, settings: SampleSettings) -> tuple[Parts, Floats]:
+    """Each view of the table's samples as multiples of its usual level, and the score.
+
+    Both are 0 in the warm-up.
+    """
     plan = Plan.of(rows)
     asked = settings.frames(_FRAMES)
     frames = [Frames(size, stride, rows.since, to_end=False) for size, stride in asked]
-    worst = {name: WorstMetrics() for name in _DISTANCES}
+    worst = {name: WorstMetrics(len(rows.table.names)) for name in _DISTANCES}
     squares = [np.zeros(len(each.starts)) for each in frames]
     for values in rows.blocks():
         block = _Block(rows, values, plan)
@@ -100,7 +105,9 @@ def views(rows: Rows, settings: SampleSettings) -> Parts:
     parts = {name: each.mean() for name, each in worst.items()}
     for each, total in zip(frames, squares, strict=True):
         parts[window_name(each.size)] = each.finished(np.sqrt(total))
-    return {name: _multiples(values, plan)[rows.before :] for name, values in parts.items()}
+    own = slice(rows.before, None)
+    multiples = {name: _multiples(values, plan)[own] for name, values in parts.items()}
+    return multiples, fold(multiples, _WEIGHTS)
 
 
 @dataclass(frozen=True)

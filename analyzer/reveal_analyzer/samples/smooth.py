@@ -6,7 +6,7 @@ import numpy as np
 
 from reveal_analyzer.samples.table import Floats
 
-TOP = 5  # metrics in a sample's score: the largest alone is noise, the mean of all drowns it
+TOP = 5  # metrics in a sample's score: one alone is noise, the mean of all drowns a fault
 
 
 def centred_mean(values: Floats, width: int) -> Floats:
@@ -28,19 +28,23 @@ def trailing_mean(values: Floats, width: int) -> Floats:
 
 
 class WorstMetrics:
-    """Mean of the ``TOP`` largest metrics of each sample, gathered from blocks of metrics."""
+    """Mean of the few largest metrics of each sample, gathered from blocks of ``metrics`` in all.
 
-    def __init__(self) -> None:
+    Five, or a quarter of a table of few metrics: among six the mean of five hides any one.
+    """
+
+    def __init__(self, metrics: int) -> None:
+        self._top = min(TOP, -(-metrics // 4))
         self._worst: Floats | None = None
 
     def add(self, values: Floats) -> None:
         """Take a block of metrics (n, m), whose larger values are worse."""
         found = values if self._worst is None else np.hstack([self._worst, values])
-        width = found.shape[1]
-        self._worst = np.partition(found, width - TOP, axis=1)[:, -TOP:] if width > TOP else found
+        least = max(0, found.shape[1] - self._top)
+        self._worst = np.partition(found, least, axis=1)[:, least:] if least else found
 
     def mean(self) -> Floats:
-        """(n,): of fewer metrics the mean of all."""
+        """(n,): of what was taken so far."""
         if self._worst is None:
             raise ValueError("there is no metric to pool")
         # sorted, so that the sum is the same however the blocks were cut
