@@ -50,10 +50,11 @@ def section(rule: Rule) -> Iterator[str]:
     if rule.certain:
         yield f"\nCertain, {rule.certain.severity.value}, {held(rule.certain)}:\n"
         yield from _bullets(signature(rule.certain))
-    for title, items in (("Expects", rule.expects), ("Contradicted by", rule.contradicts)):
-        if items:
-            yield f"\n{title}:\n"
-            yield from _bullets(map(expectation, items))
+    yield "\nExpects:\n"
+    yield from _bullets(map(expectation, rule.expects))
+    if rule.contradicts:
+        yield "\nContradicted by:\n"
+        yield from _bullets(map(contradiction, rule.contradicts))
     if rule.symptoms:
         yield "\nIts symptoms, and then no causes of their own:\n"
         yield from _bullets(map(symptom, rule.symptoms))
@@ -94,7 +95,17 @@ def _condition(item: Condition) -> str:
 
 
 def expectation(item: Expectation) -> str:
-    """One piece of evidence with its weight and reason."""
+    """One piece of evidence for it with its weight and reason."""
+    optional = ", where there is one" if item.optional else ""
+    return f"{_evidence(item)} (weight {item.weight:g}{optional}){_reason(item)}"
+
+
+def contradiction(item: Expectation) -> str:
+    """One piece of evidence against it; the strongest counts, whatever its weight."""
+    return _evidence(item) + _reason(item)
+
+
+def _evidence(item: Expectation) -> str:
     whole = f" / `{item.ratio_to}`" if item.ratio_to else ""
     if item.above is None and item.below is None:
         least = f", at least {_amount(item.at_least)}" if item.at_least is not None else ""
@@ -102,13 +113,15 @@ def expectation(item: Expectation) -> str:
     else:
         limits = ((item.above, "≥"), (item.below, "≤"))
         said = ", ".join(f"{sign} {_amount(value)}" for value, sign in limits if value is not None)
-    optional = ", where there is one" if item.optional else ""
-    why = f": {item.why}" if item.why else ""
-    return f"{_metric(item)}{whole} {said} (weight {item.weight:g}{optional}){why}"
+    return f"{_metric(item)}{whole} {said}"
 
 
 def symptom(item: Symptom) -> str:
-    return f"`{item.metric}`" + (f": {item.why}" if item.why else "")
+    return f"`{item.metric}`{_reason(item)}"
+
+
+def _reason(item: Expectation | Symptom) -> str:
+    return f": {item.why}" if item.why else ""
 
 
 def culprit(rule: Rule) -> str:

@@ -159,7 +159,7 @@ def full(rule: Rule, columns: int) -> Iterator[str]:
         ("to do", [rule.remediation]),
         ("reference", [rule.reference] if rule.reference else []),
         ("expects", [page.expectation(item) for item in rule.expects]),
-        ("contradicted by", [page.expectation(item) for item in rule.contradicts]),
+        ("contradicted by", [page.contradiction(item) for item in rule.contradicts]),
         ("symptoms", [page.symptom(item) for item in rule.symptoms]),
         ("culprit", [page.culprit(rule)]),
         ("victims", [f"by {', '.join(rule.victims)}"] if rule.victims else []),
