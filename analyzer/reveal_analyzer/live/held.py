@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from reveal_analyzer.live.settings import Views
 
 Floats = NDArray[np.float64]
+_Any = TypeVar("_Any", bound=np.floating[Any])
 
 
 class Held:
@@ -86,7 +88,7 @@ def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Floats
     return out
 
 
-def moved(rows: Floats, source: NDArray[np.intp]) -> Floats:
+def moved(rows: NDArray[_Any], source: NDArray[np.intp]) -> NDArray[_Any]:
     """Rows in the order of other columns; 0 where ``source`` is -1."""
     made = rows[..., source]
     made[..., source < 0] = 0.0
