@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from node import TABLE, WORK, Node
+from node import OTHER, TABLE, WORK, Node
 from reveal_analyzer.engine import NodeAnalyzer
 from reveal_analyzer.fleet.measures import Fold, fold, measure
 from reveal_analyzer.fleet.minute import Levels, Minutes
 from reveal_analyzer.fleet.told import UNKNOWN, Quanta, Setup, summarise
 from reveal_analyzer.heartbeat.telling import Heart
 from reveal_analyzer.heartbeat.tracker import Beat
+from reveal_analyzer.heartbeat.usual import Reading
 from reveal_analyzer.seconds import Deriver
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
@@ -219,11 +220,15 @@ def test_the_steps_of_jobs_are_told_as_they_were_when_the_minute_ended() -> None
 def test_an_engine_tells_the_steps_that_its_heartbeat_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    beats = {WORK: Beat(1.57, 1.5, "cpu", 1.0)}
+    reading = Reading(window=30, percent=4.7, scatter=0.5, level=2.0)
+    learning = Beat(0.4, 0.4, "cpu", 1.0)  # its reference is not known yet
+    beats = {WORK: Beat(1.57, 1.5, "cpu", 1.0, (reading,)), OTHER: learning}
     monkeypatch.setattr(Heart, "beats", property(lambda self: beats))
     node, engine = Node(), NodeAnalyzer("n1", AnalyzerSettings(), rules=())
     for at in range(61):
         engine.step(replace(node.slice(), start_ns=START + at * 10**9), TABLE)
     ended = engine.minutes.take()
     assert ended is not None
-    assert ended.levels().subjects["job.step", WORK] == 1.57e9
+    told = ended.levels().subjects
+    assert told["job.step", WORK] == 1.57e9
+    assert ("job.step", OTHER) not in told
