@@ -9,7 +9,7 @@ import numpy as np
 from reveal_analyzer.compiling import kernel, part
 from reveal_analyzer.features.prepared import Floats
 
-LANES = 32
+LANES = 64
 _RANK = 1e-12  # as in ``stationarity``, from where the rest comes too
 _TAU_MIN, _TAU_SPLIT, _TAU_MAX = -18.83, -1.61, 2.74
 _ROOT_HALF = math.sqrt(0.5)
