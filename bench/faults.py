@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -37,6 +36,7 @@ from reveal_cli.faults.cgroups import Cgroup
 from reveal_cli.workloads import NAMES, WorkloadError
 from reveal_contract.recording import RecordingError
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings
+from undoing import interruptible, say
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
 ERRORS = (
@@ -48,8 +48,7 @@ ERRORS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 1 error, 2 usage, 130 interrupted (everything undone)."""
     asked = _parser().parse_args(argv)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    interruptible()
     try:
         faults = _chosen(asked.only, asked.weak)
         if asked.list:
@@ -103,7 +102,7 @@ def _list(faults: Sequence[Fault], scratch: Path) -> None:
 
 
 def _record(asked: argparse.Namespace, faults: Sequence[Fault]) -> None:
-    recorder = Recorder(asked.record, asked.scratch, Timing(), _say)
+    recorder = Recorder(asked.record, asked.scratch, Timing(), say)
     for workload in asked.workloads:
         recorder.faults(workload, faults)
     if asked.healthy:
@@ -135,16 +134,6 @@ def _only(session: Session, names: set[str] | None) -> Session:
 def _each(work: Callable[[Session], Any], chosen: Sequence[Session]) -> list[Any]:
     with ProcessPoolExecutor(min(os.cpu_count() or 1, max(len(chosen), 1))) as pool:
         return list(pool.map(work, chosen))
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # undoing is not to be interrupted again
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

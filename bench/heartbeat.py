@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -30,9 +29,8 @@ from report import report
 from reveal_analyzer.heartbeat.usual import WINDOWS
 from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import CGROUP_PREFIX, WorkloadError
-from reveal_contract.channels import ChannelTable
-from reveal_contract.recording import Reader
-from reveal_contract.wire import Message, decode, gauges
+from slices_of import recorded
+from undoing import interruptible, say
 
 _SIZES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 
@@ -47,14 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
     parser.add_argument("--seconds", type=float, help="record for no longer")
     asked = parser.parse_args(argv)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    interruptible()
     try:
         if asked.record:
             os.environ["PYTHONPATH"] = os.pathsep.join(
                 [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
             )
-            recording.record(asked.record, asked.scratch, _say, asked.seconds)
+            recording.record(asked.record, asked.scratch, say, asked.seconds)
         if asked.replay:
             _replay(asked.replay, asked.healthy)
         elif asked.healthy:
@@ -73,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _replay(directory: Path, healthy: Sequence[Path]) -> None:
     session = schedule.read(directory / recording.SESSION)
-    played = judging.play(_slices(directory / recording.RECORDING), session.start_ns)
+    played = judging.play(recorded(directory / recording.RECORDING), session.start_ns)
     rows, every, found = [], [], []
     for job in session.jobs:
         row, mine, seen = _judged(directory, session, job, played)
@@ -151,22 +148,6 @@ def _healthy(directories: Sequence[Path]) -> Iterator[str]:
             f"{seconds / 3600:.2f} h: {locks} s with a heartbeat, {len(told)} slowdowns told,"
             f" {low:.1f} to {high:.1f} an hour (95 %)"
         )
-
-
-def _slices(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
-    for record in Reader(path):
-        if record.table is not None:
-            yield decode(record.data, gauges(record.table)), record.table
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # undoing is not to be interrupted again
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from reveal_cli.commands.select import as_json
 from reveal_cli.exits import CliError
 from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import WorkloadError
+from undoing import interruptible, say
 
 ERRORS = (
     recorder.RecordError, traces.TracesError, IndexFileError, CliError, LedgerError,
@@ -48,8 +48,7 @@ _PAPER = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(argv)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    interruptible()
     try:
         if asked.record:
             here = str(Path(__file__).parent)
@@ -57,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.environ["PYTHONPATH"] = os.pathsep.join([here, *others])
             names = tuple(asked.only or jobs.names())
             plan = recorder.Plan(names, asked.runs, asked.seconds)
-            recorder.record(asked.record, asked.scratch, plan, _say)
+            recorder.record(asked.record, asked.scratch, plan, say)
         if asked.replay or asked.cycle:
             _replay(asked.replay, asked.cycle)
     except ERRORS as error:
@@ -146,16 +145,6 @@ def _selection(recordings: Sequence[tuple[str, int, Path]]) -> dict[str, Any]:
         "knee": bend,
         "curves": as_json(selection, points, bend)["curves"],
     }
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # undoing is not to be interrupted again
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

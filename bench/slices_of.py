@@ -22,7 +22,7 @@ def slices(path: Path | None, seconds: int, channels: int) -> list[Slice]:
     if path is None:
         with tempfile.TemporaryDirectory() as folder:
             return _first(_sampled(Path(folder) / "now.rvl", seconds + 3), seconds, channels)
-    read = host_faults.load(path) if path.suffix == ".npz" else _recorded(path)
+    read = host_faults.load(path) if path.suffix == ".npz" else recorded(path)
     return _first(read, seconds, channels)
 
 
@@ -39,10 +39,11 @@ def _sampled(path: Path, seconds: int) -> Iterator[Slice]:
     command = [sys.executable, "-m", "reveal_collector", "--node", "bench", "--redis-url", ""]
     flags = ["--record", str(path), "--duration", str(seconds)]
     subprocess.run([*command, *flags], check=True, stderr=subprocess.DEVNULL)
-    yield from _recorded(path)
+    yield from recorded(path)
 
 
-def _recorded(path: Path) -> Iterator[Slice]:
+def recorded(path: Path) -> Iterator[Slice]:
+    """All slices of a recording of the collector."""
     for record in Reader(path):
         if record.table is not None:
             yield wire.decode(record.data, wire.gauges(record.table)), record.table
