@@ -17,6 +17,9 @@ SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
 POD_SOURCES = ("none", "api", "file")
 FINE_LANES = ("auto", "off")
+# to nowhere; only the state of the telemetry; reports, Events and what else the profile wants
+REPORTING = ("none", "observe", "kubernetes")
+SEVERITIES = ("Low", "Medium", "High", "Critical")
 URL_SCHEMES = ("redis://", "rediss://", "unix://")
 _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
 
@@ -133,9 +136,21 @@ class AnalyzerSettings(_Settings):
     warmup_seconds: int = 60
     hypotheses: tuple[str, ...] = ()
     metrics_port: int = 0
+    # what of the findings goes to the Kubernetes API
+    report: str = "none"
+    min_severity: str = "Low"
+    events: bool = True
+    node_conditions: bool = False
+    reports_per_minute: int = 30
 
     def problems(self) -> list[str]:
         found = []
+        if self.report not in REPORTING:
+            found.append(f"report: must be one of {', '.join(REPORTING)}")
+        if self.min_severity not in SEVERITIES:
+            found.append(f"minSeverity: must be one of {', '.join(SEVERITIES)}")
+        if self.reports_per_minute < 1:
+            found.append("reportsPerMinute: must be at least 1")
         if self.mode not in MODES:
             found.append(f"mode: must be one of {', '.join(MODES)}")
         if self.sensitivity not in SENSITIVITIES:

@@ -1,0 +1,86 @@
+"""What operator, collector, analyzer, CRDs and chart call things in Kubernetes.
+
+Rules of names: "Object Names and IDs" and "Labels and Selectors" of the Kubernetes documentation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+GROUP = "reveal.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+PROFILE_KIND, PROFILES = "RevealProfile", "revealprofiles"
+REPORT_KIND, REPORTS = "AnomalyReport", "anomalyreports"
+
+# field managers of server-side apply, also reportingController of Events
+OPERATOR_MANAGER = "reveal-operator"
+ANALYZER_MANAGER = "reveal-analyzer"
+
+COLLECTOR, ANALYZER, OPERATOR = "collector", "analyzer", "operator"
+
+LABEL_NAME = "app.kubernetes.io/name"  # always "reveal"
+LABEL_COMPONENT = "app.kubernetes.io/component"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_PROFILE = f"{GROUP}/profile"
+LABEL_NODE = f"{GROUP}/node"
+LABEL_SUBSYSTEM = f"{GROUP}/subsystem"
+LABEL_SEVERITY = f"{GROUP}/severity"
+LABEL_STATE = f"{GROUP}/state"
+APP = "reveal"
+
+ANNOTATION_INTENT = f"{GROUP}/intent-hash"  # of a child as it was applied last
+ANNOTATION_SETTINGS = f"{GROUP}/settings-hash"  # of a pod template: new settings, new pods
+
+# of the pods' environment
+NODE_VARIABLE = "REVEAL_NODE_NAME"
+NAMESPACE_VARIABLE = "REVEAL_NAMESPACE"
+POD_VARIABLE = "REVEAL_POD_NAME"
+REDIS_USERNAME_VARIABLE = "REVEAL_REDIS_USERNAME"
+REDIS_PASSWORD_VARIABLE = "REVEAL_REDIS_PASSWORD"  # noqa: S105 - the name of a variable
+
+# inside the pods
+SETTINGS_FOLDER = "/etc/reveal"
+COLLECTOR_SETTINGS = "collector.json"  # keys of the profile's ConfigMap, files of the folder
+ANALYZER_SETTINGS = "analyzer.json"
+HYPOTHESES_FOLDER = "/etc/reveal-hypotheses"
+REDIS_AUTHORITY_FOLDER = "/etc/reveal-redis"
+RUN_FOLDER = "/run/reveal"  # an emptyDir: the alive file, the spool
+ALIVE_FILE = "alive"  # touched at least every five seconds by a process that works
+HOST_FOLDER = "/host"  # the host's /proc, /sys below it
+
+METRICS_PORT = 9478  # of analyzers; collectors have none unless a profile gives one
+
+_MAX_LABEL = 63
+_MAX_NAME = 253
+_NOT_LABEL = re.compile(r"[^A-Za-z0-9._-]+")
+_EDGES = "._-"
+
+
+def label_value(text: str) -> str:
+    """Any text as a value of a label: itself where it fits, else its beginning and a hash."""
+    clean = _NOT_LABEL.sub("-", text).strip(_EDGES)
+    if clean == text and len(text) <= _MAX_LABEL:
+        return text
+    return f"{clean[: _MAX_LABEL - 11].rstrip(_EDGES)}-{_digest(text)}".lstrip(_EDGES)
+
+
+def child_name(component: str, profile: str) -> str:
+    """The name of a profile's DaemonSet, Deployment or ConfigMap: fits a label, is unique."""
+    dashed = profile.replace(".", "-")  # names of pods and volumes take no dots
+    unique = dashed if dashed == profile else f"{dashed}-{_digest(profile)}"
+    return label_value(f"{APP}-{component}-{unique}")
+
+
+def report_name(profile: str, node: str, finding: str) -> str:
+    """The name of the report of a finding (``finding`` is its id): the same at every retry."""
+    name = f"{profile}-{node}-{finding}".lower()
+    if len(name) <= _MAX_NAME:
+        return name
+    kept = f"{profile}-{node}".lower()[: _MAX_NAME - len(finding) - 12].rstrip(_EDGES)
+    return f"{kept}-{_digest(name)}-{finding}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=5).hexdigest()

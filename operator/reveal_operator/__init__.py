@@ -1,0 +1,1 @@
+"""Turns RevealProfiles into collectors and analyzers and keeps them so."""
