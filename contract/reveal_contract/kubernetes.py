@@ -56,6 +56,7 @@ _MAX_LABEL = 63
 _MAX_NAME = 253
 _NOT_LABEL = re.compile(r"[^A-Za-z0-9._-]+")
 _EDGES = "._-"
+_CUT = "…"
 
 
 def label_value(text: str) -> str:
@@ -84,3 +85,12 @@ def report_name(profile: str, node: str, finding: str) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=5).hexdigest()
+
+
+def clipped(text: str, most: int) -> str:
+    """The text in ``most`` bytes of UTF-8 at most; one that was longer ends in an ellipsis."""
+    data = text.encode(errors="replace")
+    if len(data) <= most:
+        return data.decode()
+    kept = data[: max(0, most - len(_CUT.encode()))].decode(errors="ignore")
+    return kept.rstrip() + _CUT
