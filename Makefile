@@ -10,10 +10,10 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests bench docs goldens clean
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets e2e bench docs goldens clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 scan: $(RUN) ## watch this host for 3 minutes and say what is wrong (ARGS="--duration 1m")
 	@$(BIN)/reveal scan $(ARGS)
@@ -49,6 +49,12 @@ imports: $(DEV) ## import-linter: who may import whom
 
 tests: $(DEV) ## pytest without the slow ones (ARGS="-m slow" for those)
 	@$(BIN)/pytest $(or $(ARGS),-m "not slow")
+
+assets: $(DEV) ## build etcd, kube-apiserver, kubectl, helm from Go modules, once (minutes)
+	@PYTHONPATH=e2e $(BIN)/python -m cluster build
+
+e2e: assets ## pytest against a real Kubernetes control plane (ARGS="-k operator")
+	@$(BIN)/pytest e2e $(ARGS)
 
 bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	@for file in bench/*.py; do \

@@ -1,0 +1,80 @@
+"""``python -m cluster build | up | pin``: the control plane by hand."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from cluster import binaries, building, pinning, plane
+from cluster.daemons import StartError
+from cluster.golang import BuildError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit codes: 0 done, 1 could not; wrong usage is argparse's 2."""
+    chosen = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        chosen.run(chosen)
+    except (BuildError, StartError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m cluster", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    build = commands.add_parser("build", help="build what is missing of the programs")
+    build.set_defaults(run=_build)
+    up = commands.add_parser("up", help="run a control plane until Ctrl-C")
+    up.add_argument("--audit", action="store_true", help="keep an audit log")
+    up.set_defaults(run=_up)
+    pin = commands.add_parser("pin", help="write go.mod and go.sum for another version")
+    pin.add_argument("--kubernetes", default="", metavar="v1.X.Y")
+    pin.add_argument("--helm", default="", metavar="v3.X.Y")
+    pin.set_defaults(run=_pin)
+    return parser
+
+
+def _build(_: argparse.Namespace) -> None:
+    began = time.monotonic()
+    building.build(_say)
+    _say(f"all of {', '.join(binaries.ALL)} are there ({time.monotonic() - began:.0f} s)")
+    for name, path in binaries.find().paths.items():
+        _say(f"  {name:<24} {path}")
+
+
+def _up(chosen: argparse.Namespace) -> None:
+    building.build(_say)
+    began = time.monotonic()
+    with plane.running(plane.Options(audit=chosen.audit)) as running:
+        folder = running.programs["kubectl"].parent
+        _say(f"ready after {time.monotonic() - began:.1f} s, logs in {running.folder}; Ctrl-C ends")
+        _say(f"export KUBECONFIG={running.kubeconfig} PATH={folder}:$PATH")
+        while running.api.running:
+            time.sleep(1)
+        raise StartError(f"the API server ended; its log ends:\n{running.api.tail()}")
+
+
+def _pin(chosen: argparse.Namespace) -> None:
+    pinning.pin(binaries.cache().parent.parent / "go", chosen.kubernetes, chosen.helm)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

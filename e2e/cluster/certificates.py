@@ -1,0 +1,130 @@
+"""The keys and certificates of one control plane, made by the ``openssl`` command (3.0 or newer).
+
+What each is for: "PKI certificates and requirements" of the Kubernetes documentation. All are of
+one authority that lives as long as the control plane's folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.daemons import StartError
+
+_DAYS = "30"
+_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+# key identifiers and usages in full: Python 3.13 refuses chains without them (VERIFY_X509_STRICT)
+_EXTENSIONS = """\
+[req]
+distinguished_name = name
+prompt = no
+[name]
+CN = reveal
+[authority]
+basicConstraints = critical, CA:TRUE
+keyUsage = critical, keyCertSign, cRLSign
+subjectKeyIdentifier = hash
+[server]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = serverAuth
+authorityKeyIdentifier = keyid
+subjectAltName = DNS:localhost, DNS:kubernetes, DNS:kubernetes.default, DNS:kubernetes.default.svc, \
+IP:127.0.0.1, IP:10.0.0.1
+[client]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = clientAuth
+authorityKeyIdentifier = keyid
+"""
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Where the files are: ``NAME.crt`` and ``NAME.key`` for each certificate."""
+
+    folder: Path
+
+    @property
+    def authority(self) -> Path:
+        """Whom clients and server trust."""
+        return self.folder / "authority.crt"
+
+    @property
+    def account_key(self) -> Path:
+        """Signs the tokens of service accounts."""
+        return self.folder / "accounts.key"
+
+    def certificate(self, name: str) -> Path:
+        return self.folder / f"{name}.crt"
+
+    def key(self, name: str) -> Path:
+        return self.folder / f"{name}.key"
+
+    def client(self, name: str) -> dict[str, str]:
+        """What a kubeconfig says of a user with a certificate."""
+        return {
+            "client-certificate-data": _encoded(self.certificate(name)),
+            "client-key-data": _encoded(self.key(name)),
+        }
+
+
+def make(folder: Path) -> Certificates:
+    """Everything a control plane needs; what is in ``folder`` already stays."""
+    if shutil.which("openssl") is None:
+        raise StartError("no openssl command: install it (Debian, Ubuntu: apt install openssl)")
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Certificates(folder)
+    if made.account_key.exists():
+        return made
+    (folder / "openssl.cnf").write_text(_EXTENSIONS)
+    _certificate(made, "authority", "/CN=reveal-test-authority", "authority")
+    _certificate(made, "server", "/CN=kube-apiserver", "server")
+    _certificate(made, "admin", "/O=system:masters/CN=admin", "client")
+    _certificate(made, "controllers", "/CN=system:kube-controller-manager", "client")
+    _openssl(
+        folder, "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256",
+        "-out", made.account_key.name,
+    )  # fmt: skip
+    return made
+
+
+def kubeconfig(url: str, authority: Path, user: dict[str, Any], namespace: str = "default") -> str:
+    """A kubeconfig as JSON, which is YAML too; all data is in it, so it can be moved."""
+    named = {
+        "clusters": {"cluster": {
+            "server": url, "certificate-authority-data": _encoded(authority),
+        }},
+        "users": {"user": user},
+        "contexts": {"context": {"cluster": "reveal", "user": "reveal", "namespace": namespace}},
+    }  # fmt: skip
+    content: dict[str, Any] = {key: [{"name": "reveal", **one}] for key, one in named.items()}
+    return json.dumps(
+        {"apiVersion": "v1", "kind": "Config", "current-context": "reveal", **content}
+    )
+
+
+def _certificate(made: Certificates, name: str, subject: str, extensions: str) -> None:
+    issuer = () if name == "authority" else ("-CA", "authority.crt", "-CAkey", "authority.key")
+    _openssl(
+        made.folder, "req", "-x509", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.crt",
+        "-days", _DAYS, "-subj", subject, "-config", "openssl.cnf", "-extensions", extensions,
+        *issuer,
+    )  # fmt: skip
+
+
+def _openssl(folder: Path, *arguments: str) -> None:
+    done = subprocess.run(
+        ["openssl", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise StartError(f"openssl {arguments[0]} failed: {done.stderr.strip()}")
+
+
+def _encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
