@@ -1,0 +1,20 @@
+"""Names of the collector's own sources, for who has to know them without the collector.
+
+``include`` and ``exclude`` of the settings hold such names.  A site's plugins may add others.
+"""
+
+from __future__ import annotations
+
+# in the order in which the collector asks; a test holds it equal to the collector's registry
+ALWAYS = (
+    "stat", "online", "cpuclock", "softirqs", "interrupts", "loadavg", "meminfo", "vmstat",
+    "numa", "hugepages", "buddyinfo", "psi", "diskstats", "netdev", "netstat", "snmp", "snmp6",
+    "sockstat", "sockstat6", "softnet", "nic", "nicstats", "tcpdiag", "cpufreq",
+    "frequency-limits", "throttling", "core-throttling", "cpuidle", "energy", "hwmon", "sensors",
+    "msr", "smi", "cstates", "pmu", "uncore", "perf", "tracepoints", "edac", "pcie", "aer",
+    "infiniband", "infiniband-errors", "ethtool", "amdgpu", "zram", "swaps", "filesystems",
+    "nvml", "nvml-state", "nvml-subjects", "cgroup-cpu", "cgroups", "subject-network",
+    "process-groups", "subject-fine",
+)  # fmt: skip
+WITH_PERF_CGROUPS = ("subject-perf",)  # only where the settings ask for it
+NAMES = (*ALWAYS, *WITH_PERF_CGROUPS)

@@ -1,0 +1,167 @@
+"""The collectors: one on each node of the profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reveal_contract.kubernetes import (
+    ANNOTATION_SETTINGS,
+    COLLECTOR,
+    COLLECTOR_SETTINGS,
+    HOST_FOLDER,
+    RUN_FOLDER,
+    SETTINGS_FOLDER,
+)
+from reveal_operator.manifests import probes, redis, security
+from reveal_operator.manifests.common import (
+    REVISIONS,
+    SETTINGS,
+    Manifest,
+    fingerprint,
+    labels,
+    metadata,
+    mount,
+    pod_environment,
+    pull_secrets,
+    resources,
+    run_mount,
+    run_volume,
+    settings_volume,
+)
+from reveal_operator.manifests.placement import placement
+from reveal_operator.manifests.privileges import HOST_NETWORK, HOST_PID, Kind, names_of
+from reveal_operator.profile import Defaults, Profile, Redis
+
+# what may wait in the buffer is delivered in this time, and a second more for the rest of the end
+GRACE_SECONDS = 30
+# a tenth of the nodes at once: 1,000 nodes take ten rounds, and what is unseen meanwhile stays small
+MOST_UNAVAILABLE = "10%"
+_RUN_SIZE = "1Mi"  # two empty files
+# from 1.30 on an API server knows the field
+_RECURSIVE_MINOR = 30
+
+
+def daemonset(profile: Profile, defaults: Defaults, redis_: Redis, settings: str) -> Manifest:
+    """``settings`` is the file the collectors read: another one makes new pods."""
+    own = labels(profile, COLLECTOR)
+    minor = defaults.kubernetes_minor
+    annotations = {
+        ANNOTATION_SETTINGS: fingerprint(settings),
+        **security.annotations_of_collector(profile.collector, COLLECTOR, minor),
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata(profile, defaults, COLLECTOR),
+        "spec": {
+            "revisionHistoryLimit": REVISIONS,
+            "selector": {"matchLabels": own},
+            "updateStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": MOST_UNAVAILABLE},
+            },
+            "template": {
+                "metadata": {"labels": own, "annotations": annotations},
+                "spec": _pod(profile, defaults, redis_),
+            },
+        },
+    }
+
+
+def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
+    wanted = profile.collector
+    namespaces = names_of(wanted, Kind.NAMESPACE)
+    on_host_network = HOST_NETWORK in namespaces
+    classes = {
+        "runtimeClassName": wanted.runtime_class_name,
+        "priorityClassName": wanted.priority_class_name,
+    }
+    return {
+        **{name: value for name, value in classes.items() if value},
+        **placement(profile),
+        "serviceAccountName": defaults.collector_service_account,
+        "automountServiceAccountToken": True,  # it watches the pods of its node
+        "enableServiceLinks": False,
+        HOST_PID: HOST_PID in namespaces,
+        HOST_NETWORK: on_host_network,
+        # Redis may be a Service, whose name the host's resolver does not know
+        "dnsPolicy": "ClusterFirstWithHostNet" if on_host_network else "ClusterFirst",
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        **pull_secrets(defaults),
+        "containers": [_container(profile, defaults, redis_)],
+        "volumes": [
+            settings_volume(profile, COLLECTOR_SETTINGS),
+            run_volume(_RUN_SIZE),
+            *(_host_volume(path, name) for name, path in _host_paths(profile).items()),
+            *redis.volumes(redis_),
+        ],
+    }
+
+
+def _container(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
+    wanted = profile.collector
+    return {
+        "name": COLLECTOR,
+        "image": wanted.image or defaults.collector_image,
+        "imagePullPolicy": defaults.image_pull_policy,
+        "command": ["reveal-collector"],
+        "args": [
+            "--settings", f"{SETTINGS_FOLDER}/{COLLECTOR_SETTINGS}",
+            "--run-folder", RUN_FOLDER,
+            "--log-format", "json",
+        ],
+        "env": [*pod_environment(), *redis.environment(redis_), *_variables(profile)],
+        **_ports(profile),
+        **resources(wanted.resources),
+        **probes.of_collector(),
+        "securityContext": security.of_collector(wanted, defaults.kubernetes_minor),
+        "volumeMounts": [
+            mount(SETTINGS, SETTINGS_FOLDER),
+            run_mount(),
+            *(
+                _host_mount(name, path, defaults.kubernetes_minor)
+                for name, path in _host_paths(profile).items()
+            ),
+            *redis.mounts(redis_),
+        ],
+    }  # fmt: skip
+
+
+def _variables(profile: Profile) -> list[Manifest]:
+    pairs = (each.split("=", 1) for each in names_of(profile.collector, Kind.VARIABLE))
+    return [{"name": name, "value": value} for name, value in pairs]
+
+
+def _ports(profile: Profile) -> dict[str, Any]:
+    """On the host's network a container's port is the host's, and has to be said to be."""
+    port = profile.collector.metrics_port
+    if not port:
+        return {}
+    made: dict[str, Any] = {"name": probes.METRICS, "containerPort": port, "protocol": "TCP"}
+    if HOST_NETWORK in names_of(profile.collector, Kind.NAMESPACE):
+        made["hostPort"] = port
+    return {"ports": [made]}
+
+
+def _host_paths(profile: Profile) -> dict[str, str]:
+    """Name of the volume -> path: what the sources read, then what the profile adds."""
+    needed = names_of(profile.collector, Kind.MOUNT)
+    extra = profile.collector.extra_host_paths
+    return {
+        **{f"host{path.replace('/', '-')}": path for path in needed},
+        **{f"host-extra-{at}": path for at, path in enumerate(extra)},
+    }
+
+
+def _host_volume(path: str, name: str) -> Manifest:
+    return {"name": name, "hostPath": {"path": path}}
+
+
+def _host_mount(name: str, path: str, minor: int) -> Manifest:
+    """Read-only with all that is mounted below it, where the runtime can do that.
+
+    Without it a cgroup tree below /sys could be written to.  What the host mounts later is not
+    seen before the collector starts anew; tracefs and cgroups are mounted at boot.
+    """
+    made = mount(name, f"{HOST_FOLDER}{path}")
+    return {**made, "recursiveReadOnly": "IfPossible"} if minor >= _RECURSIVE_MINOR else made

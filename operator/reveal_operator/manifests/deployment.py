@@ -1,0 +1,138 @@
+"""The analyzers of a profile: they share the nodes by leases in Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reveal_contract.kubernetes import (
+    ANALYZER,
+    ANALYZER_SETTINGS,
+    ANNOTATION_SETTINGS,
+    HYPOTHESES_FOLDER,
+    METRICS_PORT,
+    POD_VARIABLE,
+    RUN_FOLDER,
+    SETTINGS_FOLDER,
+)
+from reveal_operator.manifests import probes, redis, security
+from reveal_operator.manifests.common import (
+    REVISIONS,
+    SETTINGS,
+    Manifest,
+    fingerprint,
+    labels,
+    metadata,
+    mount,
+    pod_environment,
+    pull_secrets,
+    resources,
+    run_mount,
+    run_volume,
+    settings_volume,
+)
+from reveal_operator.profile import Defaults, Profile, Redis
+
+HYPOTHESES = "hypotheses"
+GRACE_SECONDS = 30  # leases are handed over and reports written in seconds
+# the spool of reports that wait for the API, and what the libraries compiled
+_RUN_SIZE = "64Mi"
+
+
+def deployment(profile: Profile, defaults: Defaults, redis_: Redis, settings: str) -> Manifest:
+    """``settings`` is the file the analyzers read: another one makes new pods."""
+    own = labels(profile, ANALYZER)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(profile, defaults, ANALYZER),
+        "spec": {
+            "replicas": profile.analyzer.replicas,
+            "revisionHistoryLimit": REVISIONS,
+            "selector": {"matchLabels": own},
+            # the new one takes the leases over from the old one, so that no second goes unread
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+            },
+            "template": {
+                "metadata": {
+                    "labels": own,
+                    "annotations": {ANNOTATION_SETTINGS: fingerprint(settings)},
+                },
+                "spec": _pod(profile, defaults, redis_),
+            },
+        },
+    }
+
+
+def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
+    return {
+        **_spread(profile),
+        "serviceAccountName": defaults.analyzer_service_account,
+        "automountServiceAccountToken": True,  # it writes reports and the profile's telemetry
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "securityContext": security.of_analyzer_pod(),
+        **pull_secrets(defaults),
+        "containers": [_container(profile, defaults, redis_)],
+        "volumes": [
+            settings_volume(profile, ANALYZER_SETTINGS),
+            run_volume(_RUN_SIZE),
+            *_hypotheses_volume(profile),
+            *redis.volumes(redis_),
+        ],
+    }
+
+
+def _container(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
+    wanted = profile.analyzer
+    hypotheses = [mount(HYPOTHESES, HYPOTHESES_FOLDER)] if wanted.hypotheses else []
+    return {
+        "name": ANALYZER,
+        "image": wanted.image or defaults.analyzer_image,
+        "imagePullPolicy": defaults.image_pull_policy,
+        "command": ["reveal-analyzer"],
+        "args": [
+            "--settings", f"{SETTINGS_FOLDER}/{ANALYZER_SETTINGS}",
+            "--owner", f"$({POD_VARIABLE})",
+            "--run-folder", RUN_FOLDER,
+            "--log-format", "json",
+        ],
+        "env": [
+            *pod_environment(),
+            *redis.environment(redis_),
+            # loops compiled once stay for the next start of the container; nothing else is writable
+            {"name": "TMPDIR", "value": RUN_FOLDER},
+        ],
+        "ports": [{"name": probes.METRICS, "containerPort": METRICS_PORT, "protocol": "TCP"}],
+        **resources(wanted.resources),
+        **probes.of_analyzer(),
+        "securityContext": security.of_analyzer(),
+        "volumeMounts": [
+            mount(SETTINGS, SETTINGS_FOLDER),
+            run_mount(),
+            *hypotheses,
+            *redis.mounts(redis_),
+        ],
+    }  # fmt: skip
+
+
+def _hypotheses_volume(profile: Profile) -> list[Manifest]:
+    name = profile.analyzer.hypotheses
+    return [{"name": HYPOTHESES, "configMap": {"name": name}}] if name else []
+
+
+def _spread(profile: Profile) -> dict[str, Any]:
+    """Several apart from each other where there is room: a node that dies takes one."""
+    if profile.analyzer.replicas == 1:
+        return {}
+    return {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels(profile, ANALYZER)},
+            }
+        ]
+    }

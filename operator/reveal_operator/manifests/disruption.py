@@ -1,0 +1,20 @@
+"""Of several analyzers one at a time may be moved."""
+
+from __future__ import annotations
+
+from reveal_contract.kubernetes import ANALYZER
+from reveal_operator.manifests.common import Manifest, labels, metadata
+from reveal_operator.profile import Defaults, Profile
+
+
+def disruption_budget(profile: Profile, defaults: Defaults) -> Manifest:
+    """Only where there are several: of a single one it would keep nodes from being drained."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(profile, defaults, ANALYZER),
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": labels(profile, ANALYZER)},
+        },
+    }

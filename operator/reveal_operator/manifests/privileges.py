@@ -1,0 +1,189 @@
+"""What a collector needs of its node beyond an ordinary container: one row a need.
+
+Namespaces, mounts and the security context are built from this table, for both kinds of
+``privilege``, and so is docs/privileges.md.  A need whose sources the profile leaves out is not
+asked for.  The rows say what the collector's code does; the tests run it without each of them.
+
+Sources: capabilities(7), ptrace(2) "access mode checking", perf_event_open(2), pid_namespaces(7),
+the Kubernetes API reference of SecurityContext, and the default profiles of the runtimes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reveal_contract.sources import NAMES, WITH_PERF_CGROUPS
+from reveal_operator.profile import Collector
+
+
+class Kind(StrEnum):
+    """What is asked for."""
+
+    NAMESPACE = "namespace of the host"
+    USER = "user"
+    CAPABILITY = "capability"
+    MOUNT = "path of the host, read-only"
+    UNCONFINED = "confinement lifted"
+    VARIABLE = "environment"
+
+
+def _always(collector: Collector) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Need:
+    """``gone``: sources that do not open without it; ``less``: that lose ``lost``.
+
+    With neither it is needed by all.  ``when`` says which profiles need it besides.
+    """
+
+    kind: Kind
+    what: str
+    why: str
+    lost: str
+    gone: tuple[str, ...] = ()
+    less: tuple[str, ...] = ()
+    when: Callable[[Collector], bool] = _always
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (*self.gone, *self.less)
+
+
+_COUNTED = (
+    "perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", *WITH_PERF_CGROUPS,
+)  # fmt: skip
+_GPUS = ("nvml", "nvml-state", "nvml-subjects")
+_OF_OTHERS = ("process-groups", "filesystems")  # that look into other processes
+_LOWEST_FREE_PORT = 1024
+
+HOST_PID, HOST_NETWORK = "hostPID", "hostNetwork"
+SECCOMP, APPARMOR, SELINUX = "seccomp", "AppArmor", "SELinux"
+
+NEEDS: tuple[Need, ...] = (
+    Need(
+        Kind.MOUNT, "/proc",
+        "the kernel's own figures of the host; a container's procfs shows the container",
+        "everything",
+    ),
+    Need(
+        Kind.MOUNT, "/sys",
+        "devices, cgroups and tracefs of the host, with all that is mounted below it",
+        "everything but what stands in /proc",
+    ),
+    Need(
+        Kind.NAMESPACE, HOST_PID,
+        "cgroup.procs and the GPU driver name processes by the reader's PID namespace: those"
+        " outside of it are 0 there, or left out",
+        "whose processes are whose",
+        less=("cgroups", "subject-network", "process-groups", "nvml-subjects"),
+    ),
+    Need(
+        Kind.NAMESPACE, HOST_NETWORK,
+        "sock_diag and ethtool answer for the network namespace of who asks",
+        "the connections and cards of the host: the pod's own are counted instead",
+        less=("tcpdiag", "ethtool"),
+    ),
+    Need(
+        Kind.USER, "0",
+        "energy meters (0400) and tracefs (0700) are root's; Kubernetes gives capabilities to"
+        " root only",
+        "energy by powercap and all that the capabilities below are for",
+        gone=("tracepoints",), less=("energy",),
+    ),
+    Need(
+        Kind.CAPABILITY, "PERFMON",
+        "perf_event_open for all processes of a CPU, whatever kernel.perf_event_paranoid says;"
+        " Linux 5.8 and later, before it is a part of SYS_ADMIN, which only Privileged has",
+        "all that is counted by perf events; energy is read from powercap instead",
+        gone=_COUNTED, less=("energy",),
+    ),
+    Need(
+        Kind.CAPABILITY, "SYS_PTRACE",
+        "/proc/PID/io, /proc/PID/ns and /proc/PID/root are shown to who might trace the process"
+        " (PTRACE_MODE_READ); nothing is ever traced",
+        "network by pod; I/O of process groups; room on the host's file systems; the name of the"
+        " host's system",
+        gone=("subject-network",), less=_OF_OTHERS,
+    ),
+    Need(
+        Kind.CAPABILITY, "DAC_READ_SEARCH",
+        "/proc/PID/io (0400) belongs to the user of the process, and file systems are mounted"
+        " below folders that are closed to others",
+        "I/O of process groups of other users; room on file systems mounted there",
+        less=_OF_OTHERS,
+    ),
+    Need(
+        Kind.CAPABILITY, "SYS_NICE",
+        "SCHED_FIFO for the thread that ticks: it sleeps nearly always, and a host that is"
+        " saturated is when its ticks matter",
+        "punctual ticks: on a saturated host they come 10 ms late instead of .1 ms",
+    ),
+    Need(
+        Kind.CAPABILITY, "NET_BIND_SERVICE",
+        "a metricsPort below 1024 is a privileged port of the host",
+        "the collector's own metrics",
+        when=lambda collector: 0 < collector.metrics_port < _LOWEST_FREE_PORT,
+    ),
+    Need(
+        Kind.UNCONFINED, SECCOMP,
+        "the default profile of CRI-O refuses perf_event_open to who has PERFMON alone, and so"
+        " does containerd's before 1.7; a profile of our own would have to be put on every node",
+        "all that is counted by perf events, where the runtime's profile refuses them",
+        gone=_COUNTED,
+    ),
+    Need(
+        Kind.UNCONFINED, APPARMOR,
+        "the default profiles of the runtimes forbid ptrace of processes outside of them,"
+        " reading included",
+        "as without SYS_PTRACE, on hosts with AppArmor",
+        gone=("subject-network",), less=_OF_OTHERS,
+    ),
+    Need(
+        Kind.UNCONFINED, SELINUX,
+        "container_t may neither see processes of other types nor open perf events; spc_t may,"
+        " and is ignored where there is no SELinux",
+        "as without SYS_PTRACE and PERFMON, on hosts with SELinux",
+        gone=("subject-network", *_COUNTED), less=_OF_OTHERS,
+    ),
+    Need(
+        Kind.VARIABLE, "NVIDIA_VISIBLE_DEVICES=all",
+        "asks NVIDIA's runtime (the default one, or runtimeClassName) for all GPUs without"
+        " taking one from the pods; a toolkit set up to ignore this in unprivileged containers"
+        " (accept-nvidia-visible-devices-envvar-when-unprivileged=false) wants Privileged",
+        "NVIDIA GPUs",
+        gone=_GPUS,
+    ),
+    Need(
+        Kind.VARIABLE, "NVIDIA_DRIVER_CAPABILITIES=utility",
+        "of the driver only NVML is mounted, not what computes",
+        "NVIDIA GPUs",
+        gone=_GPUS,
+    ),
+)  # fmt: skip
+
+
+def sources_of(collector: Collector) -> frozenset[str]:
+    """The sources a profile wants, as the collector's registry chooses them."""
+    chosen = set(collector.sources.include) or set(NAMES)
+    if not collector.perf_cgroups:
+        chosen -= set(WITH_PERF_CGROUPS)
+    return frozenset(chosen - set(collector.sources.exclude))
+
+
+def needs_of(collector: Collector, needs: Iterable[Need] = NEEDS) -> tuple[Need, ...]:
+    """What this profile's collectors need, in the order of the table."""
+    wanted = sources_of(collector)
+    return tuple(
+        need
+        for need in needs
+        if need.when(collector) and (not need.sources or wanted & set(need.sources))
+    )
+
+
+def names_of(collector: Collector, kind: Kind) -> tuple[str, ...]:
+    """What is needed of one kind."""
+    return tuple(need.what for need in needs_of(collector) if need.kind is kind)

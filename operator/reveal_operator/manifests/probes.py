@@ -1,0 +1,51 @@
+"""How the kubelet sees whether a container lives and is of use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reveal_contract.kubernetes import ALIVE_FILE, READY_FILE, RUN_FOLDER
+
+# A collector touches its file each second.  A minute old, it hangs: ticks that are late by seconds
+# on a host that is starved are no reason to end what is there to see that.
+OLDEST_SECONDS = 60
+METRICS = "metrics"  # name of the port
+
+_ALIVE, _READY = f"{RUN_FOLDER}/{ALIVE_FILE}", f"{RUN_FOLDER}/{READY_FILE}"
+_YOUNG = f"test $(($(date +%s) - $(stat -c %Y {_ALIVE}))) -lt {OLDEST_SECONDS}"
+
+
+def of_collector() -> dict[str, Any]:
+    """By files, as a port would be the host's.
+
+    Each look starts a process on the node, which costs more than seconds of sampling: hence rare
+    ones.  The first life sign may take a while on a host of hundreds of CPUs and devices.
+    """
+    alive, young, ready = ["test", "-e", _ALIVE], ["sh", "-c", _YOUNG], ["test", "-e", _READY]
+    return {
+        "startupProbe": _probe(_exec(alive), period=5, failures=24, timeout=10),
+        "livenessProbe": _probe(_exec(young), period=60, failures=2, timeout=10),
+        "readinessProbe": _probe(_exec(ready), period=20, failures=3, timeout=10),
+    }
+
+
+def of_analyzer() -> dict[str, Any]:
+    """By HTTP: it serves its metrics anyway.  It starts within seconds, minutes on a slow disk."""
+    return {
+        "startupProbe": _probe(_get("/healthz"), period=2, failures=90, timeout=5),
+        "livenessProbe": _probe(_get("/healthz"), period=10, failures=6, timeout=5),
+        "readinessProbe": _probe(_get("/readyz"), period=5, failures=3, timeout=5),
+    }
+
+
+def _exec(command: list[str]) -> dict[str, Any]:
+    return {"exec": {"command": command}}
+
+
+def _get(path: str) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": METRICS}}
+
+
+def _probe(how: dict[str, Any], period: int, failures: int, timeout: int) -> dict[str, Any]:
+    limits = {"periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": timeout}
+    return {**how, **limits}

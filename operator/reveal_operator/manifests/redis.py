@@ -1,0 +1,69 @@
+"""How pods are told where Redis is: the address in the open, credentials from a Secret."""
+
+from __future__ import annotations
+
+from reveal_contract.kubernetes import (
+    REDIS_AUTHORITY_FOLDER,
+    REDIS_PASSWORD_VARIABLE,
+    REDIS_USERNAME_VARIABLE,
+)
+from reveal_contract.names import REDIS_VARIABLE
+from reveal_operator.manifests.common import Manifest, mount
+from reveal_operator.profile import Redis
+
+AUTHORITY_VOLUME = "redis-authority"
+AUTHORITY_FILE = "ca.crt"
+_TLS = "rediss://"
+
+
+def address(redis: Redis) -> str:
+    """The URL with the options of TLS, which are named as redis-py names them."""
+    option = ""
+    if not redis.url.startswith(_TLS):
+        return redis.url
+    if redis.insecure_skip_verify:
+        option = "ssl_cert_reqs=none"
+    elif redis.authority is not None:
+        option = f"ssl_ca_certs={REDIS_AUTHORITY_FOLDER}/{AUTHORITY_FILE}"
+    if not option:
+        return redis.url
+    return f"{redis.url}{'&' if '?' in redis.url else '?'}{option}"
+
+
+def environment(redis: Redis) -> list[Manifest]:
+    """The address, and user and password as the Secret has them when the pod starts."""
+    made: list[Manifest] = [{"name": REDIS_VARIABLE, "value": address(redis)}]
+    if (secret := redis.credentials) is not None:
+        made += [
+            # a Secret without a user is one for Redis' default user
+            _from_secret(REDIS_USERNAME_VARIABLE, secret.name, secret.username_key, optional=True),
+            _from_secret(REDIS_PASSWORD_VARIABLE, secret.name, secret.password_key, optional=False),
+        ]
+    return made
+
+
+def volumes(redis: Redis) -> list[Manifest]:
+    """The certificate of the authority, where there is one of its own."""
+    if not _has_authority(redis) or redis.authority is None:
+        return []
+    items = [{"key": redis.authority.key, "path": AUTHORITY_FILE}]
+    return [
+        {
+            "name": AUTHORITY_VOLUME,
+            "secret": {"secretName": redis.authority.name, "items": items},
+        }
+    ]
+
+
+def mounts(redis: Redis) -> list[Manifest]:
+    return [mount(AUTHORITY_VOLUME, REDIS_AUTHORITY_FOLDER)] if _has_authority(redis) else []
+
+
+def _has_authority(redis: Redis) -> bool:
+    trusted = redis.authority is not None and not redis.insecure_skip_verify
+    return trusted and redis.url.startswith(_TLS)
+
+
+def _from_secret(variable: str, secret: str, key: str, *, optional: bool) -> Manifest:
+    reference = {"name": secret, "key": key, **({"optional": True} if optional else {})}
+    return {"name": variable, "valueFrom": {"secretKeyRef": reference}}
