@@ -11,20 +11,25 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from reveal_analyzer.link import LinkError
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream import StreamReader
 from reveal_analyzer.worker import Worker
-from reveal_contract import VERSION
+from reveal_contract import VERSION, logs
+from reveal_contract.kubernetes import POD_VARIABLE
+from reveal_contract.names import REDIS_VARIABLE
+from reveal_contract.pulse import Pulse
+from reveal_contract.redis_address import with_credentials
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
 
-STOP_SECONDS = 0.7  # what an orderly end may take; a Redis that hangs must not hold us longer
+# what an orderly end may take: less than the 30 s of a pod, more than a few hung commands
+DRAIN_SECONDS = 5.0
 _FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port")
 
 
@@ -33,17 +38,16 @@ class Overdue(BaseException):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; 0 done, 1 error, 2 usage."""
+    """Run until SIGTERM or SIGINT, at once at the second; 0 done, 1 error, 2 usage."""
     arguments = parser().parse_args(argv)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logs.set_up(arguments.log_format)
     # before the seconds of imports, so that a signal during them ends us in order too
-    stopping = _stop_on_signals()
+    stopping = _stop_on_signals(arguments.drain_seconds)
     try:
-        settings = settings_of(arguments)
-        run(build(settings, arguments.jsonl, arguments.owner), stopping)
-    except (SettingsError, LinkError) as error:
+        settings = settings_of(arguments, os.environ)
+        pulse = Pulse(arguments.run_folder)
+        run(build(settings, arguments.jsonl, arguments.owner, pulse), stopping, pulse)
+    except SettingsError as error:
         return _fail(str(error), 2)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -58,38 +62,59 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="reveal-analyzer", description=__doc__)
     made.add_argument(
-        "--redis", dest="redis_url", metavar="URL", help="redis://, rediss://, unix://"
+        "--redis",
+        dest="redis_url",
+        metavar="URL",
+        help=f"redis://, rediss://, unix://; else {REDIS_VARIABLE} of the environment",
     )
     made.add_argument("--profile", metavar="NAME", help="whose nodes to read (default: default)")
     made.add_argument("--mode", choices=MODES, help="online (default), or as the paper decides")
     made.add_argument("--sensitivity", choices=SENSITIVITIES)
-    made.add_argument("--metrics-port", type=int, metavar="PORT", help="serve /metrics there")
+    made.add_argument(
+        "--metrics-port", type=int, metavar="PORT", help="serve /metrics, /healthz, /readyz there"
+    )
     made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
     made.add_argument("--jsonl", type=Path, metavar="FILE", help="append findings as JSON rows")
+    host = os.environ.get(POD_VARIABLE) or socket.gethostname()
     made.add_argument(
         "--owner",
-        default=f"{socket.gethostname()}-{os.getpid()}",
+        default=f"{host}-{os.getpid()}",
         metavar="NAME",
-        help="unique among analyzers (default: host name and process id)",
+        help="unique among analyzers (default: name of the pod or host, and process id)",
     )
+    made.add_argument(
+        "--run-folder", type=Path, metavar="FOLDER", help="touch files there for a probe"
+    )
+    made.add_argument(
+        "--drain-seconds",
+        type=float,
+        default=DRAIN_SECONDS,
+        metavar="SECONDS",
+        help="for the orderly end after a signal (default: %(default)g)",
+    )
+    logs.add_flag(made)
     made.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return made
 
 
-def settings_of(arguments: argparse.Namespace) -> AnalyzerSettings:
-    """The settings file, overridden by the flags that were given."""
+def settings_of(
+    arguments: argparse.Namespace, environment: Mapping[str, str]
+) -> AnalyzerSettings:
+    """The settings file, overridden by the environment and that by the flags that were given."""
     read = AnalyzerSettings()
     if arguments.settings is not None:
         read = AnalyzerSettings.from_json(arguments.settings.read_bytes())
+    if url := environment.get(REDIS_VARIABLE):
+        read = replace(read, redis_url=url)
     given = {name: getattr(arguments, name) for name in _FLAGS}
     chosen = {name: value for name, value in given.items() if value is not None}
     settings = AnalyzerSettings.from_mapping({**vars(read), **chosen})
     if not settings.redis_url:
-        raise SettingsError("redisUrl: is required, give --redis URL")
-    return settings
+        raise SettingsError(f"redisUrl: is required, give --redis URL or {REDIS_VARIABLE}")
+    return replace(settings, redis_url=with_credentials(settings.redis_url, environment))
 
 
-def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
+def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str, pulse: Pulse) -> Worker:
     """Everything wired together, metrics served; nothing is read yet."""
     from reveal_analyzer import tier  # noqa: PLC0415 - a second of imports
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
@@ -105,7 +130,7 @@ def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
     sinks = [JsonlSink(jsonl)] if jsonl is not None else []
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
-        metrics.serve(settings.metrics_port)
+        metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
 
     def analysis(node: str) -> NodeAnalyzer:
         subjects = partial(reader.subjects, node)
@@ -115,20 +140,29 @@ def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str) -> Worker:
     return Worker(reader, analysis, sinks, metrics, fleet)
 
 
-def run(worker: Worker, stopping: Callable[[], bool]) -> None:
+def run(worker: Worker, stopping: Callable[[], bool], pulse: Pulse) -> None:
     """Turn after turn until told to stop, then give everything back."""
     while not stopping():
         worker.turn()
+        pulse.beat()
+        if worker.connected:
+            pulse.ready()
     worker.close()
 
 
-def _stop_on_signals() -> Callable[[], bool]:
+def not_ready(pulse: Pulse, reader: StreamReader) -> str:
+    """Why it is of no use yet; "" once it has read its stream."""
+    return "" if pulse.is_ready else f"has not read its stream yet: {reader.link.reason}"
+
+
+def _stop_on_signals(seconds: float) -> Callable[[], bool]:
     asked: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if not asked:
-            signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
+        if asked:
+            os._exit(128 + number)  # process 1 of a container has no default action for signals
         asked.append(number)
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))  # 0 would mean never
 
     def overdue(number: int, frame: FrameType | None) -> None:
         raise Overdue
@@ -140,7 +174,7 @@ def _stop_on_signals() -> Callable[[], bool]:
 
 
 def _fail(sentence: str, code: int) -> int:
-    print(f"reveal-analyzer: {sentence}", file=sys.stderr)  # noqa: T201 - to a person
+    logs.last_words(f"reveal-analyzer: {sentence}")
     return code
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import random
 import time
+from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+
+from reveal_contract.redis_address import NOT_ONE, Address, explained, parse_url
 
 log = logging.getLogger(__name__)
 
@@ -19,29 +22,49 @@ LONGEST_PAUSE = 5.0
 
 # what an outage looks like: the socket fails, or the server answers that it cannot serve
 OUTAGE = (redis.RedisError, OSError)
-
-
-class LinkError(ValueError):
-    """The address is not one of a Redis; the text says why."""
+_OF_CLUSTER = (
+    redis.exceptions.AskError,
+    redis.exceptions.ClusterError,
+    redis.exceptions.ClusterCrossSlotError,
+)
 
 
 def connect(url: str) -> redis.Redis:
     """A client that neither retries by itself nor decodes; nothing is sent yet.
 
     RESP2 is pinned because redis-py shapes stream replies differently for RESP3, and its own
-    retries are off because a repeated XREADGROUP would skip what the lost reply held.
+    retries are off because a repeated XREADGROUP would skip what the lost reply held.  Raises
+    ``AddressError``.
     """
-    try:
-        return redis.Redis.from_url(
-            url,
-            protocol=2,
-            decode_responses=False,
-            socket_timeout=SOCKET_SECONDS,
-            socket_connect_timeout=CONNECT_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-        )
-    except ValueError as error:
-        raise LinkError(f"{url!r} is not the address of a Redis: {error}") from None
+    address = parse_url(url)
+    return redis.Redis(
+        **_place(address),
+        db=address.database,
+        username=address.username or None,
+        password=address.password or None,
+        protocol=2,
+        decode_responses=False,
+        socket_timeout=SOCKET_SECONDS,
+        socket_connect_timeout=CONNECT_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def _place(address: Address) -> dict[str, Any]:
+    if address.socket:
+        return {"unix_socket_path": address.socket}
+    place: dict[str, Any] = {"host": address.host, "port": address.port}
+    if address.tls:
+        checked = address.ssl_cert_reqs == "required"
+        place |= {
+            "ssl": True,
+            "ssl_cert_reqs": address.ssl_cert_reqs,
+            "ssl_check_hostname": checked,
+            "ssl_ca_certs": address.ssl_ca_certs or None,
+            "ssl_certfile": address.ssl_certfile or None,
+            "ssl_keyfile": address.ssl_keyfile or None,
+        }
+    return place
 
 
 class Link:
@@ -75,13 +98,19 @@ class Link:
         self._retry_at = time.monotonic() + pause(self._failures)
         self._failures += 1
         self.client.connection_pool.disconnect()  # a reply may still be under way on it
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {self._sentence(error)}"
         if self.connected or self._failures == 1:
             log.warning("redis is away, will try again: %s", reason)
         if self.connected:
             self.outages += 1
             self.since = time.time()
         self.connected, self.reason = False, reason
+
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, _OF_CLUSTER):
+            return NOT_ONE
+        password = self.client.connection_pool.connection_kwargs.get("password")
+        return explained(str(error), password or "")
 
 
 def pause(failures: int) -> float:

@@ -80,7 +80,7 @@ class Counts:
 class StreamReader:
     """Reads the shards it holds leases on.  One thread; ``owner`` is unique among analyzers.
 
-    Raises ``LinkError`` for an address that is none; afterwards nothing but bugs.
+    Raises ``AddressError`` for an address that is none; afterwards nothing but bugs.
     """
 
     def __init__(

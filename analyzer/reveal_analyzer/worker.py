@@ -77,6 +77,11 @@ class Worker:
         """The nodes whose slices came here."""
         return list(self._nodes)
 
+    @property
+    def connected(self) -> bool:
+        """Whether Redis answers: then its stream is read."""
+        return self._reader.connected
+
     def turn(self) -> None:
         """One poll of the stream (50 ms) and all that follows from it."""
         received = self._reader.poll()

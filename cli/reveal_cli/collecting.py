@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 from reveal_cli.exits import ERROR, USAGE, CliError
+from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 
 _KEPT_LINES = 20
@@ -54,9 +55,13 @@ class CollectorProcess:
     def __init__(self, flags: Sequence[str], redis_url: str = "") -> None:
         # -P: a redis.py in the user's directory is not ours
         module = [sys.executable, "-P", "-m", "reveal_collector"]
-        self._command = [*module, "--die-with-parent", *flags]
+        # JSON: its messages are quoted; brief, as what waits at our end has a server that ends too
+        own = ["--die-with-parent", "--log-format", "json", "--drain-seconds", "0.9"]
+        self._command = [*module, *own, *flags]
         # not a flag: anyone on the host may read those, and a URL may hold a password
-        self._environment = {**os.environ, REDIS_VARIABLE: redis_url}
+        # and whoever the shell would have us be is nobody at a server of our own
+        nobody = dict.fromkeys((REDIS_USERNAME_VARIABLE, REDIS_PASSWORD_VARIABLE), "")
+        self._environment = {**os.environ, **nobody, REDIS_VARIABLE: redis_url}
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process = self._start()
 

@@ -37,6 +37,7 @@ from reveal_contract import VERSION
 from reveal_contract.catalogue import find
 from reveal_contract.envelope import WireError
 from reveal_contract.metric import Lane, Scope
+from reveal_contract.pulse import Pulse
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import Identity, to_rows
 
@@ -106,8 +107,10 @@ class Collector:
         settings: CollectorSettings,
         sinks: Sequence[Sink],
         sources: Sequence[Source] | None = None,
+        pulse: Pulse | None = None,
     ) -> None:
         self.settings = settings
+        self.pulse = pulse or Pulse()
         self.last: RawSlice | None = None  # shipped last, for whoever wants to look at it
         self._sinks = tuple(sinks)
         self._given = sources
@@ -272,6 +275,13 @@ class Collector:
         for sink in self._sinks:
             sink.put(shipment)
         self.last = raw
+        self._show_life()
+
+    def _show_life(self) -> None:
+        """Ticks come, slices are made; the first one that a sink acknowledged makes it ready."""
+        self.pulse.beat()
+        if not self.pulse.is_ready and any(one.delivered for one in self._health()):
+            self.pulse.ready()
 
     def _keep_budget(self) -> None:
         """Take or take back a step where the CPU used says so; done by the sampler at its time."""

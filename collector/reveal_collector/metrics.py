@@ -7,6 +7,7 @@ library takes megabytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -89,11 +90,16 @@ def _of_sources(status: Status) -> Iterator[Metric]:
 
 
 def serve(collector: Collector, port: int) -> int:
-    """Answer scrapes on this port until the process ends; raises ``OSError`` if it is taken."""
+    """Answer scrapes and probes on this port; raises ``OSError`` if it is taken."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(HealthExporter(collector))
     ProcessCollector(registry=registry)
     if collector.settings.metrics_series:
         exporter = SampleExporter(lambda: collector.last, collector.settings.metrics_series)
         registry.register(exporter)
-    return exposition.serve(registry, port)
+    return exposition.serve(registry, port, collector.pulse.stalled, partial(not_ready, collector))
+
+
+def not_ready(collector: Collector) -> str:
+    """Why it is of no use yet; "" once a sink took a slice."""
+    return "" if collector.pulse.is_ready else "no slice was delivered yet"

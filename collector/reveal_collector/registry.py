@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -169,9 +170,9 @@ def pod_source(settings: CollectorSettings) -> PodSource:
     """Where the names of pods come from, as the settings say."""
     if settings.pod_source == "api":
         # its TLS takes 6 MB, which only a node of Kubernetes needs
-        from reveal_collector.pods.api import Access, ApiPods  # noqa: PLC0415
+        from reveal_collector.pods.api import ApiPods, access_of  # noqa: PLC0415
 
-        return ApiPods(Access.in_cluster, settings.node)
+        return ApiPods(partial(access_of, settings), settings.node)
     if settings.pod_source == "file":
         return FilePods(Path(settings.pod_file), settings.node)
     return NoPods()

@@ -7,99 +7,40 @@ ones redis-py and redis-cli take, as the analyzer is given the same.
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from hiredis import HiredisError, Reader, ReplyError, pack_command
 
 from reveal_collector.frugal import READ_SIZE
-from reveal_contract.settings import SettingsError
+from reveal_contract.redis_address import Address, explained, parse_url
 
 if TYPE_CHECKING:
     import ssl
 
-PORT = 6379
+log = logging.getLogger(__name__)
+
 _NAME = "reveal-collector"
 Command = tuple[str | bytes | int, ...]
-# what redis-py calls them too; for the others, host defaults are right
-_TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-_TLS_CHECKS = ("required", "none")
 
 
 class RedisError(Exception):
     """Redis answered with an error, or with what is no answer; the text is its own."""
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a Redis is and how to be let in; ``socket`` wins over host and port."""
-
-    host: str = ""
-    port: int = PORT
-    socket: str = ""
-    username: str = ""
-    password: str = ""
-    database: int = 0
-    tls: bool = False
-    ssl_ca_certs: str = ""
-    ssl_certfile: str = ""
-    ssl_keyfile: str = ""
-    ssl_cert_reqs: str = "required"
-
-    def greeting(self) -> list[Command]:
-        """What a connection begins with."""
-        made: list[Command] = []
-        if self.password:
-            made.append(("AUTH", *([self.username] if self.username else []), self.password))
-        if self.database:
-            made.append(("SELECT", self.database))
-        return made
-
-
-def parse_url(url: str) -> Address:
-    """A redis://, rediss:// or unix:// URL; raises ``SettingsError``, never showing a password."""
-    try:
-        parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        place = _place(parts, unquote(parts.path))
-        database = query.pop("db", "" if place.socket else parts.path.strip("/")) or "0"
-        if not database.isdecimal():
-            raise ValueError("the database is a number")
-        secrets = {
-            name: query.pop(name, unquote(in_url or ""))
-            for name, in_url in (("username", parts.username), ("password", parts.password))
-        }
-        return _with_tls(place, query, {**secrets, "database": int(database)})
-    except ValueError as error:
-        raise SettingsError(f"redisUrl: {error}") from None
-
-
-def _place(parts: SplitResult, path: str) -> Address:
-    if parts.scheme == "unix":
-        if not path:
-            raise ValueError("unix:// needs the path of a socket")
-        return Address(socket=path)
-    if parts.scheme not in ("redis", "rediss"):
-        raise ValueError("must begin with redis://, rediss:// or unix://")
-    try:
-        port = parts.port or PORT
-    except ValueError:  # its text may show a part of a password that holds a # or /
-        raise ValueError("port is no number; escape what is special in a password") from None
-    return Address(host=parts.hostname or "localhost", port=port, tls=parts.scheme == "rediss")
-
-
-def _with_tls(place: Address, query: dict[str, str], given: dict[str, Any]) -> Address:
-    files: dict[str, Any] = {name: query.pop(name) for name in _TLS_FILES if name in query}
-    checks = query.pop("ssl_cert_reqs", "required")
-    if checks not in _TLS_CHECKS:
-        raise ValueError(f"ssl_cert_reqs is one of {', '.join(_TLS_CHECKS)}")
-    if query:
-        raise ValueError(f"no such option: {', '.join(sorted(query))}")
-    return replace(place, ssl_cert_reqs=checks, **given, **files)
+def greeting(address: Address) -> list[Command]:
+    """What a connection begins with."""
+    made: list[Command] = []
+    if address.username:  # one without a password may be let in too (ACL, nopass)
+        made.append(("AUTH", address.username, address.password))
+    elif address.password:
+        made.append(("AUTH", address.password))
+    if address.database:
+        made.append(("SELECT", address.database))
+    return made
 
 
 class RedisLink:
@@ -131,7 +72,7 @@ class RedisLink:
     def transaction(self, commands: Sequence[Command]) -> list[Any]:
         """All of them or none (MULTI, EXEC)."""
         answers: list[Any] = self.pipeline([("MULTI",), *commands, ("EXEC",)])[-1]
-        return _without_errors(answers)
+        return self._without_errors(answers)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -141,7 +82,7 @@ class RedisLink:
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         assert self._socket is not None
         self._socket.sendall(b"".join([_packed(command) for command in commands]))
-        return _without_errors([self._answer() for _ in commands])
+        return self._without_errors([self._answer() for _ in commands])
 
     def _answer(self) -> Any:
         assert self._socket is not None
@@ -155,21 +96,24 @@ class RedisLink:
             raise RedisError(f"what answers is no Redis: {error}") from None
         return answer
 
+    def _without_errors(self, answers: list[Any]) -> list[Any]:
+        for answer in answers:
+            if isinstance(answer, ReplyError):
+                raise RedisError(explained(str(answer), self._address.password))
+        return answers
+
     def _connect(self) -> None:
         self._reader = Reader()
         self._socket = open_socket(self._address, self._timeout)
-        self._exchange([*self._address.greeting(), ("CLIENT", "SETNAME", _NAME)])
+        self._exchange(greeting(self._address))
+        try:
+            self._exchange([("CLIENT", "SETNAME", _NAME)])
+        except RedisError as error:  # a courtesy, which an ACL may leave out
+            log.debug("no name for the connection: %s", error)
 
 
 def _packed(command: Command) -> bytes:
     return bytes(pack_command(command))  # type: ignore[arg-type] # its stub means any length
-
-
-def _without_errors(answers: list[Any]) -> list[Any]:
-    for answer in answers:
-        if isinstance(answer, ReplyError):
-            raise RedisError(str(answer))
-    return answers
 
 
 def open_socket(address: Address, timeout: float) -> socket.socket:
@@ -199,7 +143,10 @@ def tls_context(address: Address) -> ssl.SSLContext:
     """How the server proves itself: by the given or the host's authorities, unless told not to."""
     import ssl  # noqa: PLC0415 - 2 MB that only rediss:// needs
 
-    context = ssl.create_default_context(cafile=address.ssl_ca_certs or None)
+    try:
+        context = ssl.create_default_context(cafile=address.ssl_ca_certs or None)
+    except OSError as error:  # it does not say which file
+        raise OSError(f"{address.ssl_ca_certs}: {error.strerror or error}") from None
     if address.ssl_cert_reqs == "none":
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if address.ssl_certfile:

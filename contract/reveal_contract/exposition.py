@@ -1,23 +1,93 @@
-"""What the endpoints for Prometheus of collector and analyzer share."""
+"""What the HTTP endpoints of the processes share: /metrics for Prometheus, /healthz, /readyz."""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, start_http_server
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from socketserver import TCPServer, ThreadingMixIn
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import GaugeMetricFamily
 
 from reveal_contract import VERSION
 
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-def serve(registry: CollectorRegistry, port: int) -> int:
-    """Answer scrapes on ``port`` (0: any free one) from threads; gives the port.
+# "" while all is well, else one sentence of what is not
+Check = Callable[[], str]
 
-    Raises ``OSError`` with a sentence where it is taken.
+_CLIENT_SECONDS = 10.0  # a client that says nothing gives its thread back
+
+
+def serve(
+    registry: CollectorRegistry, port: int, health: Check | None = None, ready: Check | None = None
+) -> int:
+    """Answer on ``port`` (0: any free one) from threads, until the process ends; gives the port.
+
+    /metrics is what a scrape of ``registry`` gives; /healthz and /readyz answer 200, or 503 and
+    why (Kubernetes: "Configure Liveness, Readiness and Startup Probes").  IPv6 and IPv4 both are
+    answered where the host has them.  Raises ``OSError`` with a sentence where the port is taken.
     """
+    asked = {"/healthz": health, "/readyz": ready}
+    checks = {path: check for path, check in asked.items() if check is not None}
     try:
-        server, _ = start_http_server(port, registry=registry)
+        server = _listening(port, application(registry, checks))
     except OSError as error:
         raise OSError(error.errno, f"port {port} for metrics: {error.strerror}") from None
+    threading.Thread(target=server.serve_forever, name="reveal-http", daemon=True).start()
     return int(server.server_port)
+
+
+def application(registry: CollectorRegistry, checks: Mapping[str, Check]) -> WSGIApplication:
+    """/metrics and the checks by their paths; anything else is not found."""
+    metrics = make_wsgi_app(registry)
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == "/metrics":
+            return metrics(environ, start)
+        if path in checks:
+            wrong = checks[path]()
+            return _text(start, "503 Service Unavailable" if wrong else "200 OK", wrong or "ok")
+        known = ", ".join(("/metrics", *checks))
+        return _text(start, "404 Not Found", f"there is {known}")
+
+    return answer
+
+
+def _text(start: StartResponse, status: str, text: str) -> list[bytes]:
+    start(status, [("Content-Type", "text/plain; charset=utf-8")])
+    return [f"{text}\n".encode()]
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _CLIENT_SECONDS
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: a scrape or a probe every few seconds is no news."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Both families where the host has IPv6 (RFC 3493, 5.3), else IPv4."""
+
+    daemon_threads = True
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def server_bind(self) -> None:
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        # not HTTPServer's: it asks the name service for the host's name, which may take long
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = socket.gethostname(), self.server_address[1]
+        self.setup_environ()
+
+
+def _listening(port: int, app: WSGIApplication) -> WSGIServer:
+    return make_server("", port, app, server_class=_Server, handler_class=_Handler)
 
 
 def build_info(name: str) -> GaugeMetricFamily:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Self, get_args, get_type_hints
 
+from reveal_contract import redis_address
 from reveal_contract.names import DEFAULT_PROFILE, camel_case
 
 SENSITIVITIES = ("Low", "Medium", "High")
@@ -20,7 +21,7 @@ FINE_LANES = ("auto", "off")
 # to nowhere; only the state of the telemetry; reports, Events and what else the profile wants
 REPORTING = ("none", "observe", "kubernetes")
 SEVERITIES = ("Low", "Medium", "High", "Critical")
-URL_SCHEMES = ("redis://", "rediss://", "unix://")
+_API_SCHEMES = ("https://", "http://")
 _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
 
 
@@ -89,6 +90,10 @@ class CollectorSettings(_Settings):
     max_subjects: int = 64
     pod_source: str = "none"
     pod_file: str = ""
+    # how podSource api reaches the API from outside of a pod; "": as the kubelet tells every pod
+    pod_api: str = ""
+    pod_token_file: str = ""
+    pod_ca_file: str = ""
     container_subjects: bool = False
     perf_cgroups: bool = False
     gpu_profiling: bool = False
@@ -118,9 +123,21 @@ class CollectorSettings(_Settings):
             found.append(f"podSource: must be one of {', '.join(POD_SOURCES)}")
         elif (self.pod_source == "file") != bool(self.pod_file):
             found.append("podFile: goes with podSource file, and must then be given")
+        found += self._pod_api_problems()
         if self.fine_lane not in FINE_LANES:
             found.append(f"fineLane: must be one of {', '.join(FINE_LANES)}")
         return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
+
+    def _pod_api_problems(self) -> list[str]:
+        if not self.pod_api:
+            alone = self.pod_token_file or self.pod_ca_file
+            return ["podApi: is needed where podTokenFile or podCaFile is given"] if alone else []
+        found = []
+        if not self.pod_api.startswith(_API_SCHEMES):
+            found.append(f"podApi: must begin with {', '.join(_API_SCHEMES)}")
+        if self.pod_source != "api":
+            found.append("podApi: goes with podSource api")
+        return found
 
 
 @dataclass(frozen=True)
@@ -164,8 +181,8 @@ class AnalyzerSettings(_Settings):
 
 def _shared_problems(url: str, profile: str, metrics_port: int) -> list[str]:
     found = []
-    if url and not url.startswith(URL_SCHEMES):
-        found.append(f"redisUrl: must begin with {', '.join(URL_SCHEMES)}")
+    if url and (said := redis_address.problem(url)):
+        found.append(f"redisUrl: {said}")
     if not _PROFILE.match(profile):
         found.append("profile: must be 1 to 400 letters, digits, dots, dashes and underscores")
     if not 0 <= metrics_port <= 65_535:

@@ -228,7 +228,9 @@ def test_sigterm_ends_the_process_within_a_second(
     stream: Stream, tmp_path: Path, hung: bool
 ) -> None:
     pytest.importorskip("reveal_analyzer.engine")
-    with _analyzer("--redis", stream.url, "--jsonl", str(tmp_path / "f.jsonl")) as process:
+    with _analyzer(
+        "--redis", stream.url, "--jsonl", str(tmp_path / "f.jsonl"), "--drain-seconds", "0.7"
+    ) as process:  # fmt: skip
         deadline = time.monotonic() + 30
         while not stream.client.keys("reveal:*:owner"):
             assert time.monotonic() < deadline

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from reveal_analyzer.sinks import OPENED, SUSPECTED, Change
 from reveal_contract import VERSION, exposition
+from reveal_contract.exposition import Check
 from reveal_contract.finding import Finding, State
 
 Labels = tuple[str, str, str]  # node, subsystem, severity
@@ -73,9 +74,9 @@ class Metrics:
         """Show the numbers of a stream reader, asked for at each scrape."""
         self.registry.register(StreamNumbers(status))
 
-    def serve(self, port: int) -> None:
-        """Answer scrapes on ``port`` from a thread; raises ``OSError`` where it is taken."""
-        exposition.serve(self.registry, port)
+    def serve(self, port: int, health: Check | None = None, ready: Check | None = None) -> None:
+        """Answer scrapes and probes on ``port`` from threads; ``OSError`` where it is taken."""
+        exposition.serve(self.registry, port, health, ready)
 
     def write(self, change: Change) -> None:
         finding = change.finding

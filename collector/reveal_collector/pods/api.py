@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from reveal_collector.pods.podlist import Pod, PodIndex, pod_of, pods_of
+from reveal_contract.settings import CollectorSettings
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,16 @@ class Access:
         if self.token is not None:
             made["Authorization"] = f"Bearer {self.token.read_text().strip()}"
         return made
+
+
+def access_of(settings: CollectorSettings) -> Access:
+    """How to reach the API: as the settings say, else as every pod does."""
+    if not settings.pod_api:
+        return Access.in_cluster()
+    authority, token = (
+        Path(file) if file else None for file in (settings.pod_ca_file, settings.pod_token_file)
+    )
+    return Access(settings.pod_api, authority, token)
 
 
 class PodTable:

@@ -8,6 +8,7 @@ from pathlib import Path
 from reveal_collector.pods import naming, paths
 from reveal_collector.pods.podlist import PodIndex
 from reveal_collector.sources.processes import NotAProcess, parse_stat
+from reveal_contract.subjects import SubjectKind
 
 SubjectOfPid = Callable[[int], str | None]
 
@@ -37,3 +38,17 @@ class CgroupOwner:
         except (OSError, ValueError, NotAProcess):
             name = mine.name
         return f"pgrp:{name}[{mine.group}]"
+
+
+def own_pods(proc: Path) -> list[str]:
+    """The cgroups of the pods that this process is in, the innermost pod's of each hierarchy.
+
+    None where it is in no pod, or in a cgroup namespace that hides which (cgroup_namespaces(7)).
+    """
+    try:
+        text = (proc / "self/cgroup").read_text("utf-8", "replace")
+    except OSError:
+        return []
+    found = (paths.places(path) for path in paths.of_process(text))
+    roots = [places[-1].root for places in found if places and places[-1].kind is SubjectKind.POD]
+    return list(dict.fromkeys(roots))

@@ -1,0 +1,64 @@
+"""Log lines of every process: text for people, JSON for what gathers the logs of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+TEXT, JSON = "text", "json"
+_TEXT_FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time (RFC 3339, UTC), severity, logger, message.
+
+    Where a record has them, also ``object``, what the line is about
+    (``log.info(..., extra={"object": {"kind": "Node", "name": "n1"}})``), and ``error``, the
+    traceback.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self.row(record), ensure_ascii=False, default=str)
+
+    def row(self, record: logging.LogRecord) -> dict[str, Any]:
+        """The line before it is JSON."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        made: dict[str, Any] = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "severity": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if (about := getattr(record, "object", None)) is not None:
+            made["object"] = about
+        if record.exc_info:
+            made["error"] = self.formatException(record.exc_info)
+        return made
+
+
+def add_flag(parser: argparse.ArgumentParser) -> None:
+    """``--log-format``, the same at every process."""
+    parser.add_argument(
+        "--log-format", choices=(TEXT, JSON), default=TEXT, help="of the log on standard error"
+    )
+
+
+def set_up(style: str = TEXT, level: int = logging.INFO) -> None:
+    """Log to standard error, and nowhere else."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if style == JSON else logging.Formatter(_TEXT_FORM))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def last_words(sentence: str) -> None:
+    """Why the process ends, in one sentence to whoever started it; JSON where the log is."""
+    if any(isinstance(handler.formatter, JsonLines) for handler in logging.root.handlers):
+        log.error("%s", sentence)
+    else:
+        print(sentence, file=sys.stderr)  # noqa: T201 - to a person

@@ -1,0 +1,67 @@
+"""One form of log lines for all processes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from reveal_contract import logs
+
+
+@pytest.fixture(autouse=True)
+def put_back() -> Iterator[None]:
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:], logging.root.level = handlers, level
+
+
+def test_a_line_of_json_says_when_how_bad_who_and_what(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up(logs.JSON)
+    logging.getLogger("part").warning("%s gave\n%d", "é", 5)
+    (line,) = capsys.readouterr().err.splitlines()
+    row = json.loads(line)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", row.pop("time"))
+    assert row == {"severity": "warning", "logger": "part", "message": "é gave\n5"}
+
+
+def test_what_a_line_is_about_and_what_went_wrong_are_in_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.set_up(logs.JSON)
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        logging.getLogger("part").exception("oh", extra={"object": {"kind": "Node", "name": "n1"}})
+    row = json.loads(capsys.readouterr().err)
+    assert row["object"] == {"kind": "Node", "name": "n1"}
+    assert row["error"].splitlines()[-1] == "ValueError: bad"
+
+
+def test_text_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up()
+    logging.getLogger("part").info("hello")
+    assert capsys.readouterr().err.endswith(" INFO part: hello\n")
+
+
+@pytest.mark.parametrize("style", [logs.TEXT, logs.JSON])
+def test_the_last_words_are_in_the_form_of_the_log(
+    style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.set_up(style)
+    logs.last_words("it ends")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (json.loads(line)["message"] if style == logs.JSON else line) == "it ends"
+
+
+def test_the_flag_takes_the_two_forms_alone() -> None:
+    parser = argparse.ArgumentParser()
+    logs.add_flag(parser)
+    assert parser.parse_args([]).log_format == "text"
+    assert parser.parse_args(["--log-format", "json"]).log_format == "json"
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--log-format", "xml"])

@@ -1,0 +1,100 @@
+"""Proof of life: files for a probe, at most one touch a second, nothing of an earlier life."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from reveal_contract.kubernetes import ALIVE_FILE, READY_FILE
+from reveal_contract.pulse import STALLED_SECONDS, Pulse
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def backdate(file: Path) -> None:
+    os.utime(file, (1, 1))
+
+
+def is_touched(file: Path) -> bool:
+    return file.stat().st_mtime > 1
+
+
+def test_a_beat_touches_the_file_once_a_second(tmp_path: Path, clock: Clock) -> None:
+    pulse, file = Pulse(tmp_path, clock), tmp_path / ALIVE_FILE
+    for passed, touched in ((0.0, True), (0.5, False), (0.5, True), (0.9, False), (5.0, True)):
+        backdate(file)
+        clock.now += passed
+        pulse.beat()
+        assert is_touched(file) is touched
+
+
+def test_readiness_is_a_file_that_stays(tmp_path: Path, clock: Clock) -> None:
+    pulse, file = Pulse(tmp_path, clock), tmp_path / READY_FILE
+    assert not pulse.is_ready
+    assert not file.exists()
+    pulse.ready()
+    assert pulse.is_ready
+    backdate(file)
+    pulse.ready()
+    assert not is_touched(file)
+
+
+def test_a_container_started_anew_is_not_ready_by_what_the_last_one_left(tmp_path: Path) -> None:
+    Pulse(tmp_path).ready()
+    backdate(tmp_path / ALIVE_FILE)
+    pulse = Pulse(tmp_path)
+    assert not pulse.is_ready
+    assert not (tmp_path / READY_FILE).exists()
+    assert is_touched(tmp_path / ALIVE_FILE)
+
+
+def test_a_file_that_was_taken_away_comes_back(tmp_path: Path, clock: Clock) -> None:
+    pulse = Pulse(tmp_path, clock)
+    (tmp_path / ALIVE_FILE).unlink()
+    pulse.beat()
+    assert (tmp_path / ALIVE_FILE).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="run folder .*missing: No such file or directory"):
+        Pulse(tmp_path / "missing")
+
+
+def test_a_folder_that_is_gone_is_said_once_and_stops_nothing(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    pulse = Pulse(folder, clock)
+    (folder / ALIVE_FILE).unlink()
+    folder.rmdir()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            clock.now += 2
+            pulse.beat()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert str(folder) in caplog.text
+
+
+def test_who_has_not_beaten_for_long_is_stalled(clock: Clock) -> None:
+    pulse = Pulse(clock=clock)
+    clock.now += STALLED_SECONDS
+    assert pulse.stalled() == ""
+    clock.now += 1
+    assert pulse.stalled() == "nothing was done for 31 s"
+    pulse.beat()
+    assert pulse.stalled() == ""

@@ -1,0 +1,133 @@
+"""Redis URLs: what redis-py takes is taken alike, all else is refused without showing a secret."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+import redis
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.redis_address import (
+    NOT_ONE,
+    Address,
+    AddressError,
+    explained,
+    parse_url,
+    with_credentials,
+)
+from reveal_contract.settings import AnalyzerSettings, CollectorSettings
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("redis://", Address("localhost")),
+        ("redis://db.example:7000/3", Address("db.example", 7000, database=3)),
+        ("redis://u:p%40%2F@[::1]:1", Address("::1", 1, username="u", password="p@/")),
+        ("redis://h?db=2&password=x&username=y", Address("h", 6379, "", "y", "x", 2)),
+        ("redis://u:p@h?password=x", Address("h", username="u", password="p")),
+        ("unix:///run/r.sock", Address(socket="/run/r.sock")),
+        ("unix://:s@/a%20b.sock?db=1", Address(socket="/a b.sock", password="s", database=1)),
+        (
+            "rediss://h?ssl_cert_reqs=none&ssl_ca_certs=/ca",
+            Address("h", tls=True, ssl_ca_certs="/ca", ssl_cert_reqs="none"),
+        ),
+    ],
+)  # fmt: skip
+def test_an_url_says_where_and_as_whom(url: str, address: Address) -> None:
+    assert parse_url(url) == address
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "must begin with"),
+        ("http://h", "must begin with"),
+        ("unix://", "path of a socket"),
+        ("redis://h/x", "number"),
+        ("redis://h?db=-1", "number"),
+        ("redis://h:port", "port"),
+        ("redis://u:sec#ret@h", "port"),
+        ("redis://:?sec=ret@h", "escape what is special"),
+        ("redis://:#sec@h", "escape what is special"),
+        ("redis://[sec", "no URL"),
+        ("redis://h:99999", "port"),
+        ("redis://h?nope=1", "no such option: nope"),
+        ("rediss://h?ssl_cert_reqs=maybe", "ssl_cert_reqs"),
+        ("redis+sentinel://h:26379/mymaster", "Cluster and Sentinel are not supported"),
+        ("redis-cluster://h", "Cluster and Sentinel are not supported"),
+        ("redis://u:sec@a:1,b:2/0", "Cluster and Sentinel are not supported"),
+    ],
+)
+def test_what_is_no_redis_url_is_refused_in_a_sentence_without_its_password(
+    url: str, said: str
+) -> None:
+    with pytest.raises(AddressError, match=said) as refused:
+        parse_url(url)
+    assert "sec" not in str(refused.value)
+    for settings in (CollectorSettings("n", url), AnalyzerSettings(redis_url=url)):
+        assert settings.problems() == [f"redisUrl: {refused.value}"]
+
+
+WORDS = st.text("abc@:/#?%& é", min_size=1, max_size=8)
+
+
+@given(WORDS, WORDS, st.integers(1, 65_535), st.integers(0, 99))
+@examples(100)
+def test_redis_py_reads_the_same_out_of_it(
+    username: str, password: str, port: int, database: int
+) -> None:
+    given = f"{quote(username, safe='')}:{quote(password, safe='')}"
+    url = f"redis://{given}@h.example:{port}/{database}"
+    theirs = redis.Redis.from_url(url).connection_pool.connection_kwargs
+    ours = parse_url(url)
+    for name in ("host", "port", "username", "password"):
+        assert getattr(ours, name) == theirs[name]
+    assert ours.database == theirs.get("db", 0)
+
+
+PLACES = st.sampled_from(
+    ("redis://h:1/2", "rediss://[::1]?ssl_cert_reqs=none", "unix:///run/r.sock", "redis://")
+)
+
+
+@given(PLACES, st.just("") | WORDS, WORDS)
+@examples(100)
+def test_secrets_of_the_environment_come_back_as_they_are(
+    url: str, username: str, password: str
+) -> None:
+    environment = {REDIS_USERNAME_VARIABLE: username, REDIS_PASSWORD_VARIABLE: f"{password}\n"}
+    whole = parse_url(with_credentials(url, environment))
+    assert (whole.username, whole.password) == (username, password)
+    bare = parse_url(url)
+    assert (whole.host, whole.socket, whole.tls) == (bare.host, bare.socket, bare.tls)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "redis://u@h", "redis://:p@h", "redis://h?password=p", "nonsense"]
+)
+def test_an_url_with_secrets_of_its_own_keeps_them(url: str) -> None:
+    environment = {REDIS_USERNAME_VARIABLE: "other", REDIS_PASSWORD_VARIABLE: "one"}
+    assert with_credentials(url, environment) == url
+
+
+def test_without_secrets_in_the_environment_an_url_stays() -> None:
+    assert with_credentials("redis://h", {REDIS_PASSWORD_VARIABLE: "\n"}) == "redis://h"
+    assert with_credentials("unix:///a@b.sock", {REDIS_PASSWORD_VARIABLE: "p"}) == (
+        "unix://:p@/a@b.sock"
+    )
+
+
+def test_what_is_printed_of_an_address_has_no_password() -> None:
+    assert "secret" not in repr(parse_url("redis://u:secret@h"))
+
+
+def test_an_error_reply_is_explained_and_repeats_no_password() -> None:
+    assert explained("ERR unknown command 'AUTH' 'p4ss'", "p4ss") == "ERR unknown command 'AUTH' '***'"
+    assert explained("NOPERM this user") == "NOPERM this user"
+    for reply in ("MOVED 3999 10.0.0.1:6381", "CLUSTERDOWN Hash slot not served"):
+        assert explained(reply).startswith(NOT_ONE)
