@@ -28,11 +28,11 @@ from reveal_operator.manifests.common import (
     run_volume,
     settings_volume,
 )
-from reveal_operator.manifests.placement import placement
+from reveal_operator.manifests.nodes import placement
 from reveal_operator.manifests.privileges import HOST_NETWORK, HOST_PID, Kind, names_of
 from reveal_operator.profile import Defaults, Profile, Redis
 
-# what may wait in the buffer is delivered in this time, and a second more for the rest of the end
+# The collector takes 20 s at most to deliver what waits for Redis; the rest is for a node in need.
 GRACE_SECONDS = 30
 # a tenth of the nodes at once: 1,000 nodes take ten rounds, and what is unseen meanwhile stays small
 MOST_UNAVAILABLE = "10%"
