@@ -62,13 +62,14 @@ bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	  echo "== $$file"; $(BIN)/python $$file || exit 1; \
 	done
 
-docs: $(DEV) ## write the pages of all metrics and hypotheses anew
+docs: $(DEV) ## write the pages of metrics, hypotheses and privileges anew
 	@$(BIN)/reveal catalog --markdown > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
 	@$(BIN)/reveal hypotheses --markdown > docs/list.new && mv docs/list.new docs/hypotheses-list.md
 	@$(BIN)/reveal hypotheses --schema > docs/schema.new && mv docs/schema.new docs/hypotheses.schema.json
+	@$(BIN)/python -m reveal_operator.manifests.privileges_page > docs/new && mv docs/new docs/privileges.md
 
-goldens: $(DEV) ## write what the made-up hosts give anew; `git diff` shows what changed
-	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py
+goldens: $(DEV) ## write anew what hosts give and what profiles become; `git diff` shows the changes
+	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py tests/unit/test_manifests_goldens.py
 
 clean: ## remove the private .venv and all caches
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
