@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets e2e bench docs goldens clean
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets e2e bench docs chart goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ docs: $(DEV) ## write the pages of metrics, hypotheses and privileges anew
 	@$(BIN)/reveal hypotheses --markdown > docs/list.new && mv docs/list.new docs/hypotheses-list.md
 	@$(BIN)/reveal hypotheses --schema > docs/schema.new && mv docs/schema.new docs/hypotheses.schema.json
 	@$(BIN)/python -m reveal_operator.manifests.privileges_page > docs/new && mv docs/new docs/privileges.md
+
+chart: $(DEV) ## copy crds/ into the chart, write its README's table of values anew
+	@$(BIN)/python charts/generate.py
 
 goldens: $(DEV) ## write anew what hosts give and what profiles become; `git diff` shows the changes
 	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py tests/unit/test_manifests_goldens.py
