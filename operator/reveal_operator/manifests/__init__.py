@@ -6,6 +6,8 @@ manifests, in the same order, so that whoever applies them can tell by a hash th
 
 from __future__ import annotations
 
+import json
+
 from reveal_contract.kubernetes import ANALYZER_SETTINGS, COLLECTOR_SETTINGS
 from reveal_operator.manifests.common import Manifest
 from reveal_operator.manifests.configmap import configmap
@@ -34,4 +36,10 @@ def children(profile: Profile, defaults: Defaults) -> tuple[Manifest, ...]:
     ]
     if profile.analyzer.replicas > 1:
         made.append(disruption_budget(profile, defaults))
-    return tuple(made)
+    return tuple(_plain(each) for each in made)
+
+
+def _plain(manifest: Manifest) -> Manifest:
+    """JSON and nothing else; no part of it shared with another manifest or with the profile."""
+    copied: Manifest = json.loads(json.dumps(manifest))
+    return copied

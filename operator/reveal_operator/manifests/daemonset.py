@@ -29,7 +29,7 @@ from reveal_operator.manifests.common import (
     settings_volume,
 )
 from reveal_operator.manifests.nodes import placement
-from reveal_operator.manifests.privileges import HOST_NETWORK, HOST_PID, Kind, names_of
+from reveal_operator.manifests.privileges import Kind, names_of
 from reveal_operator.profile import Defaults, Profile, Redis
 
 # The collector takes 20 s at most to deliver what waits for Redis; the rest is for a node in need.
@@ -70,8 +70,6 @@ def daemonset(profile: Profile, defaults: Defaults, redis_: Redis, settings: str
 
 def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
     wanted = profile.collector
-    namespaces = names_of(wanted, Kind.NAMESPACE)
-    on_host_network = HOST_NETWORK in namespaces
     classes = {
         "runtimeClassName": wanted.runtime_class_name,
         "priorityClassName": wanted.priority_class_name,
@@ -82,10 +80,9 @@ def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
         "serviceAccountName": defaults.collector_service_account,
         "automountServiceAccountToken": True,  # it watches the pods of its node
         "enableServiceLinks": False,
-        HOST_PID: HOST_PID in namespaces,
-        HOST_NETWORK: on_host_network,
+        **dict.fromkeys(names_of(wanted, Kind.NAMESPACE), True),
         # Redis may be a Service, whose name the host's resolver does not know
-        "dnsPolicy": "ClusterFirstWithHostNet" if on_host_network else "ClusterFirst",
+        "dnsPolicy": "ClusterFirstWithHostNet",
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         **pull_secrets(defaults),
         "containers": [_container(profile, defaults, redis_)],
@@ -137,10 +134,8 @@ def _ports(profile: Profile) -> dict[str, Any]:
     port = profile.collector.metrics_port
     if not port:
         return {}
-    made: dict[str, Any] = {"name": probes.METRICS, "containerPort": port, "protocol": "TCP"}
-    if HOST_NETWORK in names_of(profile.collector, Kind.NAMESPACE):
-        made["hostPort"] = port
-    return {"ports": [made]}
+    named = {"name": probes.METRICS, "containerPort": port, "hostPort": port, "protocol": "TCP"}
+    return {"ports": [named]}
 
 
 def _host_paths(profile: Profile) -> dict[str, str]:

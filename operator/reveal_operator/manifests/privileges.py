@@ -60,7 +60,6 @@ _GPUS = ("nvml", "nvml-state", "nvml-subjects")
 _OF_OTHERS = ("process-groups", "filesystems")  # that look into other processes
 _LOWEST_FREE_PORT = 1024
 
-HOST_PID, HOST_NETWORK = "hostPID", "hostNetwork"
 SECCOMP, APPARMOR, SELINUX = "seccomp", "AppArmor", "SELinux"
 
 NEEDS: tuple[Need, ...] = (
@@ -75,24 +74,22 @@ NEEDS: tuple[Need, ...] = (
         "everything but what stands in /proc",
     ),
     Need(
-        Kind.NAMESPACE, HOST_PID,
+        Kind.NAMESPACE, "hostPID",
         "cgroup.procs and the GPU driver name processes by the reader's PID namespace: those"
         " outside of it are 0 there, or left out",
-        "whose processes are whose",
-        less=("cgroups", "subject-network", "process-groups", "nvml-subjects"),
+        "whose processes are whose: network by pod, process groups, who uses the GPUs",
     ),
     Need(
-        Kind.NAMESPACE, HOST_NETWORK,
+        Kind.NAMESPACE, "hostNetwork",
         "sock_diag and ethtool answer for the network namespace of who asks",
-        "the connections and cards of the host: the pod's own are counted instead",
-        less=("tcpdiag", "ethtool"),
+        "`tcpdiag`, `ethtool` and the rings of cards among the facts: they would tell of the pod's"
+        " own network",
     ),
     Need(
         Kind.USER, "0",
-        "energy meters (0400) and tracefs (0700) are root's; Kubernetes gives capabilities to"
-        " root only",
-        "energy by powercap and all that the capabilities below are for",
-        gone=("tracepoints",), less=("energy",),
+        "Kubernetes gives capabilities to root only; energy meters (0400) and tracefs (0700) are"
+        " root's",
+        "all that the capabilities below are for; `tracepoints`, and `energy` by powercap",
     ),
     Need(
         Kind.CAPABILITY, "PERFMON",
