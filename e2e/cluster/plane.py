@@ -27,11 +27,11 @@ _SERVICES = "10.0.0.0/24"
 _ISSUER = "https://kubernetes.default.svc"
 _START_S = 60.0
 _STOP_S = 15.0
-# every request once, when it is answered; bodies are left out
+# every request when it is answered, a watch also when it ends; bodies are left out
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
-    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata"}],
 }
 # it would call nodes lost that have no kubelet, and delete what is on them
