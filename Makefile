@@ -72,7 +72,8 @@ chart: $(DEV) ## copy crds/ into the chart, write its README's table of values a
 	@$(BIN)/python charts/generate.py
 
 goldens: $(DEV) ## write anew what hosts give and what profiles become; `git diff` shows the changes
-	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py tests/unit/test_manifests_goldens.py
+	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py tests/unit/test_manifests_goldens.py \
+	  tests/contract/test_crds_profiles.py tests/contract/test_crds_kubectl.py
 
 clean: ## remove the private .venv and all caches
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
