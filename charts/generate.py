@@ -1,10 +1,13 @@
-"""Writes what the chart holds twice: CustomResourceDefinitions as templates, values in its README.
+"""Writes what the chart holds twice: it is in ``crds/`` and in ``charts/reveal/values.yaml``.
 
     python charts/generate.py          writes what changed
     python charts/generate.py --check  exits with 1 and says what is out of date
 
-The definitions come from ``crds/``, the table from ``charts/reveal/values.yaml``, where a value is
-described by the comment above its key that begins with ``# --``.
+- templates of the CustomResourceDefinitions;
+- the schema of ``profiles`` in values.schema.json: with Helm the API server drops fields that it does
+  not know, so a slip of the pen in a profile would pass in silence;
+- the table of values in the README: a value is described by the comment above its key that begins
+  with ``# --``.
 """
 
 from __future__ import annotations
@@ -16,16 +19,24 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART = ROOT / "charts" / "reveal"
+PROFILES = "revealprofiles.yaml"
 BEGIN, END = "<!-- values -->", "<!-- /values -->"
 # stable since 1.32; an older API server may refuse the field, or drop it with a warning
 _SELECTABLE = "selectableFields:"
 _SELECTABLE_IF = '{{- if semverCompare ">=1.32.0-0" .Capabilities.KubeVersion.Version }}'
 _MARK = "# --"
+_PROFILE_LINE = re.compile(r'^    "profile": \{.*$', flags=re.MULTILINE)
+# what JSON Schema (draft 7) and OpenAPI 3 have in common
+_SHARED = (
+    "type", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems",
+    "maxItems", "minProperties", "maxProperties", "required",
+)  # fmt: skip
 
 
 class ChartError(Exception):
@@ -47,10 +58,10 @@ def template(definition: str) -> str:
     Its labels and annotations are the chart's, so it may have none of its own; and fields that
     are selected by are shown to API servers that know them.
     """
-    metadata = yaml.safe_load(definition)["metadata"]
-    if set(metadata) != {"name"}:
+    if set(yaml.safe_load(definition)["metadata"]) != {"name"}:
         raise ChartError("metadata of a definition must be a name and nothing else")
-    body = "\n".join(_conditional(_escaped(definition).splitlines()))
+    escaped = definition.replace("{{", "{{ `{{` }}")
+    body = "\n".join(_conditional(escaped.splitlines()))
     named = re.sub(
         r"^(metadata:\n)", r'\1  {{- include "reveal.crdMetadata" . | nindent 2 }}\n', body,
         count=1, flags=re.MULTILINE,
@@ -58,11 +69,8 @@ def template(definition: str) -> str:
     return f"{{{{- if .Values.crds.enabled }}}}\n{named}\n{{{{- end }}}}\n"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("{{", "{{ `{{` }}")
-
-
 def _conditional(lines: list[str]) -> Iterator[str]:
+    """The lines with the block of selectable fields under a condition."""
     depth: int | None = None
     for line in lines:
         stripped = line.lstrip()
@@ -83,13 +91,40 @@ def _leaves(stripped: str, indent: int, depth: int) -> bool:
     return indent < depth or (indent == depth and not stripped.startswith("- "))
 
 
+def profile_schema(definition: str) -> dict[str, Any]:
+    """The ``spec`` of a profile as JSON Schema that knows no other keys."""
+    [version] = yaml.safe_load(definition)["spec"]["versions"]
+    return _closed(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+
+
+def _closed(node: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: node[key] for key in _SHARED if key in node}
+    if node.get("x-kubernetes-int-or-string"):
+        kept["type"] = ["integer", "string"]
+    if "items" in node:
+        kept["items"] = _closed(node["items"])
+    if "properties" in node:
+        kept["properties"] = {name: _closed(each) for name, each in node["properties"].items()}
+        kept["additionalProperties"] = False
+    elif "additionalProperties" in node:
+        kept["additionalProperties"] = _closed(node["additionalProperties"])
+    return kept
+
+
+def schema(before: str, profile: dict[str, Any]) -> str:
+    """values.schema.json with the schema of a profile anew, on the one line that it has there."""
+    line = f'    "profile": {json.dumps(profile, separators=(",", ":"))},'
+    if len(_PROFILE_LINE.findall(before)) != 1:
+        raise ChartError('values.schema.json must hold one line that begins with `    "profile": {`')
+    return _PROFILE_LINE.sub(lambda _: line, before)
+
+
 def values(text: str) -> list[Value]:
     """The rows of values.yaml in its order; ``ChartError`` for a leaf that nothing describes."""
-    lines = text.splitlines()
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         raise ChartError("values are not a map")
-    return list(_rows(root, "", lines))
+    return list(_rows(root, "", text.splitlines()))
 
 
 def _rows(node: yaml.MappingNode, prefix: str, lines: list[str]) -> Iterator[Value]:
@@ -118,7 +153,7 @@ def _meaning(lines: list[str], line: int) -> str:
 
 
 def _default(node: yaml.Node) -> str:
-    return json.dumps(yaml.safe_load(yaml.serialize(node)), separators=(", ", ": "))
+    return json.dumps(yaml.safe_load(yaml.serialize(node)))
 
 
 def table(rows: list[Value]) -> str:
@@ -140,15 +175,19 @@ def readme(before: str, rows: list[Value]) -> str:
 
 def made() -> dict[Path, str]:
     """Every generated file with what it should hold."""
-    files = {
-        CHART / "templates" / "crds" / path.name.removeprefix("reveal.dev_"): template(
-            path.read_text()
-        )
+    definitions = {
+        path.name.removeprefix("reveal.dev_"): path.read_text()
         for path in sorted((ROOT / "crds").glob("*.yaml"))
     }
-    page = CHART / "README.md"
+    files = {_templates() / name: template(text) for name, text in definitions.items()}
+    checked, page = CHART / "values.schema.json", CHART / "README.md"
+    files[checked] = schema(checked.read_text(), profile_schema(definitions[PROFILES]))
     files[page] = readme(page.read_text(), values((CHART / "values.yaml").read_text()))
     return files
+
+
+def _templates() -> Path:
+    return CHART / "templates" / "crds"
 
 
 def main() -> int:
@@ -157,14 +196,13 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, say what would change")
     checking = parser.parse_args().check
     wanted = made()
-    folder = CHART / "templates" / "crds"
-    extra = [path for path in folder.glob("*.yaml") if path not in wanted]
+    extra = [path for path in _templates().glob("*.yaml") if path not in wanted]
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if checking:
         for path in [*stale, *extra]:
             sys.stderr.write(f"{path.relative_to(ROOT)} is out of date: run `make chart`\n")
         return 1 if stale or extra else 0
-    folder.mkdir(exist_ok=True)
+    _templates().mkdir(exist_ok=True)
     for path in extra:
         path.unlink()
     for path in stale:
