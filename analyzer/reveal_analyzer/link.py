@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from reveal_contract.redis_address import NOT_ONE, Address, explained, parse_url
+from reveal_contract.redis_address import NOT_ONE, TLS_FILES, Address, explained, parse_url
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +57,9 @@ def _place(address: Address) -> dict[str, Any]:
         return {"unix_socket_path": address.socket}
     place: dict[str, Any] = {"host": address.host, "port": address.port}
     if address.tls:
-        checked = address.ssl_cert_reqs == "required"
         place |= {
             "ssl": True,
             "ssl_cert_reqs": address.ssl_cert_reqs,
-            "ssl_check_hostname": checked,
             "ssl_ca_certs": address.ssl_ca_certs or None,
             "ssl_certfile": address.ssl_certfile or None,
             "ssl_keyfile": address.ssl_keyfile or None,
@@ -109,8 +109,18 @@ class Link:
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, _OF_CLUSTER):
             return NOT_ONE
-        password = self.client.connection_pool.connection_kwargs.get("password")
-        return explained(str(error), password or "")
+        given = self.client.connection_pool.connection_kwargs
+        return _unreadable(given) or explained(str(error), given.get("password") or "")
+
+
+def _unreadable(given: Mapping[str, Any]) -> str:
+    """Which file of TLS cannot be read, and why: redis-py says only that one is missing."""
+    for file in filter(None, map(given.get, TLS_FILES)):
+        try:
+            Path(file).read_bytes()
+        except OSError as error:
+            return f"{file}: {error.strerror}"
+    return ""
 
 
 def pause(failures: int) -> float:

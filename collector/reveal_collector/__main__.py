@@ -143,9 +143,7 @@ def _add_of_process(made: argparse.ArgumentParser) -> None:
     logs.add_flag(made)
 
 
-def settings_of(
-    arguments: argparse.Namespace, environment: Mapping[str, str]
-) -> CollectorSettings:
+def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> CollectorSettings:
     """The file's settings, overridden by the environment and that by flags.
 
     The node is this host unless said.

@@ -19,7 +19,8 @@ from reveal_collector.source import Roots, Source
 from reveal_contract.catalogue import find
 from reveal_contract.settings import CollectorSettings
 
-_CAP_SYS_NICE = 23  # bit of CapEff, capabilities(7)
+# bits of CapEff, capabilities(7)
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAP_SYS_PTRACE, _CAP_SYS_NICE = 1, 2, 19, 23
 
 # what is lost without a source, for the reader of the advice
 _GIVES = {
@@ -101,6 +102,8 @@ class Privileges:
 
     root: bool
     real_time: bool
+    sees_others: bool  # what /proc shows of a process to who might trace it
+    reads_all: bool  # files and folders that are closed to others
 
 
 def inventory(roots: Roots, settings: CollectorSettings) -> Inventory:
@@ -135,7 +138,12 @@ def held() -> Privileges:
     """The privileges of this process."""
     limit, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
     granted = capabilities(Path("/proc/self/status").read_text())
-    return Privileges(os.geteuid() == 0, bool(granted >> _CAP_SYS_NICE & 1) or limit != 0)
+    return Privileges(
+        root=os.geteuid() == 0,
+        real_time=bool(granted >> _CAP_SYS_NICE & 1) or limit != 0,
+        sees_others=bool(granted >> _CAP_SYS_PTRACE & 1),
+        reads_all=bool((granted >> _CAP_DAC_READ_SEARCH | granted >> _CAP_DAC_OVERRIDE) & 1),
+    )
 
 
 def capabilities(status: str) -> int:
@@ -172,12 +180,38 @@ def _of_process(privileges: Privileges) -> list[Advice]:
                 "run with sudo, or grant CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
             )
         )
+    else:
+        found += _of_bounded_root(privileges)
     if not privileges.real_time:
         found.append(
             Advice(
                 "SCHED_FIFO is not permitted",
                 "ticks on time when the host is saturated: 0.1 ms late instead of 10 ms",
                 "grant CAP_SYS_NICE, or set an rtprio limit of 1 for the user",
+            )
+        )
+    return found
+
+
+def _of_bounded_root(privileges: Privileges) -> list[Advice]:
+    """Root without all of root's rights, as a container has it."""
+    found = []
+    if not privileges.sees_others:
+        found.append(
+            Advice(
+                "CAP_SYS_PTRACE is not held",
+                "network by pod, what process groups read and write, room on the host's file"
+                " systems",
+                "grant CAP_SYS_PTRACE, and lift AppArmor's profile of the container",
+            )
+        )
+    if not privileges.reads_all:
+        found.append(
+            Advice(
+                "CAP_DAC_READ_SEARCH is not held",
+                "what process groups of other users read and write, room on file systems below"
+                " closed folders",
+                "grant CAP_DAC_READ_SEARCH",
             )
         )
     return found

@@ -21,7 +21,7 @@ NOT_ONE = (
     " Service or proxy in front of the primary has"
 )
 # what redis-py calls them too; for the others, host defaults are right
-_TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _TLS_CHECKS = ("required", "none")
 _SEVERAL = re.compile(r"sentinel|cluster", re.IGNORECASE)
 # error replies of a server that is a part of a Redis Cluster
@@ -127,7 +127,7 @@ def _place(parts: SplitResult, path: str) -> Address:
 
 
 def _with_tls(place: Address, query: dict[str, str], given: dict[str, Any]) -> Address:
-    files: dict[str, Any] = {name: query.pop(name) for name in _TLS_FILES if name in query}
+    files: dict[str, Any] = {name: query.pop(name) for name in TLS_FILES if name in query}
     checks = query.pop("ssl_cert_reqs", "required")
     if checks not in _TLS_CHECKS:
         raise AddressError(f"ssl_cert_reqs is one of {', '.join(_TLS_CHECKS)}")

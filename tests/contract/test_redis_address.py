@@ -127,7 +127,9 @@ def test_what_is_printed_of_an_address_has_no_password() -> None:
 
 
 def test_an_error_reply_is_explained_and_repeats_no_password() -> None:
-    assert explained("ERR unknown command 'AUTH' 'p4ss'", "p4ss") == "ERR unknown command 'AUTH' '***'"
+    assert (
+        explained("ERR unknown command 'AUTH' 'p4ss'", "p4ss") == "ERR unknown command 'AUTH' '***'"
+    )
     assert explained("NOPERM this user") == "NOPERM this user"
     for reply in ("MOVED 3999 10.0.0.1:6381", "CLUSTERDOWN Hash slot not served"):
         assert explained(reply).startswith(NOT_ONE)

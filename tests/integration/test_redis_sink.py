@@ -19,7 +19,8 @@ from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Writer
-from reveal_contract.settings import CollectorSettings, SettingsError
+from reveal_contract.redis_address import AddressError
+from reveal_contract.settings import CollectorSettings
 
 TABLE = ChannelTable((Channel("cpu.user"),), ())
 OTHER = ChannelTable((Channel("cpu.user"), Channel("cpu.system")), ())
@@ -216,7 +217,7 @@ def test_what_waits_is_delivered_before_the_end_or_given_up_in_time(redis_launch
 
 
 def test_a_bad_url_is_refused_at_once() -> None:
-    with pytest.raises(SettingsError, match="redisUrl"):
+    with pytest.raises(AddressError, match="must begin with redis://"):
         RedisSink(CollectorSettings("n1", "nonsense"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from reveal_collector.registry import Missing
 from reveal_collector.source import Roots
 from reveal_contract.settings import CollectorSettings, SettingsError
 
-ALL = Privileges(root=True, real_time=True)
+ALL = Privileges(root=True, real_time=True, sees_others=True, reads_all=True)
+NONE = Privileges(root=False, real_time=False, sees_others=False, reads_all=False)
 UNBUILT = Loaded(None, "C scanner not built: no compiler")
 
 
@@ -67,13 +69,21 @@ def test_an_unknown_source_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_a_recorded_tree_is_not_judged_by_our_own_privileges(tmp_path: Path) -> None:
     roots = Roots(tmp_path, tmp_path, tmp_path)
-    assert advice(roots, [], Privileges(root=False, real_time=False)) == []
+    assert advice(roots, [], NONE) == []
 
 
 def test_privileges_that_lack_are_said_first() -> None:
-    given = advice(Roots(), [Missing("psi", "gone", "psi=1")], Privileges(False, False))
+    given = advice(Roots(), [Missing("psi", "gone", "psi=1")], NONE)
     assert [each.lacking for each in given[:3]] == [
         "not run as root", "SCHED_FIFO is not permitted", "psi: gone",
+    ]  # fmt: skip
+    assert all(each.remedy and each.gives for each in given)
+
+
+def test_root_without_roots_rights_is_told_which_it_lacks() -> None:
+    given = advice(Roots(), [], replace(ALL, sees_others=False, reads_all=False))
+    assert [each.lacking for each in given[:2]] == [
+        "CAP_SYS_PTRACE is not held", "CAP_DAC_READ_SEARCH is not held",
     ]  # fmt: skip
     assert all(each.remedy and each.gives for each in given)
 

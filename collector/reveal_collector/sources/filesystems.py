@@ -86,9 +86,13 @@ def unescaped(text: str) -> str:
 
 
 def _root_of_host(proc: Path) -> Path:
-    """Where the paths of process 1 begin: its root, as a container has another one."""
+    """Where the paths of process 1 begin: a container has another root, which is not asked."""
     root = proc / "1/root"
-    return root if os.access(root, os.X_OK) else Path("/")
+    if os.access(root, os.X_OK):
+        return root
+    if proc != Path("/proc"):
+        raise Unsupported("the root of the host may not be entered", "grant CAP_SYS_PTRACE")
+    return Path("/")
 
 
 def _room_of(mount: Mount, base: Path) -> dict[Channel, int | None]:

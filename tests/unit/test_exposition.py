@@ -1,0 +1,89 @@
+"""The endpoint of the processes: metrics, probes, both families of addresses, a taken port."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from reveal_contract import exposition
+
+
+class Told:
+    """What the checks say."""
+
+    def __init__(self) -> None:
+        self.health = ""
+        self.ready = "not yet"
+
+
+@pytest.fixture(scope="module")
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture(scope="module")
+def port(told: Told) -> Iterator[int]:
+    registry = CollectorRegistry()
+    Gauge("reveal_thing", "A thing.", registry=registry).set(7)
+    yield exposition.serve(registry, 0, lambda: told.health, lambda: told.ready)
+
+
+def asked(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
+
+
+def test_metrics_are_at_their_path(port: int) -> None:
+    status, text = asked(port, "/metrics")
+    assert status == 200
+    assert "reveal_thing 7.0" in text
+
+
+def test_a_probe_answers_what_is_wrong(port: int, told: Told) -> None:
+    assert asked(port, "/healthz") == (200, "ok\n")
+    assert asked(port, "/readyz") == (503, "not yet\n")
+    told.ready, told.health = "", "the loop has stopped"
+    assert asked(port, "/readyz") == (200, "ok\n")
+    assert asked(port, "/healthz") == (503, "the loop has stopped\n")
+
+
+def test_another_path_says_which_there_are(port: int) -> None:
+    assert asked(port, "/") == (404, "there is /metrics, /healthz, /readyz\n")
+
+
+def test_without_checks_there_are_no_probes() -> None:
+    port = exposition.serve(CollectorRegistry(), 0)
+    assert asked(port, "/healthz") == (404, "there is /metrics\n")
+
+
+def test_both_families_are_answered(port: int) -> None:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("no IPv6 here")
+    assert asked(port, "/metrics", "[::1]")[0] == 200
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
+def test_a_taken_port_is_one_sentence(address: str) -> None:
+    with socket.create_server((address, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"port {port} for metrics: Address already") as refused:
+            exposition.serve(CollectorRegistry(), port)
+    assert refused.value.errno == errno.EADDRINUSE
+
+
+def test_who_says_nothing_keeps_nobody_waiting(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)):
+        assert asked(port, "/metrics")[0] == 200
