@@ -185,7 +185,7 @@ class Kube:
         definition = self.get(_CRD, "CustomResourceDefinition", name)
         if definition is None:
             return False
-        conditions = definition.get("status", {}).get("conditions", ())
+        conditions = definition.get("status", {}).get("conditions") or ()
         if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
             return False
         wanted = definition["spec"]
