@@ -16,14 +16,14 @@ Json = Mapping[str, Any]  # a part of a Kubernetes object that goes through as i
 
 GPU_TOLERATION: Json = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 # The CPU asked for is the budget the collector keeps by itself.  No limit: throttled, it would tick
-# late, which is when it matters most.  Memory: 26 MB where it is built with its C parts, 39 without,
-# some 15 more for the API and the metrics; a limit, so that a leak ends us and not the job.
+# late, and that when it matters most.  Memory: 26 MB with its C parts, 39 without, some 15 more for
+# the API and the metrics; a limit, so that a leak ends us and not the job.
 COLLECTOR_RESOURCES: Json = {
     "requests": {"cpu": "20m", "memory": "64Mi"},
     "limits": {"memory": "256Mi"},
 }
-# A core is enough for some 2,000 nodes, and a node takes 4.7 MiB (bench/results/analysis.json): what
-# is asked for is enough for some 50, and nothing is a limit, as nobody knows here how many there are.
+# A core is enough for some 2,000 nodes, a node takes 4.7 MiB (bench/results/analysis.json): what is
+# asked for is enough for some 50.  No limits, as nobody knows here how many nodes there are.
 ANALYZER_RESOURCES: Json = {"requests": {"cpu": "250m", "memory": "512Mi"}}
 
 

@@ -34,7 +34,7 @@ from reveal_operator.profile import Defaults, Profile, Redis
 
 # The collector takes 20 s at most to deliver what waits for Redis; the rest is for a node in need.
 GRACE_SECONDS = 30
-# a tenth of the nodes at once: 1,000 nodes take ten rounds, and what is unseen meanwhile stays small
+# a tenth of the nodes at once: 1,000 nodes take ten rounds, and little is unseen meanwhile
 MOST_UNAVAILABLE = "10%"
 _RUN_SIZE = "1Mi"  # two empty files
 # from 1.30 on an API server knows the field

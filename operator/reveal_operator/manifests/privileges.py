@@ -86,7 +86,7 @@ NEEDS: tuple[Need, ...] = (
         " own network",
     ),
     Need(
-        Kind.USER, "0",
+        Kind.USER, "runAsUser: 0",
         "Kubernetes gives capabilities to root only; energy meters (0400) and tracefs (0700) are"
         " root's",
         "all that the capabilities below are for; `tracepoints`, and `energy` by powercap",

@@ -39,18 +39,30 @@ A need goes when the profile leaves out all sources it is there for: `sources.ex
 sources of PERFMON takes the capability away, and gives the runtime's seccomp profile back.
 
 """
-_NOT_NEEDED = """\
-## What it does not ask for
-
-| | why not |
-|---|---|
-| `SYS_ADMIN` | network by pod is read from `/proc/PID/net` of one of its processes: no namespace is entered |
-| `/dev/cpu`, `SYS_RAWIO` | APERF, MPERF and SMIs are counted by the kernel's `msr` events, energy by its `power` events or powercap |
-| `NET_ADMIN` | sock_diag and ethtool tell their statistics to everybody in the namespace |
-| `BPF` | tracepoints are counted by perf events |
-| the host's `/` | room on its file systems is asked through `/proc/1/root` (statvfs, no file is opened but `etc/os-release`) |
-| `/dev`, `hostIPC`, writable paths, the container runtime's socket | pods come from the API, containers from the cgroup tree |
-
+_NOT_NEEDED = (
+    (
+        "`SYS_ADMIN`",
+        "network by pod is read from `/proc/PID/net` of one of its processes: no namespace is"
+        " entered",
+    ),
+    (
+        "`/dev/cpu`, `SYS_RAWIO`",
+        "APERF, MPERF and SMIs are counted by the kernel's `msr` events, energy by `power` events"
+        " or by powercap",
+    ),
+    ("`NET_ADMIN`", "sock_diag and ethtool tell statistics to everybody in the namespace"),
+    ("`BPF`", "tracepoints are counted by perf events"),
+    (
+        "the host's `/`",
+        "room on its file systems is asked through `/proc/1/root` (statvfs; no file is opened but"
+        " `etc/os-release`)",
+    ),
+    (
+        "`/dev`, `hostIPC`, writable paths, the container runtime's socket",
+        "pods come from the API, containers from the cgroup tree",
+    ),
+)
+_EXTRA = """
 A profile can add paths of the host, read-only, for sources of a site's own: `extraHostPaths`.
 """
 _KINDS = {
@@ -65,7 +77,7 @@ _KINDS = {
 
 def page() -> str:
     tables = "\n".join(_section(kind, title) for kind, title in _KINDS.items())
-    return f"{_INTRO}{tables}\n{_least()}\n{_lost()}\n{_NOT_NEEDED}"
+    return f"{_INTRO}{tables}\n{_least()}\n{_lost()}\n{_not_needed()}{_EXTRA}"
 
 
 def _section(kind: Kind, title: str) -> str:
@@ -104,6 +116,12 @@ def _lost() -> str:
     ]
     head = ["| without | source | metrics |", "|---|---|---|"]
     return "\n".join(["## Metrics that are lost whole", "", *head, *rows, ""])
+
+
+def _not_needed() -> str:
+    rows = [f"| {what} | {why} |" for what, why in _NOT_NEEDED]
+    head = ["| | why not |", "|---|---|"]
+    return "\n".join(["## What it does not ask for", "", *head, *rows, ""])
 
 
 def _metrics(source: str) -> str:

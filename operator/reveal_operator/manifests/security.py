@@ -1,4 +1,4 @@
-"""The security contexts: the collector's from the table of its needs, the analyzer's without any."""
+"""The security contexts: the collector's from the table of its needs, the analyzer's without."""
 
 from __future__ import annotations
 

@@ -1,0 +1,141 @@
+"""Profiles and defaults as tests of the operator's builders take them, and any profile there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+from reveal_contract.settings import SENSITIVITIES, SEVERITIES
+from reveal_contract.sources import ALWAYS, NAMES
+from reveal_operator.manifests import children
+from reveal_operator.spec import Defaults, parse
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests/fixtures/manifests"
+DEFAULTS = Defaults(
+    namespace="reveal-system",
+    collector_image="reveal-collector:1.0.0",
+    analyzer_image="reveal-analyzer:1.0.0",
+    image_pull_secrets=("registry-login",),
+    redis_url="redis://reveal-redis.reveal-system:6379/0",
+    redis_credentials_secret="reveal-redis",
+)
+PROFILES = {
+    path.name.partition(".")[0]: yaml.safe_load(path.read_text())
+    for path in sorted(FOLDER.glob("*.profile.yaml"))
+}
+
+
+def profile(spec: dict[str, Any] | None = None, name: str = "p") -> dict[str, Any]:
+    """A RevealProfile with this spec, as the API server has it."""
+    return {
+        "apiVersion": "reveal.dev/v1alpha1",
+        "kind": "RevealProfile",
+        "metadata": {"name": name, "uid": "0b5e8d2e-1111-4222-8333-444455556666", "generation": 1},
+        "spec": spec or {},
+    }
+
+
+def built(spec: dict[str, Any] | None = None, **defaults: Any) -> dict[str, dict[str, Any]]:
+    """The children of such a profile by kind."""
+    chosen = Defaults(**{**vars(DEFAULTS), **defaults})
+    return {one["kind"]: one for one in children(parse(profile(spec)), chosen)}
+
+
+def container(child: dict[str, Any]) -> dict[str, Any]:
+    """The one container of a workload's pods."""
+    (only,) = child["spec"]["template"]["spec"]["containers"]
+    return dict(only)
+
+
+_PART = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
+NAMES_OF_PROFILES = (
+    st.lists(_PART, min_size=1, max_size=6).map(".".join).filter(lambda name: len(name) <= 52)
+)
+_QUANTITIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.sampled_from(["20m", "1", "0.5"]),
+        "memory": st.sampled_from(["64Mi", "1Gi"]),
+    },
+)
+_RESOURCES = st.fixed_dictionaries({}, optional={"requests": _QUANTITIES, "limits": _QUANTITIES})
+
+
+@st.composite
+def _sources(draw: st.DrawFn) -> dict[str, list[str]]:
+    chosen = draw(st.lists(st.sampled_from(ALWAYS), unique=True, max_size=12))
+    cut = draw(st.integers(0, len(chosen)))
+    return {"include": chosen[:cut], "exclude": chosen[cut:]}
+
+
+_COLLECTOR = st.fixed_dictionaries(
+    {},
+    optional={
+        "samplePeriodMilliseconds": st.sampled_from([20, 25, 50, 100, 125, 200, 250, 500, 1000]),
+        "sources": _sources(),
+        "privilege": st.sampled_from(["Privileged", "Capabilities"]),
+        "cpuBudgetMillicores": st.integers(1, 1000),
+        "maxSubjects": st.integers(0, 1024),
+        "containerSubjects": st.booleans(),
+        "perfCgroups": st.booleans(),
+        "gpuProfiling": st.booleans(),
+        "metricsPort": st.integers(0, 65_535),
+        "metricsSeries": st.integers(0, 5000),
+        "resources": _RESOURCES,
+        "extraHostPaths": st.lists(
+            st.sampled_from(["/dev/shm", "/run/lustre", "/var/lib/x"]), unique=True
+        ).map(lambda paths: [{"path": path} for path in paths]),
+        "runtimeClassName": st.just("nvidia"),
+        "priorityClassName": st.sampled_from(["", "high"]),
+        "image": st.just("registry.example.com/c@sha256:" + "0" * 64),
+    },
+)
+_ANALYZER = st.fixed_dictionaries(
+    {},
+    optional={
+        "replicas": st.integers(1, 64),
+        "mode": st.sampled_from(["Online", "Paper"]),
+        "sensitivity": st.sampled_from(SENSITIVITIES),
+        "windowSeconds": st.integers(3, 60),
+        "strideSeconds": st.integers(1, 3),
+        "warmupSeconds": st.integers(10, 3600),
+        "resources": _RESOURCES,
+        "hypothesesConfigMapRef": st.just({"name": "causes"}),
+    },
+)
+_REDIS = st.fixed_dictionaries(
+    {"url": st.just("rediss://redis.example.com:6380/1")},
+    optional={
+        "tls": st.sampled_from([{"caSecretRef": {"name": "ca"}}, {"insecureSkipVerify": True}]),
+        "credentialsSecretRef": st.just({"name": "login"}),
+    },
+)
+_REPORTING = st.fixed_dictionaries(
+    {},
+    optional={
+        "minSeverity": st.sampled_from(SEVERITIES),
+        "events": st.booleans(),
+        "nodeConditions": st.booleans(),
+        "reportsPerMinute": st.integers(1, 600),
+        "ttlSecondsAfterResolved": st.integers(0, 100_000),
+        "maxReports": st.integers(1, 10_000),
+    },
+)
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "nodeSelector": st.dictionaries(st.sampled_from(["a", "b"]), st.just("x")),
+        "tolerations": st.lists(st.just({"operator": "Exists"}), max_size=1),
+        "paused": st.booleans(),
+        "mode": st.sampled_from(["Report", "Observe"]),
+        "collector": _COLLECTOR,
+        "analyzer": _ANALYZER,
+        "redis": _REDIS,
+        "reporting": _REPORTING,
+    },
+)
+ANY_SOURCES = st.lists(st.sampled_from(NAMES), unique=True)

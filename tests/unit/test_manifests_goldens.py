@@ -1,0 +1,88 @@
+"""What profiles become, whole, beside the profiles: tests/fixtures/manifests.
+
+``make goldens`` writes the manifests anew; their difference says what a change changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from profiles import DEFAULTS, FOLDER, PROFILES, ROOT, profile
+from reveal_operator.manifests import children
+from reveal_operator.spec import Defaults, parse
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+
+
+class Dumper(yaml.SafeDumper):
+    """Each object written out: a golden with references is hard to compare by eye."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def text_of(manifests: Iterable[Mapping[str, Any]]) -> str:
+    return yaml.dump_all(
+        (_readable(one) for one in manifests), Dumper=Dumper, sort_keys=False, width=100
+    )
+
+
+def _readable(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as what they say, not as one long text."""
+    if manifest["kind"] != "ConfigMap":
+        return dict(manifest)
+    files = {name: json.loads(text) for name, text in manifest["data"].items()}
+    return {**manifest, "data": files}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_manifests_are_what_they_were(name: str) -> None:
+    made = text_of(children(parse(PROFILES[name]), DEFAULTS))
+    golden = FOLDER / f"{name}.yaml"
+    if os.environ.get("REVEAL_GOLDENS") == "write":
+        golden.write_text(made)
+    assert made == golden.read_text(), "`make goldens` writes it anew"
+
+
+def test_every_golden_has_its_profile() -> None:
+    goldens = {path.name for path in FOLDER.glob("*.yaml")}
+    assert goldens == {f"{name}{end}" for name in PROFILES for end in (".yaml", ".profile.yaml")}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_become_children(path: Any) -> None:
+    (given,) = yaml.safe_load_all(path.read_text())
+    given["metadata"]["uid"] = "0b5e8d2e-1111-4222-8333-444455556666"
+    kinds = [one["kind"] for one in children(parse(given, DEFAULTS), DEFAULTS)]
+    assert kinds[:3] == ["ConfigMap", "DaemonSet", "Deployment"]
+
+
+def test_nothing_is_shared_between_two_builds() -> None:
+    """Whoever adds to a manifest does not change the next one, nor the defaults."""
+    wanted = parse(profile())
+    first = children(wanted, DEFAULTS)
+    before = json.dumps(first)
+    for one in first:
+        _spoil(one)
+    assert json.dumps(children(wanted, DEFAULTS)) == before
+
+
+def _spoil(thing: Any) -> None:
+    if isinstance(thing, dict):
+        for value in thing.values():
+            _spoil(value)
+        thing["spoilt"] = True
+    elif isinstance(thing, list):
+        for value in thing:
+            _spoil(value)
+        thing.append("spoilt")
+
+
+def test_defaults_of_the_operator_alone_make_no_redis() -> None:
+    assert Defaults("n", "c", "a").redis is None

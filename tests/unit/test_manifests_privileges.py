@@ -1,0 +1,114 @@
+"""The table of needs, the security contexts built from it, and the page that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from exploring import examples
+from profiles import ANY_SOURCES, ROOT, built, container
+from reveal_contract import catalogue
+from reveal_contract.sources import NAMES
+from reveal_operator.manifests.privileges import NEEDS, Kind, needs_of, sources_of
+from reveal_operator.manifests.privileges_page import page
+from reveal_operator.profile import Collector, Sources
+
+PAGE = ROOT / "docs/privileges.md"
+# capabilities(7); what is in no row must be in no manifest
+HARMLESS = {"PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE", "NET_BIND_SERVICE"}
+
+
+def context(**collector: Any) -> dict[str, Any]:
+    found: dict[str, Any] = container(built({"collector": collector})["DaemonSet"])[
+        "securityContext"
+    ]
+    return found
+
+
+def test_the_page_is_current() -> None:
+    made = page().splitlines()
+    assert made == PAGE.read_text().splitlines(), "run `make docs`"
+
+
+def test_every_row_gives_its_reason_and_names_sources_there_are() -> None:
+    for need in NEEDS:
+        assert need.why
+        assert need.lost
+        assert set(need.sources) <= set(NAMES)
+        assert len(set(need.sources)) == len(need.sources)
+    assert len({(need.kind, need.what) for need in NEEDS}) == len(NEEDS)
+
+
+def test_what_is_lost_whole_has_metrics_to_lose() -> None:
+    known = {row.source for row in catalogue.rows()}
+    lost = {source for need in NEEDS if need.kind is Kind.CAPABILITY for source in need.gone}
+    assert lost <= known
+
+
+def test_privileged_is_privileged() -> None:
+    given = context()
+    assert given["privileged"] is True
+    assert given["seccompProfile"] == {"type": "Unconfined"}
+    assert "capabilities" not in given
+
+
+def test_capabilities_are_those_of_the_table_and_no_other() -> None:
+    given = context(privilege="Capabilities")
+    assert given["privileged"] is False
+    assert given["allowPrivilegeEscalation"] is False
+    assert given["capabilities"] == {
+        "drop": ["ALL"],
+        "add": ["PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"],
+    }
+    assert given["appArmorProfile"] == {"type": "Unconfined"}
+    assert given["seLinuxOptions"] == {"type": "spc_t"}
+
+
+@pytest.mark.parametrize(("port", "asked"), [(0, False), (917, True), (1024, False)])
+def test_a_low_port_takes_a_capability(port: int, asked: bool) -> None:
+    given = context(privilege="Capabilities", metricsPort=port)
+    assert ("NET_BIND_SERVICE" in given["capabilities"]["add"]) == asked
+
+
+def test_sources_left_out_take_their_rights_with_them() -> None:
+    given = context(privilege="Capabilities", sources={"include": ["stat", "psi"]})
+    assert given["capabilities"]["add"] == ["SYS_NICE"]
+    assert given["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert "appArmorProfile" not in given
+    assert "seLinuxOptions" not in given
+    made = built({"collector": {"sources": {"include": ["stat"]}}})["DaemonSet"]
+    pod = made["spec"]["template"]["spec"]
+    # the facts of a node (rings of cards, users of GPUs) need them whatever is sampled
+    assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
+    assert pod["dnsPolicy"] == "ClusterFirstWithHostNet"
+    assert not [each for each in container(made)["env"] if each["name"].startswith("NVIDIA")]
+
+
+def test_one_source_brings_back_what_it_needs() -> None:
+    for source, capability in (("tracepoints", "PERFMON"), ("subject-network", "SYS_PTRACE")):
+        given = context(privilege="Capabilities", sources={"include": ["stat", source]})
+        assert capability in given["capabilities"]["add"]
+    with_gpus = built({"collector": {"sources": {"include": ["nvml"]}}})["DaemonSet"]
+    variables = {each["name"]: each.get("value") for each in container(with_gpus)["env"]}
+    assert variables["NVIDIA_VISIBLE_DEVICES"] == "all"
+    assert variables["NVIDIA_DRIVER_CAPABILITIES"] == "utility"
+
+
+@given(ANY_SOURCES, ANY_SOURCES)
+@examples(100)
+def test_more_sources_never_need_less(some: list[str], more: list[str]) -> None:
+    few = Collector(sources=Sources(include=tuple(some or ["stat"])), perf_cgroups=True)
+    many = Collector(sources=Sources(include=(*(some or ["stat"]), *more)), perf_cgroups=True)
+    assert sources_of(few) <= sources_of(many)
+    assert set(needs_of(few)) <= set(needs_of(many))
+    assert set(needs_of(many)) <= set(needs_of(Collector(perf_cgroups=True)))
+    assert {each.what for each in NEEDS if each.kind is Kind.CAPABILITY} == HARMLESS
+
+
+def test_an_older_api_server_is_told_of_apparmor_by_an_annotation() -> None:
+    made = built({"collector": {"privilege": "Capabilities"}}, kubernetes_minor=29)["DaemonSet"]
+    annotations = made["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["container.apparmor.security.beta.kubernetes.io/collector"] == "unconfined"
+    assert "appArmorProfile" not in container(made)["securityContext"]

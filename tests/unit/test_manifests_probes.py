@@ -1,0 +1,83 @@
+"""The probes' commands, run as the kubelet would have them run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiles import built, container
+from reveal_contract.kubernetes import RUN_FOLDER
+from reveal_contract.pulse import Pulse
+from reveal_operator.manifests.daemonset import GRACE_SECONDS
+from reveal_operator.manifests.probes import OLDEST_SECONDS
+
+
+def command(probe: str, folder: Path) -> list[str]:
+    """The collector's, with its folder elsewhere."""
+    found: dict[str, Any] = container(built()["DaemonSet"])[probe]
+    return [part.replace(RUN_FOLDER, str(folder)) for part in found["exec"]["command"]]
+
+
+def passes(probe: str, folder: Path) -> bool:
+    return subprocess.run(command(probe, folder), capture_output=True, check=False).returncode == 0
+
+
+def aged(folder: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(folder / "alive", (then, then))
+
+
+def test_a_process_lives_from_its_first_beat_until_its_file_is_old(tmp_path: Path) -> None:
+    assert not passes("startupProbe", tmp_path)
+    assert not passes("livenessProbe", tmp_path)
+    Pulse(tmp_path).beat()
+    assert passes("startupProbe", tmp_path)
+    assert passes("livenessProbe", tmp_path)
+    aged(tmp_path, OLDEST_SECONDS - 10)
+    assert passes("livenessProbe", tmp_path)
+    aged(tmp_path, OLDEST_SECONDS + 10)
+    assert not passes("livenessProbe", tmp_path)
+
+
+def test_it_is_ready_once_it_delivered_and_stays_so(tmp_path: Path) -> None:
+    pulse = Pulse(tmp_path)
+    pulse.beat()
+    assert not passes("readinessProbe", tmp_path)
+    pulse.ready()
+    assert passes("readinessProbe", tmp_path)
+    aged(tmp_path, 1000)
+    assert passes("readinessProbe", tmp_path)
+    Pulse(tmp_path)  # the container starts anew in the same pod
+    assert not passes("readinessProbe", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Deployment"])
+def test_a_hang_is_seen_later_than_a_slow_start_may_take(kind: str) -> None:
+    """Each probe has its chance: none of them ends a container before it could answer."""
+    probes = {name: container(built()[kind])[name] for name in ("startupProbe", "livenessProbe")}
+    start, live = (one["periodSeconds"] * one["failureThreshold"] for one in probes.values())
+    assert start >= 120
+    assert live >= 60
+    for one in probes.values():
+        assert one["timeoutSeconds"] >= 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "program"), [("DaemonSet", "collector"), ("Deployment", "analyzer")]
+)
+def test_the_command_line_is_one_the_program_takes(kind: str, program: str) -> None:
+    import importlib
+
+    made = container(built()[kind])
+    assert made["command"] == [f"reveal-{program}"]
+    parser = importlib.import_module(f"reveal_{program}.__main__").parser()
+    told = parser.parse_args(made["args"])
+    assert told.settings == Path(f"/etc/reveal/{program}.json")
+    assert told.run_folder == Path(RUN_FOLDER)
+    assert told.log_format == "json"
+    assert told.drain_seconds < GRACE_SECONDS - 5

@@ -1,0 +1,256 @@
+"""What holds of the children of any profile that is accepted."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from profiles import DEFAULTS, NAMES_OF_PROFILES, SPECS, built, container, profile
+from reveal_contract.kubernetes import (
+    ANNOTATION_SETTINGS,
+    LABEL_COMPONENT,
+    LABEL_MANAGED_BY,
+    LABEL_NAME,
+    LABEL_PROFILE,
+    METRICS_PORT,
+    child_name,
+)
+from reveal_contract.redis_address import parse_url
+from reveal_contract.settings import AnalyzerSettings, CollectorSettings
+from reveal_operator.manifests import children
+from reveal_operator.settings import analyzer_settings, collector_settings
+from reveal_operator.spec import parse
+
+LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?\Z")
+DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
+
+
+def named(found: dict[str, Any]) -> dict[str, Any]:
+    """Manifests of a workload: name of a volume -> volume."""
+    return {each["name"]: each for each in found["spec"]["template"]["spec"]["volumes"]}
+
+
+def environment(child: dict[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each for each in container(child)["env"]}
+
+
+@given(SPECS, NAMES_OF_PROFILES)
+@examples(60)
+def test_settings_arrive_as_they_were_meant(spec: dict[str, Any], name: str) -> None:
+    wanted = parse(profile(spec, name))
+    made = {one["kind"]: one for one in children(wanted, DEFAULTS)}
+    files = made["ConfigMap"]["data"]
+    url = environment(made["DaemonSet"])["REVEAL_REDIS_URL"]["value"]
+    assert parse_url(url).tls == ("redis" in spec)
+    of_node = {"node": "n1", "redisUrl": url}
+    collector = CollectorSettings.from_mapping({**json.loads(files["collector.json"]), **of_node})
+    assert collector == collector_settings(wanted, "n1", url)
+    analyzer = AnalyzerSettings.from_mapping(
+        {**json.loads(files["analyzer.json"]), "redisUrl": url}
+    )
+    assert analyzer == analyzer_settings(wanted, url)
+    # what is each pod's own stands in no file that all share, whoever wins over whom
+    assert AnalyzerSettings.from_json(files["analyzer.json"]).redis_url == ""
+    assert not {"node", "redisUrl"} & json.loads(files["collector.json"]).keys()
+
+
+@given(SPECS, NAMES_OF_PROFILES)
+@examples(60)
+def test_selectors_find_the_pods_and_names_fit(spec: dict[str, Any], name: str) -> None:
+    made = children(parse(profile(spec, name)), DEFAULTS)
+    assert len({(one["kind"], one["metadata"]["name"]) for one in made}) == len(made)
+    for one in made:
+        meta = one["metadata"]
+        assert DNS_LABEL.match(meta["name"])
+        assert meta["namespace"] == DEFAULTS.namespace
+        assert meta["labels"][LABEL_NAME] == "reveal"
+        assert meta["labels"][LABEL_MANAGED_BY] == "reveal-operator"
+        assert meta["labels"][LABEL_PROFILE] == name
+        assert all(LABEL.match(value) for value in meta["labels"].values())
+        (owner,) = meta["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("RevealProfile", name)
+        assert (owner["controller"], owner["blockOwnerDeletion"]) == (True, False)
+        template = one.get("spec", {}).get("template")
+        if template is not None:
+            assert one["spec"]["selector"]["matchLabels"] == template["metadata"]["labels"]
+            assert (
+                template["metadata"]["labels"][LABEL_COMPONENT] == meta["labels"][LABEL_COMPONENT]
+            )
+    selectors = [json.dumps(one["spec"]["selector"]) for one in made[1:3]]
+    assert len(set(selectors)) == 2  # neither workload takes the other's pods
+
+
+@given(SPECS)
+@examples(60)
+def test_every_mount_has_its_volume_and_all_of_the_host_is_read_only(spec: dict[str, Any]) -> None:
+    made = built(spec)
+    for kind in ("DaemonSet", "Deployment"):
+        volumes, mounts = named(made[kind]), container(made[kind])["volumeMounts"]
+        assert {each["name"] for each in mounts} == set(volumes)
+        assert len({each["mountPath"] for each in mounts}) == len(mounts)
+        writable = [each["name"] for each in mounts if not each.get("readOnly")]
+        assert writable == ["run"]
+        assert volumes["run"]["emptyDir"]["medium"] == "Memory"
+        assert container(made[kind])["securityContext"]["readOnlyRootFilesystem"] is True
+        on_host = [each for each in mounts if "hostPath" in volumes[each["name"]]]
+        assert kind == "DaemonSet" or not on_host
+        for each in on_host:
+            path = volumes[each["name"]]["hostPath"]["path"]
+            assert each["mountPath"] == f"/host{path}"
+            assert each["recursiveReadOnly"] == "IfPossible"
+
+
+@given(SPECS)
+@examples(40)
+def test_the_same_profile_gives_the_same_manifests_in_the_same_order(spec: dict[str, Any]) -> None:
+    texts = [json.dumps(children(parse(profile(spec)), DEFAULTS)) for _ in range(2)]
+    assert texts[0] == texts[1]
+
+
+@given(SPECS, st.integers(29, 40))
+@examples(40)
+def test_no_field_goes_to_an_api_server_that_does_not_know_it(
+    spec: dict[str, Any], minor: int
+) -> None:
+    text = json.dumps(built(spec, kubernetes_minor=minor))
+    assert (minor >= 30) == ("recursiveReadOnly" in text)
+    assert minor >= 30 or "appArmorProfile" not in text
+    assert minor < 30 or "container.apparmor" not in text
+
+
+def test_only_several_analyzers_have_a_disruption_budget_and_are_spread() -> None:
+    one, several = built(), built({"analyzer": {"replicas": 2}})
+    assert "PodDisruptionBudget" not in one
+    assert "topologySpreadConstraints" not in one["Deployment"]["spec"]["template"]["spec"]
+    budget = several["PodDisruptionBudget"]["spec"]
+    workload = several["Deployment"]["spec"]
+    assert budget["selector"] == workload["selector"]
+    (spread,) = workload["template"]["spec"]["topologySpreadConstraints"]
+    assert spread["labelSelector"] == workload["selector"]
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+
+
+@pytest.mark.parametrize(
+    ("spec", "rolled"),
+    [
+        ({"collector": {"maxSubjects": 5}}, ["DaemonSet"]),
+        ({"analyzer": {"sensitivity": "High"}}, ["Deployment"]),
+        ({"mode": "Observe"}, ["Deployment"]),
+        ({"reporting": {"ttlSecondsAfterResolved": 5, "maxReports": 9}}, []),
+        ({"paused": True}, []),
+    ],
+)
+def test_new_settings_are_new_pods_of_who_reads_them(
+    spec: dict[str, Any], rolled: list[str]
+) -> None:
+    before, after = built(), built(spec)
+    annotations = {
+        kind: [made[kind]["spec"]["template"]["metadata"]["annotations"][ANNOTATION_SETTINGS]
+               for made in (before, after)]
+        for kind in ("DaemonSet", "Deployment")
+    }  # fmt: skip
+    assert [kind for kind, (old, new) in annotations.items() if old != new] == rolled
+
+
+def test_the_selector_depends_on_the_name_alone() -> None:
+    """It cannot be changed: an edit of the profile must never ask for that."""
+    everything = {
+        "nodeSelector": {"a": "b"}, "mode": "Observe", "collector": {"privilege": "Capabilities"},
+        "analyzer": {"replicas": 9, "mode": "Paper"}, "redis": {"url": "redis://other"},
+    }  # fmt: skip
+    other = replace(DEFAULTS, collector_image="x", analyzer_image="y", redis_url="redis://r")
+    for kind in ("DaemonSet", "Deployment"):
+        plain = built()[kind]["spec"]["selector"]
+        assert built(everything, **vars(other))[kind]["spec"]["selector"] == plain
+
+
+def test_gpu_nodes_are_chosen_unless_the_profile_chooses() -> None:
+    pod = built()["DaemonSet"]["spec"]["template"]["spec"]
+    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    keys = [term["matchExpressions"][0]["key"] for term in required["nodeSelectorTerms"]]
+    assert "nvidia.com/gpu.present" in keys
+    assert "feature.node.kubernetes.io/pci-10de.present" in keys
+    assert pod["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+    chosen = built({"nodeSelector": {"a": "b"}, "tolerations": []})
+    pod = chosen["DaemonSet"]["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"a": "b"}
+    assert "affinity" not in pod
+    assert "tolerations" not in pod
+
+
+def test_a_metrics_port_is_one_of_the_host() -> None:
+    assert "ports" not in container(built()["DaemonSet"])
+    shown = container(built({"collector": {"metricsPort": 9177}})["DaemonSet"])
+    assert shown["ports"] == [
+        {"name": "metrics", "containerPort": 9177, "hostPort": 9177, "protocol": "TCP"}
+    ]
+    analyzer = container(built()["Deployment"])
+    assert analyzer["ports"][0]["containerPort"] == METRICS_PORT
+
+
+def test_redis_credentials_come_from_secrets_and_tls_is_in_the_address() -> None:
+    made = built({"redis": {
+        "url": "rediss://r:6380/1",
+        "tls": {"caSecretRef": {"name": "ca", "key": "root.pem"}},
+        "credentialsSecretRef": {"name": "login", "passwordKey": "word"},
+    }})  # fmt: skip
+    for kind in ("DaemonSet", "Deployment"):
+        known = environment(made[kind])
+        address = parse_url(known["REVEAL_REDIS_URL"]["value"])
+        assert address.ssl_ca_certs == "/etc/reveal-redis/ca.crt"
+        assert (address.username, address.password, address.database) == ("", "", 1)
+        user = known["REVEAL_REDIS_USERNAME"]["valueFrom"]["secretKeyRef"]
+        assert user == {"name": "login", "key": "username", "optional": True}
+        word = known["REVEAL_REDIS_PASSWORD"]["valueFrom"]["secretKeyRef"]
+        assert word == {"name": "login", "key": "word"}
+        authority = named(made[kind])["redis-authority"]["secret"]
+        assert authority == {"secretName": "ca", "items": [{"key": "root.pem", "path": "ca.crt"}]}
+
+
+def test_a_profile_with_a_redis_of_its_own_gets_nothing_of_the_operators() -> None:
+    made = built({"redis": {"url": "redis://own"}}, redis_ca_secret="theirs")
+    assert "theirs" not in json.dumps(made)
+    assert "REVEAL_REDIS_PASSWORD" not in environment(made["DaemonSet"])
+
+
+def test_any_certificate_is_taken_only_where_that_is_asked_for() -> None:
+    skipping = built({"redis": {"url": "rediss://r", "tls": {"insecureSkipVerify": True}}})
+    url = environment(skipping["DaemonSet"])["REVEAL_REDIS_URL"]["value"]
+    assert parse_url(url).ssl_cert_reqs == "none"
+    strict = built({"redis": {"url": "rediss://r"}})
+    url = environment(strict["DaemonSet"])["REVEAL_REDIS_URL"]["value"]
+    assert parse_url(url).ssl_cert_reqs == "required"
+
+
+def test_the_analyzer_is_nobody_and_named_after_its_pod() -> None:
+    made = built({"analyzer": {"hypothesesConfigMapRef": {"name": "causes"}}})["Deployment"]
+    pod, one = made["spec"]["template"]["spec"], container(made)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert one["args"][one["args"].index("--owner") + 1] == "$(REVEAL_POD_NAME)"
+    assert environment(made)["REVEAL_POD_NAME"]["valueFrom"]["fieldRef"] == {
+        "fieldPath": "metadata.name"
+    }
+    assert named(made)["hypotheses"]["configMap"] == {"name": "causes"}
+    # without a writable folder for temporary files the libraries do not load
+    assert environment(made)["TMPDIR"]["value"] == "/run/reveal"
+
+
+def test_names_of_profiles_with_dots_make_names_of_their_own() -> None:
+    names = {
+        one["metadata"]["name"]
+        for name in ("a.b", "a-b")
+        for one in children(parse(profile(name=name)), DEFAULTS)
+    }
+    assert len(names) == 6
+    assert child_name("collector", "a-b") in names
+    assert all(DNS_NAME.match(name) for name in names)

@@ -1,0 +1,223 @@
+"""Profiles as the API gives them: what is accepted, what is refused and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exploring import examples
+from profiles import DEFAULTS, ROOT, SPECS, profile
+from reveal_contract.settings import CollectorSettings
+from reveal_contract.sources import ALWAYS, NAMES, WITH_PERF_CGROUPS
+from reveal_operator.profile import Credentials, Profile, SecretKey
+from reveal_operator.spec import Defaults, SpecError, parse, redis_of
+
+CRD = ROOT / "crds/reveal.dev_revealprofiles.yaml"
+
+
+def refused(spec: Any, name: str = "p") -> SpecError:
+    with pytest.raises(SpecError) as caught:
+        parse({**profile(name=name), "spec": spec})
+    return caught.value
+
+
+def test_an_empty_spec_is_a_whole_profile() -> None:
+    made = parse(profile())
+    assert made == Profile("p", "0b5e8d2e-1111-4222-8333-444455556666")
+    assert parse({**profile(), "spec": None}) == made
+
+
+def schema() -> dict[str, Any]:
+    (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return found
+
+
+def defaulted(value: Any, known: Mapping[str, Any]) -> Any:
+    """As the API server fills in what the schema says, parents before children."""
+    if isinstance(value, dict):
+        properties = known.get("properties", {})
+        filled = {
+            name: value.get(name, each.get("default"))
+            for name, each in properties.items()
+            if name in value or "default" in each
+        }
+        return {**value, **{name: defaulted(filled[name], properties[name]) for name in filled}}
+    if isinstance(value, list):
+        return [defaulted(item, known.get("items", {})) for item in value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"collector": {"sources": {}}, "analyzer": {}, "reporting": {}},
+        {"redis": {"url": "redis://r", "credentialsSecretRef": {"name": "s"}}},
+        {"redis": {"url": "rediss://r", "tls": {"caSecretRef": {"name": "s"}}}},
+    ],
+)
+def test_what_the_schema_fills_in_is_what_we_would(spec: dict[str, Any]) -> None:
+    filled = defaulted(spec, schema())
+    assert filled != spec
+    assert parse(profile(filled)) == parse(profile(spec))
+
+
+@given(SPECS)
+@examples(60)
+def test_any_profile_means_the_same_filled_in_or_not(spec: dict[str, Any]) -> None:
+    assert parse(profile(defaulted(spec, schema()))) == parse(profile(spec))
+
+
+def test_one_error_lists_every_bad_field() -> None:
+    error = refused(
+        {
+            "paused": "yes",
+            "mode": "Loud",
+            "nodeSelector": {"a": 1},
+            "collector": {
+                "samplePeriodMilliseconds": 300,
+                "sources": {"include": ["stat", "nonsense"], "exclude": ["stat"]},
+                "privilege": "Some",
+                "extraHostPaths": [{"path": "/proc/1"}, {"path": "etc"}, {}],
+                "metricsPort": True,
+            },
+            "analyzer": {"replicas": 0, "windowSeconds": 1, "strideSeconds": 2},
+            "redis": {"url": "redis://user:hunter2@host"},
+            "reporting": {"minSeverity": "Bad", "reportsPerMinute": 0},
+        }
+    )
+    assert [said.split(": ")[0] for said in error.problems] == [
+        "spec.nodeSelector",
+        "spec.paused",
+        "spec.mode",
+        "spec.collector.sources.include",
+        "spec.collector.sources.exclude",
+        "spec.collector.privilege",
+        "spec.collector.metricsPort",
+        "spec.collector.extraHostPaths[0].path",
+        "spec.collector.extraHostPaths[1].path",
+        "spec.collector.extraHostPaths[2].path",
+        "spec.analyzer.replicas",
+        "spec.redis.url",
+        "spec.reporting.minSeverity",
+        "spec.collector.samplePeriodMilliseconds",
+        "spec.reporting.reportsPerMinute",
+        "spec.analyzer.windowSeconds",
+    ]
+    assert str(error) == "; ".join(error.problems)
+    assert error.reason == "InvalidSpec"
+    assert "hunter2" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("x", "spec: must be an object"),
+        ({"collector": []}, "spec.collector: must be an object"),
+        ({"tolerations": ["a"]}, "spec.tolerations: must be a list of objects"),
+        ({"collector": {"sources": {"include": ["gpu"]}}}, "no such source: gpu; known are aer, "),
+        ({"collector": {"sources": {"exclude": ["subject-perf"]}}}, "collector.perfCgroups only"),
+        ({"collector": {"extraHostPaths": [{"path": "/a/../b"}]}}, "in its shortest form"),
+        ({"collector": {"extraHostPaths": [{"path": "/"}]}}, "in its shortest form"),
+        ({"collector": {"extraHostPaths": [{"path": "/sys"}]}}, "is below /host already"),
+        ({"collector": {"extraHostPaths": [{"path": "/a"}, {"path": "/a"}]}}, "named twice"),
+        ({"collector": {"maxSubjects": 1.5}}, "maxSubjects: must be a whole number, not 1.5"),
+        ({"analyzer": {"hypothesesConfigMapRef": {}}}, "hypothesesConfigMapRef.name: is required"),
+        ({"analyzer": {"replicas": 65}}, "replicas: must be at most 64, not 65"),
+        ({"redis": {}}, "spec.redis.url: is required"),
+        ({"redis": {"url": "http://r"}}, "must begin with redis:// or rediss://"),
+        ({"redis": {"url": "redis://r?db=1"}}, "must hold no options"),
+        ({"redis": {"url": "redis://r:x"}}, "port is no number"),
+        ({"redis": {"url": "redis://r/x"}}, "the database is a number"),
+        ({"redis": {"url": "redis://a,b"}}, "Sentinel"),
+        ({"redis": {"url": "redis://r", "tls": {}}}, "spec.redis.tls: has no effect"),
+        ({"redis": {"url": "rediss://r", "tls": {"caSecretRef": {}}}}, "caSecretRef.name: is req"),
+    ],
+)
+def test_a_refusal_says_where_and_what(spec: Any, said: str) -> None:
+    error = refused(spec)
+    assert said in str(error)
+    assert len(error.problems) == 1
+
+
+def test_a_long_name_is_refused_as_its_children_could_not_be_told_apart() -> None:
+    assert "at most 52 characters, not 53" in str(refused({}, "p" * 53))
+
+
+def test_a_password_with_an_at_sign_is_not_repeated() -> None:
+    assert "secret" not in str(refused({"redis": {"url": "redis://:secret@h"}}))
+
+
+def test_without_any_redis_there_is_a_reason_of_its_own() -> None:
+    with pytest.raises(SpecError, match=r"spec\.redis: names no Redis") as caught:
+        parse(profile(), Defaults("n", "c", "a"))
+    assert caught.value.reason == "RedisMissing"
+    made = parse(profile({"redis": {"url": "redis://own"}}), Defaults("n", "c", "a"))
+    assert redis_of(made, DEFAULTS).url == "redis://own"
+    assert redis_of(parse(profile()), DEFAULTS).url == DEFAULTS.redis_url
+
+
+def test_the_operators_redis_brings_its_secrets() -> None:
+    told = Defaults(
+        "n", "c", "a", redis_url="rediss://r", redis_credentials_secret="login",
+        redis_password_key="word", redis_ca_secret="ca", redis_insecure_skip_verify=False,
+    )  # fmt: skip
+    assert told.redis is not None
+    assert told.redis.credentials == Credentials("login", "username", "word")
+    assert told.redis.authority == SecretKey("ca", "ca.crt")
+
+
+def test_an_image_of_a_sites_own_may_have_sources_of_its_own() -> None:
+    spec = {"image": "ours", "sources": {"include": ["stat", "lustre"]}}
+    assert parse(profile({"collector": spec})).collector.sources.include == ("stat", "lustre")
+
+
+def test_fields_of_a_newer_schema_are_left_alone() -> None:
+    assert parse(profile({"later": {"x": 1}, "collector": {"later": 2}})) == parse(profile())
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["collector", "analyzer", "redis", "sources", "include", "tls", "url", "name",
+                     "extraHostPaths", "path", "mode", "nodeSelector", "replicas", "resources"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)  # fmt: skip
+@examples(150)
+def test_anything_is_a_profile_or_a_spec_error(spec: Any) -> None:
+    try:
+        made = parse({**profile(), "spec": spec})
+    except SpecError as error:
+        assert error.problems
+    else:
+        assert isinstance(made, Profile)
+
+
+def test_the_list_of_sources_is_the_collectors() -> None:
+    from pathlib import Path
+
+    from reveal_collector.registry import build
+    from reveal_collector.source import Roots
+
+    nowhere = Roots(Path("/nonexistent"), Path("/nonexistent"), Path("/nonexistent"))
+    usual = CollectorSettings("n", "")
+    every = CollectorSettings("n", "", perf_cgroups=True)
+    assert {source.name for source in build(nowhere, usual)} == set(ALWAYS)
+    assert {source.name for source in build(nowhere, every)} == set(NAMES)
+    assert len(set(NAMES)) == len(NAMES) == len(ALWAYS) + len(WITH_PERF_CGROUPS)
