@@ -34,8 +34,8 @@ basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
 extendedKeyUsage = serverAuth
 authorityKeyIdentifier = keyid
-subjectAltName = DNS:localhost, DNS:kubernetes, DNS:kubernetes.default, DNS:kubernetes.default.svc, \
-IP:127.0.0.1, IP:10.0.0.1
+subjectAltName = DNS:localhost, DNS:kubernetes, DNS:kubernetes.default, \
+DNS:kubernetes.default.svc, IP:127.0.0.1, IP:10.0.0.1
 [client]
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
@@ -60,6 +60,11 @@ class Certificates:
         """Signs the tokens of service accounts."""
         return self.folder / "accounts.key"
 
+    @property
+    def account_public(self) -> Path:
+        """Checks them."""
+        return self.folder / "accounts.pub"
+
     def certificate(self, name: str) -> Path:
         return self.folder / f"{name}.crt"
 
@@ -80,7 +85,7 @@ def make(folder: Path) -> Certificates:
         raise StartError("no openssl command: install it (Debian, Ubuntu: apt install openssl)")
     folder.mkdir(parents=True, exist_ok=True)
     made = Certificates(folder)
-    if made.account_key.exists():
+    if made.account_public.exists():
         return made
     (folder / "openssl.cnf").write_text(_EXTENSIONS)
     _certificate(made, "authority", "/CN=reveal-test-authority", "authority")
@@ -91,6 +96,9 @@ def make(folder: Path) -> Certificates:
         folder, "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256",
         "-out", made.account_key.name,
     )  # fmt: skip
+    _openssl(
+        folder, "pkey", "-in", made.account_key.name, "-pubout", "-out", made.account_public.name
+    )
     return made
 
 

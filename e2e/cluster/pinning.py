@@ -38,7 +38,11 @@ def _write(module: Module, cache: Path, path: str, version: str) -> None:
     if module is modules.KUBERNETES:
         # the server of the client that the API server is made with
         required[modules.ETCD_PATH] = _required(origin, _ETCD_CLIENT)
-    packages = [one.package for one in programs() if one.module == module]
+    packages = [
+        one.package if one.package.startswith(".") else f"{one.package}@{version}"
+        for one in programs()
+        if one.module == module
+    ]
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "module"
         shutil.copytree(module.folder, draft, ignore=shutil.ignore_patterns("go.*"))

@@ -173,7 +173,7 @@ class ControlPlane:
             f"--tls-cert-file={made.certificate('server')}",
             f"--tls-private-key-file={made.key('server')}",
             f"--service-account-issuer={_ISSUER}",
-            f"--service-account-key-file={made.account_key}",
+            f"--service-account-key-file={made.account_public}",
             f"--service-account-signing-key-file={made.account_key}",
             f"--event-ttl={self.options.event_ttl}",
         ]  # fmt: skip
@@ -204,7 +204,7 @@ class ControlPlane:
     def _etcd_answers(self) -> bool:
         url = f"http://{HOST}:{self._etcd_port}/health"
         try:
-            with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - of loopback
+            with urllib.request.urlopen(url, timeout=2) as answer:
                 return bool(json.load(answer)["health"] == "true")
         except (OSError, ValueError, http.client.HTTPException):
             return False

@@ -138,16 +138,14 @@ def test_children_go_with_their_owner_and_a_namespace_with_all_in_it(
     )
     assert kube.get("v1", "ConfigMap", "other", namespace) is not None
     kube.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    wait_for(
-        lambda: kube.get("v1", "Namespace", namespace) is None, 30, "the namespace is gone"
-    )
+    wait_for(lambda: kube.get("v1", "Namespace", namespace) is None, 30, "the namespace is gone")
 
 
 def test_apply_is_strict_and_repeats_without_a_change(kube: Kube, namespace: str) -> None:
     first = kube.apply(settings("one", namespace))[0]
     again = kube.apply(settings("one", namespace))[0]
     assert first["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
-    with pytest.raises(ApiError, match="unknown field|field not declared"):
+    with pytest.raises(ApiError, match=r"unknown field|field not declared"):
         kube.apply({**settings("one", namespace), "datum": {}})
 
 
@@ -181,6 +179,8 @@ def test_servers_die_with_whoever_started_them(tmp_path: Path, number: signal.Si
     )
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
+    comm = Path(f"/proc/{child}/comm")
+    wait_for(lambda: comm.read_text() == "sleep\n", 5, "the program itself")
     parent.send_signal(number)
     parent.wait(10)
     wait_for(lambda: _is_gone(child), 5, "the child's end")
