@@ -1,0 +1,116 @@
+"""The children on a real API server: taken as they are, under the rules of Pod Security."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controlplane import ApiError, Kube, unique
+from profiles import DEFAULTS, PROFILES, ROOT
+from reveal_operator.manifests import children
+from reveal_operator.spec import parse
+
+CRDS = sorted((ROOT / "crds").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def enforced(kube: Kube) -> Iterator[dict[str, str]]:
+    """A namespace a level of Pod Security."""
+    made = {level: unique(level) for level in ("privileged", "restricted")}
+    for level, name in made.items():
+        labels = {"pod-security.kubernetes.io/enforce": level}
+        meta = {"name": name, "labels": labels}
+        kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+        account = {"name": "default", "namespace": name}
+        for component in ("collector", "analyzer"):
+            account = {"name": f"reveal-{component}", "namespace": name}
+            kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    yield made
+    for name in made.values():
+        kube.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def made_in(namespace: str, name: str) -> list[dict[str, Any]]:
+    return list(children(parse(PROFILES[name]), replace(DEFAULTS, namespace=namespace)))
+
+
+def pod_of(child: dict[str, Any]) -> dict[str, Any]:
+    """A pod as the controllers would make it of this workload."""
+    template, namespace = child["spec"]["template"], child["metadata"]["namespace"]
+    meta = {**template["metadata"], "name": unique("pod"), "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_strict_server_side_apply_takes_every_child(
+    kube: Kube, enforced: dict[str, str], name: str
+) -> None:
+    wanted = made_in(enforced["privileged"], name)
+    applied = kube.apply(wanted, manager="reveal-operator", dry_run=True)
+    assert [one["kind"] for one in applied] == [one["kind"] for one in wanted]
+    for before, after in zip(wanted, applied, strict=True):
+        assert includes(after, before) == []
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_analyzers_fit_pod_security_restricted(
+    kube: Kube, enforced: dict[str, str], name: str
+) -> None:
+    _, _, deployment, *_ = made_in(enforced["restricted"], name)
+    pod = pod_of(deployment)
+    assert kube.apply(pod, dry_run=True)[0]["spec"]["serviceAccountName"] == "reveal-analyzer"
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_collectors_need_pod_security_privileged(
+    kube: Kube, enforced: dict[str, str], name: str
+) -> None:
+    _, daemonset, *_ = made_in(enforced["restricted"], name)
+    with pytest.raises(ApiError, match='violates PodSecurity "restricted') as refused:
+        kube.apply(without_class(pod_of(daemonset)), dry_run=True)
+    assert refused.value.status == 403
+    _, daemonset, *_ = made_in(enforced["privileged"], name)
+    taken = kube.apply(without_class(pod_of(daemonset)), dry_run=True)[0]["spec"]
+    assert taken["containers"][0]["name"] == "collector"
+
+
+def test_a_second_apply_changes_nothing(kube: Kube, enforced: dict[str, str]) -> None:
+    """What we send is what is kept: no field that the API server writes differently."""
+    wanted = made_in(enforced["privileged"], "three-replicas")
+    first = kube.apply(wanted, manager="reveal-operator")
+    second = kube.apply(wanted, manager="reveal-operator")
+    versions = [[one["metadata"]["resourceVersion"] for one in run] for run in (first, second)]
+    assert versions[0] == versions[1]
+    assert [one["metadata"].get("generation") for one in second] == [None, 1, 1, 1]
+
+
+def test_profiles_as_the_api_server_gives_them_back_mean_the_same(kube: Kube) -> None:
+    kube.install(*CRDS)
+    for name, given in PROFILES.items():
+        meta = {"name": unique(name)}
+        stored = kube.apply({**given, "metadata": meta}, dry_run=True)[0]
+        again = parse({**stored, "metadata": given["metadata"]})
+        assert again == parse(given)
+
+
+def without_class(pod: dict[str, Any]) -> dict[str, Any]:
+    """A RuntimeClass has to exist, and belongs to the cluster."""
+    spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
+    return {**pod, "spec": spec}
+
+
+def includes(found: Any, wanted: Any, path: str = "") -> list[str]:
+    """Where ``wanted`` is not kept as it was; more than it may be there."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return [
+            said
+            for key, value in wanted.items()
+            for said in includes(found.get(key), value, f"{path}.{key}")
+        ]
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        pairs = enumerate(zip(found, wanted, strict=True))
+        return [said for at, pair in pairs for said in includes(*pair, f"{path}[{at}]")]
+    return [] if found == wanted or wanted is False else [path]
