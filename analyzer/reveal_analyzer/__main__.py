@@ -17,7 +17,11 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.jsonl import JsonlSink
+from reveal_analyzer.sinks.kube.figures import SinkNumbers
+from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.sinks.kube.wiring import sink_of
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream import StreamReader
 from reveal_analyzer.worker import Worker
@@ -26,11 +30,17 @@ from reveal_contract.kubernetes import POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.pulse import Pulse
 from reveal_contract.redis_address import with_credentials
-from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
+from reveal_contract.settings import (
+    MODES,
+    REPORTING,
+    SENSITIVITIES,
+    AnalyzerSettings,
+    SettingsError,
+)
 
 # what an orderly end may take: less than the 30 s of a pod, more than a few hung commands
 DRAIN_SECONDS = 5.0
-_FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port")
+_FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port", "report")
 
 
 class Overdue(BaseException):
@@ -46,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = settings_of(arguments, os.environ)
         pulse = Pulse(arguments.run_folder)
-        run(build(settings, arguments.jsonl, arguments.owner, pulse), stopping, pulse)
+        cluster = sink_of(settings, arguments.owner, arguments.kubeconfig, arguments.run_folder)
+        worker = build(settings, arguments.jsonl, arguments.owner, pulse, cluster)
+        run(worker, stopping, pulse)
     except SettingsError as error:
         return _fail(str(error), 2)
     except OSError as error:
@@ -74,6 +86,18 @@ def parser() -> argparse.ArgumentParser:
         "--metrics-port", type=int, metavar="PORT", help="serve /metrics, /healthz, /readyz there"
     )
     made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
+    made.add_argument(
+        "--report",
+        choices=REPORTING,
+        help="findings as AnomalyReports and Events; observe: only the state of the watching;"
+        " none (default)",
+    )
+    made.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="of the cluster to report to (default: the one this is a pod of)",
+    )
     made.add_argument("--jsonl", type=Path, metavar="FILE", help="append findings as JSON rows")
     host = os.environ.get(POD_VARIABLE) or socket.gethostname()
     made.add_argument(
@@ -97,9 +121,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def settings_of(
-    arguments: argparse.Namespace, environment: Mapping[str, str]
-) -> AnalyzerSettings:
+def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> AnalyzerSettings:
     """The settings file, overridden by the environment and that by the flags that were given."""
     read = AnalyzerSettings()
     if arguments.settings is not None:
@@ -114,7 +136,13 @@ def settings_of(
     return replace(settings, redis_url=with_credentials(settings.redis_url, environment))
 
 
-def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str, pulse: Pulse) -> Worker:
+def build(
+    settings: AnalyzerSettings,
+    jsonl: Path | None,
+    owner: str,
+    pulse: Pulse,
+    cluster: KubeSink | None = None,
+) -> Worker:
     """Everything wired together, metrics served; nothing is read yet."""
     from reveal_analyzer import tier  # noqa: PLC0415 - a second of imports
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
@@ -127,7 +155,10 @@ def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str, pulse: Pul
         raise SettingsError(str(error)) from None
     logging.info(tier.use_fastest())
     metrics = Metrics()
-    sinks = [JsonlSink(jsonl)] if jsonl is not None else []
+    sinks: list[Sink] = [JsonlSink(jsonl)] if jsonl is not None else []
+    if cluster is not None:
+        sinks.append(cluster)
+        metrics.registry.register(SinkNumbers(cluster.figures))
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
@@ -137,7 +168,8 @@ def build(settings: AnalyzerSettings, jsonl: Path | None, owner: str, pulse: Pul
         return NodeAnalyzer(node, settings, rules=rules, subjects=subjects)
 
     fleet = Fleet(reader.link.client, settings.profile, owner)
-    return Worker(reader, analysis, sinks, metrics, fleet)
+    follow = cluster.follow if cluster is not None else None
+    return Worker(reader, analysis, sinks, metrics, fleet, follow)
 
 
 def run(worker: Worker, stopping: Callable[[], bool], pulse: Pulse) -> None:

@@ -108,11 +108,16 @@ class NodeAnalyzer:
             return [Update(change, finding) for change, finding in self._paper.finish()]
         return self._heart.finish(self._cases.finish())
 
+    @property
+    def learning(self) -> bool:
+        """Whether the node is still learned: only certain signatures speak."""
+        return self._live.learning
+
     def status(self) -> Status:
         """A snapshot."""
         seen = self._cases.latest
         return Status(
-            learning=self._live.learning,
+            learning=self.learning,
             seconds=self._live.age,
             warmup_load=self._load,
             over=self._scored.over,

@@ -19,6 +19,7 @@ from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.garbage import Garbage
 from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
 from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.situation import Situation, Watched
 from reveal_analyzer.stream import Received, StreamReader
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 FORGET_SECONDS = 6 * 3600.0  # a node silent for so long has left the cluster
 _FACTS_SECONDS = 1.0  # between two looks for nodes whose facts are due
+_SITUATION_SECONDS = 1.0
 _SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
 
 
@@ -35,6 +37,9 @@ class Analysis(Protocol):
 
     @property
     def minutes(self) -> Minutes: ...
+
+    @property
+    def learning(self) -> bool: ...
 
     def step(
         self, message: Message, table: ChannelTable, *, silent: bool = False
@@ -45,13 +50,15 @@ class Analysis(Protocol):
 class _Node:
     analysis: Analysis
     seen: float
+    since: float
     configuration: Configuration = field(default_factory=Configuration)
 
 
 class Worker:
     """Serves the nodes of the shards that its reader holds; one thread.
 
-    Without a ``fleet`` no node is compared with the others.
+    Without a ``fleet`` no node is compared with the others.  ``follow`` is told once a second, and
+    before all else that follows from it, what this analyzer watches.
     """
 
     def __init__(
@@ -61,8 +68,10 @@ class Worker:
         sinks: Sequence[Sink],
         metrics: Metrics,
         fleet: Fleet | None = None,
+        follow: Callable[[Situation], None] | None = None,
     ) -> None:
-        self._fleet = fleet
+        self._fleet, self._follow = fleet, follow
+        self._followed: tuple[float, frozenset[int]] = (0.0, frozenset())
         self._reader, self._analysis = reader, analysis
         self._metrics, self._sinks = metrics, [*sinks, metrics]
         self._nodes: dict[str, _Node] = {}
@@ -86,6 +95,7 @@ class Worker:
         """One poll of the stream (50 ms) and all that follows from it."""
         received = self._reader.poll()
         self._forget(self._reader.lost_nodes())
+        self._tell_situation()
         for one in received:
             self._report(self._step(one))
             if not one.history:
@@ -107,12 +117,36 @@ class Worker:
         for sink in self._sinks:
             sink.close()
 
+    def _tell_situation(self) -> None:
+        """What is watched, when it is due and at once when the shards are others."""
+        if self._follow is None:
+            return
+        now, shards = time.monotonic(), frozenset(self._reader.shards)
+        told, before = self._followed
+        if shards == before and now - told < _SITUATION_SECONDS:
+            return
+        self._followed = now, shards
+        leads = self._fleet is not None and self._fleet.leads
+        self._follow(
+            Situation(
+                at_s=now,
+                connected=self._reader.connected,
+                leads=leads,
+                shards=shards,
+                nodes={
+                    name: Watched(node.seen, node.since, node.analysis.learning)
+                    for name, node in self._nodes.items()
+                },
+                cases=self._fleet.open if self._fleet is not None else frozenset(),
+            )
+        )
+
     def _step(self, one: Received) -> Sequence[Change]:
         now = time.monotonic()
         node = self._nodes.get(one.node)
         try:
             if node is None:
-                node = self._nodes[one.node] = _Node(self._analysis(one.node), now)
+                node = self._nodes[one.node] = _Node(self._analysis(one.node), now, now)
             node.seen = now
             return node.analysis.step(one.message, one.table, silent=one.history)
         except Exception:

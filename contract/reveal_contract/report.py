@@ -40,15 +40,16 @@ _IDENTITY = ("id", "kind", "nodeName", "scope", "firstSeenTime")  # of a finding
 _IDENTIFIED = {
     "profileRef", "nodeName", "findingID", "scope", "kind", "subsystem", "firstSeenTime",
 }  # fmt: skip
-# of lists: how many entries, and how many stay when the report is too large
+# of lists: how many entries, and how many stay at first when the report is too large; those that
+# say least come first
 _LISTS = {
-    "subsystems": (5, 5),
-    "methods": (8, 3),
-    "evidence": (10, 3),
-    "pods": (10, 2),
-    "subjects": (10, 2),
-    "victims": (10, 1),
     "notes": (10, 1),
+    "victims": (10, 1),
+    "subjects": (10, 2),
+    "methods": (8, 3),
+    "pods": (10, 2),
+    "evidence": (10, 3),
+    "subsystems": (5, 5),
 }
 # of texts in bytes, by the path of keys; None is every other one
 _TEXTS: dict[str | None, int] = {
@@ -101,16 +102,16 @@ class Report:
 
     @property
     def open(self) -> bool:
-        return self.status["state"] == State.OPEN.value
+        return bool(self.status["state"] == State.OPEN.value)
 
     @property
     def anomaly(self) -> bool:
         """Whether it is no mere setting."""
-        return self.spec["kind"] == FindingKind.ANOMALY.value
+        return bool(self.spec["kind"] == FindingKind.ANOMALY.value)
 
     @property
     def cross_node(self) -> bool:
-        return self.spec["scope"] == FindingScope.CROSS_NODE.value
+        return bool(self.spec["scope"] == FindingScope.CROSS_NODE.value)
 
     @property
     def core(self) -> tuple[str, ...]:
@@ -200,7 +201,7 @@ def from_object(found: Mapping[str, Any]) -> Report | None:
     One whose writer died before it wrote the status is open, of the severity of its label.
     """
     spec, status, metadata = found.get("spec"), found.get("status"), found["metadata"]
-    if not isinstance(spec, dict) or not _IDENTIFIED <= spec.keys():
+    if not isinstance(spec, dict) or not spec.keys() >= _IDENTIFIED:
         return None
     if not isinstance(status, dict) or not {"state", "severity", "subsystem"} <= status.keys():
         severity = (metadata.get("labels") or {}).get(LABEL_SEVERITY, Severity.LOW.value)
@@ -263,10 +264,16 @@ def _fitted(one: Report) -> Report:
 
 
 def _longest(status: Mapping[str, Any]) -> str | None:
-    """The list that takes most, of those over their least number, else of all."""
+    """The list that takes most of those over their least number, else of those over one entry.
+
+    Where each has one left, the one that says least.
+    """
     lists = [name for name in _LISTS if status.get(name)]
-    over = [name for name in lists if len(status[name]) > _LISTS[name][1]]
-    return max(over or lists, key=lambda name: _size(status[name]), default=None)
+    for leasts in ({name: least for name, (_, least) in _LISTS.items()}, dict.fromkeys(_LISTS, 1)):
+        over = [name for name in lists if len(status[name]) > leasts[name]]
+        if over:
+            return max(over, key=lambda name: _size(status[name]))
+    return lists[0] if lists else None
 
 
 def _size(part: Any) -> int:

@@ -60,7 +60,7 @@ def resolved(identity: str = "cpu-1", **other: Any) -> Update:
 
 def largest() -> Finding:
     """More than any analysis tells, all of it as long as it may be."""
-    words = "größer als <usual> & \"quoted\" \u0001 "
+    words = 'größer als <usual> & "quoted" \u0001 '
     return replace(
         finding(node_name="n" * 253, claim=words * 60),
         subsystems=tuple(Subsystem),
@@ -113,9 +113,16 @@ ANY_FINDING = st.builds(
     methods=_many(st.builds(Method, _WORD, st.booleans(), _PERCENT)),
     evidence=_many(
         st.builds(
-            Evidence, _WORD, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, st.sampled_from(["up", "down"]),
+            Evidence,
+            _WORD,
             _TEXT,
-        )  # fmt: skip
+            _TEXT,
+            _TEXT,
+            _TEXT,
+            _TEXT,
+            st.sampled_from(["up", "down"]),
+            _TEXT,
+        )
     ),
     pods=_many(st.builds(Pod, _TEXT, _TEXT, _TEXT, _TEXT, _PERCENT, _PERCENT, _SURE)),
     subjects=_many(st.builds(Subject, _TEXT, _TEXT, _PERCENT, _PERCENT, _SURE)),

@@ -140,6 +140,11 @@ class Cases:
                 changes += self._calmed(replace(case, calm=case.calm + 1, judged=minute))
         return changes + self._forget(now)
 
+    @property
+    def opened(self) -> list[Case]:
+        """What was told and is not resolved."""
+        return [case for case in self._cases.values() if case.opened]
+
     def rows(self) -> list[dict[str, Any]]:
         return [asdict(case) | {"key": list(key)} for key, case in sorted(self._cases.items())]
 

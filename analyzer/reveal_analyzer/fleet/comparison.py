@@ -11,7 +11,7 @@ from reveal_analyzer.configuration.watch import News
 from reveal_analyzer.fleet.cases import Case, Cases, signs
 from reveal_analyzer.fleet.compare import LEAST, Drift, Outlier, drifts, outliers
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
-from reveal_analyzer.fleet.findings import finding
+from reveal_analyzer.fleet.findings import finding, identity
 from reveal_analyzer.fleet.jobs import slow
 from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.work import Member, counted
@@ -72,6 +72,7 @@ class Comparison:
         self._cases = Cases()
         self._cases.load(exchange.load_cases())
         self._unsaved = False
+        self.open = self._opened()
 
     def step(self, now: float) -> list[News]:
         """Go on with the round, or begin one that is due; what it found when it ends."""
@@ -111,6 +112,7 @@ class Comparison:
         found, settings, judged = judge(present)
         changes = self._cases.step(signs(found, settings), judged, usual)
         self._unsaved = True
+        self.open = self._opened()
         return [self._news(change, case) for change, case in changes]
 
     def _present(self, now: float) -> tuple[list[Summary], int]:
@@ -129,6 +131,10 @@ class Comparison:
         self._exchange.drop(nodes)
         for node in nodes:
             del self._nodes[node]
+
+    def _opened(self) -> frozenset[str]:
+        """The ids of the findings that are open."""
+        return frozenset(identity(case) for case in self._cases.opened)
 
     def _news(self, change: str, case: Case) -> News:
         known = self._nodes.get(case.key.node)

@@ -51,7 +51,7 @@ def finding(case: Case, members: tuple[Member, ...], *, resolved: bool = False) 
     begins = case.first * MINUTE * SECOND_NS
     node, subsystem, kind = case.key
     return Finding(
-        id=finding_id(f"{node}\0{HYPOTHESIS}\0{kind}", subsystem, begins),
+        id=identity(case),
         node_name=node,
         scope=FindingScope.CROSS_NODE,
         kind=kind,
@@ -75,6 +75,13 @@ def finding(case: Case, members: tuple[Member, ...], *, resolved: bool = False) 
         confidence_percent=sureness,
         notes=(_NOT_COMPARED,) if resolved and case.calm < CALM else (),
     )
+
+
+def identity(case: Case) -> str:
+    """The id of its finding: the same as long as it lasts, whoever leads."""
+    node, subsystem, kind = case.key
+    begins = case.first * MINUTE * SECOND_NS
+    return finding_id(f"{node}\0{HYPOTHESIS}\0{kind}", subsystem, begins)
 
 
 def claim(one: Outlier) -> str:

@@ -49,6 +49,11 @@ class Fleet:
         """Whether this analyzer compares the nodes."""
         return self._leader.leads
 
+    @property
+    def open(self) -> frozenset[str]:
+        """The ids of the findings across nodes that are open; none where this does not lead."""
+        return self._comparison.open if self._comparison is not None and self.leads else frozenset()
+
     def due(self, now: float) -> bool:
         return now >= self._due
 

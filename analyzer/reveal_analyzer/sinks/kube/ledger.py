@@ -1,0 +1,345 @@
+"""All reports an analyzer speaks of: what is wanted, what the API has, what is due.
+
+No I/O and no clock: ``now_s`` is monotonic, ``now_ns`` since the epoch.  A report is written when
+its state, severity, subsystem or cause changes, else every five minutes while it is open.
+
+What the API lists as open is compared with what is found here.  A report whose finding nobody is
+behind any more (its analyzer was restarted, its node taken over or gone) is taken on by a like
+finding that opens on the same node, or resolved after ``ORPHANED_S``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reveal_analyzer.sinks import SUSPECTED, Change
+from reveal_analyzer.sinks.kube import overflow, telling
+from reveal_analyzer.sinks.kube.entry import Admission, Entry, Said
+from reveal_analyzer.situation import Situation
+from reveal_contract import events
+from reveal_contract.finding import Finding, Severity, State
+from reveal_contract.report import Report, from_object, report
+from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.tokens import TokenBucket
+
+MAX_ENTRIES = 10_000
+REFRESH_S = 300.0
+REFRESH_SETTING_S = 3600.0  # a setting stays as it is for months
+REFRESH_SUMMARY_S = 60.0
+ORPHANED_S = 300.0  # nobody is behind it: warm-up and detection take a minute or two
+SILENT_S = 900.0  # its node sends nothing
+RESERVE = 5  # one in so many of a minute's reports is kept for what is High or Critical
+
+_ORPHANED = "nobody follows it any more: its analyzer began anew and has not seen it since"
+_SILENT = f"its node has sent nothing for {SILENT_S / 60:.0f} minutes: nobody can say more of it"
+_CALM = "all of them are resolved"
+_OPENING = (events.ANOMALY_DETECTED, events.CROSS_NODE_OUTLIER)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A report as the API has it; ``whole`` where its status and its labels agree."""
+
+    report: Report
+    labels: Mapping[str, str]
+    whole: bool
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Listed | None:
+        """None for what is no report of ours at all."""
+        made = from_object(found)
+        if made is None:
+            return None
+        labels = dict(found["metadata"].get("labels") or {})
+        agree = all(labels.get(key) == value for key, value in made.labels().items())
+        return cls(made, labels, agree and bool(found.get("status")))
+
+
+class Ledger:
+    """Not for several threads at once."""
+
+    def __init__(self, settings: AnalyzerSettings) -> None:
+        self.counts: Counter[str] = Counter()
+        self._profile, self._stride = settings.profile, settings.stride_seconds
+        self._events, self._limit = settings.events, settings.reports_per_minute
+        self._least = Severity(settings.min_severity).rank
+        self._bucket = TokenBucket(self._limit, 60.0 / self._limit)
+        self._entries: dict[str, Entry] = {}
+        self._names: dict[str, str] = {}  # of reports, by the ids of findings
+        self._summary: tuple[str, int] | None = None  # its name, and when it began
+        self._known = False
+        self._connected_s: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(list(self._entries.values()))
+
+    def change(self, change: Change, now_s: float) -> None:
+        """What became of a finding."""
+        finding = change.finding
+        if change.change == SUSPECTED:
+            return
+        entry = self._entries.get(self._names.get(finding.id, ""))
+        if entry is None:
+            self._first(finding, now_s)
+            return
+        made = report(finding, self._profile, 0, self._stride)
+        said = telling.changed(finding, entry.worst, was_open=entry.report.open)
+        grew = finding.severity.rank > entry.worst.rank
+        entry.report = replace(made, name=entry.report.name, spec=entry.report.spec)
+        entry.changed_s, entry.followed, entry.unheld_s = now_s, True, None
+        entry.worst = max(entry.worst, finding.severity, key=lambda one: one.rank)
+        if entry.admission is not Admission.SUMMED:
+            self._say(entry, said)
+        elif grew and entry.high:
+            entry.admission = Admission.WAITING
+            self._say(entry, telling.opened(finding))
+
+    def restore(self, entries: Iterable[Entry]) -> None:
+        """What an earlier run could not deliver."""
+        for entry in entries:
+            self._add(entry)
+
+    def listed(self, found: Iterable[Listed], now_s: float) -> None:
+        """All that the API has as open; what we took for open and is not there is gone."""
+        by_name = {one.report.name: one for one in found}
+        for name, entry in list(self._entries.items()):
+            if name not in by_name and entry.told is not None and entry.report.open:
+                entry.told = None
+                if entry.changed_s is None or entry.unheld_s is not None:
+                    self._drop(entry)
+        for name, one in by_name.items():
+            self._take_listed(self._entries.get(name), one, now_s)
+        self._known = True
+
+    def forget_listed(self) -> None:
+        """Others may have written meanwhile: nothing is decided before the API is asked again."""
+        self._known = False
+
+    def follow(self, situation: Situation, now_ns: int) -> None:
+        """Who is behind what is open; resolve what nobody is behind."""
+        if not situation.connected:
+            self._connected_s = None
+        elif self._connected_s is None:
+            self._connected_s = situation.at_s
+        for entry in self:
+            if entry.report.open and entry.report.name != (self._summary or ("",))[0]:
+                self._judge(entry, situation, now_ns)
+
+    def admit(self, now_s: float, now_ns: int) -> None:
+        """Decide on what waits, once it is known what the API has."""
+        if not self._known:
+            return
+        waiting = [one for one in self if one.admission is Admission.WAITING]
+        for entry in sorted(waiting, key=lambda one: -one.report.severity.rank):
+            self._admit(entry, now_ns)
+        self._sum_up(now_s, now_ns)
+
+    def due(self, now_s: float, now_ns: int) -> list[Entry]:
+        """What is to be written now, the most severe first."""
+        if not self._known:
+            return []
+        found = []
+        for entry in self._entries.values():
+            if entry.admission is not Admission.ADMITTED:
+                continue
+            if not entry.dirty:
+                if not self._stale(entry, now_s):
+                    continue
+                entry.report = entry.report.seen(now_ns, self._stride)
+            found.append(entry)
+        return sorted(found, key=lambda one: -one.report.severity.rank)
+
+    def delivered(self, entry: Entry, written: Report, now_s: float) -> None:
+        """``written`` is what the API has now; the finding may have moved on meanwhile."""
+        entry.told, entry.told_s = written.core, now_s
+        if not entry.report.open and not entry.dirty:
+            self._drop(entry)
+
+    def refused(self, entry: Entry) -> None:
+        """The API will never take it."""
+        self._drop(entry)
+
+    def pending(self) -> list[Entry]:
+        """What has not been delivered."""
+        return [one for one in self if one.dirty and one.admission is not Admission.SUMMED]
+
+    def alarmed(self) -> dict[str, list[Report]]:
+        """By node, what is open there for a person to look at now."""
+        found: dict[str, list[Report]] = {}
+        for entry in self._entries.values():
+            if entry.high and entry.admission is Admission.ADMITTED:
+                found.setdefault(entry.report.node, []).append(entry.report)
+        return found
+
+    def _first(self, finding: Finding, now_s: float) -> None:
+        resolved = finding.state is State.RESOLVED
+        if finding.severity.rank < self._least and not resolved:
+            return
+        made = report(finding, self._profile, 0, self._stride)
+        entry = Entry(finding.id, made, finding.severity, changed_s=now_s)
+        entry.followed = entry.fresh = not resolved
+        if self._add(entry) and not resolved:
+            self._say(entry, telling.opened(finding))
+
+    def _add(self, entry: Entry) -> bool:
+        if len(self._entries) >= MAX_ENTRIES:
+            self.counts["dropped"] += 1
+            return False
+        self._entries[entry.report.name] = entry
+        self._names[entry.finding] = entry.report.name
+        return True
+
+    def _drop(self, entry: Entry) -> None:
+        name = entry.report.name
+        if self._entries.get(name) is entry:
+            del self._entries[name]
+        if self._names.get(entry.finding) == name:
+            del self._names[entry.finding]
+
+    def _say(self, entry: Entry, said: list[Said]) -> None:
+        if self._events:
+            entry.events += said
+
+    def _take_listed(self, entry: Entry | None, one: Listed, now_s: float) -> None:
+        told = one.report.core if one.whole else ()
+        if entry is None:
+            identity = str(one.report.spec["findingID"])
+            entry = Entry(identity, one.report, one.report.severity, Admission.ADMITTED)
+            entry.told, entry.told_s, entry.labels = told, now_s, dict(one.labels)
+            self._add(entry)
+        elif entry.told is None:
+            self._continue(entry, Entry(entry.finding, one.report, one.report.severity, told=told))
+            entry.labels, entry.told_s = dict(one.labels), now_s
+
+    def _continue(self, entry: Entry, other: Entry) -> None:
+        """What is found here is what ``other`` told of: its report goes on, and opens nothing."""
+        entry.report = replace(entry.report, name=other.report.name, spec=other.report.spec)
+        entry.told, entry.told_s, entry.labels = other.told, other.told_s, other.labels
+        entry.worst = max(entry.worst, other.worst, key=lambda one: one.rank)
+        entry.admission = Admission.ADMITTED
+        if entry.changed_s is None:
+            return  # of an earlier run: what it had to say is still to be said, under the same name
+        entry.events = [
+            one for one in entry.events if not isinstance(one, Said) or one.reason not in _OPENING
+        ]
+
+    def _judge(self, entry: Entry, situation: Situation, now_ns: int) -> None:
+        held = self._held(entry, situation)
+        entry.followed = held and situation.connected
+        if held:
+            entry.unheld_s = None
+            return
+        ours = situation.leads if entry.report.cross_node else situation.follows(entry.report.node)
+        if not ours and situation.connected and not entry.dirty:
+            self._drop(entry)  # another analyzer speaks of it
+        elif not ours or self._connected_s is None:
+            entry.unheld_s = None
+        elif self._silent(entry, situation):
+            self._resolve(entry, _SILENT, now_ns)
+        else:
+            entry.unheld_s = situation.at_s if entry.unheld_s is None else entry.unheld_s
+            if situation.at_s - entry.unheld_s >= ORPHANED_S:
+                self._resolve(entry, _ORPHANED, now_ns)
+
+    def _held(self, entry: Entry, situation: Situation) -> bool:
+        """Whether a finding that is followed here is behind the report."""
+        if entry.report.cross_node:
+            return situation.leads and entry.finding in situation.cases
+        watched = situation.nodes.get(entry.report.node)
+        if watched is None or entry.changed_s is None or entry.changed_s < watched.since_s:
+            return False
+        return not self._silent(entry, situation)
+
+    def _silent(self, entry: Entry, situation: Situation) -> bool:
+        watched = situation.nodes.get(entry.report.node)
+        if watched is None or self._connected_s is None or entry.report.cross_node:
+            return False
+        return situation.at_s - max(watched.seen_s, self._connected_s) >= SILENT_S
+
+    def _resolve(self, entry: Entry, why: str, now_ns: int) -> None:
+        if entry.report.anomaly and entry.admission is not Admission.SUMMED:
+            self._say(entry, [Said(events.ANOMALY_RESOLVED, why, now_ns)])
+        entry.report = entry.report.resolved(why, now_ns)
+
+    def _admit(self, entry: Entry, now_ns: int) -> None:
+        other = self._orphan_like(entry)
+        reserve = 0 if entry.high else self._limit // RESERVE
+        if entry.told is not None:
+            entry.admission = Admission.ADMITTED
+        elif other is not None:
+            self._drop(entry)
+            self._drop(other)
+            self._continue(entry, other)
+            self._add(entry)
+        elif not entry.report.open and not entry.fresh:
+            self._drop(entry)  # over before it was told
+        elif self._bucket.take(now_ns, leave=reserve):
+            entry.admission = Admission.ADMITTED
+        else:
+            entry.admission = Admission.SUMMED
+            entry.events.clear()
+            self.counts["summed"] += 1
+
+    def _orphan_like(self, entry: Entry) -> Entry | None:
+        """A report that nobody is behind and that this finding goes on with."""
+        mine = entry.report
+        if not mine.anomaly or not mine.open:
+            return None
+        touched = {mine.status["subsystem"], *mine.status.get("subsystems", ())}
+        for other in self._entries.values():
+            theirs = other.report
+            if other is entry or not theirs.open or other.admission is not Admission.ADMITTED:
+                continue
+            unheld = other.changed_s is None or other.unheld_s is not None
+            alike = (theirs.node, theirs.cross_node, theirs.anomaly) == (
+                mine.node, mine.cross_node, True,
+            )  # fmt: skip
+            if unheld and alike and theirs.status["subsystem"] in touched:
+                return other
+        return None
+
+    def _sum_up(self, now_s: float, now_ns: int) -> None:
+        """Tell of what was too much by one report, as long as any of it is open."""
+        summed = [one for one in self if one.admission is Admission.SUMMED]
+        for entry in summed:
+            if not entry.report.open:
+                self._drop(entry)
+        still = [one.report for one in summed if one.report.open]
+        before = self._entries.get(self._summary[0]) if self._summary else None
+        if still:
+            self._write_summary(still, before, now_s, now_ns)
+        elif before is not None:
+            before.report = before.report.resolved(_CALM, now_ns)
+            self._say(before, [Said(events.ANOMALY_RESOLVED, _CALM, now_ns)])
+            self._summary = None
+
+    def _write_summary(
+        self, still: list[Report], before: Entry | None, now_s: float, now_ns: int
+    ) -> None:
+        first_ns = self._summary[1] if self._summary and before else now_ns
+        finding = overflow.summary(still, self._limit, first_ns, now_ns)
+        made = report(finding, self._profile, 0, self._stride)
+        if before is not None:
+            before.report = replace(made, name=before.report.name, spec=before.report.spec)
+            return
+        entry = Entry(finding.id, made, finding.severity, Admission.ADMITTED, changed_s=now_s)
+        entry.followed = True
+        if self._add(entry):
+            self._summary = made.name, now_ns
+            self._say(entry, telling.opened(finding))
+
+    def _stale(self, entry: Entry, now_s: float) -> bool:
+        """Whether what the API has is so old that it must hear that it is still so."""
+        if not entry.report.open or not entry.followed:
+            return False
+        if self._summary and entry.report.name == self._summary[0]:
+            limit = REFRESH_SUMMARY_S
+        else:
+            limit = REFRESH_S if entry.report.anomaly else REFRESH_SETTING_S
+        return now_s - entry.told_s >= limit

@@ -1,0 +1,102 @@
+"""The Kubernetes API in memory, behind ``sinks.kube.calls.Api``, with failures on demand.
+
+For what a real API server does not do when asked (be overloaded, fail in the middle of a
+delivery); what it takes and refuses is tried on a real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from reveal_analyzer.sinks.kube.calls import ExistsError, MissingError, Object
+from reveal_contract.kubernetes import LABEL_STATE
+
+
+class FakeKube:
+    """``calls`` has all that was asked; ``fail`` may raise for a call (name, about)."""
+
+    def __init__(self) -> None:
+        self.profiles: dict[str, Object] = {"p": {"metadata": {"uid": "puid", "generation": 3}}}
+        self.reports: dict[str, Object] = {}
+        self.events: dict[str, Object] = {}
+        self.nodes: dict[str, str] = {"n1": "n1-uid"}
+        self.conditions: list[tuple[str, Object]] = []
+        self.calls: list[tuple[str, str]] = []
+        self.closed = False
+        self.fail: Callable[[str, str], Exception | None] = lambda name, about: None
+
+    def _asked(self, name: str, about: str) -> None:
+        self.calls.append((name, about))
+        if (error := self.fail(name, about)) is not None:
+            raise error
+
+    @property
+    def writes(self) -> list[str]:
+        reads = ("profile", "open_reports", "node_uid")
+        return [name for name, _ in self.calls if name not in reads]
+
+    def profile(self, name: str) -> Object:
+        self._asked("profile", name)
+        if name not in self.profiles:
+            raise MissingError(name)
+        return self.profiles[name]
+
+    def apply_profile_status(self, name: str, status: Mapping[str, Any]) -> None:
+        self._asked("apply_profile_status", name)
+        self.profiles[name].setdefault("status", {}).update(status)
+
+    def open_reports(self, profile: str) -> Iterator[Object]:
+        self._asked("open_reports", profile)
+        for one in list(self.reports.values()):
+            if one["metadata"]["labels"].get(LABEL_STATE) == "Open":
+                yield one
+
+    def create_report(self, body: Object) -> Object:
+        name = body["metadata"]["name"]
+        self._asked("create_report", name)
+        if name in self.reports:
+            raise ExistsError(name)
+        self.reports[name] = {**body, "metadata": {**body["metadata"]}}
+        return self.reports[name]
+
+    def apply_report_status(self, name: str, body: Object) -> None:
+        self._asked("apply_report_status", name)
+        if name not in self.reports:
+            raise MissingError(name)
+        self.reports[name]["status"] = body["status"]
+
+    def label_report(self, name: str, labels: Mapping[str, str]) -> None:
+        self._asked("label_report", name)
+        if name not in self.reports:
+            raise MissingError(name)
+        metadata = self.reports[name]["metadata"]
+        metadata["labels"] = {**metadata["labels"], **labels}
+
+    def create_event(self, namespace: str, body: Object) -> None:
+        self._asked("create_event", body["reason"])
+        if body["metadata"]["name"] in self.events:
+            raise ExistsError(body["metadata"]["name"])
+        self.events[body["metadata"]["name"]] = body
+
+    def patch_event(self, namespace: str, name: str, patch: Object) -> None:
+        self._asked("patch_event", name)
+        if name not in self.events:
+            raise MissingError(name)
+        self.events[name] = {**self.events[name], **patch}
+
+    def node_uid(self, name: str) -> str:
+        self._asked("node_uid", name)
+        if name not in self.nodes:
+            raise MissingError(name)
+        return self.nodes[name]
+
+    def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
+        self._asked("patch_node_conditions", name)
+        self.conditions += [(name, one) for one in conditions]
+
+    def close(self) -> None:
+        self.closed = True
+
+    def reasons(self) -> list[str]:
+        return [str(one["reason"]) for one in self.events.values()]

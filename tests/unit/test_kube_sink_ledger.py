@@ -1,0 +1,437 @@
+"""The ledger: what is worth a write, who is behind what is open, too many, two analyzers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from made_findings import AT, SECOND, Update, changed, finding, opened, resolved
+from reveal_analyzer.sinks.kube import ledger as module
+from reveal_analyzer.sinks.kube.entry import Admission, Entry, Said
+from reveal_analyzer.sinks.kube.ledger import Ledger, Listed
+from reveal_analyzer.situation import Situation, Watched
+from reveal_contract.finding import FindingKind, FindingScope, Severity
+from reveal_contract.metric import Subsystem
+from reveal_contract.names import SHARDS, shard
+from reveal_contract.report import Report, report
+from reveal_contract.settings import AnalyzerSettings
+
+ALL = frozenset(range(SHARDS))
+
+
+class Desk:
+    """A ledger with a clock, whose reports are delivered when they are due."""
+
+    def __init__(self, known: bool = True, **settings: Any) -> None:
+        self.ledger = Ledger(AnalyzerSettings(profile="p", report="kubernetes", **settings))
+        self.now = 1000.0
+        self.written: list[Report] = []
+        self.said: list[str] = []
+        if known:
+            self.list()
+
+    @property
+    def now_ns(self) -> int:
+        return AT + int(self.now * SECOND)
+
+    def list(self, *found: Report) -> None:
+        whole = [Listed(one, one.labels(), True) for one in found]
+        self.ledger.listed(whole, self.now)
+
+    def tell(self, *updates: Update) -> None:
+        for update in updates:
+            self.ledger.change(update, self.now)
+
+    def situation(self, nodes: Iterable[str] = ("n1",), **other: Any) -> Situation:
+        watched = {name: Watched(self.now, 0.0) for name in nodes}
+        given: dict[str, Any] = {"connected": True, "shards": ALL, "nodes": watched, **other}
+        return Situation(at_s=self.now, **given)
+
+    def follow(self, situation: Situation | None = None) -> None:
+        self.ledger.follow(situation or self.situation(), self.now_ns)
+
+    def turn(self) -> list[Report]:
+        """What was written in this turn."""
+        self.ledger.admit(self.now, self.now_ns)
+        due = self.ledger.due(self.now, self.now_ns)
+        for entry in due:
+            self.said += [one.reason.name for one in entry.events if isinstance(one, Said)]
+            entry.events.clear()
+            self.ledger.delivered(entry, entry.report, self.now)
+        made = [entry.report for entry in due]
+        self.written += made
+        return made
+
+    def run(self, seconds: int, step: int = 5, **situation: Any) -> None:
+        for _ in range(0, seconds, step):
+            self.now += step
+            self.follow(self.situation(**situation))
+            self.turn()
+
+    def states(self) -> list[tuple[str, str]]:
+        return [(one.name, one.status["state"]) for one in self.written]
+
+
+def test_opened_and_resolved_are_two_writes_and_two_events() -> None:
+    desk = Desk()
+    desk.tell(opened())
+    desk.turn()
+    desk.tell(resolved())
+    desk.turn()
+    assert desk.states() == [("p-n1-cpu-1", "Open"), ("p-n1-cpu-1", "Resolved")]
+    assert desk.said == ["AnomalyDetected", "AnomalyResolved"]
+    assert len(desk.ledger) == 0
+    assert desk.turn() == []
+
+
+def test_suspicions_are_not_reported() -> None:
+    desk = Desk()
+    desk.tell(Update("Suspected", finding()))
+    assert desk.turn() == []
+
+
+def test_fifty_updates_in_five_minutes_are_two_writes() -> None:
+    desk = Desk()
+    desk.tell(opened())
+    for number in range(60):
+        desk.turn()
+        desk.now += 5
+        desk.tell(changed(claim=f"words {number}", last_seen_ns=AT + number * 5 * SECOND))
+        desk.follow()
+    desk.turn()
+    assert len(desk.written) == 2
+    assert desk.written[1].status["claim"] == "words 59"
+    assert desk.said == ["AnomalyDetected"]
+
+
+def test_while_it_is_open_it_is_seen_at_least_every_five_minutes() -> None:
+    desk = Desk()
+    desk.tell(opened())
+    desk.run(900)
+    assert len(desk.written) == 3
+    first, *_, last = desk.written
+    assert first.status["lastSeenTime"] < last.status["lastSeenTime"]
+    assert last.status["windows"]["count"] > 600
+
+
+def test_a_setting_is_refreshed_each_hour_only_and_tells_no_events() -> None:
+    desk = Desk()
+    kind = FindingKind.CONFIGURATION
+    desk.tell(opened("configuration-1", kind=kind))
+    desk.run(3500)
+    assert len(desk.written) == 1
+    desk.run(200)
+    assert len(desk.written) == 2
+    desk.tell(resolved("configuration-1", kind=kind))
+    desk.turn()
+    assert desk.written[-1].status["state"] == "Resolved"
+    assert desk.said == []
+
+
+def test_severity_cause_and_subsystem_are_written_at_once_and_the_spec_stays() -> None:
+    desk = Desk()
+    desk.tell(opened())
+    desk.turn()
+    desk.tell(changed(severity=Severity.HIGH))
+    desk.turn()
+    desk.tell(changed(severity=Severity.HIGH, subsystem=Subsystem.MEMORY, first_seen_ns=AT + 1))
+    desk.turn()
+    desk.tell(changed(severity=Severity.LOW, subsystem=Subsystem.MEMORY))
+    desk.turn()
+    assert [one.status["severity"] for one in desk.written] == ["Medium", "High", "High", "Low"]
+    assert [one.status["subsystem"] for one in desk.written] == ["CPU", "CPU", "Memory", "Memory"]
+    assert {str(one.spec) for one in desk.written} == {str(desk.written[0].spec)}
+    assert desk.said == ["AnomalyDetected", "AnomalyEscalated"]
+
+
+def test_it_escalates_only_over_what_it_ever_was() -> None:
+    desk = Desk()
+    desk.tell(opened(severity=Severity.HIGH), changed(severity=Severity.LOW))
+    desk.tell(changed(severity=Severity.HIGH), changed(severity=Severity.CRITICAL))
+    desk.turn()
+    assert desk.said == ["AnomalyDetected", "AnomalyEscalated"]
+
+
+def test_what_is_below_the_least_severity_is_reported_when_it_grows() -> None:
+    desk = Desk(min_severity="High")
+    desk.tell(opened(), changed())
+    assert desk.turn() == []
+    desk.tell(changed(severity=Severity.CRITICAL))
+    assert len(desk.turn()) == 1
+    desk.tell(changed(severity=Severity.LOW), resolved(severity=Severity.LOW))
+    assert desk.turn()[0].status["state"] == "Resolved"
+    assert desk.said == ["AnomalyDetected", "AnomalyResolved"]
+    desk.tell(opened("cpu-2"), resolved("cpu-2"))
+    assert desk.turn() == []
+
+
+def test_events_are_a_setting() -> None:
+    desk = Desk(events=False)
+    desk.tell(opened(), resolved())
+    desk.turn()
+    assert desk.written and desk.said == []
+
+
+def test_nothing_is_written_before_it_is_known_what_the_api_has() -> None:
+    desk = Desk(known=False)
+    desk.tell(opened())
+    assert desk.turn() == []
+    desk.list()
+    assert len(desk.turn()) == 1
+
+
+def test_what_the_api_has_as_open_goes_on_and_is_not_detected_again() -> None:
+    desk = Desk(known=False)
+    desk.tell(opened())
+    there = report(finding(severity=Severity.LOW, first_seen_ns=AT - 1), "p", 1)
+    desk.list(there)
+    (written,) = desk.turn()
+    assert written.spec == there.spec
+    assert written.status["severity"] == "Medium"
+    assert desk.said == []
+
+
+def test_a_finding_that_opens_where_nobody_is_behind_a_report_takes_it_on() -> None:
+    """After a take-over the analysis begins anew: the same fault has another identity."""
+    desk = Desk(known=False)
+    there = report(finding("cpu-before"), "p", 1)
+    other = report(finding("gpu-1", subsystem=Subsystem.GPU), "p", 1)
+    desk.list(there, other)
+    desk.follow()
+    desk.tell(opened("cpu-after", first_seen_ns=AT + 99 * SECOND, severity=Severity.HIGH))
+    (written,) = desk.turn()
+    assert (written.name, written.spec) == (there.name, there.spec)
+    assert written.status["severity"] == "High"
+    desk.tell(resolved("cpu-after"))
+    assert desk.turn()[0].name == there.name
+    assert desk.said == ["AnomalyResolved"]
+    desk.tell(opened("cpu-third"))
+    assert desk.turn()[0].name == "p-n1-cpu-third"
+
+
+def test_a_report_that_somebody_is_behind_is_not_taken_on() -> None:
+    desk = Desk()
+    desk.tell(opened("cpu-1"))
+    desk.run(10)
+    desk.tell(opened("cpu-2"))
+    (written,) = desk.turn()
+    assert written.name == "p-n1-cpu-2"
+
+
+def test_what_nobody_follows_is_resolved_after_five_minutes() -> None:
+    desk = Desk(known=False)
+    desk.list(report(finding(), "p", 1))
+    desk.run(int(module.ORPHANED_S))
+    assert desk.written == []
+    desk.run(10)
+    (over,) = desk.written
+    assert over.status["state"] == "Resolved"
+    assert "nobody follows it" in over.status["notes"][-1]
+    assert desk.said == ["AnomalyResolved"]
+    assert len(desk.ledger) == 0
+
+
+def test_nobody_is_missed_while_redis_is_away() -> None:
+    desk = Desk(known=False)
+    desk.list(report(finding(), "p", 1))
+    desk.run(3000, connected=False)
+    desk.run(int(module.ORPHANED_S) - 10)
+    assert desk.written == []
+
+
+def test_a_report_of_a_node_of_another_analyzer_is_left_to_it() -> None:
+    desk = Desk(known=False)
+    desk.list(report(finding(), "p", 1))
+    others = ALL - {shard("n1")}
+    desk.run(3000, step=50, shards=others)
+    assert desk.written == []
+    assert len(desk.ledger) == 0
+
+
+def test_a_node_that_is_lost_with_something_to_deliver_is_delivered_first() -> None:
+    desk = Desk(known=False)
+    desk.tell(opened())
+    desk.follow(desk.situation(shards=ALL - {shard("n1")}))
+    desk.list()
+    assert len(desk.turn()) == 1
+    desk.follow(desk.situation(nodes=(), shards=ALL - {shard("n1")}))
+    assert len(desk.ledger) == 0
+
+
+def test_a_node_that_fell_silent_is_over_after_a_quarter_of_an_hour() -> None:
+    desk = Desk()
+    desk.tell(opened())
+    desk.turn()
+    seen = Watched(desk.now, 0.0)
+    while desk.now + 30 < 1000 + module.SILENT_S:
+        desk.now += 30
+        desk.follow(replace(desk.situation(), nodes={"n1": seen}))
+        desk.turn()
+    assert "has sent nothing for 15 minutes" not in str(desk.written[-1].status)
+    desk.now += 60
+    desk.follow(replace(desk.situation(), nodes={"n1": seen}))
+    desk.turn()
+    assert "has sent nothing for 15 minutes" in desk.written[-1].status["notes"][-1]
+    desk.tell(changed())  # it came back, and is still so
+    assert desk.turn()[0].status["state"] == "Open"
+
+
+def test_an_analysis_that_began_anew_is_not_behind_what_the_old_one_found() -> None:
+    desk = Desk()
+    desk.tell(opened())
+    desk.run(30)
+    anew = desk.now
+    for _ in range(0, int(module.ORPHANED_S) + 30, 10):
+        desk.now += 10
+        desk.follow(replace(desk.situation(), nodes={"n1": Watched(desk.now, anew)}))
+        desk.turn()
+    assert desk.written[-1].status["state"] == "Resolved"
+
+
+def test_findings_across_nodes_are_the_leaders() -> None:
+    across = report(finding("cpu-x", scope=FindingScope.CROSS_NODE), "p", 1)
+    desk = Desk(known=False)
+    desk.list(across)
+    desk.run(1000, leads=True, cases=frozenset({"cpu-x"}))
+    assert {one.status["state"] for one in desk.written} == {"Open"}
+    desk.run(int(module.ORPHANED_S) + 10, leads=True)
+    assert desk.written[-1].status["state"] == "Resolved"
+    desk = Desk(known=False)
+    desk.list(across)
+    desk.run(1000, leads=False)
+    assert desk.written == [] and len(desk.ledger) == 0
+
+
+def test_one_that_was_deleted_by_hand_is_made_again_while_it_is_open() -> None:
+    desk = Desk()
+    desk.tell(opened())
+    desk.run(30)
+    desk.list()
+    (entry,) = desk.ledger
+    assert entry.told is None
+    assert [one.name for one in desk.turn()] == ["p-n1-cpu-1"]
+
+
+def test_one_that_nobody_is_behind_and_was_deleted_is_forgotten() -> None:
+    desk = Desk(known=False)
+    desk.list(report(finding(), "p", 1))
+    desk.list()
+    assert len(desk.ledger) == 0
+
+
+def test_labels_that_lag_are_mended() -> None:
+    """An analyzer died between status and labels: the list by label shows it as open."""
+    desk = Desk(known=False)
+    over = report(resolved().finding, "p", 1)
+    labels = report(finding(), "p", 1).labels()
+    desk.ledger.listed([Listed(over, labels, False)], desk.now)
+    (written,) = desk.turn()
+    assert written == over
+    assert len(desk.ledger) == 0
+
+
+def flood(desk: Desk, number: int, severity: Severity = Severity.LOW) -> None:
+    desk.tell(
+        *(opened(f"cpu-{n}", node_name=f"n{n % 9}", severity=severity) for n in range(number))
+    )
+
+
+def test_too_many_become_one_summary() -> None:
+    desk = Desk(reports_per_minute=10)
+    flood(desk, 100)
+    written = desk.turn() + desk.turn()
+    assert len(written) == 9  # two are kept for what is High, one is the summary
+    (total,) = [one for one in written if one.status.get("cause") == "TooManyFindings"]
+    assert total.status["claim"].startswith("92 more findings on 9 nodes, over 10 new reports")
+    assert total.spec["findingID"].startswith("overflow-")
+    assert desk.ledger.counts["summed"] == 92
+    assert desk.said.count("AnomalyDetected") == 9
+
+
+def test_what_is_high_is_not_crowded_out() -> None:
+    desk = Desk(reports_per_minute=10)
+    flood(desk, 100)
+    desk.turn()
+    desk.tell(opened("gpu-1", subsystem=Subsystem.GPU, severity=Severity.CRITICAL))
+    written = desk.turn()
+    assert "p-n1-gpu-1" in [one.name for one in written]
+
+
+def test_one_of_the_summed_that_grows_is_told_by_itself() -> None:
+    desk = Desk(reports_per_minute=10)
+    flood(desk, 100)
+    desk.turn()
+    (grown,) = [e for e in desk.ledger if e.admission is Admission.SUMMED][-1:]
+    desk.tell(changed(grown.finding, node_name=grown.report.node, severity=Severity.HIGH))
+    assert grown.report.name in [one.name for one in desk.turn()]
+
+
+def test_the_summary_is_rewritten_each_minute_at_most_and_resolves_itself() -> None:
+    desk = Desk(reports_per_minute=10)
+    flood(desk, 100)
+
+    def totals() -> list[Report]:
+        return [one for one in desk.written if "overflow" in one.name]
+
+    desk.turn()
+    for _ in range(11):
+        desk.now += 10
+        flood(desk, 100)
+        desk.turn()
+    assert len(totals()) == 2
+    for n in range(100):
+        desk.tell(resolved(f"cpu-{n}", node_name=f"n{n % 9}", severity=Severity.LOW))
+    desk.turn()
+    assert len({one.name for one in totals()}) == 1
+    assert totals()[-1].status["state"] == "Resolved"
+    assert len(desk.ledger) == 0
+
+
+def test_a_flood_that_the_api_has_already_needs_no_tokens() -> None:
+    """After a restart every setting that does not hold is found again."""
+    desk = Desk(known=False, reports_per_minute=1)
+    kind = FindingKind.CONFIGURATION
+    found = [finding(f"configuration-{n}", kind=kind) for n in range(50)]
+    desk.tell(*(Update("Opened", one) for one in found))
+    desk.list(*(report(one, "p", 1) for one in found))
+    assert desk.turn() == []
+    assert desk.ledger.counts["summed"] == 0
+    assert len(desk.ledger) == 50
+
+
+def test_the_ledger_is_bounded(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "MAX_ENTRIES", 5)
+    desk = Desk(known=False)
+    flood(desk, 9)
+    assert len(desk.ledger) == 5
+    assert desk.ledger.counts["dropped"] == 4
+
+
+def test_what_an_earlier_run_could_not_deliver_is_delivered_once() -> None:
+    first = Desk(known=False)
+    first.tell(opened(), resolved())
+    rows = [entry.to_row() for entry in first.ledger.pending()]
+    second = Desk(known=False)
+    second.ledger.restore(Entry.from_row(row) for row in rows)
+    second.list()
+    (written,) = second.turn()
+    assert (written.name, written.status["state"]) == ("p-n1-cpu-1", "Resolved")
+    assert second.said == ["AnomalyDetected", "AnomalyResolved"]
+    assert second.turn() == [] and len(second.ledger) == 0
+
+
+def test_over_before_it_could_be_told_and_never_told_is_no_report() -> None:
+    desk = Desk()
+    desk.tell(resolved())
+    assert desk.turn() == []
+    assert len(desk.ledger) == 0
+
+
+def test_alarmed_nodes_are_those_with_something_high_that_is_open() -> None:
+    desk = Desk()
+    desk.tell(opened("a", severity=Severity.HIGH), opened("b", node_name="n2"))
+    desk.turn()
+    assert list(desk.ledger.alarmed()) == ["n1"]
+    desk.tell(resolved("a", severity=Severity.HIGH))
+    assert desk.ledger.alarmed() == {}

@@ -1,0 +1,359 @@
+"""The sink around its API: outages, refusals, restarts; each thing is told once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_fake import FakeKube
+from made_findings import Update, changed, finding, opened, resolved
+from reveal_analyzer.sinks.kube import pace
+from reveal_analyzer.sinks.kube.calls import AwayError, InvalidError, RefusedError
+from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.sinks.kube.spool import FILE
+from reveal_analyzer.situation import Situation, Watched
+from reveal_contract.finding import Confidence, Pod, Severity
+from reveal_contract.names import SHARDS
+from reveal_contract.settings import AnalyzerSettings
+
+ALL = frozenset(range(SHARDS))
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "FIRST_S", 0.01)
+    monkeypatch.setattr(pace, "REFUSED_FIRST_S", 0.01)
+    monkeypatch.setattr(pace, "LONGEST_S", 0.05)
+    monkeypatch.setattr("reveal_analyzer.sinks.kube.loop.TURN_SECONDS", 0.01)
+
+
+class Bench:
+    def __init__(
+        self, folder: Path | None = None, api: FakeKube | None = None, **other: Any
+    ) -> None:
+        self.api = api or FakeKube()
+        given: dict[str, Any] = {"profile": "p", "report": "kubernetes", **other}
+        self.sink = KubeSink(AnalyzerSettings(**given), self.api, "pod-0", folder)
+        self.follow()
+
+    def follow(self, **other: Any) -> None:
+        now = time.monotonic()
+        given: dict[str, Any] = {
+            "connected": True, "shards": ALL, "nodes": {"n1": Watched(now, 0.0)}, **other,
+        }  # fmt: skip
+        self.sink.follow(Situation(at_s=now, **given))
+
+    def tell(self, *updates: Update) -> None:
+        for update in updates:
+            self.sink.write(update)
+
+    def until(self, done: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 5
+        while not done():
+            assert time.monotonic() < deadline, (self.api.calls[-9:], self.sink.figures())
+            time.sleep(0.005)
+
+    def idle(self) -> bool:
+        return self.sink.figures()["waiting"] == 0
+
+    @property
+    def state(self) -> str:
+        return str(self.api.reports["p-n1-cpu-1"].get("status", {}).get("state"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.sink.close()
+
+
+def test_one_report_one_event_and_its_end(bench: Bench) -> None:
+    bench.tell(opened())
+    bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
+    made = bench.api.reports["p-n1-cpu-1"]
+    assert made["metadata"]["ownerReferences"][0]["uid"] == "puid"
+    assert made["status"]["profileGeneration"] == 3
+    (event,) = bench.api.events.values()
+    assert event["regarding"] == {
+        "apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1-uid",
+    }  # fmt: skip
+    assert event["related"]["name"] == "p-n1-cpu-1"
+    assert event["reportingInstance"] == "pod-0"
+    bench.tell(resolved())
+    bench.until(lambda: bench.api.reasons() == ["AnomalyDetected", "AnomalyResolved"])
+    assert bench.state == "Resolved"
+    assert made["metadata"]["labels"]["reveal.dev/state"] == "Resolved"
+    assert bench.sink.figures()["report created"] == 1
+
+
+def test_an_event_on_the_pod_too(bench: Bench) -> None:
+    bench.tell(opened(pods=(Pod("ns", "train-0", "pod-uid", "", 80, 50, Confidence.MEASURED),)))
+    bench.until(lambda: len(bench.api.events) == 2)
+    on_pod = next(e for e in bench.api.events.values() if e["regarding"]["kind"] == "Pod")
+    assert on_pod["metadata"]["namespace"] == "ns"
+    assert on_pod["regarding"]["uid"] == "pod-uid"
+
+
+def test_a_node_that_the_api_does_not_know_has_its_event_all_the_same(bench: Bench) -> None:
+    bench.tell(opened("gpu-1", node_name="elsewhere"))
+    bench.until(lambda: len(bench.api.events) == 1)
+    (event,) = bench.api.events.values()
+    assert event["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "elsewhere"}
+
+
+@pytest.mark.parametrize(
+    "call", ["create_report", "apply_report_status", "create_event", "node_uid", "profile",
+             "open_reports"],
+)  # fmt: skip
+def test_an_outage_at_any_step_and_all_is_told_once(call: str, tmp_path: Path) -> None:
+    api = FakeKube()
+    failures = iter(range(3))
+
+    def fail(name: str, about: str) -> Exception | None:
+        return AwayError("503") if name == call and next(failures, None) is not None else None
+
+    api.fail = fail
+    bench = Bench(tmp_path, api)
+    bench.tell(opened())
+    bench.until(lambda: api.reasons() == ["AnomalyDetected"] and bench.idle())
+    assert [name for name, _ in api.calls].count("create_report") == 1 + 3 * (
+        call == "create_report"
+    )
+    assert bench.state == "Open"
+    assert not (tmp_path / FILE).exists()
+    bench.sink.close()
+
+
+def test_an_answer_that_was_lost_makes_no_second_one(bench: Bench) -> None:
+    """The write arrived, its answer did not."""
+    done: set[str] = set()
+    create, post = bench.api.create_report, bench.api.create_event
+
+    def lost(name: str) -> None:
+        if name not in done:
+            done.add(name)
+            raise AwayError("timed out")
+
+    def create_and_lose(body: Any) -> Any:
+        made = create(body)
+        lost("report")
+        return made
+
+    def post_and_lose(namespace: str, body: Any) -> None:
+        post(namespace, body)
+        lost("event")
+
+    bench.api.create_report = create_and_lose  # type: ignore[method-assign]
+    bench.api.create_event = post_and_lose  # type: ignore[method-assign]
+    bench.tell(opened())
+    bench.until(lambda: bench.idle() and bench.state == "Open")
+    assert bench.api.reasons() == ["AnomalyDetected"]
+    assert bench.sink.figures()["event repeated"] == 1
+    assert "series" not in next(iter(bench.api.events.values()))
+
+
+def test_while_it_is_away_the_latest_state_wins(bench: Bench) -> None:
+    bench.until(lambda: ("open_reports", "p") in bench.api.calls)
+    bench.api.fail = lambda name, about: AwayError("connection refused")
+    bench.tell(opened(), changed(severity=Severity.HIGH))
+    bench.tell(*(changed(severity=Severity.HIGH, claim=f"{n}") for n in range(50)))
+    bench.tell(resolved(severity=Severity.HIGH))
+    bench.until(lambda: bench.sink.figures()["up"] == 0)
+    before = len(bench.api.calls)
+    bench.api.fail = lambda name, about: None
+    bench.until(bench.idle)
+    statuses = [n for n, _ in bench.api.calls[before:] if n == "apply_report_status"]
+    assert len(statuses) == 1
+    assert bench.state == "Resolved"
+    assert bench.api.reasons() == ["AnomalyDetected", "AnomalyEscalated", "AnomalyResolved"]
+    assert bench.sink.figures()["up"] == 1
+
+
+def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
+    away = FakeKube()
+    away.fail = lambda name, about: AwayError("connection refused")
+    first = Bench(tmp_path, away)
+    first.tell(opened())
+    first.until((tmp_path / FILE).exists)
+    first.sink.close()
+    assert (tmp_path / FILE).exists()
+    second = Bench(tmp_path)
+    second.until(lambda: second.api.reasons() == ["AnomalyDetected"] and second.idle())
+    assert list(second.api.reports) == ["p-n1-cpu-1"]
+    assert not (tmp_path / FILE).exists()
+    second.sink.close()
+
+
+def test_a_restart_between_report_and_event_tells_the_event(tmp_path: Path) -> None:
+    api = FakeKube()
+    api.fail = lambda name, about: AwayError("503") if name == "create_event" else None
+    first = Bench(tmp_path, api)
+    first.tell(opened())
+    first.until(lambda: "apply_report_status" in first.api.writes)
+    first.until((tmp_path / FILE).exists)
+    first.sink.close()
+    api.fail = lambda name, about: None
+    second = Bench(tmp_path, api)
+    second.until(lambda: api.reasons() == ["AnomalyDetected"] and second.idle())
+    second.tell(opened())  # the next run finds the same again
+    second.until(second.idle)
+    second.sink.close()
+    assert api.reasons() == ["AnomalyDetected"]
+
+
+def test_the_end_delivers_what_is_left(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.until(lambda: ("open_reports", "p") in bench.api.calls)
+    bench.tell(opened())
+    bench.sink.close()
+    assert bench.state == "Open"
+    assert bench.api.closed
+    assert not (tmp_path / FILE).exists()
+
+
+def test_what_is_not_granted_is_said_once_and_waits(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.until(lambda: ("open_reports", "p") in bench.api.calls)
+    bench.api.fail = lambda name, about: RefusedError("403 Forbidden: cannot create anomalyreports")
+    bench.tell(opened())
+    bench.until(lambda: len([1 for name, _ in bench.api.calls if name == "create_report"]) > 3)
+    assert caplog.text.count("cannot create anomalyreports") == 1
+    bench.api.fail = lambda name, about: None
+    bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
+
+
+def test_a_profile_that_is_not_there_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = FakeKube()
+    profile = api.profiles.pop("p")
+    bench = Bench(tmp_path, api)
+    bench.tell(opened())
+    bench.until(lambda: "there is no RevealProfile p" in caplog.text)
+    assert api.writes == []
+    api.profiles["p"] = profile
+    bench.until(lambda: api.reasons() == ["AnomalyDetected"])
+    bench.sink.close()
+
+
+def test_a_report_that_is_not_taken_is_dropped_and_stops_no_other(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(name: str, about: str) -> Exception | None:
+        bad = name == "apply_report_status" and about == "p-n1-bad"
+        return InvalidError("422 Invalid: status.evidence") if bad else None
+
+    bench.api.fail = fail
+    bench.tell(opened("bad", severity=Severity.CRITICAL), opened())
+    bench.until(lambda: bench.sink.figures().get("report invalid") == 1)
+    bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
+    assert caplog.text.count("does not take report p-n1-bad") == 1
+
+
+def test_events_that_are_not_taken_stop_no_report(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.api.fail = lambda name, about: (
+        RefusedError("403 Forbidden: events") if name == "create_event" else None
+    )
+    bench.tell(opened(), opened("cpu-2"))
+    bench.until(lambda: bench.idle() and len(bench.api.reports) == 2)
+    assert bench.sink.figures()["event dropped"] == 2
+    assert caplog.text.count("403 Forbidden: events") == 1
+
+
+def test_a_report_that_somebody_deleted_is_made_again(bench: Bench) -> None:
+    bench.tell(opened())
+    bench.until(lambda: bench.idle() and "p-n1-cpu-1" in bench.api.reports)
+    bench.api.reports.clear()
+    bench.tell(changed(severity=Severity.HIGH))
+    bench.until(lambda: bench.idle() and bench.api.reports)
+    assert bench.state == "Open"
+
+
+def test_another_analyzer_goes_on_with_the_same_report(tmp_path: Path) -> None:
+    api = FakeKube()
+    first = Bench(tmp_path / "a", api)
+    first.tell(opened())
+    first.until(lambda: api.reasons() == ["AnomalyDetected"])
+    second = Bench(tmp_path / "b", api)
+    second.follow(shards=frozenset())
+    second.follow()
+    second.tell(
+        opened("cpu-anew", severity=Severity.HIGH),
+    )
+    second.until(
+        lambda: second.idle() and api.reports["p-n1-cpu-1"]["status"]["severity"] == "High"
+    )
+    second.tell(resolved("cpu-anew", severity=Severity.HIGH))
+    second.until(lambda: api.reports["p-n1-cpu-1"]["status"]["state"] == "Resolved")
+    assert list(api.reports) == ["p-n1-cpu-1"]
+    for bench in (first, second):
+        bench.sink.close()
+
+
+def test_observing_writes_no_report(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, report="observe")
+    bench.tell(opened())
+    bench.sink.close()
+    assert bench.api.writes == []
+
+
+def test_the_condition_of_a_node_comes_and_goes(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, node_conditions=True)
+    bench.tell(opened())
+    bench.until(lambda: bench.api.reports and bench.idle())
+    assert bench.api.conditions == []
+    bench.tell(changed(severity=Severity.HIGH))
+    bench.until(lambda: bench.api.conditions)
+    (node, there) = bench.api.conditions[0]
+    assert (node, there["type"], there["status"], there["reason"]) == (
+        "n1", "RevealAnomaly", "True", "CPUHigh",
+    )  # fmt: skip
+    bench.tell(changed(severity=Severity.HIGH, claim="other words"))
+    bench.tell(resolved(severity=Severity.HIGH))
+    bench.until(lambda: bench.idle() and len(bench.api.conditions) == 2)
+    assert bench.api.conditions[1] == ("n1", {"type": "RevealAnomaly", "$patch": "delete"})
+    bench.sink.close()
+
+
+def test_a_condition_that_an_earlier_run_left_is_taken_away(tmp_path: Path) -> None:
+    api = FakeKube()
+    first = Bench(None, api, node_conditions=True)
+    first.tell(opened(severity=Severity.HIGH))
+    first.until(lambda: api.conditions and first.idle())
+    first.sink.close()
+    second = Bench(None, api, node_conditions=True)
+    second.tell(resolved(severity=Severity.HIGH))
+    second.until(lambda: len(api.conditions) == 2)
+    assert api.conditions[1][1]["$patch"] == "delete"
+    second.sink.close()
+
+
+def test_a_write_never_waits_for_the_api(bench: Bench) -> None:
+    def slow(name: str, about: str) -> Exception | None:
+        time.sleep(0.3)
+        return AwayError("timed out")
+
+    bench.api.fail = slow
+    bench.tell(opened())
+    began = time.monotonic()
+    for number in range(100):
+        bench.tell(changed(claim=f"{number}"))
+    assert time.monotonic() - began < 0.25
+    bench.api.fail = lambda name, about: None
+
+
+def test_a_defect_costs_a_turn_and_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.api.fail = lambda name, about: ZeroDivisionError("a defect")
+    bench.tell(opened())
+    bench.until(lambda: "a turn of the Kubernetes sink failed" in caplog.text)
+    bench.api.fail = lambda name, about: None
+    bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
+    assert finding().id == "cpu-1"
