@@ -1,0 +1,77 @@
+"""Definitions and their objects through their life, as a newcomer's kubectl meets them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+import told
+from api_objects import apply_status, profile
+from cluster.plane import ControlPlane
+from controlplane import ApiError, Kube, Launcher, unique, wait_for
+from kubectl import kubectl
+from reveal_contract import kubernetes as names
+from reveal_contract.report import Owner, report
+from structural import DEFINITIONS, EXAMPLES
+
+FOLDERS = (DEFINITIONS[0].parent, EXAMPLES[0].parent)
+GONE_S = 30
+
+
+@pytest.fixture
+def own(launch_control_plane: Launcher) -> ControlPlane:
+    """Others have objects of these kinds, which must not go with the definitions."""
+    return launch_control_plane()
+
+
+def newcomer(plane: ControlPlane, folder: Path) -> list[str]:
+    """What each object of a folder is said to be: created, configured or unchanged."""
+    said = kubectl(plane, "apply", "-f", str(folder)).splitlines()
+    return [line.rpartition(" ")[2] for line in said]
+
+
+def test_folders_are_applied_as_they_are_and_deleted_in_any_order(own: ControlPlane) -> None:
+    kube = Kube(own.kubeconfig)
+    definitions, examples = FOLDERS
+    assert newcomer(own, definitions) == ["created"] * len(DEFINITIONS)
+    kube.install(*DEFINITIONS)  # the same by server-side apply, and waits until they are served
+    assert newcomer(own, examples) == ["created"] * len(EXAMPLES)
+    assert newcomer(own, examples) == ["unchanged"] * len(EXAMPLES)
+    add_report(kube, next(iter(kube.items(names.API_VERSION, names.PROFILE_KIND))))
+    # definitions first: their objects go with them, and nothing is left to wait for
+    kubectl(own, "delete", "-f", str(definitions), f"--timeout={GONE_S}s")
+    fresh = Kube(own.kubeconfig)
+    with pytest.raises(ApiError):
+        fresh.items(names.API_VERSION, names.PROFILE_KIND)
+    # and they come back empty
+    kube.install(*DEFINITIONS)
+    assert kube.items(names.API_VERSION, names.PROFILE_KIND) == []
+    assert kube.items(names.API_VERSION, names.REPORT_KIND) == []
+
+
+def test_reports_go_with_their_profile_and_no_other(kube: Kube) -> None:
+    kube.install(*DEFINITIONS)
+    mine, other = (kube.create(profile(name=unique("life"))) for _ in range(2))
+    kept, gone = add_report(kube, other), add_report(kube, mine)
+    kube.delete(mine)
+    wait_for(lambda: found(kube, gone) is None, GONE_S, "the report is gone with its profile")
+    assert found(kube, kept) is not None
+    kube.delete(other)
+    wait_for(lambda: found(kube, kept) is None, GONE_S, "and the other's with the other")
+
+
+def add_report(kube: Kube, owner: dict[str, object]) -> str:
+    """One report of a profile, whole; its name."""
+    about = owner["metadata"]
+    assert isinstance(about, dict)
+    finding = told.contention(time.time_ns())
+    made = report(finding, about["name"], about["generation"])
+    kube.create(made.to_create(Owner(about["name"], about["uid"], about["generation"])))
+    apply_status(kube, made.to_apply())
+    return made.name
+
+
+def found(kube: Kube, name: str) -> dict[str, object] | None:
+    return kube.get(names.API_VERSION, names.REPORT_KIND, name)

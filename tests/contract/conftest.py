@@ -1,0 +1,26 @@
+"""A real API server that knows our objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controlplane import Kube
+from structural import DEFINITIONS
+
+
+@pytest.fixture(scope="module")
+def api(kube: Kube) -> Kube:
+    kube.install(*DEFINITIONS)
+    return kube
+
+
+@pytest.fixture
+def made(api: Kube) -> Iterator[list[dict[str, Any]]]:
+    """What is put in here is deleted afterwards."""
+    objects: list[dict[str, Any]] = []
+    yield objects
+    for one in objects:
+        api.delete(one)

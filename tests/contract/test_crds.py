@@ -1,0 +1,188 @@
+"""The definitions of our API objects: strict, bounded, described, named as the contract says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from reveal_contract import kubernetes as names
+from structural import (
+    DEFINITIONS,
+    EXAMPLES,
+    Schema,
+    defaulted,
+    definition,
+    faults,
+    parts,
+    schema,
+)
+
+PLURALS = (names.PROFILES, names.REPORTS)
+OF_THE_SERVER = (".apiVersion", ".kind", ".metadata")  # it checks these itself
+# spelled so by who else uses the words: the finding, conditions, fields of nodes
+NOT_PASCAL_CASE = {"up", "down", "metadata.name"}
+
+
+def every_part(plural: str) -> list[tuple[str, Schema]]:
+    return [(path, part) for path, part in parts(schema(plural)) if path not in OF_THE_SERVER]
+
+
+def of_type(plural: str, kind: str) -> list[tuple[str, Schema]]:
+    found = [(path, part) for path, part in every_part(plural) if part.get("type") == kind]
+    assert found
+    return found
+
+
+def test_there_are_two_definitions_named_as_the_contract_names_them() -> None:
+    found = {one.name: definition(one.stem.rpartition("_")[2]) for one in DEFINITIONS}
+    assert set(found) == {f"{names.GROUP}_{plural}.yaml" for plural in PLURALS}
+    for plural, kind in zip(PLURALS, (names.PROFILE_KIND, names.REPORT_KIND), strict=True):
+        made = definition(plural)
+        assert made["metadata"]["name"] == f"{plural}.{names.GROUP}"
+        assert made["spec"]["group"] == names.GROUP
+        assert made["spec"]["scope"] == "Cluster"
+        assert made["spec"]["names"]["kind"] == kind
+        assert made["spec"]["names"]["plural"] == plural
+        assert made["spec"]["names"]["singular"] == kind.lower()
+        assert made["spec"]["names"]["categories"] == ["reveal"]
+        [version] = made["spec"]["versions"]
+        assert version["name"] == names.VERSION
+        assert version["subresources"] == {"status": {}}
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_nothing_is_open_to_unknown_fields_and_nothing_is_a_float(plural: str) -> None:
+    for path, part in every_part(plural):
+        assert "x-kubernetes-preserve-unknown-fields" not in part, path
+        assert "nullable" not in part, path
+        assert part.get("type") != "number", path
+        assert part.get("type") or part.get("x-kubernetes-int-or-string"), path
+    for path, part in of_type(plural, "object"):
+        assert ("properties" in part) != ("additionalProperties" in part), path
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_everything_has_a_bound(plural: str) -> None:
+    for path, part in of_type(plural, "string"):
+        assert {"maxLength", "enum", "format"} & part.keys(), path
+    for path, part in of_type(plural, "integer"):
+        assert part["format"] in ("int32", "int64"), path
+        assert "minimum" in part, path
+    for path, part in of_type(plural, "array"):
+        assert "maxItems" in part, path
+        assert part["x-kubernetes-list-type"] in ("atomic", "set", "map"), path
+    for path, part in every_part(plural):
+        if "additionalProperties" in part:
+            assert "maxProperties" in part, path
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_kubectl_explain_has_a_sentence_on_every_field(plural: str) -> None:
+    for path, part in every_part(plural):
+        plain_entry = path.endswith(("[]", "{}")) and "properties" not in part
+        if not plain_entry:
+            assert part.get("description", "").endswith("."), path
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_words_to_choose_from_are_pascal_case(plural: str) -> None:
+    words = [word for _, part in every_part(plural) for word in part.get("enum", ())]
+    assert words
+    for word in words:
+        assert word in NOT_PASCAL_CASE or re.fullmatch(r"[A-Z][A-Za-z]*", word), word
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_every_rule_says_what_to_do_and_about_which_field(plural: str) -> None:
+    rules = [
+        (path, part, rule)
+        for path, part in parts(schema(plural))
+        for rule in part.get("x-kubernetes-validations", ())
+    ]
+    assert rules
+    for path, part, rule in rules:
+        assert len(rule["message"]) >= 20, path
+        assert "\n" not in rule["message"], path
+        assert not rule["message"].endswith("."), path  # the server goes on behind it
+        field: Any = part
+        for name in rule.get("fieldPath", "").split(".")[1:]:
+            field = field["properties"][name]
+
+
+def sections(of: Schema) -> list[str]:
+    return [
+        name for name, part in of["properties"].items()
+        if any("default" in inner for _, inner in parts(part))
+    ]  # fmt: skip
+
+
+def test_an_empty_spec_is_a_whole_profile() -> None:
+    """A default counts only where its parents have one."""
+    spec = schema(names.PROFILES, "spec")
+    filled = defaulted(schema(names.PROFILES), {})["spec"]
+    # a Redis is the operator's or wholly the profile's
+    assert set(filled) == set(sections(spec)) - {"redis"}
+    assert filled["collector"]["sources"] == {"include": [], "exclude": []}
+    assert faults(spec, filled) == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_fits_its_schema_and_is_explained(example: Any) -> None:
+    text = example.read_text()
+    made = yaml.safe_load(text)
+    assert made["apiVersion"] == names.API_VERSION
+    assert made["kind"] == names.PROFILE_KIND
+    assert faults(schema(names.PROFILES), defaulted(schema(names.PROFILES), made)) == []
+    comments = [line for line in text.splitlines() if line.strip().startswith("#")]
+    assert f"kubectl apply -f {example.name}" in text
+    assert len(comments) >= 4
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_examples_have_names_of_their_own() -> None:
+    made = [yaml.safe_load(example.read_text())["metadata"]["name"] for example in EXAMPLES]
+    assert len(set(made)) == len(made) == 5
+
+
+def test_what_older_servers_refuse_stands_alone_between_two_marks() -> None:
+    """The chart leaves these lines out before Kubernetes 1.32."""
+    [path] = [one for one in DEFINITIONS if one.stem.endswith(names.REPORTS)]
+    head, block, rest = re.split(
+        r"^ *# selectableFields: (?:begin|end)\n", path.read_text(), flags=re.M
+    )
+    [version] = yaml.safe_load(head + rest)["spec"]["versions"]
+    [whole] = definition(names.REPORTS)["spec"]["versions"]
+    assert yaml.safe_load(block).keys() == {"selectableFields"}
+    assert version == {key: part for key, part in whole.items() if key != "selectableFields"}
+    selectable = [one["jsonPath"] for one in whole["selectableFields"]]
+    known = dict(parts(schema(names.REPORTS)))
+    assert all(known[path]["type"] == "string" for path in selectable)
+
+
+@pytest.mark.parametrize(
+    ("plural", "shown", "wide"),
+    [
+        (
+            names.PROFILES,
+            ["Ready", "Reason", "Nodes", "Desired", "Open", "Age"],
+            ["Paused", "Mode", "Learning", "Message"],
+        ),
+        (
+            names.REPORTS,
+            ["Node", "Subsystem", "Severity", "State", "Cause", "Last", "Age"],
+            ["Agree", "Metric", "Pods", "Claim"],
+        ),
+    ],
+)
+def test_columns(plural: str, shown: list[str], wide: list[str]) -> None:
+    [version] = definition(plural)["spec"]["versions"]
+    columns = version["additionalPrinterColumns"]
+    assert [one["name"] for one in columns if not one.get("priority")] == shown
+    assert [one["name"] for one in columns if one.get("priority")] == wide
+    known = dict(parts(schema(plural)))
+    for one in columns:
+        path = re.sub(r"\[[^]]*\]", "[]", one["jsonPath"])
+        assert path in known or path == ".metadata.creationTimestamp", path

@@ -1,0 +1,238 @@
+"""Schemas, findings and settings say the same: what one side writes, the other has a field for."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shown
+import told
+from exploring import examples
+from reveal_contract import kubernetes as names
+from reveal_contract import settings
+from reveal_contract.events import NS
+from reveal_contract.finding import (
+    Confidence,
+    Evidence,
+    Finding,
+    FindingKind,
+    FindingScope,
+    Hypothesis,
+    Method,
+    Peers,
+    Pod,
+    Severity,
+    State,
+    Subject,
+)
+from reveal_contract.metric import Subsystem
+from reveal_contract.report import MAX_BYTES, report
+from reveal_contract.settings import AnalyzerSettings, CollectorSettings
+from structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
+
+NOW = 1_700_000_000 * NS
+REPORT = schema(names.REPORTS)
+PROFILE_SPEC = schema(names.PROFILES, "spec")
+
+# of a profile's field: whose setting it becomes, under which name
+SETTINGS: dict[str, tuple[type, str]] = {
+    ".collector.samplePeriodMilliseconds": (CollectorSettings, "sample_period_milliseconds"),
+    ".collector.cpuBudgetMillicores": (CollectorSettings, "cpu_budget_millicores"),
+    ".collector.maxSubjects": (CollectorSettings, "max_subjects"),
+    ".collector.containerSubjects": (CollectorSettings, "container_subjects"),
+    ".collector.perfCgroups": (CollectorSettings, "perf_cgroups"),
+    ".collector.gpuProfiling": (CollectorSettings, "gpu_profiling"),
+    ".collector.metricsPort": (CollectorSettings, "metrics_port"),
+    ".collector.metricsSeries": (CollectorSettings, "metrics_series"),
+    ".analyzer.mode": (AnalyzerSettings, "mode"),
+    ".analyzer.sensitivity": (AnalyzerSettings, "sensitivity"),
+    ".analyzer.windowSeconds": (AnalyzerSettings, "window_seconds"),
+    ".analyzer.strideSeconds": (AnalyzerSettings, "stride_seconds"),
+    ".analyzer.warmupSeconds": (AnalyzerSettings, "warmup_seconds"),
+    ".reporting.minSeverity": (AnalyzerSettings, "min_severity"),
+    ".reporting.events": (AnalyzerSettings, "events"),
+    ".reporting.nodeConditions": (AnalyzerSettings, "node_conditions"),
+    ".reporting.reportsPerMinute": (AnalyzerSettings, "reports_per_minute"),
+}
+# what is the operator's own, or becomes manifests and no setting
+OF_THE_OPERATOR = (
+    ".nodeSelector", ".nodeAffinity", ".tolerations", ".paused", ".mode", ".redis",
+    ".collector.privilege", ".collector.resources", ".collector.extraHostPaths",
+    ".collector.runtimeClassName", ".collector.priorityClassName", ".collector.image",
+    ".collector.sources",  # two tuples of the collector's
+    ".analyzer.replicas", ".analyzer.resources", ".analyzer.hypothesesConfigMapRef",
+    ".analyzer.image", ".reporting.ttlSecondsAfterResolved", ".reporting.maxReports",
+)  # fmt: skip
+
+
+def as_object(finding: Finding) -> dict[str, Any]:
+    """The report as the API has it."""
+    made = report(finding, "training", 3)
+    return {**made.to_create(), "status": made.status}
+
+
+def settings_of(kind: type, **values: Any) -> list[str]:
+    """What a component finds wrong with a setting."""
+    base: dict[str, Any] = {"redis_url": "redis://r"}
+    if kind is CollectorSettings:
+        base["node"] = "n"
+    made = kind(**{**base, **values})
+    assert isinstance(made, CollectorSettings | AnalyzerSettings)
+    return made.problems()
+
+
+def test_every_part_of_a_finding_has_a_field_and_every_field_a_writer() -> None:
+    written = leaves(as_object(told.whole(NOW)))
+    room = schema_leaves(REPORT) - {".metadata"}
+    assert {path for path in written if not path.startswith(".metadata")} == room
+
+
+def test_names_are_those_of_the_json_row() -> None:
+    row = told.whole(NOW).to_dict()
+    spec, status = REPORT["properties"]["spec"], REPORT["properties"]["status"]
+    known = {*spec["properties"], *status["properties"], "id"}
+    assert set(row) - known == set()
+    for name, part in row.items():
+        if isinstance(part, dict):
+            assert set(part) == set(status["properties"][name]["properties"])
+        if isinstance(part, list) and isinstance(part[0], dict):
+            assert set(part[0]) == set(status["properties"][name]["items"]["properties"])
+
+
+@pytest.mark.parametrize("finding", told.findings(NOW), ids=lambda one: one.id)
+def test_a_usual_finding_fits(finding: Finding) -> None:
+    assert faults(REPORT, as_object(finding)) == []
+
+
+def test_the_largest_finding_fits() -> None:
+    made = report(told.largest(NOW), "p" * 52, 2**40)
+    assert faults(REPORT, {**made.to_create(), "status": made.status}) == []
+    assert MAX_BYTES == 8192
+
+
+TEXT = st.text(max_size=700)
+PERCENT = st.integers(-1000, 1000)
+MANY = 12
+
+
+def many(kind: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(kind, max_size=MANY).map(tuple)
+
+
+FINDINGS = st.builds(
+    Finding,
+    id=st.from_regex(r"[a-z]{3,7}-[0-9a-f]{10}", fullmatch=True),
+    node_name=st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?", fullmatch=True),
+    subsystem=st.sampled_from(Subsystem),
+    subsystems=st.lists(st.sampled_from(Subsystem), unique=True).map(tuple),
+    severity=st.sampled_from(Severity),
+    state=st.sampled_from(State),
+    scope=st.sampled_from(FindingScope),
+    kind=st.sampled_from(FindingKind),
+    first_seen_ns=st.integers(0, NOW),
+    last_seen_ns=st.integers(0, 2 * NOW),
+    resolved_ns=st.none() | st.integers(0, 2 * NOW),
+    claim=TEXT,
+    hypothesis=st.none()
+    | st.builds(Hypothesis, TEXT.filter(bool), st.integers(0, 100), TEXT),
+    methods=many(st.builds(Method, TEXT.filter(bool), st.booleans(), PERCENT)),
+    evidence=many(
+        st.builds(
+            Evidence, TEXT.filter(bool), TEXT, TEXT, TEXT, TEXT, TEXT,
+            st.sampled_from(("up", "down")), TEXT,
+        )
+    ),
+    pods=many(
+        st.builds(Pod, TEXT, TEXT, TEXT, TEXT, PERCENT, PERCENT, st.sampled_from(Confidence))
+    ),
+    subjects=many(st.builds(Subject, TEXT, TEXT, PERCENT, PERCENT, st.sampled_from(Confidence))),
+    victims=many(TEXT),
+    notes=many(TEXT),
+    peers=st.none() | st.builds(Peers, st.integers(0, 10**6), TEXT, TEXT),
+    impact=st.none() | st.just(told.contention(NOW).impact),
+    score_percent=PERCENT,
+    confidence_percent=PERCENT,
+)  # fmt: skip
+
+
+@given(FINDINGS)
+@examples(100)
+def test_the_report_of_any_finding_fits(finding: Finding) -> None:
+    assert faults(REPORT, as_object(finding)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (".spec.scope", FindingScope),
+        (".spec.kind", FindingKind),
+        (".spec.subsystem", Subsystem),
+        (".status.subsystem", Subsystem),
+        (".status.subsystems[]", Subsystem),
+        (".status.state", State),
+        (".status.severity", Severity),
+        (".status.pods[].confidence", Confidence),
+        (".status.subjects[].confidence", Confidence),
+    ],
+)
+def test_words_to_choose_from_are_those_of_a_finding(path: str, words: type[StrEnum]) -> None:
+    assert dict(parts(REPORT))[path]["enum"] == [word.value for word in words]
+
+
+def field_of(path: str) -> Schema:
+    return dict(parts(PROFILE_SPEC))[path]
+
+
+def test_every_field_of_a_profile_goes_somewhere() -> None:
+    """No field that does nothing: each is a setting, or the operator's own."""
+    plain = {
+        path for path, part in parts(PROFILE_SPEC)
+        if path and part.get("type") != "object" and not path.endswith(("[]", "{}"))
+    }  # fmt: skip
+    own = {path for path in plain if path.startswith(OF_THE_OPERATOR)}
+    assert plain - own == set(SETTINGS)
+
+
+def test_defaults_are_those_of_the_settings() -> None:
+    filled = defaulted(PROFILE_SPEC, {})
+    for path, (kind, name) in SETTINGS.items():
+        _, section, field = path.split(".")
+        [default] = [spec.default for spec in fields(kind) if spec.name == name]
+        given = filled[section][field]
+        assert str(given).lower() == str(default).lower(), path
+
+
+@pytest.mark.parametrize("path", [path for path in SETTINGS if field_of(path)["type"] == "integer"])
+def test_the_bounds_of_a_number_are_good_settings(path: str) -> None:
+    kind, name = SETTINGS[path]
+    part = field_of(path)
+    for bound in (part["minimum"], part["maximum"]):
+        # a stride goes with its window, and the other way round
+        pair = {"window_seconds": bound, "stride_seconds": bound}
+        values = pair if name in pair else {name: bound}
+        assert settings_of(kind, **values) == [], bound
+
+
+def test_words_of_a_profile_are_those_of_the_settings() -> None:
+    assert tuple(field_of(".analyzer.sensitivity")["enum"]) == settings.SENSITIVITIES
+    assert tuple(field_of(".reporting.minSeverity")["enum"]) == settings.SEVERITIES
+    modes = tuple(word.lower() for word in field_of(".analyzer.mode")["enum"])
+    assert modes == settings.MODES
+
+
+def test_every_field_of_a_profiles_status_has_a_writer() -> None:
+    """The operator all but ``telemetry``, the analyzer that."""
+    written = leaves(shown.profile_status(shown.HEALTHY, shown.PROFILES[shown.WATCHED][2]))
+    assert written == schema_leaves(schema(names.PROFILES, "status"))
+
+
+@pytest.mark.parametrize("name", shown.PROFILES)
+def test_a_profiles_status_fits(name: str) -> None:
+    _, facts, tally = shown.PROFILES[name]
+    status = schema(names.PROFILES, "status")
+    assert faults(status, shown.profile_status(facts, tally)) == []

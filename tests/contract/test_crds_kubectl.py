@@ -1,0 +1,84 @@
+"""What kubectl shows an operator on call, at 120 columns, from a real API server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import goldens
+import told
+from cluster.plane import ControlPlane
+from controlplane import Kube
+from reveal_contract import kubernetes as names
+from reveal_contract.report import report
+from shown import PROFILES, WATCHED, Shown, compare
+
+WIDTH = 120
+# what people type to see what there is; those that must fit into a terminal
+TABLES = {
+    "get_rvp": ("get rvp", True),
+    "get_rvp_wide": ("get rvp -o wide", False),
+    "get_anomalyreports": ("get anomalyreports", True),
+    "get_anomalyreports_wide": ("get anomalyreports -o wide", False),
+    "get_anomalies_sorted": ("get anomalies --sort-by=.status.lastSeenTime", True),
+    "get_reveal": ("get reveal", False),
+    "get_events": ("get events --all-namespaces --sort-by=.eventTime", False),
+}
+REPORT = report(told.contention(0), WATCHED, 1).name
+# and what of one thing
+DETAILS = {
+    "describe_rvp": f"describe rvp {WATCHED}",
+    "describe_anomalyreport": f"describe anomalyreport {REPORT}",
+    "events": "events --for=node/gpu-07",
+    "events_of_pod": "events --for=pod/reindex-5d9f7 --namespace=batch",
+    "explain_rvp": "explain rvp",
+    "explain_rvp_collector": "explain rvp.spec.collector",
+    "explain_anomalies_status": "explain anomalies.status",
+    "explain_anomalies_kind": "explain anomalies.spec.kind",
+}
+OPEN = "get_open"
+
+
+@pytest.fixture(scope="module")
+def shown(api: Kube, control_plane: ControlPlane) -> Iterator[Shown]:
+    cluster = Shown(api, control_plane)
+    try:
+        cluster.fill(time.time_ns())
+        yield cluster
+    finally:
+        cluster.clear()
+
+
+@pytest.mark.parametrize("golden", TABLES)
+def test_a_table(shown: Shown, golden: str) -> None:
+    command, fits = TABLES[golden]
+    said = shown.look(*command.split())
+    compare(golden, command, said)
+    if fits:
+        assert max(map(len, said.splitlines())) <= WIDTH
+
+
+@pytest.mark.parametrize("golden", DETAILS)
+def test_a_detail(shown: Shown, golden: str) -> None:
+    command = DETAILS[golden]
+    compare(golden, command, shown.read(*command.split()))
+
+
+def test_every_profile_and_report_is_a_line(shown: Shown) -> None:
+    assert len(shown.look("get", "rvp", "--no-headers").splitlines()) == len(PROFILES)
+    assert len(shown.look("get", "anomaly", "--no-headers").splitlines()) == 4
+
+
+def test_what_is_open_is_found_by_field_and_by_label(shown: Shown) -> None:
+    command = "get anomalies --field-selector=status.state=Open"
+    by_field = shown.look(*command.split())
+    compare(OPEN, command, by_field)
+    assert "Resolved" not in by_field
+    assert by_field == shown.look("get", "anomalies", only=f"{names.LABEL_STATE}=Open")
+
+
+def test_no_golden_is_left_of_a_command_that_is_gone() -> None:
+    kept = {path.stem for path in (goldens.FIXTURES / "kubectl").iterdir()}
+    assert kept == {*TABLES, *DETAILS, OPEN}

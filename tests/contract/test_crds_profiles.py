@@ -1,0 +1,109 @@
+"""RevealProfiles on a real API server: what it takes, fills in, refuses and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import goldens
+from api_objects import apply_status, profile
+from controlplane import ApiError, Kube
+from reveal_contract import kubernetes as names
+from reveal_operator import spec as operator_spec
+from spec_cases import BAD, GOOD, REDIS, Bad
+from structural import DEFINITIONS, EXAMPLES, defaulted, schema
+
+Object = dict[str, Any]
+
+
+def refusal(api: Kube, document: Object) -> str:
+    """In which words the server refuses it."""
+    with pytest.raises(ApiError) as refused:
+        api.apply(document, dry_run=True)
+    assert refused.value.status == 422, refused.value
+    return refused.value.message
+
+
+def test_the_definitions_are_established(api: Kube) -> None:
+    for one in DEFINITIONS:
+        name = yaml.safe_load(one.read_text())["metadata"]["name"]
+        found = api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+        assert found is not None
+        conditions = {c["type"]: c["status"] for c in found["status"]["conditions"]}
+        # NonStructuralSchema stands there only where something is wrong
+        assert conditions == {"NamesAccepted": "True", "Established": "True"}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_taken_and_filled_in(api: Kube, made: list[Object], example: Path) -> None:
+    given = yaml.safe_load(example.read_text())
+    made.append(given)
+    stored = api.create(given)
+    assert stored["spec"] == defaulted(schema(names.PROFILES), given)["spec"]
+    text = yaml.safe_dump({"spec": stored["spec"]}, sort_keys=True)
+    goldens.compare(f"crds/{example.stem}.yaml", text)
+    # and the operator takes it
+    parsed = operator_spec.parse(stored)
+    assert (parsed.name, parsed.generation) == (given["metadata"]["name"], 1)
+
+
+def test_no_golden_is_left_of_an_example_that_is_gone() -> None:
+    kept = {path.stem for path in (goldens.FIXTURES / "crds").iterdir()}
+    assert kept == {path.stem for path in EXAMPLES}
+
+
+@pytest.mark.parametrize("spec", GOOD.values(), ids=GOOD.keys())
+def test_what_makes_sense_is_taken(api: Kube, spec: Object) -> None:
+    [stored] = api.apply(profile(spec), dry_run=True)
+    operator_spec.parse(stored)
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.what)
+def test_what_makes_no_sense_is_refused_in_our_words(api: Kube, bad: Bad) -> None:
+    said = refusal(api, profile(bad.spec))
+    assert bad.where in said
+    assert bad.words in said
+    # one mistake is told once
+    assert said.count("Invalid value") + said.count("Forbidden") <= 1, said
+
+
+def test_a_name_that_children_could_not_bear_is_refused(api: Kube) -> None:
+    api.apply(profile(name="p" * 52), dry_run=True)
+    said = refusal(api, profile(name="p" * 53))
+    assert "the name of a profile has at most 52 characters" in said
+
+
+def test_unknown_fields_are_refused_by_name(api: Kube) -> None:
+    for spec, field in (
+        ({"colector": {}}, "spec.colector"),
+        ({"collector": {"samplePeriod": 100}}, "spec.collector.samplePeriod"),
+        ({"redis": {"url": REDIS, "password": "x"}}, "spec.redis.password"),
+    ):
+        with pytest.raises(ApiError) as refused:
+            api.create(profile(spec))
+        assert refused.value.status == 400
+        assert f'unknown field "{field}"' in refused.value.message
+
+
+def test_two_managers_share_the_status(api: Kube, made: list[Object]) -> None:
+    """The analyzer writes ``telemetry``, the operator the rest; neither takes the other's away."""
+    given = profile()
+    made.append(given)
+    api.create(given)
+    ready = {
+        "type": "Ready", "status": "True", "reason": "AllReady", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    }  # fmt: skip
+    of_operator = {"observedGeneration": 1, "conditions": [ready]}
+    of_analyzer = {"telemetry": {"streamReachable": True, "nodesReporting": 3}}
+    apply_status(api, {**given, "status": of_operator}, names.OPERATOR_MANAGER)
+    stored = apply_status(api, {**given, "status": of_analyzer}, names.ANALYZER_MANAGER)
+    assert stored["status"] == {**of_operator, **of_analyzer}
+    with pytest.raises(ApiError, match="conflict"):
+        other = {"streamReachable": False}
+        apply_status(api, {**given, "status": {"telemetry": other}}, names.OPERATOR_MANAGER)
+    with pytest.raises(ApiError, match="Duplicate value"):
+        api.patch(given, {"status": {"conditions": [ready, ready]}}, "status")

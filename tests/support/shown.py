@@ -1,0 +1,141 @@
+"""A small cluster where things go wrong, as operator and analyzer write it, for people to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import goldens
+import told
+from api_objects import apply_status, profile, report_of
+from cluster.plane import ControlPlane
+from controlplane import Kube, unique
+from kubectl import kubectl, settled
+from reveal_analyzer.sinks.kube import status, telling
+from reveal_analyzer.sinks.kube.entry import Said
+from reveal_analyzer.telemetry.lacking import Lack
+from reveal_analyzer.telemetry.states import State as Telemetry
+from reveal_contract import events
+from reveal_contract import kubernetes as names
+from reveal_contract.finding import Finding, Severity, State
+from reveal_contract.report import report
+from reveal_operator.conditions import Facts, Overlap
+from reveal_operator.reports import Tally
+from reveal_operator.seen import Workload
+from reveal_operator.status import status_of
+from reveal_operator.troubles import Trouble
+
+Object = dict[str, Any]
+MINE = "example.com/test"  # others on this server have objects too
+NOW = "2026-01-01T00:00:00Z"
+WATCHED = "gpu-nodes"
+_LACK = Lack("PerfUnavailable", 2, "perf: kernel.perf_event_paranoid is 3")
+
+
+def _pods(desired: int, available: int) -> Workload:
+    return Workload(True, desired, desired, desired, available, available)
+
+
+HEALTHY = Facts(
+    1, collectors=_pods(9, 9), analyzer=_pods(1, 1),
+    telemetry=status.telemetry(Telemetry(9, 1, (_LACK,))),
+    overlaps=(Overlap("shadow", 2, "gpu-07"),),
+)  # fmt: skip
+WITHOUT_IMAGE = Facts(
+    4,
+    collectors=_pods(4, 1),
+    collectors_trouble=Trouble(
+        "ImagePullFailed", "3 without an image (inf-02: ErrImagePull, registry: not found)"
+    ),
+    analyzer=_pods(2, 2),
+    telemetry=status.telemetry(Telemetry(1, 0)),
+)
+REJECTED = Facts(
+    1,
+    rejected=Trouble(
+        "RedisMissing", "spec.redis: names no Redis, and the operator has none for profiles"
+    ),
+)
+STARTING = Facts(1, collectors=_pods(2, 0), analyzer=_pods(1, 0))
+# name -> spec, what the operator knows, and how many findings are open
+PROFILES: dict[str, tuple[Object, Facts, Tally]] = {
+    WATCHED: ({}, HEALTHY, Tally(reports=4, open=3)),
+    "inference": ({"paused": True}, WITHOUT_IMAGE, Tally(reports=12, open=0)),
+    "new": ({}, STARTING, Tally(reports=0, open=0)),
+    "shadow": ({"mode": "Observe"}, REJECTED, Tally(reports=0, open=0)),
+}
+
+
+def profile_status(facts: Facts, tally: Tally) -> Object:
+    """What operator and analyzer say of a profile."""
+    said = status_of(facts, tally, {}, NOW)
+    return said | ({"telemetry": facts.telemetry} if facts.telemetry else {})
+
+
+class Shown:
+    """The cluster on an API server, its objects marked, and kubectl looking at them."""
+
+    def __init__(self, api: Kube, plane: ControlPlane) -> None:
+        self.mark = unique("shown")
+        self._api, self._plane = api, plane
+        self._made: list[Object] = []
+
+    def fill(self, now_ns: int) -> None:
+        for name, (spec, facts, tally) in PROFILES.items():
+            self._make(profile(spec, name), profile_status(facts, tally))
+        for finding in told.findings(now_ns):
+            body, applied = report_of(finding, WATCHED)
+            self._make(body, applied["status"])
+        # Events on pods stand in their namespace; it stays, as no controller empties it here
+        self._api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "batch"}})
+        for event in _events(now_ns):
+            self._make(event)
+
+    def clear(self) -> None:
+        for one in reversed(self._made):
+            self._api.delete(one)
+
+    def look(self, *arguments: str, only: str = "") -> str:
+        """What kubectl says; of objects with labels all, but for other tests' ones."""
+        label = ("-l", ",".join(filter(None, (f"{MINE}={self.mark}", only))))
+        return settled(kubectl(self._plane, *arguments, *label)).replace(self.mark, "mine")
+
+    def read(self, *arguments: str) -> str:
+        """What kubectl says of what is named."""
+        return settled(kubectl(self._plane, *arguments)).replace(self.mark, "mine")
+
+    def _make(self, document: Mapping[str, Any], status: Object | None = None) -> None:
+        about = document["metadata"]
+        labels = {**about.get("labels", {}), MINE: self.mark}
+        created = self._api.create({**document, "metadata": {**about, "labels": labels}})
+        self._made.append(created)
+        if status is not None:
+            apply_status(self._api, {**created, "status": status})
+
+
+def compare(golden: str, command: str, said: str) -> None:
+    goldens.compare(f"kubectl/{golden}.txt", f"$ kubectl {command}\n{said}")
+
+
+def _events(now_ns: int) -> Iterator[Object]:
+    """What was told of the node gpu-07: it came thrice and grew worse; and of a pod on it."""
+    finding = told.contention(now_ns)
+    medium = replace(finding, severity=Severity.MEDIUM)
+    found, on_pod = telling.opened(medium)
+    [worse] = telling.changed(finding, Severity.MEDIUM, was_open=True)
+    over = replace(finding, state=State.RESOLVED, resolved_ns=finding.last_seen_ns)
+    [resolved] = telling.changed(over, Severity.HIGH, was_open=True)
+    minute, half = told.MINUTE_NS, told.MINUTE_NS // 2
+    start = now_ns - 31 * minute - half
+    yield events.body(_event(finding, found), start, 3, start + 15 * minute)
+    yield events.body(_event(finding, on_pod), start)
+    yield events.body(_event(finding, worse), start + 16 * minute)
+    yield events.body(_event(finding, resolved), start + 20 * minute)
+
+
+def _event(finding: Finding, said: Said) -> events.Event:
+    about = events.pod(*said.pod) if said.pod else events.node(finding.node_name)
+    related = events.report(report(finding, WATCHED, 1).name)
+    instance = f"{names.child_name(names.ANALYZER, WATCHED)}-7d9c5-x2x4z"
+    return events.Event(said.reason, about, said.note, names.ANALYZER_MANAGER, instance, related)
