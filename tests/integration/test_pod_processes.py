@@ -1,0 +1,237 @@
+"""The two processes as a pod runs them: settings, environment, probes, orderly and quick ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from processes import Process, answer, free_port, running, until
+from reveal_contract import names
+from reveal_contract.kubernetes import (
+    ALIVE_FILE,
+    NAMESPACE_VARIABLE,
+    NODE_VARIABLE,
+    POD_VARIABLE,
+    READY_FILE,
+)
+from reveal_contract.names import REDIS_VARIABLE
+from reveal_contract.settings import AnalyzerSettings, CollectorSettings
+
+NODE, PROFILE = "node-of-the-pod", "p"
+KEY = names.samples_key(PROFILE, names.shard(NODE))
+COLLECTOR, ANALYZER = "reveal_collector", "reveal_analyzer"
+POD = {NODE_VARIABLE: NODE, POD_VARIABLE: "reveal-x", NAMESPACE_VARIABLE: "reveal-system"}
+
+
+class Pod:
+    """A folder with what the kubelet would mount: settings, and a folder to write to."""
+
+    def __init__(self, folder: Path, server: Any) -> None:
+        self.folder, self.server = folder, server
+        self.run = folder / "run"
+        self.run.mkdir()
+        self.environment = {**POD, REDIS_VARIABLE: f"unix://{server.socket}"}
+        self.port = free_port()
+
+    def settings(self, module: str, **changed: Any) -> Path:
+        """As the operator renders them: without node and Redis."""
+        whole: CollectorSettings | AnalyzerSettings
+        if module == COLLECTOR:
+            given = {"include": ("loadavg",), "metrics_port": self.port, **changed}
+            whole = CollectorSettings("", "", profile=PROFILE, **given)
+        else:
+            whole = AnalyzerSettings(profile=PROFILE, metrics_port=self.port, **changed)
+        rows = json.loads(whole.to_json())
+        kept = {name: value for name, value in rows.items() if name not in ("node", "redisUrl")}
+        file = self.folder / f"{module}.json"
+        file.write_text(json.dumps(kept))
+        return file
+
+    def running(self, module: str, *flags: str, **changed: Any) -> Any:
+        settings = str(self.settings(module, **changed))
+        return running(
+            module, self.folder, "--settings", settings, "--run-folder", str(self.run), *flags,
+            environment=self.environment,
+        )  # fmt: skip
+
+    @property
+    def is_ready(self) -> bool:
+        return (self.run / READY_FILE).exists()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last sign of life."""
+        return time.time() - (self.run / ALIVE_FILE).stat().st_mtime
+
+    @property
+    def client(self) -> redis.Redis:
+        return redis.Redis(unix_socket_path=str(self.server.socket))
+
+    def sequences(self) -> list[int]:
+        with self.client as client:
+            entries: Any = client.xrange(KEY)
+        return [int(fields[b"q"]) for _, fields in entries]
+
+
+@pytest.fixture
+def pod(tmp_path: Path, redis_launcher: Callable[..., Any]) -> Pod:
+    return Pod(tmp_path, redis_launcher())
+
+
+@pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
+def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str) -> None:
+    pod.server.stop()
+    with pod.running(module) as process:
+        until(lambda: answer(pod.port, "/healthz")[0] == 200, "it lives")
+        until(lambda: process.said("Redis does not take") or process.said("away"), "it knows")
+        status, why = answer(pod.port, "/readyz")
+        assert status == 503
+        assert "yet" in why
+        assert not pod.is_ready
+        pod.server.start()
+        until(lambda: pod.is_ready and answer(pod.port, "/readyz") == (200, "ok\n"), "it is ready")
+        assert pod.age < 5
+        pod.server.stop()
+        told = process.text.count("\n")
+        until(lambda: process.text.count("\n") > told, "it knows that Redis is away")
+        assert answer(pod.port, "/readyz")[0] == 200
+        assert pod.is_ready
+        assert answer(pod.port, "/healthz")[0] == 200
+        pod.server.start()
+        assert process.end() == 0
+    assert not process.said("Traceback")
+
+
+def test_the_collector_is_who_the_environment_says(pod: Pod) -> None:
+    with pod.running(COLLECTOR) as process:
+        until(pod.sequences, "a slice came")
+        with pod.client as client:
+            until(lambda: client.hexists(names.NODES_KEY, NODE), "the node reported")
+        assert process.end() == 0
+
+
+def test_a_process_that_stands_still_is_no_longer_alive(pod: Pod) -> None:
+    with pod.running(COLLECTOR) as process:
+        until(lambda: pod.is_ready, "it is ready")
+        os.kill(process.pid, signal.SIGSTOP)
+        before = pod.age
+        time.sleep(1.5)
+        assert pod.age > before + 1
+        os.kill(process.pid, signal.SIGCONT)
+        until(lambda: pod.age < 1, "it goes on")
+        assert process.end() == 0
+
+
+def test_what_waits_is_delivered_before_the_end(pod: Pod) -> None:
+    with pod.running(COLLECTOR) as process:
+        until(pod.sequences, "a slice came")
+        client = pod.client
+        client.save()  # what the stream held outlives the outage
+        pod.server.stop()
+        until(lambda: "Redis does not take" in process.text, "Redis is missed")
+        time.sleep(2.2)
+        process.process.terminate()
+        time.sleep(0.5)
+        assert process.process.poll() is None
+        pod.server.start()
+        assert process.process.wait(20) == 0
+    sequences = pod.sequences()
+    assert len(sequences) >= 4
+    assert sequences == list(range(sequences[0], sequences[0] + len(sequences)))
+    assert not process.said("could not be delivered")
+
+
+@pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
+def test_a_second_signal_ends_it_at_once(pod: Pod, module: str) -> None:
+    with pod.running(module, "--drain-seconds", "60") as process:
+        until(lambda: pod.is_ready, "it is ready")
+        server = _server_pid(pod)
+        os.kill(server, signal.SIGSTOP)  # hung: an orderly end waits
+        try:
+            time.sleep(2.2)
+            process.process.terminate()
+            time.sleep(0.3)
+            if process.process.poll() is None:  # the analyzer may be between two questions
+                process.process.terminate()
+            code = process.process.wait(3)
+        finally:
+            os.kill(server, signal.SIGCONT)
+    assert code == 128 + signal.SIGTERM or (module == ANALYZER and code == 0)
+
+
+def test_the_end_takes_no_longer_than_told(pod: Pod) -> None:
+    with pod.running(COLLECTOR, "--drain-seconds", "1") as process:
+        until(lambda: pod.is_ready, "it is ready")
+        pod.server.stop()
+        until(lambda: "Redis does not take" in process.text, "Redis is missed")
+        began = time.monotonic()
+        assert process.end() == 0
+        assert time.monotonic() - began < 3
+    assert process.said("could not be delivered before the end")
+
+
+def test_two_collectors_of_a_node_share_a_port_in_peace(pod: Pod, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    second.mkdir()
+    with pod.running(COLLECTOR) as first:
+        until(lambda: answer(pod.port, "/metrics")[0] == 200, "the first serves")
+        flags = ("--settings", str(pod.settings(COLLECTOR)), "--profile", "q")
+        with running(COLLECTOR, second, *flags, environment=pod.environment) as other:
+            until(lambda: other.said("no metrics are served"), "the warning")
+            with pod.client as client:
+                key = names.samples_key("q", names.shard(NODE))
+                until(lambda: client.xlen(key), "the second ships")
+            assert other.end() == 0
+        assert answer(pod.port, "/metrics")[0] == 200
+        assert first.end() == 0
+
+
+@pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
+def test_promtool_has_nothing_to_say_of_either(pod: Pod, module: str) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("no promtool on PATH (Debian, Ubuntu: apt install prometheus)")
+    with pod.running(module) as process:
+        until(lambda: pod.is_ready, "it is ready")
+        text = answer(pod.port, "/metrics")[1]
+        assert process.end() == 0
+    command = ["promtool", "check", "metrics"]
+    told = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert told.stderr == ""
+    assert told.returncode == 0
+    assert "reveal_" in text
+
+
+@pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
+def test_a_run_folder_that_is_not_there_is_one_sentence(pod: Pod, module: str) -> None:
+    pod.run.rmdir()
+    with pod.running(module) as process:
+        assert process.process.wait(20) == 1
+    assert f"run folder {pod.run}: No such file or directory" in process.messages[-1]
+
+
+def _server_pid(pod: Pod) -> int:
+    with pod.client as client:
+        info: Any = client.info("server")
+    return int(info["process_id"])
+
+
+def test_lines_of_the_log_are_json(pod: Pod) -> None:
+    with pod.running(COLLECTOR) as process:
+        until(lambda: pod.is_ready, "it is ready")
+        assert process.end() == 0
+    assert _is_json(process)
+
+
+def _is_json(process: Process) -> bool:
+    rows = [json.loads(line) for line in process.text.splitlines()]
+    return bool(rows) and all({"time", "severity", "message"} <= row.keys() for row in rows)
