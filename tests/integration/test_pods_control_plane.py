@@ -1,0 +1,261 @@
+"""The pod watch at a real API server with its authorizer, and the join with real cgroups."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.plane import ControlPlane
+from controlplane import Kube, Launcher, Object, unique
+from hosts.cgroups import Container, PodSpec
+from livepods import NEEDED, USAGE, Recorded, make, remove_all, work
+from processes import until
+from reveal_collector.pods import api
+from reveal_collector.pods.api import ApiPods, access_of
+from reveal_contract.kubernetes import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
+from reveal_contract.settings import CollectorSettings
+from reveal_contract.subjects import from_rows
+
+RBAC = "rbac.authorization.k8s.io"
+ACCOUNT = "collector"
+# all that a collector may do
+RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
+
+
+@pytest.fixture(autouse=True)
+def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "FIRST_WAIT", 0.05)
+    monkeypatch.setattr(api, "LAST_WAIT", 0.2)
+
+
+def account(kube: Kube, namespace: str) -> str:
+    """A token of a service account that has no right yet."""
+    kube.create(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}},
+        namespace=namespace,
+    )
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{ACCOUNT}/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    return str(kube.request("POST", path, asked)["status"]["token"])
+
+
+def allow(kube: Kube, namespace: str) -> None:
+    name = f"{namespace}-{ACCOUNT}"
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
+    kube.apply([
+        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name},
+         "rules": RULES},
+        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+         "subjects": [subject]},
+    ])  # fmt: skip
+
+
+def add_pod(kube: Kube, namespace: str, name: str, node: str) -> Object:
+    """A pod that is bound to a node; no kubelet will ever see it."""
+    containers = [{"name": "worker", "image": "none"}]
+    return kube.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+         "spec": {"nodeName": node, "containers": containers}},
+        namespace=namespace,
+    )  # fmt: skip
+
+
+def remove_pod(kube: Kube, pod: Object) -> None:
+    about = pod["metadata"]
+    path = f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}"
+    kube.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+
+class Watched:
+    """A running pod watch and the files it reads, as the kubelet would mount them."""
+
+    def __init__(self, plane: ControlPlane, node: str, folder: Path) -> None:
+        self.token = folder / "token"
+        self.settings = CollectorSettings(
+            node, "", pod_source="api", pod_api=plane.url, pod_token_file=str(self.token),
+            pod_ca_file=str(plane.authority),
+        )  # fmt: skip
+        assert self.settings.problems() == []
+        self.pods = ApiPods(partial(access_of, self.settings), node)
+
+    @property
+    def names(self) -> set[str]:
+        return {one.name for one in self.pods.index.pods}
+
+    def has(self, *names: str) -> Callable[[], bool]:
+        return lambda: self.names == set(names)
+
+
+@pytest.fixture
+def node() -> str:
+    return unique("node")
+
+
+@pytest.fixture
+def watched(control_plane: ControlPlane, node: str, tmp_path: Path) -> Iterator[Watched]:
+    made = Watched(control_plane, node, tmp_path)
+    yield made
+    made.pods.stop()
+
+
+def test_pods_of_the_node_are_followed_with_no_other_right(
+    watched: Watched, kube: Kube, namespace: str, node: str
+) -> None:
+    watched.token.write_text(account(kube, namespace))
+    allow(kube, namespace)
+    first = add_pod(kube, namespace, "a", node)
+    watched.pods.start(lambda: None)
+    until(watched.has("a"), "the list")
+    add_pod(kube, namespace, "elsewhere", unique("node"))
+    add_pod(kube, namespace, "b", node)
+    until(watched.has("a", "b"), "the watch")
+    remove_pod(kube, first)
+    until(watched.has("b"), "the end of a pod")
+    (pod,) = watched.pods.index.pods
+    assert (pod.namespace, pod.node, pod.qos) == (namespace, node, "BestEffort")
+    assert watched.pods.trouble == ""
+
+
+def test_a_right_that_lacks_is_said_and_used_once_it_is_there(
+    watched: Watched, kube: Kube, namespace: str, node: str
+) -> None:
+    watched.token.write_text(account(kube, namespace))
+    add_pod(kube, namespace, "a", node)
+    watched.pods.start(lambda: None)
+    until(lambda: "403 pods is forbidden" in watched.pods.trouble, "the refusal")
+    allow(kube, namespace)
+    until(watched.has("a"), "the list")
+    until(lambda: watched.pods.trouble == "", "no trouble")
+
+
+def test_a_token_that_ran_out_is_read_anew_when_the_kubelet_renewed_it(
+    watched: Watched, kube: Kube, namespace: str, node: str
+) -> None:
+    good = account(kube, namespace)
+    allow(kube, namespace)
+    add_pod(kube, namespace, "a", node)
+    watched.token.write_text(good[:-4] + "xxxx")  # a signature that is none
+    watched.pods.start(lambda: None)
+    until(lambda: "401 Unauthorized" in watched.pods.trouble, "the refusal")
+    watched.token.write_text(good)
+    until(watched.has("a"), "the list")
+    assert good not in repr(watched.pods.trouble)
+
+
+def test_without_a_token_file_it_says_so(watched: Watched) -> None:
+    watched.pods.start(lambda: None)
+    until(lambda: str(watched.token) in watched.pods.trouble, "the file")
+
+
+def test_an_api_server_that_is_away_leaves_the_last_list(
+    launch_control_plane: Launcher, node: str, tmp_path: Path
+) -> None:
+    plane = launch_control_plane(controllers=False)
+    kube = Kube(plane.kubeconfig)
+    watched = Watched(plane, node, tmp_path)
+    watched.token.write_text(account(kube, "default"))
+    allow(kube, "default")
+    add_pod(kube, "default", "a", node)
+    watched.pods.start(lambda: None)
+    try:
+        until(watched.has("a"), "the list")
+        plane.kill()
+        until(lambda: "the last list is kept" in watched.pods.trouble, "it is missed")
+        assert watched.names == {"a"}
+        plane.resume()
+        add_pod(kube, "default", "b", node)
+        until(watched.has("a", "b"), "what came since")
+        until(lambda: watched.pods.trouble == "", "no trouble")
+    finally:
+        watched.pods.stop()
+
+
+def test_a_pod_needs_no_setting(
+    control_plane: ControlPlane,
+    kube: Kube,
+    namespace: str,
+    node: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kubelet's variables and files are enough."""
+    (tmp_path / "token").write_text(account(kube, namespace))
+    (tmp_path / "ca.crt").write_bytes(control_plane.authority.read_bytes())
+    allow(kube, namespace)
+    add_pod(kube, namespace, "a", node)
+    monkeypatch.setattr(api, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(control_plane.port))
+    settings = CollectorSettings(node, "", pod_source="api")
+    pods = ApiPods(partial(access_of, settings), node)
+    pods.start(lambda: None)
+    try:
+        until(lambda: [one.name for one in pods.index.pods] == ["a"], "the list")
+    finally:
+        pods.stop()
+
+
+class TestCgroups:
+    """Cgroups named as the kubelet names them, for pods of the API server."""
+
+    pytestmark = [*NEEDED, pytest.mark.timeout(120)]
+
+    def test_work_in_a_pods_cgroup_is_the_pods_by_name(
+        self, watched: Watched, kube: Kube, namespace: str, node: str, tmp_path: Path
+    ) -> None:
+        watched.token.write_text(account(kube, namespace))
+        allow(kube, namespace)
+        busy, own = (spec(kube, namespace, name, node) for name in ("train-0", "collector-x"))
+        worker = work(busy, "cpu", 60.0)
+        try:
+            record(watched.settings, own, tmp_path / "r")
+        finally:
+            worker.kill()
+            worker.wait()
+            remove_all(busy, own)
+        seen = Recorded(tmp_path / "r")
+        table = {one.instance: one for note in seen.notes for one in from_rows(note["subjects"])}
+        who = table[f"{namespace}/train-0"]
+        assert (who.uid, who.container, who.qos) == (busy.uid, "worker", "BestEffort")
+        assert seen.total(f"{USAGE}{{{namespace}/train-0}}") > 0.5e9
+        # what the collector itself uses is told as its own, not as a tenant's
+        assert f"{namespace}/collector-x" not in table
+        assert not any(own.uid in instance for instance in table)
+        assert seen.total("own.cpu_time") > 0
+
+
+def spec(kube: Kube, namespace: str, name: str, node: str) -> PodSpec:
+    """A pod of the API server whose container runs, as its kubelet would say."""
+    pod = add_pod(kube, namespace, name, node)
+    made = PodSpec(
+        name, pod["metadata"]["uid"], (Container("worker", 0),), namespace, qos="BestEffort"
+    )
+    status = {
+        "name": "worker", "image": "none", "imageID": "", "ready": True, "restartCount": 0,
+        "containerID": f"containerd://{made.containers[0].id(made.uid)}",
+    }  # fmt: skip
+    kube.patch(pod, {"status": {"phase": "Running", "containerStatuses": [status]}}, "status")
+    return made
+
+
+def record(settings: CollectorSettings, own: PodSpec, file: Path) -> None:
+    """Some seconds of a collector in a pod's cgroup, told by its environment who it is."""
+    flags: list[Any] = [
+        "--pod-source", "api", "--pod-api", settings.pod_api, "--pod-token-file",
+        settings.pod_token_file, "--pod-ca-file", settings.pod_ca_file, "--record", file,
+        "--duration", "6.5", "--include", "stat", "cgroup-cpu", "cgroups",
+    ]  # fmt: skip
+    join = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in make(own))
+    command = ["sh", "-c", join + 'exec "$@"', "sh", sys.executable, "-m", "reveal_collector"]
+    environment = {
+        NODE_VARIABLE: settings.node, POD_VARIABLE: own.name, NAMESPACE_VARIABLE: own.namespace,
+    }  # fmt: skip
+    set_there = [f"{name}={value}" for name, value in environment.items()]
+    subprocess.run(["env", *set_there, *command, *map(str, flags)], check=True, timeout=60)
