@@ -93,7 +93,8 @@ def _told(folder: Path, other: int) -> dict[str, Any]:
         "missing": {each.source: each.reason for each in found.missing},
         "facts": {
             "io": _opens(folder / f"proc/{other}/io"),
-            "root": os.access(folder / "proc/1/root", os.X_OK),
+            "root": os.access(folder / f"proc/{other}/root", os.X_OK),
+            "ns": _tells(folder / f"proc/{other}/ns/net"),
             "real_time": prefer_real_time() is None,
             "strangers": _strangers(folder / "sys/fs/cgroup"),
         },
@@ -107,6 +108,13 @@ def _strangers(cgroups: Path) -> int:
     """Processes of cgroups whose numbers cannot be seen from here."""
     files = [*cgroups.glob("cgroup.procs"), *cgroups.glob("*/cgroup.procs")]
     return sum(file.read_text().split().count("0") for file in files)
+
+
+def _tells(link: Path) -> bool:
+    try:
+        return bool(link.readlink())
+    except OSError:
+        return False
 
 
 def _opens(path: Path) -> bool:

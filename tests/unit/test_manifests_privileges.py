@@ -87,7 +87,11 @@ def test_sources_left_out_take_their_rights_with_them() -> None:
 
 
 def test_one_source_brings_back_what_it_needs() -> None:
-    for source, capability in (("tracepoints", "PERFMON"), ("subject-network", "SYS_PTRACE")):
+    for source, capability in (
+        ("tracepoints", "PERFMON"),
+        ("subject-network", "SYS_PTRACE"),
+        ("filesystems", "DAC_READ_SEARCH"),
+    ):
         given = context(privilege="Capabilities", sources={"include": ["stat", source]})
         assert capability in given["capabilities"]["add"]
     with_gpus = built({"collector": {"sources": {"include": ["nvml"]}}})["DaemonSet"]

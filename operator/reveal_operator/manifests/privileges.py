@@ -57,7 +57,7 @@ _COUNTED = (
     "perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", *WITH_PERF_CGROUPS,
 )  # fmt: skip
 _GPUS = ("nvml", "nvml-state", "nvml-subjects")
-_OF_OTHERS = ("process-groups", "filesystems")  # that look into other processes
+_OF_OTHERS = ("subject-network", "process-groups")  # they look at other processes
 _LOWEST_FREE_PORT = 1024
 
 SECCOMP, APPARMOR, SELINUX = "seccomp", "AppArmor", "SELinux"
@@ -102,16 +102,16 @@ NEEDS: tuple[Need, ...] = (
         Kind.CAPABILITY, "SYS_PTRACE",
         "/proc/PID/io, /proc/PID/ns and /proc/PID/root are shown to who might trace the process"
         " (PTRACE_MODE_READ); nothing is ever traced",
-        "network by pod; I/O of process groups; room on the host's file systems; the name of the"
-        " host's system",
-        gone=("subject-network",), less=_OF_OTHERS,
+        "network by pod, I/O of process groups, room on the host's file systems; among the facts"
+        " the name of the host's system",
+        gone=("filesystems",), less=_OF_OTHERS,
     ),
     Need(
         Kind.CAPABILITY, "DAC_READ_SEARCH",
         "/proc/PID/io (0400) belongs to the user of the process, and file systems are mounted"
         " below folders that are closed to others",
         "I/O of process groups of other users; room on file systems mounted there",
-        less=_OF_OTHERS,
+        less=("process-groups", "filesystems"),
     ),
     Need(
         Kind.CAPABILITY, "SYS_NICE",
@@ -137,14 +137,14 @@ NEEDS: tuple[Need, ...] = (
         "the default profiles of the runtimes forbid ptrace of processes outside of them,"
         " reading included",
         "as without SYS_PTRACE, on hosts with AppArmor",
-        gone=("subject-network",), less=_OF_OTHERS,
+        gone=("filesystems",), less=_OF_OTHERS,
     ),
     Need(
         Kind.UNCONFINED, SELINUX,
         "container_t may neither see processes of other types nor open perf events; spc_t may,"
         " and is ignored where there is no SELinux",
         "as without SYS_PTRACE and PERFMON, on hosts with SELinux",
-        gone=("subject-network", *_COUNTED), less=_OF_OTHERS,
+        gone=("filesystems", *_COUNTED), less=_OF_OTHERS,
     ),
     Need(
         Kind.VARIABLE, "NVIDIA_VISIBLE_DEVICES=all",

@@ -1,0 +1,90 @@
+"""The table of privileges tried out: the collector with all of it, and without each row."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+import rights
+from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
+from reveal_operator.profile import Collector
+
+ASKED = names_of(Collector(perf_cgroups=True), Kind.CAPABILITY)
+NOBODY = 65_534
+# what cannot be done without each: see what others read and wrote, their root and network; tick in
+# real time
+LOST = {
+    "PERFMON": set[str](),
+    "SYS_PTRACE": {"io", "root", "ns"},
+    "DAC_READ_SEARCH": {"io"},
+    "SYS_NICE": {"real_time"},
+}
+# their channels follow what runs on the host at the moment
+RESTLESS = {"cgroups", "cgroup-cpu", "process-groups", "subject-network", "subject-perf", "nic"}
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts and capabilities"),
+]
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[int]:
+    """A process of another user."""
+    process = subprocess.Popen(["sleep", "600"], user=NOBODY, group=NOBODY)
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def look(other: int) -> Iterator[rights.Look]:
+    if lacking := set(ASKED) - rights.held():
+        pytest.skip(f"this process has no {', '.join(sorted(lacking))} to give")
+    folder = Path(mkdtemp(prefix="reveal-host-"))
+
+    @cache
+    def looked(keep: tuple[str, ...]) -> rights.Seen:
+        return rights.look(folder, keep, other)
+
+    yield looked
+    folder.rmdir()
+
+
+def test_the_capabilities_of_the_table_open_what_root_opens(look: rights.Look) -> None:
+    everything, asked = look((rights.ALL,)), look(ASKED)
+    assert asked.missing.keys() == everything.missing.keys()
+    assert asked.channels.keys() == everything.channels.keys()
+    for source in asked.channels.keys() - RESTLESS:
+        assert asked.channels[source] == everything.channels[source], source
+    assert all(asked.facts[name] for name in ("io", "root", "ns", "real_time"))
+
+
+@pytest.mark.parametrize("capability", ASKED)
+def test_without_one_of_them_just_that_is_lost_which_the_table_says(
+    capability: str, look: rights.Look
+) -> None:
+    (need,) = (one for one in NEEDS if one.kind is Kind.CAPABILITY and one.what == capability)
+    asked = look(ASKED)
+    less = look(tuple(name for name in ASKED if name != capability))
+    # one that follows subjects opens without any, when the host has none
+    given = {source for source, channels in asked.channels.items() if channels}
+    assert given - less.channels.keys() == set(need.gone) & given
+    for source in less.channels.keys() - RESTLESS - set(need.less):
+        assert less.channels[source] == asked.channels[source], source
+    told = {name for name in ("io", "root", "ns", "real_time") if not less.facts[name]}
+    assert told == LOST[capability]
+
+
+def test_without_the_hosts_processes_nobody_knows_whose_they_are(
+    other: int, tmp_path: Path
+) -> None:
+    """cgroup.procs shows processes outside the reader's PID namespace as 0."""
+    seen = rights.look(tmp_path, ASKED, other, ("--pid", "--fork"))
+    assert seen.facts["strangers"] > 0
