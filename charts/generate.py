@@ -4,8 +4,8 @@
     python charts/generate.py --check  exits with 1 and says what is out of date
 
 - templates of the CustomResourceDefinitions;
-- the schema of ``profiles`` in values.schema.json: with Helm the API server drops fields that it does
-  not know, so a slip of the pen in a profile would pass in silence;
+- the schema of ``profiles`` in values.schema.json: of what Helm sends the API server drops fields
+  that it does not know, so a slip of the pen in a profile would pass in silence;
 - the table of values in the README: a value is described by the comment above its key that begins
   with ``# --``.
 """
@@ -115,7 +115,9 @@ def schema(before: str, profile: dict[str, Any]) -> str:
     """values.schema.json with the schema of a profile anew, on the one line that it has there."""
     line = f'    "profile": {json.dumps(profile, separators=(",", ":"))},'
     if len(_PROFILE_LINE.findall(before)) != 1:
-        raise ChartError('values.schema.json must hold one line that begins with `    "profile": {`')
+        raise ChartError(
+            'values.schema.json must hold one line that begins with `    "profile": {`'
+        )
     return _PROFILE_LINE.sub(lambda _: line, before)
 
 

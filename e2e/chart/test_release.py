@@ -1,0 +1,140 @@
+"""Install, upgrade, rollback, uninstall: what Helm does on a real API server."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from charts import CHART, NAMESPACE, HelmError
+from controlplane import wait_for
+from releases import DEFINITIONS, PATIENCE_S, Cluster
+
+PROFILES = CHART / "ci" / "profiles-values.yaml"
+
+
+def test_the_first_install_brings_kinds_and_profiles(fresh: Cluster) -> None:
+    said = fresh.upgrade("--values", PROFILES)
+    assert "Reveal 0.1.0 is installed in reveal-system." in said
+    assert fresh.profile("gpu-nodes") is not None
+    inference = fresh.profile("inference")
+    assert inference is not None
+    assert inference["spec"]["collector"]["metricsPort"] == 9177
+    assert inference["spec"]["collector"]["cpuBudgetMillicores"] == 20  # the schema's default
+
+
+def test_profiles_become_part_of_the_release_and_outlive_it(fresh: Cluster) -> None:
+    def manifest() -> str:
+        return fresh.helm("get", "manifest", "reveal", "--namespace", NAMESPACE)
+
+    fresh.upgrade("--values", PROFILES)
+    first = fresh.profile("inference")
+    assert first is not None
+    assert "RevealProfile" not in manifest()  # a hook
+    fresh.upgrade("--values", PROFILES, "--set", "profiles.inference.paused=true")
+    second = fresh.profile("inference")
+    assert second is not None
+    assert "name: inference" in manifest().replace('"', "")
+    assert second["metadata"]["uid"] == first["metadata"]["uid"]
+    assert second["spec"]["paused"] is True
+    fresh.helm("rollback", "reveal", "1", "--namespace", NAMESPACE)
+    third = fresh.profile("inference")
+    assert third is not None
+    assert third["metadata"]["uid"] == first["metadata"]["uid"]
+    fresh.uninstall()
+    assert fresh.profile("inference") is not None
+    # and is taken back by the same release, installed anew
+    fresh.upgrade("--values", PROFILES)
+    fourth = fresh.profile("inference")
+    assert fourth is not None
+    assert fourth["metadata"]["uid"] == first["metadata"]["uid"]
+
+
+def test_uninstalling_keeps_the_kinds_unless_told_otherwise(fresh: Cluster) -> None:
+    fresh.upgrade()
+    assert "resource policy" in fresh.uninstall()
+    assert all(fresh.definition(name) for name in DEFINITIONS)
+    fresh.upgrade("--set", "crds.keep=false")
+    fresh.uninstall()
+
+    def gone() -> bool:
+        return not any(fresh.definition(name) for name in DEFINITIONS)
+
+    wait_for(gone, PATIENCE_S, "the definitions are gone")
+
+
+def test_an_upgrade_brings_the_new_schema(fresh: Cluster, tmp_path: Path) -> None:
+    older = tmp_path / "reveal"
+    shutil.copytree(CHART, older)
+    path = older / "templates" / "crds" / "anomalyreports.yaml"
+    cut = path.read_text().replace("shortNames: [anomalies", "shortNames: [older")
+    assert cut != path.read_text()
+    path.write_text(cut)
+
+    def short_names() -> list[str]:
+        definition = fresh.definition("anomalyreports.reveal.dev")
+        assert definition is not None
+        names: list[str] = definition["spec"]["names"]["shortNames"]
+        return names
+
+    fresh.upgrade(chart=older)
+    assert "older" in short_names()
+    fresh.upgrade()
+    assert "anomalies" in short_names()
+    fresh.helm("rollback", "reveal", "1", "--namespace", NAMESPACE)
+    assert "older" in short_names()
+
+
+def test_a_changed_flag_reaches_the_operator_and_a_rollback_takes_it_back(fresh: Cluster) -> None:
+    def flags() -> list[str]:
+        found = fresh.kube.get("apps/v1", "Deployment", "reveal-operator", NAMESPACE)
+        assert found is not None
+        args: list[str] = found["spec"]["template"]["spec"]["containers"][0]["args"]
+        return args
+
+    fresh.upgrade("--set", "redis.url=redis://one:6379")
+    assert "--redis-url=redis://one:6379" in flags()
+    fresh.upgrade("--reuse-values", "--set", "redis.url=redis://two:6379")
+    assert "--redis-url=redis://two:6379" in flags()
+    fresh.helm("rollback", "reveal", "1", "--namespace", NAMESPACE)
+    assert "--redis-url=redis://one:6379" in flags()
+
+
+def test_the_evaluation_redis_keeps_its_password(fresh: Cluster) -> None:
+    def password() -> str:
+        secret = fresh.kube.get("v1", "Secret", "reveal-evaluation-redis", NAMESPACE)
+        assert secret is not None
+        return base64.b64decode(secret["data"]["password"]).decode()
+
+    fresh.upgrade("--set", "evaluationRedis.enabled=true")
+    first = password()
+    assert len(first) == 32
+    fresh.upgrade("--reuse-values", "--set", "operator.logFormat=text")
+    assert password() == first
+    fresh.uninstall()
+    fresh.upgrade("--set", "evaluationRedis.enabled=true")
+    assert password() != first
+
+
+def test_kinds_of_another_release_are_not_taken_over_by_accident(fresh: Cluster) -> None:
+    fresh.upgrade()
+    with pytest.raises(HelmError, match="invalid ownership metadata"):
+        fresh.helm("install", "other", CHART, "--namespace", NAMESPACE)
+
+
+def test_a_mistake_of_the_values_leaves_nothing_behind(fresh: Cluster) -> None:
+    with pytest.raises(HelmError, match="put them into a Secret"):
+        fresh.upgrade("--set", "redis.url=redis://me:secret@host")
+    assert not any(fresh.definition(name) for name in DEFINITIONS)
+
+
+def test_every_file_of_values_installs(fresh: Cluster) -> None:
+    for values in sorted((CHART / "ci").glob("*-values.yaml")):
+        given = yaml.safe_load(values.read_text())
+        if given.keys() & {"metrics", "prometheusRule"}:
+            continue  # kinds of the Prometheus Operator
+        fresh.upgrade("--values", values)
+        assert "STATUS: deployed" in fresh.helm("status", "reveal", "--namespace", NAMESPACE)

@@ -1,0 +1,193 @@
+"""Alerts and dashboard speak of metrics that exist, in a language that Prometheus reads."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from prometheus_client.metrics_core import Metric
+
+from charts import CHART, ROOT, Helm, HelmError, one
+from reveal_analyzer.sinks.kube.figures import SinkNumbers
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_collector.collector import Collector
+from reveal_collector.metrics import HealthExporter
+from reveal_contract.settings import CollectorSettings
+from reveal_operator.app import Operator, Options
+from reveal_operator.kube import Kube
+from reveal_operator.spec import Defaults
+
+ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())[
+    "alerts"
+]
+DASHBOARD = json.loads((CHART / "files" / "dashboard.json").read_text())
+OURS = re.compile(r"\b(?:reveal|process)_[a-z0-9_]+")
+PAGE = (ROOT / "docs" / "alerts.md").read_text()
+
+
+def expressions() -> Iterator[str]:
+    for alert in ALERTS:
+        yield alert["expr"]
+    for panel in DASHBOARD["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"].replace("$__rate_interval", "5m").replace("$node", ".*")
+
+
+def series(families: Iterable[Metric]) -> set[str]:
+    """The names of samples that families of these types have."""
+    endings = {
+        "counter": ("_total", "_created"), "histogram": ("_bucket", "_sum", "_count"),
+        "summary": ("_sum", "_count"), "info": ("_info",),
+    }  # fmt: skip
+    return {
+        family.name + ending for family in families for ending in endings.get(family.type, ("",))
+    }
+
+
+@pytest.fixture(scope="module")
+def existing() -> set[str]:
+    """Every series that operator, analyzers and collectors show."""
+    analyzer = Metrics()
+    analyzer.watch(lambda: defaultdict(int))
+    analyzer.registry.register(SinkNumbers(lambda: defaultdict(int)))
+    collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
+    operator = Operator(cast(Kube, None), Options(Defaults("n", "collector", "analyzer")))
+    collector.start()
+    try:
+        found = series(analyzer.registry.collect()) | series(HealthExporter(collector).collect())
+    finally:
+        collector.stop()
+    return found | series(operator._metrics.registry.collect()) | {"process_cpu_seconds_total"}
+
+
+def test_every_metric_that_is_asked_for_exists(existing: set[str]) -> None:
+    asked = {name for expression in expressions() for name in OURS.findall(expression)}
+    assert len(asked) > 20
+    assert asked - existing == set()
+
+
+def test_every_alert_has_a_page_and_says_what_it_is() -> None:
+    headings = re.findall(r"^## (\w+)$", PAGE, flags=re.MULTILINE)
+    names = [alert["alert"] for alert in ALERTS]
+    assert headings == names
+    for alert in ALERTS:
+        assert alert["labels"]["severity"] in ("critical", "warning", "info")
+        assert {"summary", "description"} == alert["annotations"].keys()
+
+
+def rule(helm: Helm, *flags: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = one(
+        helm.render("--set", "prometheusRule.enabled=true", *flags), "PrometheusRule"
+    )
+    return found
+
+
+def alerts_of(made: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = made["spec"]["groups"][0]["rules"]
+    return found
+
+
+def test_alerts_arrive_whole_with_a_link_to_their_page(helm: Helm) -> None:
+    rendered = {alert["alert"]: alert for alert in alerts_of(rule(helm))}
+    assert rendered.keys() == {alert["alert"] for alert in ALERTS}
+    for alert in ALERTS:
+        made = rendered[alert["alert"]]
+        page = made["annotations"].pop("runbook")
+        assert page == f"docs/alerts.md#{alert['alert'].lower()}"
+        assert made == alert
+
+
+def test_links_lead_where_the_pages_are_served(helm: Helm) -> None:
+    url = "https://wiki.example.com/alerts"
+    for alert in alerts_of(rule(helm, "--set", f"prometheusRule.runbookURL={url}")):
+        assert alert["annotations"]["runbook_url"] == f"{url}#{alert['alert'].lower()}"
+        assert "runbook" not in alert["annotations"]
+
+
+@pytest.mark.parametrize("name", [alert["alert"] for alert in ALERTS])
+def test_each_alert_can_be_turned_off(helm: Helm, name: str) -> None:
+    left = alerts_of(rule(helm, "--set", f"prometheusRule.disabled={{{name}}}"))
+    assert len(left) == len(ALERTS) - 1
+    assert name not in {alert["alert"] for alert in left}
+
+
+def promtool(path: Path) -> str:
+    if shutil.which("promtool") is None:
+        pytest.skip("no promtool: Debian's package prometheus has it")
+    done = subprocess.run(
+        ["promtool", "check", "rules", path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_promtool_takes_the_rules(helm: Helm, tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump(rule(helm)["spec"]))
+    assert f"{len(ALERTS)} rules found" in promtool(path)
+
+
+def test_promtool_takes_what_the_dashboard_asks(tmp_path: Path) -> None:
+    rules = [
+        {"record": f"panel:{number}", "expr": expression}
+        for number, expression in enumerate(expressions())
+    ]
+    path = tmp_path / "dashboard.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    promtool(path)
+
+
+def test_promtool_sees_a_wrong_rule(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("groups: [{name: a, rules: [{record: a, expr: 'sum by ('}]}]")
+    with pytest.raises(AssertionError):
+        promtool(path)
+
+
+def test_the_dashboard_is_one_that_grafana_can_load(helm: Helm) -> None:
+    made = one(helm.render("--set", "grafanaDashboard.enabled=true"), "ConfigMap")
+    assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert made["metadata"]["annotations"]["grafana_folder"] == "Reveal"
+    assert json.loads(made["data"]["reveal.json"]) == DASHBOARD
+    panels = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        at = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert at["x"] + at["w"] <= 24
+        assert taken.isdisjoint(cells), panel["title"]
+        taken |= cells
+
+
+def test_monitors_select_our_pods_by_the_port_they_name(helm: Helm) -> None:
+    service = helm.render("--values", CHART / "ci" / "service-monitor-values.yaml")
+    monitor = one(service, "ServiceMonitor")
+    about = one(service, "Service", "reveal-metrics")
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+    assert wanted <= about["metadata"]["labels"].items()
+    [endpoint] = monitor["spec"]["endpoints"]
+    [port] = about["spec"]["ports"]
+    assert (endpoint["port"], port["targetPort"]) == (port["name"], "metrics")
+    others = [each for each in service if each["kind"] == "Service" and each is not about]
+    assert not any(wanted <= each["metadata"]["labels"].items() for each in others)
+
+    pod = one(helm.render("--values", CHART / "ci" / "pod-monitor-values.yaml"), "PodMonitor")
+    assert [each["port"] for each in pod["spec"]["podMetricsEndpoints"]] == ["metrics"]
+
+
+def test_an_alert_that_does_not_exist_cannot_be_turned_off(helm: Helm) -> None:
+    with pytest.raises(HelmError, match="RevealTypo, which is no alert"):
+        rule(helm, "--set", "prometheusRule.disabled={RevealTypo}")

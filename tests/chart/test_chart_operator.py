@@ -1,0 +1,82 @@
+"""The operator's Deployment speaks the operator's own flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from charts import CHART, NAMESPACE, VALUES, Helm, one
+from reveal_contract import VERSION
+from reveal_contract.kubernetes import NAMESPACE_VARIABLE, POD_VARIABLE
+from reveal_operator.__main__ import options_of, parser
+from reveal_operator.app import Options
+from reveal_operator.spec import Defaults
+
+
+def options(helm: Helm, *flags: str | Path) -> Options:
+    """What the operator would make of its command line and environment."""
+    name = "telemetry-operator" if "scheduling" in str(flags) else "reveal-operator"
+    deployment = one(helm.render(*flags), "Deployment", name)
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["reveal-operator"]
+    environment = {
+        each["name"]: f"<{each['valueFrom']['fieldRef']['fieldPath']}>" for each in container["env"]
+    }
+    assert environment == {
+        NAMESPACE_VARIABLE: "<metadata.namespace>", POD_VARIABLE: "<metadata.name>",
+    }  # fmt: skip
+    environment[NAMESPACE_VARIABLE] = NAMESPACE
+    words = [word.replace(f"$({NAMESPACE_VARIABLE})", NAMESPACE) for word in container["args"]]
+    made = options_of(parser().parse_args(words), environment)
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports == {"metrics": made.metrics_port, "health": made.health_port}
+    return made
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_every_flag_is_one_of_the_operator(helm: Helm, values: Path) -> None:
+    assert options(helm, "--values", values).defaults.namespace == NAMESPACE
+
+
+def test_without_values_the_operators_defaults_hold(helm: Helm) -> None:
+    made = options(helm)
+    assert made.defaults == Defaults(
+        namespace=NAMESPACE,
+        collector_image=f"reveal-collector:{VERSION}",
+        analyzer_image=f"reveal-analyzer:{VERSION}",
+    )
+    assert made.defaults.redis is None
+
+
+def test_redis_arrives_as_it_was_given(helm: Helm) -> None:
+    redis = options(helm, "--values", CHART / "ci" / "redis-tls-values.yaml").defaults.redis
+    assert redis is not None
+    assert redis.url == "rediss://redis.example.com:6380/2"
+    assert redis.authority is not None
+    assert (redis.authority.name, redis.authority.key) == ("redis-authority", "authority.pem")
+    assert redis.credentials is not None
+    assert redis.credentials.name == "reveal-redis"
+    assert (redis.credentials.username_key, redis.credentials.password_key) == ("user", "pass")
+    assert not redis.insecure_skip_verify
+    careless = "redis.url=rediss://r:1,redis.tls.insecureSkipVerify=true"
+    assert options(helm, "--set", careless).defaults.redis_insecure_skip_verify
+
+
+def test_the_evaluation_redis_is_everybodys_default(helm: Helm) -> None:
+    redis = options(helm, "--set", "evaluationRedis.enabled=true").defaults.redis
+    assert redis is not None
+    assert redis.credentials is not None
+    assert redis.credentials.name == "reveal-evaluation-redis"
+
+
+def test_names_of_accounts_arrive(helm: Helm) -> None:
+    made = options(helm, "--values", CHART / "ci" / "accounts-values.yaml").defaults
+    assert made.analyzer_service_account == "anomaly-writer"
+    assert made.collector_service_account == "reveal-collector"
+
+
+def test_secrets_to_pull_by_reach_the_children(helm: Helm) -> None:
+    made = options(helm, "--values", CHART / "ci" / "images-values.yaml").defaults
+    assert made.image_pull_secrets == ("regcred", "other")
+    assert made.image_pull_policy == "Always"

@@ -1,0 +1,180 @@
+"""What the chart renders, for every file of values in ci/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from charts import CHART, NAMESPACE, VALUES, Helm, identity, kinds, one, pods
+from reveal_contract import VERSION
+from reveal_contract import kubernetes as names
+
+CLUSTER_SCOPED = {
+    "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", names.PROFILE_KIND,
+}  # fmt: skip
+ALL = pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+LABEL = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\Z")
+
+
+@ALL
+def test_lint_is_content(helm: Helm, values: Path) -> None:
+    helm("lint", "--strict", CHART, "--namespace", NAMESPACE, "--values", values)
+
+
+@ALL
+def test_every_object_is_named_placed_and_labelled(helm: Helm, values: Path) -> None:
+    objects = helm.render("--values", values)
+    assert len({identity(each) for each in objects}) == len(objects)
+    for each in objects:
+        about = each["metadata"]
+        assert each["kind"] == "CustomResourceDefinition" or LABEL.match(about["name"])
+        assert ("namespace" in about) == (each["kind"] not in CLUSTER_SCOPED), identity(each)
+        assert about.get("namespace", NAMESPACE) == NAMESPACE
+        if not about["name"].endswith(("-extra", "-hypotheses")):
+            assert about["labels"][names.LABEL_NAME] == names.APP
+            assert about["labels"]["app.kubernetes.io/instance"] == "reveal"
+
+
+@ALL
+def test_no_template_leaves_a_hole(helm: Helm, values: Path) -> None:
+    text = yaml.safe_dump(helm.render("--values", values))
+    assert "<no value>" not in text
+    assert "<nil>" not in text
+    assert "%!" not in text  # a format that got too little
+
+
+@ALL
+def test_every_pod_is_locked_down(helm: Helm, values: Path) -> None:
+    for pod in pods(helm.render("--values", values)):
+        about = pod["securityContext"]
+        assert about["runAsNonRoot"]
+        assert about["runAsUser"] == 65532
+        assert about["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not pod["enableServiceLinks"]
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+
+
+def test_what_is_installed_without_any_values(helm: Helm) -> None:
+    made = {identity(each) for each in helm.render()}
+    assert made == {
+        ("ServiceAccount", "reveal-operator"),
+        ("ServiceAccount", "reveal-collector"),
+        ("ServiceAccount", "reveal-analyzer"),
+        ("CustomResourceDefinition", "revealprofiles.reveal.dev"),
+        ("CustomResourceDefinition", "anomalyreports.reveal.dev"),
+        *(
+            (kind, f"reveal-{component}")
+            for kind in ("ClusterRole", "ClusterRoleBinding")
+            for component in ("operator", "collector", "analyzer")
+        ),
+        ("ClusterRole", "reveal-view"),
+        ("ClusterRole", "reveal-edit"),
+        ("Role", "reveal-operator"),
+        ("RoleBinding", "reveal-operator"),
+        ("Service", "reveal-operator"),
+        ("Deployment", "reveal-operator"),
+        ("Pod", "reveal-test"),
+    }
+
+
+def test_the_version_is_that_of_the_code() -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert about["appVersion"] == VERSION
+
+
+@pytest.mark.parametrize(
+    ("release", "prefix"),
+    [("reveal", "reveal"), ("my-reveal", "my-reveal"), ("abc", "abc-reveal"), ("x" * 53, None)],
+)
+def test_names_follow_the_release(helm: Helm, release: str, prefix: str | None) -> None:
+    objects = helm.render("--set", "evaluationRedis.enabled=true", release=release)
+    assert all(len(each["metadata"]["name"]) <= 63 for each in objects)
+    if prefix:
+        assert one(objects, "Deployment", f"{prefix}-operator")
+
+
+def test_an_older_cluster_is_refused(helm: Helm) -> None:
+    with pytest.raises(Exception, match=r"kubeVersion: >=1\.29\.0-0"):
+        helm.render(kubernetes="1.28.9")
+    assert helm.render(kubernetes="1.29.0")
+    assert helm.render(kubernetes="v1.29.15-eks-4096722")
+
+
+def test_images_take_registry_tag_and_digest(helm: Helm) -> None:
+    objects = helm.render("--values", CHART / "ci" / "images-values.yaml")
+    [container] = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    digest = "sha256:" + "0123456789abcdef" * 4
+    registry = "registry.example.com:5000/team"
+    assert container["image"] == f"{registry}/custom/reveal-operator:1.2.3@{digest}"
+    assert container["imagePullPolicy"] == "Always"
+    flags = container["args"]
+    assert f"--collector-image={registry}/reveal-collector:1.2.4-hotfix" in flags
+    assert f"--analyzer-image={registry}/reveal-analyzer:1.2.3" in flags
+    assert [flag for flag in flags if flag.startswith("--image-pull-secret=")] == [
+        "--image-pull-secret=regcred", "--image-pull-secret=other",
+    ]  # fmt: skip
+    assert one(helm.render(), "Deployment")["spec"]["template"]["spec"]["containers"][0][
+        "image"
+    ] == (f"reveal-operator:{VERSION}")
+
+
+def test_one_operator_at_a_time(helm: Helm) -> None:
+    spec = one(helm.render(), "Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_a_change_of_rights_starts_the_operator_anew(helm: Helm) -> None:
+    def checksum(*flags: str) -> Any:
+        template = one(helm.render(*flags), "Deployment")["spec"]["template"]
+        return template["metadata"]["annotations"]["checksum/rbac"]
+
+    assert checksum() == checksum()
+    assert checksum() != checksum("--set", "rbac.create=false")
+
+
+def test_the_evaluation_redis_keeps_its_password_from_command_lines(helm: Helm) -> None:
+    objects = helm.render("--set", "evaluationRedis.enabled=true")
+    secret = one(objects, "Secret")["stringData"]
+    assert len(secret["password"]) == 32
+    others = [each for each in objects if each["kind"] != "Secret"]
+    assert secret["password"] not in yaml.safe_dump(others)
+    assert secret["password"] not in secret["users.acl"]
+    redis = one(objects, "Deployment", "reveal-evaluation-redis")
+    args = redis["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert args[args.index("--maxmemory-policy") + 1] == "noeviction"
+    flags = one(objects, "Deployment", "reveal-operator")["spec"]["template"]["spec"]
+    assert (
+        "--redis-url=redis://reveal-evaluation-redis.reveal-system.svc:6379/0"
+        in flags["containers"][0]["args"]
+    )
+
+
+def test_extra_objects_are_templates(helm: Helm) -> None:
+    objects = helm.render("--values", CHART / "ci" / "extra-objects-values.yaml")
+    assert one(objects, "ConfigMap", "reveal-hypotheses")["metadata"]["namespace"] == NAMESPACE
+    assert one(objects, "ConfigMap", "reveal-extra")
+
+
+def test_toggles_are_off(helm: Helm) -> None:
+    assert kinds(helm.render()).isdisjoint(
+        {
+            "ServiceMonitor", "PodMonitor", "PrometheusRule", "ConfigMap", "NetworkPolicy",
+            "PodDisruptionBudget", "Secret", names.PROFILE_KIND,
+        }
+    )  # fmt: skip
+
+
+def test_a_disruption_budget_never_blocks_a_drain(helm: Helm) -> None:
+    budget = one(helm.render("--set", "podDisruptionBudget.enabled=true"), "PodDisruptionBudget")
+    assert budget["spec"]["maxUnavailable"] == 1
+    assert "minAvailable" not in budget["spec"]

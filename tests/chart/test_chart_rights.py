@@ -1,0 +1,103 @@
+"""Rights: as few as do, by name, and of nobody else."""
+
+from __future__ import annotations
+
+from charts import CHART, NAMESPACE, Helm, one, rules
+
+COMPONENTS = ("operator", "collector", "analyzer")
+VERBS = {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+# what would let a component become another one, or read what is not its business
+SENSITIVE = {"secrets", "serviceaccounts", "roles", "clusterroles", "rolebindings", "pods/exec"}
+
+
+def granted(helm: Helm, role: str, *flags: str, kind: str = "ClusterRole") -> set[str]:
+    """``verb resource`` of every rule of a role."""
+    found = one(helm.render(*flags), kind, role)["rules"]
+    return {
+        f"{verb} {resource}"
+        for rule in found for resource in rule["resources"] for verb in rule["verbs"]
+    }  # fmt: skip
+
+
+def test_no_role_uses_a_wildcard_or_touches_secrets(helm: Helm) -> None:
+    seen = 0
+    for role, rule in rules(helm.render("--set", "nodeConditions.allowed=true")):
+        seen += 1
+        name = role["metadata"]["name"]
+        assert set(rule["verbs"]) <= VERBS, name
+        assert "*" not in rule["resources"] + rule["apiGroups"], name
+        assert SENSITIVE.isdisjoint(rule["resources"]), name
+        assert not any(path for path in rule.get("nonResourceURLs", ())), name
+    assert seen > 10
+
+
+def test_workloads_are_written_in_the_operators_namespace_only(helm: Helm) -> None:
+    assert not any(
+        resource in {"daemonsets", "deployments", "configmaps", "poddisruptionbudgets"}
+        for role, rule in rules(helm.render())
+        for resource in rule["resources"]
+        if role["kind"] == "ClusterRole"
+    )
+    role = one(helm.render(), "Role")
+    assert role["metadata"]["namespace"] == NAMESPACE
+
+
+def test_a_collector_may_look_at_pods_and_no_more(helm: Helm) -> None:
+    assert granted(helm, "reveal-collector") == {"list pods", "watch pods"}
+
+
+def test_analyzers_may_change_nodes_only_where_it_is_allowed(helm: Helm) -> None:
+    extra = granted(helm, "reveal-analyzer", "--set", "nodeConditions.allowed=true") - granted(
+        helm, "reveal-analyzer"
+    )
+    assert extra == {"patch nodes/status"}
+
+
+def test_reports_are_written_by_analyzers_alone(helm: Helm) -> None:
+    writers = {
+        role["metadata"]["name"]
+        for role, rule in rules(helm.render())
+        if {"create", "patch", "update"} & set(rule["verbs"])
+        and any(resource.startswith("anomalyreports") for resource in rule["resources"])
+    }
+    assert writers == {"reveal-analyzer"}
+
+
+def test_each_account_has_its_own_binding(helm: Helm) -> None:
+    objects = helm.render("--values", CHART / "ci" / "accounts-values.yaml")
+    accounts = {each["metadata"]["name"] for each in objects if each["kind"] == "ServiceAccount"}
+    assert accounts == {"reveal-operator", "reveal-collector", "anomaly-writer"}
+    for component in COMPONENTS:
+        binding = one(objects, "ClusterRoleBinding", f"reveal-{component}")
+        assert binding["roleRef"]["name"] == f"reveal-{component}"
+        [subject] = binding["subjects"]
+        expected = "anomaly-writer" if component == "analyzer" else f"reveal-{component}"
+        assert (subject["name"], subject["namespace"]) == (expected, NAMESPACE)
+
+
+def test_pods_get_a_token_only_where_they_ask_for_it(helm: Helm) -> None:
+    objects = helm.render()
+    for each in objects:
+        if each["kind"] == "ServiceAccount":
+            assert each["automountServiceAccountToken"] is False
+    operator = one(objects, "Deployment")["spec"]["template"]["spec"]
+    assert operator["automountServiceAccountToken"] is True
+
+
+def test_users_get_the_kinds_with_the_roles_they_have(helm: Helm) -> None:
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    objects = helm.render()
+    view = one(objects, "ClusterRole", "reveal-view")["metadata"]["labels"]
+    edit = one(objects, "ClusterRole", "reveal-edit")["metadata"]["labels"]
+    assert {f"{prefix}{role}" for role in ("view", "edit", "admin")} <= view.keys()
+    assert {f"{prefix}{role}" for role in ("edit", "admin")} <= edit.keys()
+    assert f"{prefix}view" not in edit
+    without = helm.render("--set", "rbac.aggregateToUserRoles=false")
+    labels = one(without, "ClusterRole", "reveal-view")["metadata"]["labels"]
+    assert not any(label.startswith(prefix) for label in labels)
+
+
+def test_without_rights_of_ours_none_are_made(helm: Helm) -> None:
+    objects = helm.render("--values", CHART / "ci" / "no-rights-values.yaml")
+    assert not list(rules(objects))
+    assert not any(each["kind"].endswith("Binding") for each in objects)

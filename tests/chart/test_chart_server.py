@@ -1,0 +1,89 @@
+"""A real API server takes all that the chart renders, field by field, and Pod Security too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from charts import CHART, ROOT, VALUES, Helm, pods, program
+from cluster.plane import ControlPlane
+from controlplane import Kube, unique
+from reveal_contract.kubernetes import API_VERSION, PROFILE_KIND
+
+DEFINITIONS = sorted((ROOT / "crds").glob("*.yaml"))
+# kinds of the Prometheus Operator: e2e/chart checks them against its definitions
+FOREIGN = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
+
+
+@pytest.fixture
+def restricted(kube: Kube) -> Iterator[str]:
+    """A namespace that takes only pods of the strictest Pod Security level."""
+    name = unique("restricted")
+    about = {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
+    kube.create(made)
+    yield name
+    kube.delete(made)
+
+
+@pytest.fixture
+def live(control_plane: ControlPlane, tmp_path: Path) -> Helm:
+    """Helm as administrator of the API server."""
+    return Helm(program(), tmp_path, control_plane.kubeconfig)
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_every_object_is_accepted(kube: Kube, helm: Helm, namespace: str, values: Path) -> None:
+    kube.install(*DEFINITIONS)
+    known = ("--api-versions", f"{API_VERSION}/{PROFILE_KIND}")
+    objects = helm.render("--values", values, *known, namespace=namespace)
+    ours = [each for each in objects if each["kind"] not in FOREIGN]
+    assert len(kube.apply(ours, dry_run=True)) == len(ours) > 1
+
+
+def test_our_pods_are_restricted_ones(kube: Kube, helm: Helm, restricted: str) -> None:
+    objects = helm.render("--set", "evaluationRedis.enabled=true", namespace=restricted)
+    seen = 0
+    for number, spec in enumerate(pods(objects)):
+        pod: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"pod-{number}", "namespace": restricted},
+            "spec": {**spec, "serviceAccountName": "default"},
+        }
+        kube.apply(pod, dry_run=True)
+        seen += 1
+    assert seen == 3  # operator, evaluation Redis, helm test
+
+
+def notes(live: Helm, namespace: str, *flags: str) -> str:
+    text = live(
+        "install", "reveal", CHART, "--namespace", namespace, "--dry-run=server",
+        "--set", "crds.enabled=false", *flags,
+    )  # fmt: skip
+    return text.partition("NOTES:")[2]
+
+
+def test_the_notes_say_what_is_next(live: Helm, namespace: str) -> None:
+    plain = notes(live, namespace)
+    assert "NO REDIS" in plain
+    assert "kubectl get anomalyreports" in plain
+    assert "kind: RevealProfile" in plain
+    evaluated = notes(live, namespace, "--set", "evaluationRedis.enabled=true")
+    assert "FOR EVALUATION ONLY" in evaluated
+    assert "NO REDIS" not in evaluated
+    secured = notes(live, namespace, "--set", "redis.url=redis://r:6379,redis.existingSecret=s")
+    assert "NO REDIS" not in secured
+    assert "without a password" not in secured
+    assert "without a password" in notes(live, namespace, "--set", "redis.url=redis://r:6379")
+
+
+def test_the_notes_warn_where_collectors_would_be_refused(live: Helm, restricted: str) -> None:
+    assert 'enforces Pod Security "restricted"' in notes(live, restricted)
+
+
+def test_the_notes_of_an_open_namespace_do_not(live: Helm, namespace: str) -> None:
+    assert "enforces" not in notes(live, namespace)

@@ -1,0 +1,116 @@
+"""Values are checked twice: by a schema one by one, by sentences where they do not go together."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from charts import CHART, Helm, HelmError
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return SCHEMA["definitions"][name] if name else schema
+
+
+def differences(values: dict[str, Any], schema: dict[str, Any], path: str = "") -> list[str]:
+    """Keys that only one of both knows."""
+    known = resolved(schema)
+    if "properties" not in known:
+        return []
+    found = [] if known.get("additionalProperties") is False else [f"{path}: not closed"]
+    properties = {name: each for name, each in known["properties"].items() if name != "global"}
+    found += [f"{path}{name}: in one only" for name in values.keys() ^ properties.keys()]
+    for name in values.keys() & properties.keys():
+        if isinstance(values[name], dict) and "requests" not in values[name]:
+            found += differences(values[name], properties[name], f"{path}{name}.")
+    return found
+
+
+def test_schema_and_values_know_the_same_keys() -> None:
+    assert differences(VALUES, SCHEMA) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--namespace", "default"], "add --namespace reveal-system --create-namespace"),
+        (["--set", "redis.url=redis://me:secret@host:6379"], "put them into a Secret"),
+        (["--set", "redis.url=host:6379"], "it must be redis://host:port/number"),
+        (["--set", "redis.url=unix:///run/redis.sock"], "it must be redis://host:port/number"),
+        (["--set", "redis.url=rediss://host?ssl_cert_reqs=none"], "without options"),
+        (["--set", "redis.existingSecret=s"], "name the Redis these credentials are for"),
+        (
+            ["--set", "redis.url=redis://host", "--set", "redis.tls.caSecret=s"],
+            "begin redis.url with rediss://",
+        ),
+        (
+            ["--set", "redis.url=redis://host", "--set", "redis.tls.insecureSkipVerify=true"],
+            "begin redis.url with rediss://",
+        ),
+        (
+            ["--set", "redis.url=redis://host", "--set", "evaluationRedis.enabled=true"],
+            "use your Redis (evaluationRedis.enabled=false), or the one for evaluation",
+        ),
+        (["--set", "operator.healthPort=9478"], "give them two numbers"),
+        (
+            ["--set", "serviceAccounts.analyzer.create=false"],
+            "name the ServiceAccount to use in serviceAccounts.analyzer.name",
+        ),
+        (
+            ["--set", "serviceAccounts.analyzer.name=a,serviceAccounts.collector.name=a"],
+            "need three ServiceAccounts, each with its own rights",
+        ),
+        (
+            [
+                "--set", "metrics.serviceMonitor.enabled=true",
+                "--set", "metrics.podMonitor.enabled=true",
+            ],
+            "enable one of them",
+        ),
+        (["--set", "prometheusRule.disabled={RevealNothing}"], "there are RevealStreamUnreachable"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_refused_with_a_sentence(
+    helm: Helm, flags: list[str], sentence: str
+) -> None:
+    with pytest.raises(HelmError) as refused:
+        helm.render(*flags)
+    assert sentence in str(refused.value)
+
+
+def test_a_sentence_can_be_overruled_where_it_may(helm: Helm) -> None:
+    assert helm.render("--set", "allowDefaultNamespace=true", namespace="default")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "replicas=2", "operator.replicas=2", "operator.logFormat=xml", "image.pullPolicy=Sometimes",
+        "operator.metricsPort=80", "redis.password=secret", "redis.existingSecret=Not_A_Name",
+        "evaluationRedis.maxMemoryMegabytes=1", "profiles.Upper.paused=true",
+        "operator.image.digest=sha256:abc", "networkPolicy.nodeCIDRs={10.0.0.0}",
+        "metrics.serviceMonitor.interval=often", "prometheusRule.runbookURL=wiki",
+        "crds.enabled=yes", "operator.resources.request.cpu=1", "nodeConditions=true",
+    ],
+)  # fmt: skip
+def test_an_unknown_key_or_a_wrong_value_is_refused(helm: Helm, wrong: str) -> None:
+    with pytest.raises(HelmError, match=r"values don't meet the specifications of the schema"):
+        helm.render("--set", wrong)
+
+
+def test_a_profile_may_have_52_characters(helm: Helm) -> None:
+    assert helm.render("--set", f"profiles.{'p' * 52}.paused=true")
+    with pytest.raises(HelmError, match="schema"):
+        helm.render("--set", f"profiles.{'p' * 53}.paused=true")
+
+
+def test_it_works_as_a_dependency_of_another_chart(helm: Helm) -> None:
+    # helm gives every dependency the parent's globals
+    assert helm.render("--set", "global.imageRegistry=registry.example.com")
