@@ -18,6 +18,8 @@ from structural import DEFINITIONS, EXAMPLES
 
 FOLDERS = (DEFINITIONS[0].parent, EXAMPLES[0].parent)
 GONE_S = 30
+# the garbage collector looks for new kinds every 30 s, and only then at their objects
+COLLECTED_S = 90
 
 
 @pytest.fixture
@@ -51,12 +53,13 @@ def test_folders_are_applied_as_they_are_and_deleted_in_any_order(own: ControlPl
     assert kube.items(names.API_VERSION, names.REPORT_KIND) == []
 
 
+@pytest.mark.timeout(180)
 def test_reports_go_with_their_profile_and_no_other(kube: Kube) -> None:
     kube.install(*DEFINITIONS)
     mine, other = (kube.create(profile(name=unique("life"))) for _ in range(2))
     kept, gone = add_report(kube, other), add_report(kube, mine)
     kube.delete(mine)
-    wait_for(lambda: found(kube, gone) is None, GONE_S, "the report is gone with its profile")
+    wait_for(lambda: found(kube, gone) is None, COLLECTED_S, "the report is gone with its profile")
     assert found(kube, kept) is not None
     kube.delete(other)
     wait_for(lambda: found(kube, kept) is None, GONE_S, "and the other's with the other")

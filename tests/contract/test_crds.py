@@ -186,3 +186,17 @@ def test_columns(plural: str, shown: list[str], wide: list[str]) -> None:
     for one in columns:
         path = re.sub(r"\[[^]]*\]", "[]", one["jsonPath"])
         assert path in known or path == ".metadata.creationTimestamp", path
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_the_page_on_the_api_names_every_field(plural: str) -> None:
+    page = (DEFINITIONS[0].parents[1] / "docs/api.md").read_text()
+    named = set(re.findall(r"[A-Za-z]+", " ".join(re.findall(r"`[^`]+`", page))))
+    # of Kubernetes' own, which its documentation has
+    own = ("[].", ".nodeAffinity.", ".conditions[]", ".resources.", ".metadata")
+    fields = [
+        path
+        for path, _ in every_part(plural)
+        if path and not any(part in f"{path}." for part in own) and not path.endswith(("[]", "{}"))
+    ]
+    assert [path for path in fields if path.rpartition(".")[2] not in named] == []

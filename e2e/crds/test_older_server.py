@@ -1,0 +1,54 @@
+"""The definitions on the oldest API that the server at hand can play."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import pytest
+
+import told
+from api_objects import apply_status, profile, report_of
+from cluster.plane import ControlPlane
+from controlplane import ApiError, Kube, Launcher, wait_for
+from spec_cases import BAD, GOOD
+from structural import DEFINITIONS, definition
+
+# three minor versions back is as far as a server goes; rules written for it are checked with the
+# functions that CEL had in the version before (KEP-4330, compatibility versions)
+BACK = 3
+
+
+@pytest.fixture
+def older(control_plane: ControlPlane, launch_control_plane: Launcher) -> Kube:
+    status, version = control_plane.request("GET", "/version")
+    assert status == 200
+    minor = int(re.match(r"\d+", version["minor"]).group())  # type: ignore[union-attr]
+    flags = (f"--emulated-version={version['major']}.{minor - BACK}",)
+    return Kube(launch_control_plane(controllers=False, api_flags=flags).kubeconfig)
+
+
+def test_they_work_without_selectable_fields(older: Kube) -> None:
+    for one in DEFINITIONS:
+        made = definition(one.stem.rpartition("_")[2])
+        [version] = made["spec"]["versions"]
+        version.pop("selectableFields", None)  # as the chart does for older servers
+        older.apply(made)
+        path = f"/apis/{made['spec']['group']}/{version['name']}/{made['spec']['names']['plural']}"
+        wait_for(partial(is_served, older, path), 20, f"{path} is served")
+    for spec in GOOD.values():
+        older.apply(profile(spec), dry_run=True)
+    for bad in BAD:
+        with pytest.raises(ApiError) as refused:
+            older.apply(profile(bad.spec), dry_run=True)
+        assert bad.words in refused.value.message
+    body, applied = report_of(told.whole(1_700_000_000 * 10**9), "p")
+    older.create(body)
+    assert apply_status(older, applied)["status"] == applied["status"]
+
+
+def is_served(kube: Kube, path: str) -> bool:
+    try:
+        return bool(kube.request("GET", path))
+    except ApiError:
+        return False
