@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,17 +106,15 @@ def _unpack(module: Path, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="go-") as temporary:
         copy = Path(temporary) / "go"
         shutil.copytree(module, copy, copy_function=shutil.copyfile)
+        for each in (copy, *copy.rglob("*")):
+            if each.is_dir():
+                each.chmod(0o755)  # nothing in Go's cache of modules may be written
         for each in copy.rglob("_go.mod"):
             each.rename(each.with_name("go.mod"))
         for programs in (copy / "bin", copy / "pkg" / "tool"):
-            _allow_running(programs)
+            for each in programs.rglob("*"):
+                each.chmod(0o755)
         copy.rename(folder)
-
-
-def _allow_running(programs: Path) -> None:
-    files: Sequence[Path] = [each for each in programs.rglob("*") if each.is_file()]
-    for each in files:
-        each.chmod(0o755)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ def _write(module: Module, cache: Path, path: str, version: str) -> None:
     go = golang.find(module.go, cache)
     origin = _origin(go, module, path, version)
     required = {path: version}
-    replaced = {one: _staging(version) for one in _unpublished(origin)}
+    replaced = {one: staging(version) for one in unpublished(origin)}
     if module is modules.KUBERNETES:
         # the server of the client that the API server is made with
         required[modules.ETCD_PATH] = _required(origin, _ETCD_CLIENT)
@@ -67,15 +67,17 @@ def _origin(go: Go, module: Module, path: str, version: str) -> dict[str, Any]:
     return origin
 
 
-def _unpublished(origin: dict[str, Any]) -> list[str]:
+def unpublished(origin: dict[str, Any]) -> list[str]:
+    """Modules that a go.mod, as JSON, finds in folders of its own."""
     required = (one for one in origin["Require"] if one["Version"] == _UNPUBLISHED)
     folders = (one["Old"] for one in origin.get("Replace") or () if not one["New"].get("Version"))
     return sorted({one["Path"] for one in (*required, *folders)})
 
 
-def _staging(version: str) -> str:
-    major, rest = version.removeprefix("v").split(".", 1)
-    if major != "1":
+def staging(version: str) -> str:
+    """Of the staging modules of a release: ``v0.34.4`` of ``v1.34.4``."""
+    major, _, rest = version.removeprefix("v").partition(".")
+    if major != "1" or not rest:
         raise BuildError(f"{version} is no release of Kubernetes: it should read like v1.34.4")
     return f"v0.{rest}"
 
