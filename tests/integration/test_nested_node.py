@@ -1,0 +1,80 @@
+"""A node that is a container itself: its cgroup tree is a part of the machine's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from livepods import CONTROLLERS, NEEDED, ROOT, USAGE, WORK, Recorded
+from reveal_contract.subjects import from_rows
+
+pytestmark = [*NEEDED, pytest.mark.timeout(90)]
+UID = "0f0e0d0c-0b0a-4908-8706-050403020100"
+POD = f"/kubepods/besteffort/pod{UID}"
+# as a container engine sets a node up: a cgroup of its own, a namespace that begins there, and
+# the hierarchies mounted anew; arguments: a folder, the controllers, the command
+NODE = """
+set -e
+tree=$1 controllers=$2; shift 2
+mount --make-rprivate /
+mount -t tmpfs none "$tree"
+for each in $controllers; do
+  mkdir "$tree/$each"; mount -t cgroup -o "$each" none "$tree/$each"
+done
+exec "$@"
+"""
+
+
+@pytest.fixture
+def node() -> Iterator[str]:
+    """A cgroup for a node, with a pod's below it, and one beside it."""
+    name = f"/reveal-test-{uuid.uuid4().hex[:8]}"
+    paths = [f"{name}-other", f"{name}{POD}", f"{name}/kubepods/besteffort", f"{name}/kubepods"]
+    folders = [ROOT / each / path[1:] for path in [*paths, name] for each in CONTROLLERS]
+    try:
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        pytest.skip(f"no cgroups may be made here: {error.strerror}")
+    yield name
+    for folder in folders:
+        folder.rmdir()
+
+
+def joined(path: str) -> list[str]:
+    return [str(ROOT / each / path[1:] / "cgroup.procs") for each in CONTROLLERS]
+
+
+def test_its_subjects_are_its_own_alone(node: str, tmp_path: Path) -> None:
+    work = [
+        subprocess.Popen([sys.executable, "-c", WORK, "cpu", "60", *joined(path)])
+        for path in (f"{node}{POD}", f"{node}-other")
+    ]
+    tree, file = tmp_path / "tree", tmp_path / "r"
+    tree.mkdir()
+    collector = [
+        sys.executable, "-m", "reveal_collector", "--node", "n1", "--record", str(file),
+        "--cgroup-root", str(tree), "--duration", "4.6", "--include", "cgroup-cpu", "cgroups",
+    ]  # fmt: skip
+    join = "".join(f"echo $$ > {place}; " for place in joined(node))
+    enter = ["unshare", "--cgroup", "--mount", "sh", "-c", NODE, "sh", str(tree)]
+    command = ["sh", "-c", join + 'exec "$@"', "sh", *enter, " ".join(CONTROLLERS), *collector]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    finally:
+        for one in work:
+            one.kill()
+            one.wait()
+    if done.stderr.startswith(("unshare:", "mount:")):
+        pytest.skip(f"no cgroup namespace here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    seen = Recorded(file)
+    table = {one.instance for note in seen.notes for one in from_rows(note["subjects"])}
+    assert f"pod:{UID}" in table
+    assert not any("reveal-test" in instance for instance in table)
+    assert seen.total(f"{USAGE}{{pod:{UID}}}") > 0.5e9
