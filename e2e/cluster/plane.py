@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 _SERVICES = "10.0.0.0/24"
 _ISSUER = "https://kubernetes.default.svc"
 _START_S = 60.0
-_STOP_S = 15.0
+_STOP_S = 5.0  # an API server waits for its watches, which end only when their clients do
 # every request when it is answered, a watch also when it ends; bodies are left out
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
