@@ -116,7 +116,9 @@ NEEDS: tuple[Need, ...] = (
     Need(
         Kind.CAPABILITY, "SYS_NICE",
         "SCHED_FIFO for the thread that ticks: it sleeps nearly always, and a host that is"
-        " saturated is when its ticks matter",
+        " saturated is when its ticks matter. A kernel that groups real-time tasks"
+        " (CONFIG_RT_GROUP_SCHED, cgroup version 1) gives the cgroups of pods no real time, and"
+        " refuses it all the same",
         "punctual ticks: on a saturated host they come 10 ms late instead of .1 ms",
     ),
     Need(
@@ -127,8 +129,9 @@ NEEDS: tuple[Need, ...] = (
     ),
     Need(
         Kind.UNCONFINED, SECCOMP,
-        "the default profile of CRI-O refuses perf_event_open to who has PERFMON alone, and so"
-        " does containerd's before 1.7; a profile of our own would have to be put on every node",
+        "the default profile of CRI-O refused perf_event_open to who has PERFMON alone until the"
+        " end of 2025, containerd's before 1.6.9; a profile of our own would have to be put on"
+        " every node",
         "all that is counted by perf events, where the runtime's profile refuses them",
         gone=_COUNTED,
     ),

@@ -1,0 +1,78 @@
+"""The collector in a container of a real runtime, set up as the manifest says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+import bundle
+from profiles import built, container
+from redisserver import RedisLauncher
+from reveal_contract import names
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: runs a container"),
+    pytest.mark.skipif(bundle.RUNC is None, reason="no runc on PATH"),
+]
+WANTED = ["PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
+WRITING = (
+    "touch /x",
+    "touch /etc/reveal/x",
+    "touch /host/sys/fs/cgroup/x",
+    "mkdir /host/sys/fs/cgroup/cpu/x",
+    "echo 1 > /host/proc/sys/vm/swappiness",
+    "echo 1 > /host/sys/kernel/mm/ksm/run",
+)
+
+
+@contextmanager
+def collector(
+    tmp_path: Path, launch: RedisLauncher, privilege: str
+) -> Iterator[tuple[bundle.Container, redis.Redis, dict[str, Any]]]:
+    """One that has delivered; its Redis and its DaemonSet."""
+    made = built({"collector": {"privilege": privilege}})
+    server = launch()
+    place = tmp_path / f"{tmp_path.name[-12:]}-{privilege.lower()}"
+    files = made["ConfigMap"]["data"]
+    with bundle.running(made["DaemonSet"], place, files, server.socket) as running:
+        ready = container(made["DaemonSet"])["readinessProbe"]["exec"]["command"]
+        assert bundle.until(lambda: running.execute(ready).returncode == 0, 25), (
+            running.log.read_text()
+        )
+        yield running, redis.Redis(unix_socket_path=str(server.socket)), made["DaemonSet"]
+
+
+def report(client: redis.Redis) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(client.hget(names.NODES_KEY, "n1") or b"{}")
+    return told
+
+
+def test_capabilities_are_enough_for_what_privileged_sees(
+    tmp_path: Path, redis_launcher: RedisLauncher
+) -> None:
+    """Under a read-only root, with the probes of the manifest, and nothing of the host writable."""
+    with collector(tmp_path, redis_launcher, "Privileged") as (_, client, _made):
+        missing = {each["source"] for each in report(client)["missing"]}
+    with collector(tmp_path, redis_launcher, "Capabilities") as (running, client, made):
+        assert {each["source"] for each in report(client)["missing"]} == missing
+        for name in ("startupProbe", "livenessProbe"):
+            assert running.execute(container(made)[name]["exec"]["command"]).returncode == 0
+        for command in WRITING:
+            done = running.execute(["sh", "-c", command])
+            assert done.returncode, command
+            assert "Read-only file system" in done.stderr, done.stderr
+        status = running.status()
+        held = int(status["CapEff"], 16)
+        granted = [name for at, name in enumerate(bundle.capability_names()) if held >> at & 1]
+        assert sorted(granted) == sorted(f"CAP_{name}" for name in WANTED)
+        assert status["CapBnd"] == status["CapEff"]
+        assert status["NoNewPrivs"] == "1"
