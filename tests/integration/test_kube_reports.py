@@ -1,0 +1,365 @@
+"""The Kubernetes sink on a real API server: what it takes, what it counts, what it costs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.plane import ControlPlane
+from controlplane import Kube, Launcher, unique, wait_for
+from made_findings import Update, changed, finding, largest, opened, resolved
+from reveal_analyzer.sinks.kube import loop, pace
+from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.sinks.kube.status import telemetry
+from reveal_analyzer.situation import Situation, Watched
+from reveal_analyzer.telemetry.lacking import Lack
+from reveal_analyzer.telemetry.states import State
+from reveal_contract import kubernetes as names
+from reveal_contract.finding import Confidence, Pod, Severity, rfc3339
+from reveal_contract.names import SHARDS
+from reveal_contract.report import report
+from reveal_contract.settings import AnalyzerSettings
+
+CRDS = Path(__file__).parents[2] / "crds"
+DEFINITIONS = tuple(sorted(CRDS.glob("*.yaml")))
+ALL = frozenset(range(SHARDS))
+EVENTS = "events.k8s.io/v1"
+Object = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def served(kube: Kube) -> Kube:
+    kube.install(*DEFINITIONS)
+    return kube
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "LONGEST_S", 0.3)
+    monkeypatch.setattr(loop, "TURN_SECONDS", 0.05)
+
+
+class Bench:
+    """A sink of a profile of its own, on nodes of its own."""
+
+    def __init__(self, plane: ControlPlane, kube: Kube, folder: Path, **settings: Any) -> None:
+        self.kube, self.plane, self.folder = kube, plane, folder
+        self.profile, self.node = unique("p"), unique("n")
+        self.settings: Object = {"profile": self.profile, "report": "kubernetes", **settings}
+        kube.create({
+            "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
+            "metadata": {"name": self.profile}, "spec": {},
+        })  # fmt: skip
+        self.sink = self.start()
+
+    def start(self) -> KubeSink:
+        """Another sink of the same profile and folder."""
+        settings = AnalyzerSettings(**self.settings)
+        self.sink = KubeSink(settings, connect(self.plane.kubeconfig), "pod-0", self.folder)
+        self.follow()
+        return self.sink
+
+    def follow(self) -> None:
+        now = time.monotonic()
+        nodes = {self.node: Watched(now, 0.0)}
+        self.sink.follow(Situation(now, connected=True, shards=ALL, nodes=nodes))
+
+    def tell(self, *updates: Update) -> None:
+        for one in updates:
+            self.sink.write(replace(one, finding=replace(one.finding, node_name=self.node)))
+
+    def idle(self, seconds: float = 20) -> None:
+        wait_for(lambda: self.sink.figures()["waiting"] == 0, seconds, "all is delivered")
+
+    @property
+    def reports(self) -> list[Object]:
+        selector = f"{names.LABEL_PROFILE}={self.profile}"
+        return self.kube.items(names.API_VERSION, names.REPORT_KIND, labels=selector)
+
+    @property
+    def events(self) -> list[Object]:
+        found = self.kube.items(EVENTS, "Event", "default")
+        about = [one for one in found if one["regarding"].get("name") == self.node]
+        return sorted(about, key=lambda one: (str(one["eventTime"]), str(one["reason"])))
+
+    def reasons(self) -> list[str]:
+        return [str(one["reason"]) for one in self.events]
+
+
+@pytest.fixture
+def bench(control_plane: ControlPlane, served: Kube, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(control_plane, served, tmp_path)
+    yield made
+    made.sink.close()
+
+
+def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": bench.node}}
+    uid = bench.kube.create(node)["metadata"]["uid"]
+    bench.tell(opened())
+    bench.idle()
+    (made,) = bench.reports
+    assert made["metadata"]["name"] == f"{bench.profile}-{bench.node}-cpu-1"
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == (
+        "RevealProfile", bench.profile, False,
+    )  # fmt: skip
+    assert made["status"]["state"] == "Open"
+    (event,) = bench.events
+    assert event["reason"] == "AnomalyDetected"
+    assert event["regarding"]["uid"] == uid
+    assert event["related"]["name"] == made["metadata"]["name"]
+    assert event["metadata"]["namespace"] == "default"
+    bench.tell(resolved())
+    bench.idle()
+    (over,) = bench.reports
+    assert over["status"]["state"] == "Resolved"
+    assert over["status"]["resolvedTime"]
+    assert over["metadata"]["labels"][names.LABEL_STATE] == "Resolved"
+    assert over["spec"] == made["spec"]
+    assert bench.reasons() == ["AnomalyDetected", "AnomalyResolved"]
+
+
+def test_fifty_updates_are_few_writes(bench: Bench) -> None:
+    bench.tell(opened())
+    bench.idle()
+    version = bench.reports[0]["metadata"]["resourceVersion"]
+    for number in range(50):
+        bench.tell(changed(claim=f"words {number}"))
+    bench.idle()
+    time.sleep(0.3)
+    assert bench.reports[0]["metadata"]["resourceVersion"] == version
+    bench.tell(changed(severity=Severity.CRITICAL, claim="now it matters"))
+    bench.idle()
+    (made,) = bench.reports
+    assert made["status"]["claim"] == "now it matters"
+    assert made["metadata"]["labels"][names.LABEL_SEVERITY] == "Critical"
+    assert bench.reasons() == ["AnomalyDetected", "AnomalyEscalated"]
+
+
+def test_what_repeats_is_a_series(bench: Bench) -> None:
+    bench.tell(opened())
+    for severity in (Severity.HIGH, Severity.CRITICAL):
+        bench.tell(changed(severity=severity))
+        bench.idle()
+    escalated = [one for one in bench.events if one["reason"] == "AnomalyEscalated"]
+    assert [one["series"]["count"] for one in escalated] == [2]
+
+
+def test_an_event_on_a_pod_is_in_its_namespace(bench: Bench, namespace: str) -> None:
+    pod = Pod(namespace, "train-0", "a-uid", "", 80, 50, Confidence.MEASURED)
+    bench.tell(opened(pods=(pod,)))
+    bench.idle()
+    (event,) = bench.kube.items(EVENTS, "Event", namespace)
+    assert (event["regarding"]["kind"], event["regarding"]["uid"]) == ("Pod", "a-uid")
+    assert len(bench.events) == 1
+
+
+def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: Bench) -> None:
+    one = replace(largest(), node_name=bench.node, id="cpu-largest")
+    bench.sink.write(Update("Opened", one))
+    bench.idle()
+    (made,) = bench.reports
+    expected = report(one, bench.profile, 1)
+    assert made["status"] == {**expected.status, "profileGeneration": 1}
+    del made["metadata"]["managedFields"]
+    assert len(json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()) <= 8192
+
+
+def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: Bench) -> None:
+    bench.tell(opened(), opened("gpu-1"))
+    bench.idle()
+    bench.sink.close()
+    bench.start()
+    bench.tell(opened())  # the same finding, told again
+    bench.idle()
+    bench.tell(resolved())
+    bench.idle()
+    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
+    assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
+    assert bench.reasons().count("AnomalyDetected") == 2
+
+
+def test_two_analyzers_in_turn_write_one_report(
+    bench: Bench, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    bench.tell(opened())
+    bench.idle()
+    first = bench.sink
+    bench.folder = tmp_path / "second"
+    bench.start()
+    bench.tell(opened("cpu-anew", severity=Severity.HIGH))
+    bench.idle()
+    (made,) = bench.reports
+    assert made["spec"]["findingID"] == "cpu-1"
+    assert made["status"]["severity"] == "High"
+    bench.tell(resolved("cpu-anew", severity=Severity.HIGH))
+    bench.idle()
+    assert [one["status"]["state"] for one in bench.reports] == ["Resolved"]
+    first.close()
+
+
+def test_an_api_server_that_dies_in_between_gets_all_once(
+    launch_control_plane: Launcher, tmp_path: Path
+) -> None:
+    plane = launch_control_plane(controllers=False)
+    kube = Kube(plane.kubeconfig)
+    kube.install(*DEFINITIONS)
+    bench = Bench(plane, kube, tmp_path)
+    bench.tell(opened())
+    bench.idle()
+    plane.kill()
+    bench.tell(changed(severity=Severity.HIGH), opened("gpu-1"), resolved(severity=Severity.HIGH))
+    wait_for(lambda: bench.sink.figures()["up"] == 0, 20, "it is seen to be away")
+    wait_for((tmp_path / "reports.spool").exists, 5, "the spool")
+    bench.sink.close()  # the pod is restarted meanwhile
+    bench.start()
+    plane.resume()
+    bench.idle(30)
+    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
+    assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
+    reasons = ["AnomalyDetected", "AnomalyDetected", "AnomalyEscalated", "AnomalyResolved"]
+    assert sorted(bench.reasons()) == reasons
+    assert not any("series" in one for one in bench.events)
+    assert not (tmp_path / "reports.spool").exists()
+    bench.sink.close()
+
+
+def test_a_definition_that_is_not_there_yet_is_waited_for(
+    launch_control_plane: Launcher, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plane = launch_control_plane(controllers=False)
+    kube = Kube(plane.kubeconfig)
+    settings = AnalyzerSettings(profile="p", report="kubernetes")
+    sink = KubeSink(settings, connect(plane.kubeconfig), "pod-0")
+    sink.follow(Situation(time.monotonic(), connected=True, shards=ALL))
+    sink.write(opened())
+    wait_for(lambda: "the Kubernetes API refuses" in caplog.text, 20, "it is said")
+    kube.install(*DEFINITIONS)
+    kube.create({
+        "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND, "metadata": {"name": "p"},
+        "spec": {},
+    })  # fmt: skip
+    wait_for(lambda: sink.figures()["waiting"] == 0, 20, "it is delivered")
+    assert len(kube.items(names.API_VERSION, names.REPORT_KIND)) == 1
+    sink.close()
+
+
+def test_too_many_are_one_summary(
+    control_plane: ControlPlane, served: Kube, tmp_path: Path
+) -> None:
+    bench = Bench(control_plane, served, tmp_path, reports_per_minute=5)
+    bench.tell(*(opened(f"cpu-{n}") for n in range(60)))
+    bench.idle()
+    causes = [one["status"].get("cause", "") for one in bench.reports]
+    assert causes.count("TooManyFindings") == 1
+    assert len(causes) <= 6
+    assert bench.sink.figures()["report summed"] >= 54
+    bench.tell(*(resolved(f"cpu-{n}") for n in range(60)))
+    bench.idle()
+    assert {one["status"]["state"] for one in bench.reports} == {"Resolved"}
+    bench.sink.close()
+
+
+def test_the_condition_of_a_node_leaves_others_alone(
+    control_plane: ControlPlane, served: Kube, tmp_path: Path
+) -> None:
+    bench = Bench(control_plane, served, tmp_path, node_conditions=True)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": bench.node}}
+    served.create(node)
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "well"}
+    served.patch(node, {"status": {"conditions": [ready]}}, "status")
+
+    def conditions() -> dict[str, str]:
+        found = served.get("v1", "Node", bench.node)
+        assert found is not None
+        return {one["type"]: one["status"] for one in found["status"]["conditions"]}
+
+    bench.tell(opened(severity=Severity.HIGH))
+    wait_for(lambda: conditions() == {"Ready": "True", "RevealAnomaly": "True"}, 10, "it is there")
+    bench.tell(resolved(severity=Severity.HIGH))
+    wait_for(lambda: conditions() == {"Ready": "True"}, 10, "it is gone")
+    bench.sink.close()
+
+
+def test_the_telemetry_of_a_profile_is_taken_beside_what_the_operator_writes(
+    bench: Bench,
+) -> None:
+    where = {
+        "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
+        "metadata": {"name": bench.profile},
+    }  # fmt: skip
+    bench.kube.patch(where, {"status": {"readyNodes": 3}}, "status")
+    api = connect(bench.plane.kubeconfig)
+    lacking = Lack("PerfUnavailable", 2, "n1: perf: not permitted")
+    api.apply_profile_status(bench.profile, {"telemetry": telemetry(State(3, 1, (lacking,)))})
+    api.apply_profile_status(bench.profile, {"telemetry": telemetry(None)})
+    status = api.profile(bench.profile)["status"]
+    assert status["readyNodes"] == 3
+    assert status["telemetry"] == {
+        "streamReachable": False, "nodesReporting": 0, "nodesLearning": 0, "degraded": [],
+    }  # fmt: skip
+    api.close()
+
+
+def test_a_service_account_with_the_rights_of_an_analyzer_is_enough(
+    control_plane: ControlPlane, served: Kube, tmp_path: Path
+) -> None:
+    """And without a right to Events reports are written all the same."""
+    account, group = unique("analyzer"), names.GROUP
+    rules = [
+        {"apiGroups": [group], "resources": ["anomalyreports"],
+         "verbs": ["create", "list", "patch"]},
+        {"apiGroups": [group], "resources": ["anomalyreports/status"], "verbs": ["patch"]},
+        {"apiGroups": [group], "resources": ["revealprofiles"], "verbs": ["get"]},
+    ]  # fmt: skip
+    _grant(served, account, rules)
+    bench = Bench(control_plane, served, tmp_path)
+    bench.sink.close()
+    connection = connect(control_plane.account_kubeconfig("default", account))
+    bench.sink = KubeSink(AnalyzerSettings(**bench.settings), connection, "pod-0", tmp_path)
+    bench.follow()
+    bench.tell(opened(), resolved(), opened("gpu-1"))
+    bench.idle()
+    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
+    assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
+    assert bench.sink.figures()["event dropped"] == 3
+    bench.sink.close()
+
+
+def _grant(kube: Kube, account: str, rules: list[Object]) -> None:
+    kind = "rbac.authorization.k8s.io/v1"
+    metadata = {"name": account}
+    kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+                namespace="default")  # fmt: skip
+    kube.create({"apiVersion": kind, "kind": "ClusterRole", "metadata": metadata, "rules": rules})
+    kube.create({
+        "apiVersion": kind, "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                    "name": account},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}],
+    })  # fmt: skip
+
+
+def test_what_an_earlier_analyzer_left_open_is_resolved(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_analyzer.sinks.kube.ledger.ORPHANED_S", 0.5)
+    bench.tell(opened())
+    bench.idle()
+    bench.sink.close()
+    bench.start()
+    follow = partial(bench.follow)
+    wait_for(
+        lambda: (follow(), bench.reports[0]["status"]["state"] == "Resolved")[1], 20, "it is over"
+    )
+    assert "nobody follows it" in bench.reports[0]["status"]["notes"][-1]
+    assert rfc3339(finding().first_seen_ns) == bench.reports[0]["spec"]["firstSeenTime"]
