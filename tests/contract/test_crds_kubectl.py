@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -44,11 +43,8 @@ OPEN = "get_open"
 @pytest.fixture(scope="module")
 def shown(api: Kube, control_plane: ControlPlane) -> Iterator[Shown]:
     cluster = Shown(api, control_plane)
-    try:
-        cluster.fill(time.time_ns())
-        yield cluster
-    finally:
-        cluster.clear()
+    yield cluster
+    cluster.clear()
 
 
 @pytest.mark.parametrize("golden", TABLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ Object = dict[str, Any]
 MINE = "example.com/test"  # others on this server have objects too
 NOW = "2026-01-01T00:00:00Z"
 WATCHED = "gpu-nodes"
+_LONGEST_S = 20  # of one kubectl on a busy machine
 _LACK = Lack("PerfUnavailable", 2, "perf: kernel.perf_event_paranoid is 3")
 
 
@@ -80,8 +82,11 @@ class Shown:
         self.mark = unique("shown")
         self._api, self._plane = api, plane
         self._made: list[Object] = []
+        self._fill()
 
-    def fill(self, now_ns: int) -> None:
+    def _fill(self) -> None:
+        self._filled = time.monotonic()
+        now_ns = time.time_ns()
         for name, (spec, facts, tally) in PROFILES.items():
             self._make(profile(spec, name), profile_status(facts, tally))
         for finding in told.findings(now_ns):
@@ -93,16 +98,19 @@ class Shown:
             self._make(event)
 
     def clear(self) -> None:
-        for one in reversed(self._made):
-            self._api.delete(one)
+        while self._made:
+            self._api.delete(self._made.pop())
 
     def look(self, *arguments: str, only: str = "") -> str:
         """What kubectl says; of objects with labels all, but for other tests' ones."""
         label = ("-l", ",".join(filter(None, (f"{MINE}={self.mark}", only))))
-        return settled(kubectl(self._plane, *arguments, *label)).replace(self.mark, "mine")
+        return self.read(*arguments, *label)
 
     def read(self, *arguments: str) -> str:
         """What kubectl says of what is named."""
+        if time.monotonic() - self._filled > told.STILL_S - _LONGEST_S:
+            self.clear()
+            self._fill()
         return settled(kubectl(self._plane, *arguments)).replace(self.mark, "mine")
 
     def _make(self, document: Mapping[str, Any], status: Object | None = None) -> None:
@@ -126,8 +134,8 @@ def _events(now_ns: int) -> Iterator[Object]:
     [worse] = telling.changed(finding, Severity.MEDIUM, was_open=True)
     over = replace(finding, state=State.RESOLVED, resolved_ns=finding.last_seen_ns)
     [resolved] = telling.changed(over, Severity.HIGH, was_open=True)
-    minute, half = told.MINUTE_NS, told.MINUTE_NS // 2
-    start = now_ns - 31 * minute - half
+    minute = told.MINUTE_NS
+    start = now_ns - 31 * minute - told.MARGIN_NS
     yield events.body(_event(finding, found), start, 3, start + 15 * minute)
     yield events.body(_event(finding, on_pod), start)
     yield events.body(_event(finding, worse), start + 16 * minute)

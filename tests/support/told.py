@@ -1,6 +1,6 @@
 """Findings as an analyzer tells them, for tests of what people and the API get to see.
 
-All begin so many minutes ago that ages are shown in whole minutes and stand still in a test.
+All begin so many minutes ago that ages are shown in whole minutes: for ``STILL_S`` the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Subsystem
 
 MINUTE_NS = 60 * 10**9
-_HALF_NS = MINUTE_NS // 2
+STILL_S = 50
+MARGIN_NS = 2 * 10**9
 
 
 def findings(now_ns: int) -> list[Finding]:
@@ -212,5 +213,5 @@ def largest(now_ns: int) -> Finding:
 
 
 def _ago(now_ns: int, minutes: int) -> int:
-    """Half a minute more, so that the minute shown is the same for the length of a test."""
-    return now_ns - minutes * MINUTE_NS - _HALF_NS
+    """A little more, so that it is as many minutes whoever's clock is a moment behind."""
+    return now_ns - minutes * MINUTE_NS - MARGIN_NS
