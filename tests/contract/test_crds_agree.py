@@ -7,31 +7,22 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import shown
 import told
-from exploring import examples
 from reveal_contract import kubernetes as names
 from reveal_contract import settings
 from reveal_contract.events import NS
 from reveal_contract.finding import (
     Confidence,
-    Evidence,
     Finding,
     FindingKind,
     FindingScope,
-    Hypothesis,
-    Method,
-    Peers,
-    Pod,
     Severity,
     State,
-    Subject,
 )
 from reveal_contract.metric import Subsystem
-from reveal_contract.report import MAX_BYTES, report
+from reveal_contract.report import report
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
 
@@ -106,63 +97,6 @@ def test_names_are_those_of_the_json_row() -> None:
 
 @pytest.mark.parametrize("finding", told.findings(NOW), ids=lambda one: one.id)
 def test_a_usual_finding_fits(finding: Finding) -> None:
-    assert faults(REPORT, as_object(finding)) == []
-
-
-def test_the_largest_finding_fits() -> None:
-    made = report(told.largest(NOW), "p" * 52, 2**40)
-    assert faults(REPORT, {**made.to_create(), "status": made.status}) == []
-    assert MAX_BYTES == 8192
-
-
-TEXT = st.text(max_size=700)
-PERCENT = st.integers(-1000, 1000)
-MANY = 12
-
-
-def many(kind: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    return st.lists(kind, max_size=MANY).map(tuple)
-
-
-FINDINGS = st.builds(
-    Finding,
-    id=st.from_regex(r"[a-z]{3,7}-[0-9a-f]{10}", fullmatch=True),
-    node_name=st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?", fullmatch=True),
-    subsystem=st.sampled_from(Subsystem),
-    subsystems=st.lists(st.sampled_from(Subsystem), unique=True).map(tuple),
-    severity=st.sampled_from(Severity),
-    state=st.sampled_from(State),
-    scope=st.sampled_from(FindingScope),
-    kind=st.sampled_from(FindingKind),
-    first_seen_ns=st.integers(0, NOW),
-    last_seen_ns=st.integers(0, 2 * NOW),
-    resolved_ns=st.none() | st.integers(0, 2 * NOW),
-    claim=TEXT,
-    hypothesis=st.none()
-    | st.builds(Hypothesis, TEXT.filter(bool), st.integers(0, 100), TEXT),
-    methods=many(st.builds(Method, TEXT.filter(bool), st.booleans(), PERCENT)),
-    evidence=many(
-        st.builds(
-            Evidence, TEXT.filter(bool), TEXT, TEXT, TEXT, TEXT, TEXT,
-            st.sampled_from(("up", "down")), TEXT,
-        )
-    ),
-    pods=many(
-        st.builds(Pod, TEXT, TEXT, TEXT, TEXT, PERCENT, PERCENT, st.sampled_from(Confidence))
-    ),
-    subjects=many(st.builds(Subject, TEXT, TEXT, PERCENT, PERCENT, st.sampled_from(Confidence))),
-    victims=many(TEXT),
-    notes=many(TEXT),
-    peers=st.none() | st.builds(Peers, st.integers(0, 10**6), TEXT, TEXT),
-    impact=st.none() | st.just(told.contention(NOW).impact),
-    score_percent=PERCENT,
-    confidence_percent=PERCENT,
-)  # fmt: skip
-
-
-@given(FINDINGS)
-@examples(100)
-def test_the_report_of_any_finding_fits(finding: Finding) -> None:
     assert faults(REPORT, as_object(finding)) == []
 
 

@@ -193,25 +193,6 @@ def whole(now_ns: int) -> Finding:
     )
 
 
-def largest(now_ns: int) -> Finding:
-    """One that is over every bound, in letters that take most bytes."""
-    long = "<ü & 日本語>" * 200
-    most = 40
-    return replace(
-        whole(now_ns),
-        claim=long,
-        hypothesis=Hypothesis(long, 100, long),
-        methods=tuple(Method(f"{at} {long}", True, 100) for at in range(most)),
-        evidence=(Evidence(long, long, long, long, long, long, "down", long),) * most,
-        pods=(Pod(long, long, long, long, 100, -100, Confidence.CO_LOCATED),) * most,
-        subjects=(Subject(long, long, 100, -100, Confidence.CO_LOCATED),) * most,
-        victims=(long,) * most,
-        notes=(long,) * most,
-        peers=Peers(10**6, long, long),
-        impact=Impact(long, -99.9, -99.9, 99.9, 1e6, 1e6, now_ns, 30, long, 100),
-    )
-
-
 def _ago(now_ns: int, minutes: int) -> int:
     """A little more, so that it is as many minutes whoever's clock is a moment behind."""
     return now_ns - minutes * MINUTE_NS - MARGIN_NS
