@@ -44,7 +44,7 @@ def serve(
 
 def application(registry: CollectorRegistry, checks: Mapping[str, Check]) -> WSGIApplication:
     """/metrics and the checks by their paths; anything else is not found."""
-    metrics = make_wsgi_app(registry)
+    metrics: WSGIApplication = make_wsgi_app(registry)
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
