@@ -16,9 +16,13 @@ from releases import DEFINITIONS, PATIENCE_S, Cluster
 PROFILES = CHART / "ci" / "profiles-values.yaml"
 
 
-def test_the_first_install_brings_kinds_and_profiles(fresh: Cluster) -> None:
+def test_the_second_run_of_the_first_install_brings_the_profiles(fresh: Cluster) -> None:
     said = fresh.upgrade("--values", PROFILES)
     assert "Reveal 0.1.0 is installed in reveal-system." in said
+    assert "NO PROFILE YET" in said
+    assert all(fresh.definition(name) for name in DEFINITIONS)
+    said = fresh.upgrade("--values", PROFILES)
+    assert "NO PROFILE YET" not in said
     assert fresh.profile("gpu-nodes") is not None
     inference = fresh.profile("inference")
     assert inference is not None
@@ -26,31 +30,26 @@ def test_the_first_install_brings_kinds_and_profiles(fresh: Cluster) -> None:
     assert inference["spec"]["collector"]["cpuBudgetMillicores"] == 20  # the schema's default
 
 
-def test_profiles_become_part_of_the_release_and_outlive_it(fresh: Cluster) -> None:
-    def manifest() -> str:
-        return fresh.helm("get", "manifest", "reveal", "--namespace", NAMESPACE)
+def test_profiles_follow_the_release(fresh: Cluster) -> None:
+    def paused() -> bool:
+        profile = fresh.profile("inference")
+        assert profile is not None
+        return bool(profile["spec"]["paused"])
 
-    fresh.upgrade("--values", PROFILES)
-    first = fresh.profile("inference")
-    assert first is not None
-    assert "RevealProfile" not in manifest()  # a hook
+    for _ in range(2):
+        fresh.upgrade("--values", PROFILES)
+    assert not paused()
     fresh.upgrade("--values", PROFILES, "--set", "profiles.inference.paused=true")
-    second = fresh.profile("inference")
-    assert second is not None
-    assert "name: inference" in manifest().replace('"', "")
-    assert second["metadata"]["uid"] == first["metadata"]["uid"]
-    assert second["spec"]["paused"] is True
-    fresh.helm("rollback", "reveal", "1", "--namespace", NAMESPACE)
-    third = fresh.profile("inference")
-    assert third is not None
-    assert third["metadata"]["uid"] == first["metadata"]["uid"]
-    fresh.uninstall()
+    assert paused()
+    fresh.helm("rollback", "reveal", "2", "--namespace", NAMESPACE)
+    assert not paused()
+    fresh.upgrade("--set", "profiles.inference.mode=Observe")
+    assert fresh.profile("gpu-nodes") is None
     assert fresh.profile("inference") is not None
-    # and is taken back by the same release, installed anew
-    fresh.upgrade("--values", PROFILES)
-    fourth = fresh.profile("inference")
-    assert fourth is not None
-    assert fourth["metadata"]["uid"] == first["metadata"]["uid"]
+    fresh.apply_profile("by-hand")
+    fresh.uninstall()
+    assert fresh.profile("inference") is None
+    assert fresh.profile("by-hand") is not None
 
 
 def test_uninstalling_keeps_the_kinds_unless_told_otherwise(fresh: Cluster) -> None:
@@ -86,6 +85,11 @@ def test_an_upgrade_brings_the_new_schema(fresh: Cluster, tmp_path: Path) -> Non
     assert "anomalies" in short_names()
     fresh.helm("rollback", "reveal", "1", "--namespace", NAMESPACE)
     assert "older" in short_names()
+    # kept ones, too
+    fresh.uninstall()
+    assert "older" in short_names()
+    fresh.upgrade()
+    assert "anomalies" in short_names()
 
 
 def test_a_changed_flag_reaches_the_operator_and_a_rollback_takes_it_back(fresh: Cluster) -> None:

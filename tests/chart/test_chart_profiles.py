@@ -1,4 +1,4 @@
-"""Profiles that come with a release, and what its notes say."""
+"""Profiles that come with a release."""
 
 from __future__ import annotations
 
@@ -12,31 +12,13 @@ from reveal_contract.kubernetes import API_VERSION, PROFILE_KIND
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 PROFILES = CHART / "ci" / "profiles-values.yaml"
-HOOK = "helm.sh/hook"
 
 
-def test_before_the_kind_is_served_a_profile_is_a_hook(helm: Helm) -> None:
-    # helm looks all objects of a release up before it makes the first definition
+def test_without_a_cluster_profiles_are_rendered_plainly(helm: Helm) -> None:
+    # for `helm template | kubectl apply`, and for what renders charts elsewhere
     profile = one(helm.render("--values", PROFILES), PROFILE_KIND, "inference")
-    about = profile["metadata"]["annotations"]
-    assert about[HOOK] == "post-install,post-upgrade"
-    # so that the next upgrade may take it over
-    assert about["meta.helm.sh/release-name"] == "reveal"
-    assert about["meta.helm.sh/release-namespace"] == "reveal-system"
-    assert profile["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
-
-
-def test_later_it_is_an_object_of_the_release(helm: Helm) -> None:
-    known = ("--api-versions", f"{API_VERSION}/{PROFILE_KIND}")
-    objects = helm.render("--values", PROFILES, *known)
-    for name in ("gpu-nodes", "inference"):
-        assert HOOK not in one(objects, PROFILE_KIND, name)["metadata"]["annotations"]
-
-
-def test_helm_never_deletes_a_profile(helm: Helm) -> None:
-    for each in helm.render("--values", PROFILES):
-        if each["kind"] == PROFILE_KIND:
-            assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert profile["apiVersion"] == API_VERSION
+    assert "annotations" not in profile["metadata"]
 
 
 def test_the_spec_is_passed_on_as_it_is(helm: Helm) -> None:

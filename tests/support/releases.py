@@ -116,7 +116,7 @@ class Cluster:
 
     @contextmanager
     def operator(self, *more: str) -> Iterator[Daemon]:
-        """The operator, as the release's Deployment would run it; of ``more`` flags the last wins."""
+        """The operator, as the release's Deployment would run it; ``more`` flags win."""
         account = self._operator_pod()["serviceAccountName"]
         kubeconfig = self.plane.account_kubeconfig(NAMESPACE, account)
         flags = (*self.operator_flags(), *more)

@@ -162,6 +162,15 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/* Not empty where profiles can be made: their kind is served, or there is no cluster to ask. */}}
+{{- define "reveal.makesProfiles" -}}
+{{- if .Capabilities.APIVersions.Has "reveal.dev/v1alpha1/RevealProfile" -}}
+served
+{{- else if not (lookup "v1" "Namespace" "" "kube-system") -}}
+no cluster
+{{- end -}}
+{{- end -}}
+
 {{/* The alerts of files/alerts.yaml without those that are not wanted, each with its page. */}}
 {{- define "reveal.alerts" -}}
 {{- $values := .Values.prometheusRule -}}
