@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import yaml
 from hypothesis import given
 
 from exploring import examples
@@ -23,17 +21,12 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
+from reveal_contract.kubernetes import REPORTS
 from reveal_contract.metric import Subsystem
 from reveal_contract.report import MAX_BYTES, Owner, from_object, report
+from structural import faults, schema
 
-CRD = Path(__file__).parents[2] / "crds" / "reveal.dev_anomalyreports.yaml"
 OWNER = Owner("p", "0b7ab99b-0c4f-4f2c-8f75-bd1f5b0f8c52", 3)
-
-
-def schema() -> dict[str, Any]:
-    found = yaml.safe_load(CRD.read_text())
-    made: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return made
 
 
 def size(one: Any) -> int:
@@ -42,33 +35,6 @@ def size(one: Any) -> int:
     for letter in "<>&":
         text = text.replace(letter, f"\\u00{ord(letter):x}")
     return len(text.encode())
-
-
-def breaks(value: Any, rule: dict[str, Any], path: str) -> list[str]:
-    """Where a value breaks its structural schema; floats anywhere are one of these."""
-    kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
-    if type(value) is not kinds[rule["type"]]:
-        return [f"{path} is {value!r}"]
-    wrong = []
-    if rule["type"] == "object":
-        wrong += [f"{path}.{key} is unknown" for key in value.keys() - rule["properties"].keys()]
-        wrong += [
-            f"{path}.{key} is missing" for key in set(rule.get("required", ())) - value.keys()
-        ]
-        for key in value.keys() & rule["properties"].keys():
-            wrong += breaks(value[key], rule["properties"][key], f"{path}.{key}")
-    elif rule["type"] == "array":
-        wrong += [f"{path} has {len(value)}"] if len(value) > rule["maxItems"] else []
-        for part in value:
-            wrong += breaks(part, rule["items"], path)
-    elif rule["type"] == "string":
-        wrong += [f"{path} is long"] if len(value) > rule.get("maxLength", 10**6) else []
-        wrong += [f"{path} is empty"] if len(value) < rule.get("minLength", 0) else []
-        wrong += [f"{path} is {value}"] if value not in rule.get("enum", [value]) else []
-    elif rule["type"] == "integer":
-        fits = rule.get("minimum", value) <= value <= rule.get("maximum", value)
-        wrong += [] if fits else [f"{path} is {value}"]
-    return wrong
 
 
 def test_identity_is_in_the_spec_and_all_else_in_the_status() -> None:
@@ -168,11 +134,10 @@ def test_any_finding_is_a_report_that_the_schema_takes(one: Finding) -> None:
     made = report(one, "p" * 52, 10**6)
     whole = made.to_create(replace(OWNER, name="p" * 52)) | {"status": made.status}
     assert size(whole) <= MAX_BYTES
-    rules = schema()["properties"]
-    assert breaks(made.spec, rules["spec"], "spec") == []
-    assert breaks(made.status, rules["status"], "status") == []
+    assert faults(schema(REPORTS, "spec"), made.spec) == []
+    assert faults(schema(REPORTS, "status"), made.status) == []
     over = made.resolved("why", AT)
-    assert breaks(over.status, rules["status"], "status") == []
+    assert faults(schema(REPORTS, "status"), over.status) == []
     assert size(over.to_create() | {"status": over.status}) <= MAX_BYTES
 
 

@@ -6,9 +6,11 @@ rules are not evaluated here: those need a real one.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +32,23 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 def definition(plural: str) -> dict[str, Any]:
     """The CustomResourceDefinition of ``revealprofiles`` or ``anomalyreports``."""
-    [found] = [one for one in DEFINITIONS if one.stem.endswith(f"_{plural}")]
-    loaded: dict[str, Any] = yaml.safe_load(found.read_text())
-    return loaded
+    return copy.deepcopy(_loaded(plural))
 
 
 def schema(plural: str, *path: str) -> Schema:
     """The schema of its only version, or of a field: ``schema("anomalyreports", "status")``."""
-    [version] = definition(plural)["spec"]["versions"]
+    [version] = _loaded(plural)["spec"]["versions"]
     part: Schema = version["schema"]["openAPIV3Schema"]
     for name in path:
         part = part["properties"][name]
     return part
+
+
+@cache
+def _loaded(plural: str) -> dict[str, Any]:
+    [found] = [one for one in DEFINITIONS if one.stem.endswith(f"_{plural}")]
+    loaded: dict[str, Any] = yaml.safe_load(found.read_text())
+    return loaded
 
 
 def parts(of: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
