@@ -2,75 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
+from ledger_desk import ALL, Desk
 from made_findings import AT, SECOND, Update, changed, finding, opened, resolved
 from reveal_analyzer.sinks.kube import ledger as module
-from reveal_analyzer.sinks.kube.entry import Admission, Entry, Said
-from reveal_analyzer.sinks.kube.ledger import Ledger, Listed
-from reveal_analyzer.situation import Situation, Watched
+from reveal_analyzer.sinks.kube.entry import Entry
+from reveal_analyzer.sinks.kube.ledger import Listed
+from reveal_analyzer.situation import Watched
 from reveal_contract.finding import FindingKind, FindingScope, Severity
 from reveal_contract.metric import Subsystem
-from reveal_contract.names import SHARDS, shard
-from reveal_contract.report import Report, report
-from reveal_contract.settings import AnalyzerSettings
-
-ALL = frozenset(range(SHARDS))
-
-
-class Desk:
-    """A ledger with a clock, whose reports are delivered when they are due."""
-
-    def __init__(self, known: bool = True, **settings: Any) -> None:
-        self.ledger = Ledger(AnalyzerSettings(profile="p", report="kubernetes", **settings))
-        self.now = 1000.0
-        self.written: list[Report] = []
-        self.said: list[str] = []
-        if known:
-            self.list()
-
-    @property
-    def now_ns(self) -> int:
-        return AT + int(self.now * SECOND)
-
-    def list(self, *found: Report) -> None:
-        whole = [Listed(one, one.labels(), True) for one in found]
-        self.ledger.listed(whole, self.now)
-
-    def tell(self, *updates: Update) -> None:
-        for update in updates:
-            self.ledger.change(update, self.now)
-
-    def situation(self, nodes: Iterable[str] = ("n1",), **other: Any) -> Situation:
-        watched = {name: Watched(self.now, 0.0) for name in nodes}
-        given: dict[str, Any] = {"connected": True, "shards": ALL, "nodes": watched, **other}
-        return Situation(at_s=self.now, **given)
-
-    def follow(self, situation: Situation | None = None) -> None:
-        self.ledger.follow(situation or self.situation(), self.now_ns)
-
-    def turn(self) -> list[Report]:
-        """What was written in this turn."""
-        self.ledger.admit(self.now, self.now_ns)
-        due = self.ledger.due(self.now, self.now_ns)
-        for entry in due:
-            self.said += [one.reason.name for one in entry.events if isinstance(one, Said)]
-            entry.events.clear()
-            self.ledger.delivered(entry, entry.report, self.now)
-        made = [entry.report for entry in due]
-        self.written += made
-        return made
-
-    def run(self, seconds: int, step: int = 5, **situation: Any) -> None:
-        for _ in range(0, seconds, step):
-            self.now += step
-            self.follow(self.situation(**situation))
-            self.turn()
-
-    def states(self) -> list[tuple[str, str]]:
-        return [(one.name, one.status["state"]) for one in self.written]
+from reveal_contract.names import shard
+from reveal_contract.report import report
 
 
 def test_opened_and_resolved_are_two_writes_and_two_events() -> None:
@@ -329,83 +272,6 @@ def test_labels_that_lag_are_mended() -> None:
     (written,) = desk.turn()
     assert written == over
     assert len(desk.ledger) == 0
-
-
-def flood(desk: Desk, number: int, severity: Severity = Severity.LOW) -> None:
-    desk.tell(
-        *(opened(f"cpu-{n}", node_name=f"n{n % 9}", severity=severity) for n in range(number))
-    )
-
-
-def test_too_many_become_one_summary() -> None:
-    desk = Desk(reports_per_minute=10)
-    flood(desk, 100)
-    written = desk.turn() + desk.turn()
-    assert len(written) == 9  # two are kept for what is High, one is the summary
-    (total,) = [one for one in written if one.status.get("cause") == "TooManyFindings"]
-    assert total.status["claim"].startswith("92 more findings on 9 nodes, over 10 new reports")
-    assert total.spec["findingID"].startswith("overflow-")
-    assert desk.ledger.counts["summed"] == 92
-    assert desk.said.count("AnomalyDetected") == 9
-
-
-def test_what_is_high_is_not_crowded_out() -> None:
-    desk = Desk(reports_per_minute=10)
-    flood(desk, 100)
-    desk.turn()
-    desk.tell(opened("gpu-1", subsystem=Subsystem.GPU, severity=Severity.CRITICAL))
-    written = desk.turn()
-    assert "p-n1-gpu-1" in [one.name for one in written]
-
-
-def test_one_of_the_summed_that_grows_is_told_by_itself() -> None:
-    desk = Desk(reports_per_minute=10)
-    flood(desk, 100)
-    desk.turn()
-    (grown,) = [e for e in desk.ledger if e.admission is Admission.SUMMED][-1:]
-    desk.tell(changed(grown.finding, node_name=grown.report.node, severity=Severity.HIGH))
-    assert grown.report.name in [one.name for one in desk.turn()]
-
-
-def test_the_summary_is_rewritten_each_minute_at_most_and_resolves_itself() -> None:
-    desk = Desk(reports_per_minute=10)
-    flood(desk, 100)
-
-    def totals() -> list[Report]:
-        return [one for one in desk.written if "overflow" in one.name]
-
-    desk.turn()
-    for _ in range(11):
-        desk.now += 10
-        flood(desk, 100)
-        desk.turn()
-    assert len(totals()) == 2
-    for n in range(100):
-        desk.tell(resolved(f"cpu-{n}", node_name=f"n{n % 9}", severity=Severity.LOW))
-    desk.turn()
-    assert len({one.name for one in totals()}) == 1
-    assert totals()[-1].status["state"] == "Resolved"
-    assert len(desk.ledger) == 0
-
-
-def test_a_flood_that_the_api_has_already_needs_no_tokens() -> None:
-    """After a restart every setting that does not hold is found again."""
-    desk = Desk(known=False, reports_per_minute=1)
-    kind = FindingKind.CONFIGURATION
-    found = [finding(f"configuration-{n}", kind=kind) for n in range(50)]
-    desk.tell(*(Update("Opened", one) for one in found))
-    desk.list(*(report(one, "p", 1) for one in found))
-    assert desk.turn() == []
-    assert desk.ledger.counts["summed"] == 0
-    assert len(desk.ledger) == 50
-
-
-def test_the_ledger_is_bounded(monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "MAX_ENTRIES", 5)
-    desk = Desk(known=False)
-    flood(desk, 9)
-    assert len(desk.ledger) == 5
-    assert desk.ledger.counts["dropped"] == 4
 
 
 def test_what_an_earlier_run_could_not_deliver_is_delivered_once() -> None:
