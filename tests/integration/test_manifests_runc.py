@@ -1,9 +1,10 @@
-"""The collector in a container of a real runtime, set up as the manifest says."""
+"""The processes in containers of a real runtime, set up as the manifests say."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,3 +77,42 @@ def test_capabilities_are_enough_for_what_privileged_sees(
         assert sorted(granted) == sorted(f"CAP_{name}" for name in WANTED)
         assert status["CapBnd"] == status["CapEff"]
         assert status["NoNewPrivs"] == "1"
+
+
+ASK = """
+import sys, urllib.request
+with urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.argv[2]}", timeout=2) as answer:
+    print(answer.status)
+"""
+
+
+@pytest.mark.timeout(180)  # it compiles its loops, which takes a machine in use a while
+def test_the_analyzer_works_as_nobody_without_any_right(
+    tmp_path: Path, redis_launcher: RedisLauncher
+) -> None:
+    made = built()
+    files = dict(made["ConfigMap"]["data"])
+    # there is no API server in here
+    files["analyzer.json"] = json.dumps({**json.loads(files["analyzer.json"]), "report": "none"})
+    server = redis_launcher()
+    os.chmod(server.socket, 0o777)  # noqa: PTH101 - of a string
+    os.chmod(server.socket.parent, 0o755)  # noqa: PTH101
+    place = tmp_path / f"{tmp_path.name[-12:]}-analyzer"
+    wanted = container(made["Deployment"])
+    (port,) = (each["containerPort"] for each in wanted["ports"])
+    with bundle.running(made["Deployment"], place, files, server.socket) as running:
+
+        def answers(probe: str) -> bool:
+            path = wanted[probe]["httpGet"]["path"]
+            done = running.execute([sys.executable, "-c", ASK, str(port), path])
+            return done.stdout.strip() == "200"
+
+        assert bundle.until(lambda: answers("readinessProbe"), 120), running.log.read_text()
+        assert answers("livenessProbe")
+        status = running.status()
+        assert status["Uid"].split() == ["65532"] * 4
+        assert {status[f"Cap{kind}"] for kind in ("Prm", "Eff", "Bnd")} == {"0" * 16}
+        assert status["NoNewPrivs"] == "1"
+        done = running.execute(["sh", "-c", "touch /x || ls /run/reveal"])
+        assert "Read-only file system" in done.stderr
+        assert {"alive", "ready"} <= set(done.stdout.split())

@@ -51,7 +51,7 @@ class Container:
 def running(
     workload: Mapping[str, Any], folder: Path, files: Mapping[str, str], redis: Path
 ) -> Iterator[Container]:
-    """The one container of a DaemonSet; ``files`` are its ConfigMap's, ``redis`` a socket."""
+    """The one container of a workload; ``files`` are its ConfigMap's, ``redis`` a socket."""
     name, rootfs = f"reveal-test-{folder.name}", folder / "rootfs"
     rootfs.mkdir(parents=True)
     made = config(workload, folder, files, redis)
@@ -84,14 +84,14 @@ def config(
 ) -> Json:
     pod = workload["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    context = container["securityContext"]
+    context = {**pod.get("securityContext", {}), **container["securityContext"]}
     return {
         "ociVersion": "1.0.2",
         "root": {"path": "rootfs", "readonly": context["readOnlyRootFilesystem"]},
         "process": {
             "user": {"uid": context["runAsUser"], "gid": context["runAsGroup"]},
             "cwd": "/",
-            "args": [_program(container["command"][0]), *container["args"]],
+            "args": [_program(container["command"][0]), *map(_expanded, container["args"])],
             "env": _environment(container, redis),
             "noNewPrivileges": not context["allowPrivilegeEscalation"],
             "capabilities": dict.fromkeys(
@@ -105,6 +105,10 @@ def config(
 
 def _program(name: str) -> str:
     return str(Path(sys.prefix) / "bin" / name)
+
+
+def _expanded(argument: str) -> str:
+    return argument.replace("$(REVEAL_POD_NAME)", _NAMES[1])
 
 
 def _environment(container: Mapping[str, Any], redis: Path) -> list[str]:
@@ -122,10 +126,10 @@ def _environment(container: Mapping[str, Any], redis: Path) -> list[str]:
 
 def _capabilities(context: Mapping[str, Any]) -> list[str]:
     """Those asked for; of a privileged container all that this process has to give."""
-    if context["privileged"]:
+    if context.get("privileged"):
         told = Path("/proc/self/status").read_text().partition("CapBnd:")[2].split()[0]
         return [name for at, name in enumerate(capability_names()) if int(told, 16) >> at & 1]
-    return [f"CAP_{name}" for name in context["capabilities"]["add"]]
+    return [f"CAP_{name}" for name in context["capabilities"].get("add", ())]
 
 
 def capability_names() -> list[str]:
@@ -164,7 +168,8 @@ def _mounts(
             yield _bind(Path(volume["hostPath"]["path"]), "rro" if recursive else "ro", place)
         elif "emptyDir" in volume:
             size = f"size={volume['emptyDir']['sizeLimit'].removesuffix('i').lower()}"
-            yield {"destination": place, "type": "tmpfs", "source": "tmpfs", "options": [size]}
+            options = [size, "mode=1777"]  # as the kubelet makes it
+            yield {"destination": place, "type": "tmpfs", "source": "tmpfs", "options": options}
         elif "configMap" in volume:
             source = folder / each["name"]
             source.mkdir()
