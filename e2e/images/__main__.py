@@ -1,0 +1,55 @@
+"""``make images``: builds the base and the images, and says sizes and seconds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from images import store
+from images.building import Built, build_all
+from images.store import BuildError, Store
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 built, 1 not."""
+    arguments = parser().parse_args(argv)
+    try:
+        if reason := store.lacking():
+            raise BuildError(f"no images can be built here: {reason}")
+        images = Store(store.cache())
+        built = build_all(images, _say)
+        if arguments.save is not None:
+            save(images, built, arguments.save)
+    except BuildError as error:
+        print(f"images: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="make images", description=__doc__)
+    made.add_argument(
+        "--save", type=Path, metavar="FOLDER",
+        help="write each as FOLDER/NAME.tar, for `docker load` and `ctr images import`",
+    )  # fmt: skip
+    return made
+
+
+def save(images: Store, built: Sequence[Built], folder: Path) -> None:
+    """Archives in Docker's format; one of an earlier build is replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in built:
+        file = folder / f"{one.image.name}.tar"
+        file.unlink(missing_ok=True)  # buildah adds to one that is there
+        images.buildah("push", "--quiet", one.full_name, f"docker-archive:{file}:{one.full_name}")
+        _say(f"{file}: {file.stat().st_size >> 20} MiB")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
