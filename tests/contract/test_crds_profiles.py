@@ -13,6 +13,7 @@ from api_objects import apply_status, profile
 from controlplane import ApiError, Kube
 from reveal_contract import kubernetes as names
 from reveal_operator import spec as operator_spec
+from reveal_operator.manifests import security
 from spec_cases import BAD, GOOD, REDIS, Bad
 from structural import DEFINITIONS, EXAMPLES, defaulted, schema
 
@@ -48,6 +49,15 @@ def test_an_example_is_taken_and_filled_in(api: Kube, made: list[Object], exampl
     # and the operator takes it
     parsed = operator_spec.parse(stored)
     assert (parsed.name, parsed.generation) == (given["metadata"]["name"], 1)
+
+
+def test_the_example_of_least_privilege_has_no_more_than_it_says() -> None:
+    [example] = [one for one in EXAMPLES if one.stem == "least-privilege"]
+    parsed = operator_spec.parse(yaml.safe_load(example.read_text()))
+    context = security.of_collector(parsed.collector, minor=34)
+    assert context["privileged"] is False
+    assert "PERFMON" not in context["capabilities"]["add"]
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
 def test_no_golden_is_left_of_an_example_that_is_gone() -> None:
