@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from controlplane import ApiError, Kube, unique
-from profiles import DEFAULTS, PROFILES, ROOT
+from exploring import examples
+from profiles import DEFAULTS, NAMES_OF_PROFILES, PROFILES, ROOT, SPECS, profile
 from reveal_operator.manifests import children
 from reveal_operator.spec import parse
 
@@ -18,13 +20,13 @@ CRDS = sorted((ROOT / "crds").glob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def enforced(kube: Kube) -> Iterator[dict[str, str]]:
-    """A namespace a level of Pod Security."""
+    """A namespace a level of Pod Security; profiles are known."""
+    kube.install(*CRDS)
     made = {level: unique(level) for level in ("privileged", "restricted")}
     for level, name in made.items():
         labels = {"pod-security.kubernetes.io/enforce": level}
         meta = {"name": name, "labels": labels}
         kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
-        account = {"name": "default", "namespace": name}
         for component in ("collector", "analyzer"):
             account = {"name": f"reveal-{component}", "namespace": name}
             kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
@@ -87,13 +89,25 @@ def test_a_second_apply_changes_nothing(kube: Kube, enforced: dict[str, str]) ->
     assert [one["metadata"].get("generation") for one in second] == [None, 1, 1, 1]
 
 
-def test_profiles_as_the_api_server_gives_them_back_mean_the_same(kube: Kube) -> None:
-    kube.install(*CRDS)
-    for name, given in PROFILES.items():
+def test_profiles_as_the_api_server_gives_them_back_mean_the_same(
+    kube: Kube, enforced: dict[str, str]
+) -> None:
+    for name, written in PROFILES.items():
         meta = {"name": unique(name)}
-        stored = kube.apply({**given, "metadata": meta}, dry_run=True)[0]
-        again = parse({**stored, "metadata": given["metadata"]})
-        assert again == parse(given)
+        stored = kube.apply({**written, "metadata": meta}, dry_run=True)[0]
+        again = parse({**stored, "metadata": written["metadata"]})
+        assert again == parse(written)
+
+
+@given(SPECS, NAMES_OF_PROFILES)
+@examples(25)
+def test_any_profile_that_is_taken_has_children_that_are(
+    kube: Kube, enforced: dict[str, str], spec: dict[str, Any], name: str
+) -> None:
+    written = profile(spec, name)
+    stored = kube.apply({**written, "metadata": {"name": name}}, dry_run=True)[0]
+    wanted = parse({**stored, "metadata": written["metadata"]})
+    kube.apply(children(wanted, replace(DEFAULTS, namespace=enforced["privileged"])), dry_run=True)
 
 
 def without_class(pod: dict[str, Any]) -> dict[str, Any]:

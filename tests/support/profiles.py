@@ -55,14 +55,20 @@ _PART = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 NAMES_OF_PROFILES = (
     st.lists(_PART, min_size=1, max_size=6).map(".".join).filter(lambda name: len(name) <= 52)
 )
-_QUANTITIES = st.fixed_dictionaries(
+
+
+def _amounts(cpu: list[str], memory: list[str]) -> st.SearchStrategy[dict[str, str]]:
+    each = {"cpu": st.sampled_from(cpu), "memory": st.sampled_from(memory)}
+    return st.fixed_dictionaries({}, optional=each)
+
+
+_RESOURCES = st.fixed_dictionaries(
     {},
     optional={
-        "cpu": st.sampled_from(["20m", "1", "0.5"]),
-        "memory": st.sampled_from(["64Mi", "1Gi"]),
+        "requests": _amounts(["20m", "0.5"], ["64Mi", "100M"]),
+        "limits": _amounts(["1", "2"], ["1Gi", "4G"]),
     },
 )
-_RESOURCES = st.fixed_dictionaries({}, optional={"requests": _QUANTITIES, "limits": _QUANTITIES})
 
 
 @st.composite
@@ -84,7 +90,6 @@ _COLLECTOR = st.fixed_dictionaries(
         "perfCgroups": st.booleans(),
         "gpuProfiling": st.booleans(),
         "metricsPort": st.integers(0, 65_535),
-        "metricsSeries": st.integers(0, 5000),
         "resources": _RESOURCES,
         "extraHostPaths": st.lists(
             st.sampled_from(["/dev/shm", "/run/lustre", "/var/lib/x"]), unique=True
@@ -93,7 +98,7 @@ _COLLECTOR = st.fixed_dictionaries(
         "priorityClassName": st.sampled_from(["", "high"]),
         "image": st.just("registry.example.com/c@sha256:" + "0" * 64),
     },
-)
+).map(lambda one: {**one, "metricsSeries": 900} if one.get("metricsPort") else one)
 _ANALYZER = st.fixed_dictionaries(
     {},
     optional={
@@ -129,6 +134,15 @@ SPECS = st.fixed_dictionaries(
     {},
     optional={
         "nodeSelector": st.dictionaries(st.sampled_from(["a", "b"]), st.just("x")),
+        "nodeAffinity": st.just(
+            {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "gpus", "operator": "Gt", "values": ["3"]}]}
+                    ]
+                }
+            }
+        ),
         "tolerations": st.lists(st.just({"operator": "Exists"}), max_size=1),
         "paused": st.booleans(),
         "mode": st.sampled_from(["Report", "Observe"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ def test_an_empty_spec_is_a_whole_profile() -> None:
     assert parse({**profile(), "spec": None}) == made
 
 
+@cache
 def schema() -> dict[str, Any]:
     (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
     found: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
