@@ -25,6 +25,29 @@ def test_too_many_become_one_summary() -> None:
     assert desk.said.count("AnomalyDetected") == 9
 
 
+def test_what_lasts_is_told_one_by_one_when_the_flood_is_over() -> None:
+    desk = Desk(reports_per_minute=10)
+    flood(desk, 40)
+    desk.turn()
+    assert len(desk.ledger) == 41
+    for _ in range(30):
+        desk.run(10, nodes=[f"n{n}" for n in range(9)])
+    total = [one for one in desk.written if "overflow" in one.name][-1]
+    assert total.status["state"] == "Resolved"
+    assert len({one.name for one in desk.written}) == 41
+    assert desk.said.count("AnomalyDetected") == 41
+
+
+def test_nodes_that_another_analyzer_took_over_leave_the_summary() -> None:
+    desk = Desk(reports_per_minute=10)
+    flood(desk, 40)
+    desk.turn()
+    desk.follow(desk.situation(nodes=(), shards=frozenset()))
+    desk.turn()
+    assert desk.written[-1].status["state"] == "Resolved"
+    assert len(desk.ledger) == 0
+
+
 def test_what_is_high_is_not_crowded_out() -> None:
     desk = Desk(reports_per_minute=10)
     flood(desk, 100)

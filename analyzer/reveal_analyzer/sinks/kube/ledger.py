@@ -32,10 +32,11 @@ REFRESH_SUMMARY_S = 60.0
 ORPHANED_S = 300.0  # nobody is behind it: warm-up and detection take a minute or two
 SILENT_S = 900.0  # its node sends nothing
 RESERVE = 5  # one in so many of a minute's reports is kept for what is High or Critical
+CALM = 2  # and one in so many for what is new, before what was too much is told one by one
 
 _ORPHANED = "nobody follows it any more: its analyzer began anew and has not seen it since"
 _SILENT = f"its node has sent nothing for {SILENT_S / 60:.0f} minutes: nobody can say more of it"
-_CALM = "all of them are resolved"
+_ALL_TOLD = "all of them are resolved, or reported one by one"
 _OPENING = (events.ANOMALY_DETECTED, events.CROSS_NODE_OUTLIER)
 
 
@@ -98,6 +99,7 @@ class Ledger:
             self._say(entry, said)
         elif grew and entry.high:
             entry.admission = Admission.WAITING
+            entry.events.clear()
             self._say(entry, telling.opened(finding))
 
     def restore(self, entries: Iterable[Entry]) -> None:
@@ -236,7 +238,8 @@ class Ledger:
             entry.unheld_s = None
             return
         ours = situation.leads if entry.report.cross_node else situation.follows(entry.report.node)
-        if not ours and situation.connected and not entry.dirty:
+        waits = entry.dirty and entry.admission is not Admission.SUMMED
+        if not ours and situation.connected and not waits:
             self._drop(entry)  # another analyzer speaks of it
         elif not ours or self._connected_s is None:
             entry.unheld_s = None
@@ -283,7 +286,6 @@ class Ledger:
             entry.admission = Admission.ADMITTED
         else:
             entry.admission = Admission.SUMMED
-            entry.events.clear()
             self.counts["summed"] += 1
 
     def _orphan_like(self, entry: Entry) -> Entry | None:
@@ -310,13 +312,19 @@ class Ledger:
         for entry in summed:
             if not entry.report.open:
                 self._drop(entry)
-        still = [one.report for one in summed if one.report.open]
+        lasting = sorted(
+            (one for one in summed if one.report.open), key=lambda one: -one.report.severity.rank
+        )
+        # what lasts is told by itself when the flood is over, a setting for example
+        while lasting and self._bucket.take(now_ns, leave=self._limit // CALM):
+            lasting.pop(0).admission = Admission.ADMITTED
+        still = [one.report for one in lasting]
         before = self._entries.get(self._summary[0]) if self._summary else None
         if still:
             self._write_summary(still, before, now_s, now_ns)
         elif before is not None:
-            before.report = before.report.resolved(_CALM, now_ns)
-            self._say(before, [Said(events.ANOMALY_RESOLVED, _CALM, now_ns)])
+            before.report = before.report.resolved(_ALL_TOLD, now_ns)
+            self._say(before, [Said(events.ANOMALY_RESOLVED, _ALL_TOLD, now_ns)])
             self._summary = None
 
     def _write_summary(

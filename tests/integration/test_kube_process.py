@@ -1,0 +1,123 @@
+"""The analyzer as a process: what it loads, what it refuses, what it leaves when it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from processes import answer, free_port, running, until
+from reveal_analyzer.engine import NodeAnalyzer
+from reveal_analyzer.fleet.fleet import Fleet
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.situation import Situation
+from reveal_analyzer.worker import Worker
+from reveal_contract.names import SHARDS
+from reveal_contract.settings import AnalyzerSettings
+from streams import QUICK, Stream, message
+
+_LOADED = """
+import sys
+from reveal_analyzer.__main__ import build, parser, settings_of
+from reveal_analyzer.sinks.kube.wiring import sink_of
+from reveal_contract.pulse import Pulse
+arguments = parser().parse_args(["--redis", "unix:///nowhere"])
+settings = settings_of(arguments, {})
+assert sink_of(settings, "me", None, None) is None
+build(settings, None, "me", Pulse(None))
+print("kubernetes" in sys.modules)
+"""
+
+
+def refused(*flags: str) -> str:
+    """What it says when it does not start."""
+    done = subprocess.run(
+        [sys.executable, "-m", "reveal_analyzer", "--redis", "unix:///nowhere", *flags],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+def test_without_reports_the_client_is_not_even_loaded() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_no_way_to_the_api_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert "no pod of a cluster, give --kubeconfig FILE" in refused("--report", "kubernetes")
+    assert "no way to the Kubernetes API" in refused(
+        "--report", "observe", "--kubeconfig", str(tmp_path / "none")
+    )
+    assert "goes with --report" in refused("--kubeconfig", str(tmp_path / "none"))
+
+
+def test_an_api_that_is_away_costs_no_slice_and_a_signal_ends_it(
+    redis_server: Path, tmp_path: Path
+) -> None:
+    config, port = tmp_path / "kubeconfig", free_port()
+    config.write_text(_NOBODY)
+    flags = [
+        "--redis", f"unix://{redis_server}", "--report", "kubernetes", "--kubeconfig", str(config),
+        "--metrics-port", str(port), "--run-folder", str(tmp_path),
+    ]  # fmt: skip
+    with running("reveal_analyzer", tmp_path, *flags) as process:
+        until(lambda: answer(port, "/readyz")[0] == 200, "it reads its stream")
+        until(lambda: "reveal_kubernetes_up 0.0" in answer(port, "/metrics")[1], "it is said")
+        assert answer(port, "/healthz")[0] == 200
+        began = time.monotonic()
+        assert process.end() == 0
+        assert time.monotonic() - began < 5
+        assert len([one for one in process.messages if "API is away" in one]) <= 2
+
+
+_NOBODY = """
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+"""
+
+
+@pytest.fixture
+def told(stream: Stream) -> Iterator[tuple[Worker, list[Situation]]]:
+    """A worker that leads, and what it tells of itself."""
+    found: list[Situation] = []
+    reader = stream.reader("one", timing=QUICK)
+    fleet = Fleet(reader.link.client, "default", "one")
+    settings = AnalyzerSettings()
+    worker = Worker(
+        reader, lambda node: NodeAnalyzer(node, settings), [], Metrics(), fleet, found.append
+    )
+    with ExitStack() as stack:
+        stack.callback(worker.close)
+        yield worker, found
+
+
+def test_what_is_watched_is_told_each_second_and_when_shards_change(
+    stream: Stream, told: tuple[Worker, list[Situation]]
+) -> None:
+    worker, found = told
+    stream.send(message("n", 1))
+    deadline = time.monotonic() + 10
+    while not (found and "n" in found[-1].nodes and found[-1].leads):
+        assert time.monotonic() < deadline, found[-1:]
+        worker.turn()
+    last = found[-1]
+    assert last.connected
+    assert last.shards == frozenset(range(SHARDS)) and last.follows("n")
+    assert last.nodes["n"].learning
+    assert last.nodes["n"].since_s <= last.nodes["n"].seen_s <= last.at_s
+    first = next(one for one in found if one.shards)
+    assert first.at_s - found[0].at_s < 1  # not a second later
+    assert len(found) < 20
