@@ -58,6 +58,9 @@ GOOD: dict[str, Object] = {
     "an address in brackets": {"redis": {"url": "redis://[fd00::1]:6379"}},
     "a host alone": {"redis": {"url": "redis://redis"}},
     "any certificate": {"redis": {"url": TLS, "tls": {"insecureSkipVerify": True}}},
+    "labels with and without a prefix": {
+        "nodeSelector": {"kubernetes.io/os": "linux", "pool": "", "a.b/C_d.e-f": "1"}
+    },
     "all taints": {"tolerations": [{"operator": "Exists"}]},
     "no taints": {"tolerations": []},
     "no priority class": {"collector": {"priorityClassName": ""}},
@@ -229,5 +232,13 @@ BAD: tuple[Bad, ...] = (
     Bad(
         "label that is none", {"nodeSelector": {"pool": "a b"}},
         "spec.nodeSelector.pool", "should match",
+    ),
+    Bad(
+        "key that is none", {"nodeSelector": {"my pool": "a"}},
+        "spec.nodeSelector", "a key of a label is NAME or PREFIX/NAME",
+    ),
+    Bad(
+        "taint that is none", {"tolerations": [{"key": "a b", "operator": "Exists"}]},
+        "spec.tolerations[0].key", "should match",
     ),
 )  # fmt: skip
