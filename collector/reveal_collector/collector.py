@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from reveal_collector import registry
 from reveal_collector.attributes import text_of
 from reveal_collector.budget import Cost, Governor
-from reveal_collector.encoder import Encoder, encoder_of
+from reveal_collector.encoder import encoder_of
 from reveal_collector.facts.asks import asks_of
 from reveal_collector.facts.inventory import Inventory
 from reveal_collector.facts.watch import FactsWatch
 from reveal_collector.feed import Feed
-from reveal_collector.nativesampler import make_sampler
+from reveal_collector.nativesampler import NativeSampler, make_sampler
 from reveal_collector.own import NAME, OwnFigures, OwnSource
 from reveal_collector.realtime import prefer_real_time, raise_file_limit
 from reveal_collector.registry import Missing
@@ -125,7 +125,10 @@ class Collector:
         self._adaptive: list[AdaptiveSource] = []
         self._thrifty: list[ThriftySource] = []
         self._governor = Governor(settings.cpu_budget_millicores)
-        self._thread = threading.Thread(target=self._ship, name="reveal-ship", daemon=True)
+        self._encoder = encoder_of(
+            Origin(settings.node, self._boot, settings.sample_period_milliseconds * 1000)
+        )
+        self._thread: threading.Thread | None = None  # ships where the tick thread must not
 
     def start(self) -> None:
         """Open the sources and begin; raises ``SettingsError`` for an unknown source name."""
@@ -144,7 +147,10 @@ class Collector:
         for sink in self._sinks:
             sink.start(lambda: self.status().to_report())
         self._facts = self._watch_facts()
-        self._thread.start()
+        prompt = all(sink.prompt for sink in self._sinks)
+        if not (prompt and isinstance(sampler, NativeSampler)):
+            self._thread = threading.Thread(target=self._ship, name="reveal-ship", daemon=True)
+            self._thread.start()
         sampler.start()
 
     def stop(self, timeout: float = 1.0) -> None:
@@ -155,7 +161,8 @@ class Collector:
         if self._sampler is not None:
             self._sampler.stop(timeout / 2)
             self._raw.put(None)
-            self._thread.join(max(0.1, end - time.monotonic()))
+            if self._thread is not None:
+                self._thread.join(max(0.1, end - time.monotonic()))
         for sink in self._sinks:
             sink.close(max(0.1, end - time.monotonic()))
         if self._sampler is not None:
@@ -247,30 +254,34 @@ class Collector:
         )
 
     def _take(self, raw: RawSlice) -> None:
-        """In the tick thread: hand over, never wait."""
-        if self._raw.qsize() < QUEUE:
+        """Ship, unless this thread ticks: then hand over, never wait.
+
+        Where C ticks, and no sink may meet a slow disk, to wake another thread costs more.
+        """
+        if self._thread is None:
+            self._ship_safely(raw)
+        elif self._raw.qsize() < QUEUE:
             self._raw.put(raw)
         else:
             self._unencoded += 1
 
     def _ship(self) -> None:
         prefer_real_time()
-        origin = Origin(
-            self.settings.node, self._boot, self.settings.sample_period_milliseconds * 1000
-        )
-        encoder = encoder_of(origin)
         while (raw := self._raw.get()) is not None:
-            try:
-                self._ship_one(encoder, raw)
-            except (WireError, ValueError) as error:
-                self._unencoded += 1
-                log.error("slice %d cannot be encoded: %s", raw.sequence, error)
-            self._keep_budget()
+            self._ship_safely(raw)
 
-    def _ship_one(self, encoder: Encoder, raw: RawSlice) -> None:
+    def _ship_safely(self, raw: RawSlice) -> None:
+        try:
+            self._ship_one(raw)
+        except (WireError, ValueError) as error:
+            self._unencoded += 1
+            log.error("slice %d cannot be encoded: %s", raw.sequence, error)
+        self._keep_budget()
+
+    def _ship_one(self, raw: RawSlice) -> None:
         shipment = Shipment(
             self.settings.node, self._boot, raw.sequence, raw.start_ns, raw.table,
-            encoder.encode(raw), self._facts.latest if self._facts else None,
+            self._encoder.encode(raw), self._facts.latest if self._facts else None,
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(shipment)

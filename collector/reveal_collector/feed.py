@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic_ns
 
@@ -42,6 +42,7 @@ class Feed:
         self.source = source
         # asked once: a protocol's check costs 25 us
         self.watching = source if isinstance(source, Watching) else None
+        self.stale: Callable[[], bool] | None = getattr(source, "stale", None)
         self.name = source.name
         self.lane = source.lane
         self.home = source.lane  # where it belongs by the time its reads take
@@ -56,6 +57,8 @@ class Feed:
         self._failures = 0
         self._wait_ns = FIRST_RETRY_NS
         self._spent: deque[int] = deque(maxlen=SAMPLES)
+        self._since_long = SAMPLES  # reads since one that took long
+        self.broke: Callable[[], None] = _nobody
         if absent:
             self._wait_ns = LAST_RETRY_NS
             self.retry_at_ns = monotonic_ns() + LAST_RETRY_NS
@@ -85,6 +88,7 @@ class Feed:
             return self._failed(error)
         self.read_ns = monotonic_ns() - began
         self._spent.append(self.read_ns)
+        self._since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self._since_long + 1
         self._failures, self._wait_ns = 0, FIRST_RETRY_NS
         if self._places is not None:
             return [values[at] if at >= 0 else None for at in self._places]
@@ -95,11 +99,13 @@ class Feed:
         if spent_ns:
             self.read_ns = spent_ns[-1]
             self._spent.extend(spent_ns)
+            long = max(spent_ns) > FAST_MEDIAN_NS
+            self._since_long = 0 if long else self._since_long + len(spent_ns)
         self._failures, self._wait_ns = 0, FIRST_RETRY_NS
 
     def judge(self) -> Lane | None:
         """The lane this source should move to by the time its reads take, if any."""
-        if not self._spent or max(self._spent) <= FAST_MEDIAN_NS:  # asked of all each second
+        if self._since_long >= SAMPLES:  # asked of all each second
             return None
         if self.lane is Lane.FAST and len(self._spent) == SAMPLES:
             spent = sorted(self._spent)
@@ -170,7 +176,12 @@ class Feed:
         if self._failures >= FAILURES:
             self.retry_at_ns = monotonic_ns() + self._wait_ns
             self.broken = True
+            self.broke()
         return self.blank
+
+
+def _nobody() -> None:
+    """No lane that tries again what broke."""
 
 
 class RareFeed:

@@ -15,45 +15,21 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from reveal_collector.clock import Clock
-from reveal_collector.feed import Feed, RareFeed, Values
+from reveal_collector.feed import FAST_MEDIAN_NS, SAMPLES, Feed, Values
 from reveal_collector.native import load
 from reveal_collector.native.scanner import EVERY_TICK, GROWN, Entry, Layout, Scan, Taken, Ticker
+from reveal_collector.nativeview import Part, View, hide, latest, note_spent, put
 from reveal_collector.realtime import prefer_real_time
 from reveal_collector.sampler import SECOND_NS, Sampler
-from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Waking, is_stale, scans_of
-from reveal_collector.slices import MISSING, RawSlice, gather
+from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Waking, scans_of
+from reveal_collector.slices import MISSING, RawSlice
 from reveal_collector.source import Source
-from reveal_contract.channels import Channel, ChannelTable
 
 log = logging.getLogger(__name__)
 
 _MOST_ROOM = 1 << 12
+_NOTE_SLICES = 10  # how often the time of reads is noted where none takes long
 _GATES_A_TICK = 16  # some 0.4 ms
-Reading = tuple[Channel, ...]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A source's columns in the rows of one plan; ``owner`` -1: read by Python."""
-
-    feed: Feed
-    shown: Reading
-    column: int
-    owner: int = -1
-
-
-@dataclass(frozen=True)
-class _View:
-    """What the rows of one plan mean."""
-
-    table: ChannelTable
-    parts: tuple[_Part, ...]  # fast ones, then slow ones
-    fast: int  # how many of them are fast
-    rare: tuple[tuple[RareFeed, Reading, int], ...]
-    scans: dict[Feed, Sequence[FileScan] | None]
-    hidden: dict[Feed, tuple[int, ...]]  # columns of a feed that show 0
-    thrift: int
-    broken: frozenset[Feed]
 
 
 @dataclass
@@ -94,10 +70,11 @@ class NativeSampler(Sampler):
     ) -> None:
         super().__init__(node, sources, deliver, period_ns, clock, absent)
         self._room: dict[Feed, int] = {}
-        self._views: dict[int, _View] = {}
+        self._views: dict[int, View] = {}
         self._ticker: Ticker | None = None
         self._number = 0
         self._learned = False
+        self._noting = SAMPLES  # slices in which every read's time is noted
 
     def start(self) -> None:
         self.rare_lane.start()
@@ -161,7 +138,7 @@ class NativeSampler(Sampler):
         """Whether a source has columns that no plan reads yet; they are read now."""
         feeds = [feed for feed in self._fast if not feed.broken]
         for feed in feeds:
-            if feed.changed or is_stale(feed.source):
+            if feed.changed or (feed.stale and feed.stale()):
                 feed.read()
                 self._learned = True
         return any(feed.changed for feed in feeds)
@@ -179,7 +156,7 @@ class NativeSampler(Sampler):
         learned = self._look_after(view, taken)
         self._learned |= bool(learned)
         slow = self._slow_row(view, taken, learned)
-        _hide(view, taken)
+        hide(view, taken)
         if along is not None and along.due == taken.due:
             _merge(view, taken, along)
         if taken.lateness:
@@ -192,10 +169,10 @@ class NativeSampler(Sampler):
             self._renew(ticker)
         return True
 
-    def _newest(self) -> _View:
+    def _newest(self) -> View:
         return self._views[self._number]
 
-    def _note(self, view: _View, taken: Taken, ticker: Ticker) -> None:
+    def _note(self, view: View, taken: Taken, ticker: Ticker) -> None:
         """Punctuality, and what each source's files took."""
         counts = ticker.counts()
         lost = counts.skipped_slices + counts.overruns - self.counts.skipped_slices
@@ -203,33 +180,32 @@ class NativeSampler(Sampler):
             log.warning("%d s went by without a sample: the host or this process stood still", lost)
         self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
         self.counts.skipped_slices += lost
-        owners = len(taken.flags)
-        for place, part in enumerate(view.parts):
-            if part.owner >= 0 and not taken.flags[part.owner]:
-                spent = [ns for ns in taken.spent[part.owner :: owners] if ns]
-                if place >= view.fast and spent:  # a slow source's files may be ticks apart
-                    spent = [sum(spent)]
-                part.feed.note(spent)
+        if any(taken.flags) or max(taken.spent, default=0) > FAST_MEDIAN_NS:
+            self._noting = SAMPLES
+        self._noting = max(0, self._noting - 1)
+        if self._noting or self.counts.sequence % _NOTE_SLICES == 0:
+            note_spent(view, taken)
         if taken.lateness:
             self._ask_watching(view, taken)
 
-    def _ask_watching(self, view: _View, taken: Taken) -> None:
+    def _ask_watching(self, view: View, taken: Taken) -> None:
         """Tell sources what was read of them last, if it is still of their columns."""
         newest = taken.fast[-len(view.table.fast) :]
         for place, part in enumerate(view.parts):
             feed = part.feed
-            current = part.owner >= 0 and part.shown is feed.shown and not feed.changed
-            if current and feed.watching is not None:
+            if feed.watching is None:
+                continue
+            if part.owner >= 0 and part.shown is feed.shown and not feed.changed:
                 columns = slice(part.column, part.column + len(part.shown))
                 fast = place < view.fast
                 feed.watching.took(
-                    _latest(taken.fast, newest, columns) if fast else taken.slow[columns]
+                    latest(taken.fast, newest, columns) if fast else taken.slow[columns]
                 )
 
-    def _look_after(self, view: _View, taken: Taken) -> dict[Feed, Values]:
+    def _look_after(self, view: View, taken: Taken) -> dict[Feed, Values]:
         """Let sources learn whose plans failed, or who know of something a plan cannot see."""
         values = {}
-        for part in view.parts:
+        for part in view.parts if any(taken.flags) else view.asked:
             if part.feed.broken:
                 continue
             if part.owner < 0:
@@ -239,22 +215,22 @@ class NativeSampler(Sampler):
             flags = taken.flags[part.owner]
             if flags & GROWN:
                 self._room[part.feed] = min(4 * self._room.get(part.feed, 1), _MOST_ROOM)
-            if flags or is_stale(part.feed.source):
+            if flags or (part.feed.stale and part.feed.stale()):
                 values[part.feed] = part.feed.read()
         return values
 
-    def _slow_row(self, view: _View, taken: Taken, learned: dict[Feed, Values]) -> array[int]:
+    def _slow_row(self, view: View, taken: Taken, learned: dict[Feed, Values]) -> array[int]:
         row = taken.slow
         for part in view.parts[view.fast :]:
             if part.feed.shown is not part.shown:
                 continue
             if part.owner < 0:
-                _put(row, part.column, part.feed.read())
+                put(row, part.column, part.feed.read())
             elif taken.flags[part.owner] and part.feed in learned:
-                _put(row, part.column, learned[part.feed])
+                put(row, part.column, learned[part.feed])
         for rare, shown, column in view.rare:
             if rare.shown is shown:
-                _put(row, column, rare.take())
+                put(row, column, rare.take())
         return row
 
     def _renew(self, ticker: Ticker) -> None:
@@ -282,7 +258,7 @@ class NativeSampler(Sampler):
             for feed in (*self._fast, *self._slow)
         }
 
-    def _plan(self) -> tuple[Scan, _View]:
+    def _plan(self) -> tuple[Scan, View]:
         scans = self._scans()
         entries: list[Entry] = []
         parts = self._lay_out(self._fast, scans, entries)
@@ -295,8 +271,20 @@ class NativeSampler(Sampler):
             column += len(held.shown)
         thrift = self._thrift()
         hidden = self._hidden()
-        view = _View(
-            self.table, tuple(parts), fast, tuple(rare), scans, hidden, thrift, self._broken()
+        asked = tuple(
+            part for part in parts
+            if part.feed.stale or (part.owner < 0 and not part.shown)
+        )  # fmt: skip
+        view = View(
+            self.table,
+            tuple(parts),
+            fast,
+            tuple(rare),
+            scans,
+            hidden,
+            thrift,
+            self._broken(),
+            asked,
         )
         owners = 1 + max((part.owner for part in parts), default=-1)
         layout = Layout(
@@ -323,7 +311,7 @@ class NativeSampler(Sampler):
         feeds: Sequence[Feed],
         scans: dict[Feed, Sequence[FileScan] | None],
         entries: list[Entry],
-    ) -> list[_Part]:
+    ) -> list[Part]:
         """The columns of one lane, source by source; adds what the thread reads to ``entries``."""
         parts, column = [], 0
         owners = 1 + max((entry.owner for entry in entries), default=-1)
@@ -333,7 +321,7 @@ class NativeSampler(Sampler):
                 owner, owners = owners, owners + 1
                 made = Entry(owner, found, column, EVERY_TICK, self._room.get(feed, 1))
                 entries += [made] if feeds is self._fast else self._spread(made, self._slot(place))
-            parts.append(_Part(feed, feed.shown, column, owner))
+            parts.append(Part(feed, feed.shown, column, owner))
             column += len(feed.shown)
         return parts
 
@@ -359,35 +347,7 @@ def _scans(feed: Feed, room: int) -> Sequence[FileScan] | None:
     return found if found is not None and width == len(feed.shown) else None
 
 
-def _latest(rows: array[int], newest: array[int], columns: slice) -> array[int]:
-    """Of some columns the newest values that are one."""
-    row, width = newest[columns], len(newest)
-    for at, value in enumerate(row if MISSING in row else ()):
-        if value == MISSING:
-            older = reversed(rows[columns.start + at :: width])
-            row[at] = next((value for value in older if value != MISSING), MISSING)
-    return row
-
-
-def _hide(view: _View, taken: Taken) -> None:
-    """What a source hides of itself reads 0."""
-    width = len(view.table.fast)
-    zeros = array("q", bytes(8 * len(taken.lateness)))
-    for place, part in enumerate(view.parts):
-        for at in view.hidden.get(part.feed, ()):
-            if place < view.fast:
-                taken.fast[part.column + at :: width] = zeros
-            else:
-                taken.slow[part.column + at] = 0
-
-
-def _put(row: array[int], column: int, values: Values) -> None:
-    cells = array("q")
-    gather(cells, values)
-    row[column : column + len(cells)] = cells
-
-
-def _merge(view: _View, taken: Taken, along: _Along) -> None:
+def _merge(view: View, taken: Taken, along: _Along) -> None:
     """What Python read tick by tick goes into the rows, where the columns are still the same."""
     width = len(view.table.fast)
     for part in view.parts[: view.fast]:
@@ -396,4 +356,4 @@ def _merge(view: _View, taken: Taken, along: _Along) -> None:
         for tick, values in enumerate(along.rows.get(part.feed, ())):
             at = tick * width + part.column
             if tick < len(taken.lateness) and taken.fast[at : at + 1] == array("q", [MISSING]):
-                _put(taken.fast, at, values)
+                put(taken.fast, at, values)

@@ -215,13 +215,11 @@ class Scannable(Protocol):
     """A source the scanner in C can read: its columns are those of ``scans``, one by one.
 
     Where a plan fails, the source's own ``read`` is called, which learns anew; ``scans`` is
-    asked again afterwards.  ``stale`` says once a second whether the source must be read so
-    because of something no plan can see (a new cgroup, another NIC).
+    asked again afterwards.  A source may have a ``stale``, which says once a second whether it
+    must be read so because of something no plan can see (a new cgroup, another NIC).
     """
 
     def scans(self) -> Sequence[FileScan] | None: ...
-
-    def stale(self) -> bool: ...
 
 
 @runtime_checkable

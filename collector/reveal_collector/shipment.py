@@ -44,7 +44,12 @@ class SinkHealth:
 
 
 class Sink(Protocol):
-    """Takes shipments in order; ``put`` neither blocks for long nor raises."""
+    """Takes shipments in order; ``put`` neither blocks for long nor raises.
+
+    ``prompt``: it touches nothing but memory.
+    """
+
+    prompt: bool
 
     def start(self, report: Report) -> None:
         """Begin; ``report`` gives what the collector says of itself (JSON values)."""
@@ -62,6 +67,8 @@ class RecordingSink:
 
     Before a slice that needs it, a note says who the subjects are.
     """
+
+    prompt = False
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

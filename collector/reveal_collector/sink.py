@@ -33,6 +33,8 @@ class RedisSink:
     go twice: the analyzer takes (node, boot, sequence) once.
     """
 
+    prompt = True
+
     def __init__(self, settings: CollectorSettings) -> None:
         self._settings = settings
         self._stream = names.samples_key(settings.profile, names.shard(settings.node))

@@ -137,9 +137,6 @@ class TokenSource:
     def scans(self) -> Sequence[FileScan]:
         return [FileScan(self._reader.plan, self._file.fd, self._length)]
 
-    def stale(self) -> bool:
-        return False
-
     def close(self) -> None:
         self._file.close()
 

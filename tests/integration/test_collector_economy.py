@@ -26,6 +26,8 @@ SETTINGS = CollectorSettings("n1", "", exclude=("process-groups", "filesystems")
 class Kept:
     """A sink that keeps what is shipped."""
 
+    prompt = True
+
     def __init__(self) -> None:
         self.shipped: list[Shipment] = []
 

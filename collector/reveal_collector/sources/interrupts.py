@@ -103,9 +103,6 @@ class Interrupts:
             self._plan = MatrixPlan(self._header, rows, len(self._cpus), self._columns)
         return [FileScan(self._plan, self._file.fd, self._length)]
 
-    def stale(self) -> bool:
-        return False
-
     def close(self) -> None:
         self._file.close()
 

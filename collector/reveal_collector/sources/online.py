@@ -24,6 +24,7 @@ class _Online:
     def __init__(self, file: KeptFile) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._file = file
+        self._data, self._count = b"", 0
 
     def open(self) -> None:
         self._file.open()
@@ -35,7 +36,10 @@ class _Online:
         self.channels = (channel("cpu.online"),)
 
     def read(self) -> Sequence[int | None]:
-        return [len(cpu_list(self._file.read().decode("ascii", "replace")))]
+        data = self._file.read()
+        if data != self._data:
+            self._data, self._count = data, len(cpu_list(data.decode("ascii", "replace")))
+        return [self._count]
 
     def close(self) -> None:
         self._file.close()

@@ -23,6 +23,7 @@ from reveal_contract.metric import Lane
 MOST_PROCESSES = 512
 COSTLY_NS = 3_000_000
 IDLE_PASSES, MOST_IDLE_PASSES = 5, 60
+LONG_IDLE = 17  # reads, a minute of them: such a process is read half as often again
 _KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD, include/linux/sched.h
 _INIT = 1
 _FORGET_PASSES = 60
@@ -214,13 +215,19 @@ class ProcessGroups:
             if process is None:
                 if len(self._processes) < MOST_PROCESSES:
                     self._processes[pid] = _Process(pid, self._proc / str(pid), self._page)
-            elif process.idle < IDLE_PASSES or (self._ledger.passes + pid) % self._idle_passes == 0:
+            elif self._is_due(process):
                 process.renew()
         except NotAProcess:
             self._kernel.add(pid)
         except (OSError, Unsupported, ValueError):  # ended, or garbled: as if ended
             if process is not None:
                 self._processes.pop(pid).close()
+
+    def _is_due(self, process: _Process) -> bool:
+        if process.idle < IDLE_PASSES:
+            return True
+        every = self._idle_passes * (2 if process.idle >= LONG_IDLE else 1)
+        return (self._ledger.passes + process.pid) % every == 0
 
     def _adapt(self, cost_ns: int) -> None:
         if cost_ns > COSTLY_NS:
