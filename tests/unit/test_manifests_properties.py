@@ -126,16 +126,17 @@ def test_no_field_goes_to_an_api_server_that_does_not_know_it(
     assert minor < 30 or "container.apparmor" not in text
 
 
-def test_only_several_analyzers_have_a_disruption_budget_and_are_spread() -> None:
+def test_only_several_analyzers_have_a_disruption_budget() -> None:
     one, several = built(), built({"analyzer": {"replicas": 2}})
     assert "PodDisruptionBudget" not in one
-    assert "topologySpreadConstraints" not in one["Deployment"]["spec"]["template"]["spec"]
     budget = several["PodDisruptionBudget"]["spec"]
     workload = several["Deployment"]["spec"]
     assert budget["selector"] == workload["selector"]
     (spread,) = workload["template"]["spec"]["topologySpreadConstraints"]
     assert spread["labelSelector"] == workload["selector"]
     assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    # those that learned go on when others come or go
+    assert workload["template"] == one["Deployment"]["spec"]["template"]
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,10 @@ def _hypotheses_volume(profile: Profile) -> list[Manifest]:
 
 
 def _spread(profile: Profile) -> dict[str, Any]:
-    """Several apart from each other where there is room: a node that dies takes one."""
-    if profile.analyzer.replicas == 1:
-        return {}
+    """Apart from each other where there is room: a node that dies takes one of several.
+
+    Of a single one, too: another replica must not be another template, and so an end to the first.
+    """
     return {
         "topologySpreadConstraints": [
             {
