@@ -1,0 +1,164 @@
+"""``reveal-operator``: turns RevealProfiles into collectors and analyzers, and keeps them so."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from reveal_contract import VERSION, logs
+from reveal_contract.kubernetes import NAMESPACE_VARIABLE, POD_VARIABLE
+from reveal_operator.app import RESYNC_S, Operator, Options
+from reveal_operator.kopflog import tidy
+from reveal_operator.kube import Kube, NoAccess, load
+from reveal_operator.retention import SWEEP_S
+from reveal_operator.spec import Defaults
+
+_NAMESPACE = "reveal-system"
+_POLICIES = ("Always", "IfNotPresent", "Never")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM or SIGINT; 0 done, 1 error, 2 usage or no access to a cluster."""
+    arguments = parser().parse_args(argv)
+    logs.set_up(arguments.log_format, getattr(logging, arguments.log_level.upper()))
+    tidy()
+    try:
+        api = load(arguments.kubeconfig)
+        asyncio.run(_run(api, options_of(arguments, os.environ)))
+    except NoAccess as error:
+        return _fail(str(error), 2)
+    except OSError as error:
+        return _fail(error.strerror or str(error), 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # see Operator.stop
+    return 0
+
+
+async def _run(api: Kube, options: Options) -> None:
+    await Operator(api, options).run()
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="reveal-operator", description=__doc__, argument_default=argparse.SUPPRESS
+    )
+    made.add_argument(
+        "--kubeconfig",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="of the cluster, where the operator does not run in it",
+    )
+    made.add_argument(
+        "--namespace",
+        default=None,
+        metavar="NAME",
+        help=f"where children are made (default: ${NAMESPACE_VARIABLE}, else {_NAMESPACE})",
+    )
+    _add_children(made)
+    _add_redis(made)
+    _add_own(made)
+    made.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return made
+
+
+def _add_children(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("children")
+    for component in ("collector", "analyzer"):
+        group.add_argument(
+            f"--{component}-image",
+            default=f"reveal-{component}:{VERSION}",
+            metavar="IMAGE",
+            help="of profiles that name none (default: %(default)s)",
+        )
+    group.add_argument("--image-pull-policy", choices=_POLICIES)
+    group.add_argument(
+        "--image-pull-secret",
+        dest="image_pull_secrets",
+        action="append",
+        metavar="NAME",
+        help="a Secret in the namespace; may be given several times",
+    )
+    for component in ("collector", "analyzer"):
+        group.add_argument(f"--{component}-service-account", metavar="NAME")
+
+
+def _add_redis(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("Redis of profiles that name none")
+    group.add_argument("--redis-url", metavar="URL", help="redis:// or rediss://, no credentials")
+    group.add_argument("--redis-credentials-secret", metavar="NAME")
+    group.add_argument("--redis-username-key", metavar="KEY", help="of that Secret (username)")
+    group.add_argument("--redis-password-key", metavar="KEY", help="of that Secret (password)")
+    group.add_argument("--redis-ca-secret", metavar="NAME", help="who signed its certificate")
+    group.add_argument("--redis-ca-key", metavar="KEY", help="of that Secret (ca.crt)")
+    group.add_argument("--redis-insecure-skip-verify", action="store_true")
+
+
+def _add_own(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("the operator itself")
+    told = "/metrics, /healthz and /readyz there; 0: nowhere (default)"
+    for name in ("metrics", "health"):
+        group.add_argument(f"--{name}-port", type=_port, default=0, metavar="PORT", help=told)
+    group.add_argument(
+        "--resync-seconds",
+        type=_seconds,
+        default=RESYNC_S,
+        metavar="N",
+        help="between two visits of all profiles (default: %(default)g)",
+    )
+    group.add_argument(
+        "--sweep-seconds",
+        type=_seconds,
+        default=SWEEP_S,
+        metavar="N",
+        help="between two sweeps of old reports (default: %(default)g)",
+    )
+    logs.add_flag(made)
+    group.add_argument("--log-level", choices=("debug", "info", "warning"), default="info")
+
+
+def options_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Options:
+    """Flags, else the environment of the pod, else the defaults."""
+    given = vars(arguments)
+    known = {name: given[name] for name in Defaults.__dataclass_fields__ if name in given}
+    namespace = given["namespace"] or environment.get(NAMESPACE_VARIABLE) or _NAMESPACE
+    known |= {"namespace": namespace}
+    if "image_pull_secrets" in known:
+        known["image_pull_secrets"] = tuple(known["image_pull_secrets"])
+    return Options(
+        Defaults(**known),
+        metrics_port=given["metrics_port"],
+        health_port=given["health_port"],
+        instance=environment.get(POD_VARIABLE, ""),
+        resync_s=given["resync_seconds"],
+        sweep_s=given["sweep_seconds"],
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65_535:
+        raise ValueError(text)
+    return port
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 1e6:
+        raise ValueError(text)
+    return seconds
+
+
+def _fail(told: str, code: int) -> int:
+    logs.last_words(f"reveal-operator: {told}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Tells Events on profiles; what an Event is, and when one is a series: ``contract.events``.
+
+Telling never fails nor holds up a visit: what cannot be sent is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from reveal_contract.events import Event, EventBook, Posting, Reason, profile
+from reveal_contract.kubernetes import OPERATOR_MANAGER
+from reveal_operator.api import CONFLICT, NOT_FOUND, Api, ApiError
+from reveal_operator.metrics import Metrics
+from reveal_operator.seen import ProfileSeen
+
+WAITING = 256
+SERIES_S = 60.0  # between two looks for series that have news
+
+_log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """``tell`` from the event loop; ``run`` sends.  ``instance`` is our pod."""
+
+    def __init__(
+        self,
+        api: Api,
+        instance: str,
+        metrics: Metrics,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._api, self._instance, self._metrics, self._now_ns = api, instance, metrics, now_ns
+        self._book = EventBook()
+        self._waiting: asyncio.Queue[Posting] = asyncio.Queue(WAITING)
+
+    def tell(self, reason: Reason, about: ProfileSeen, note: str) -> None:
+        """What happened to a profile, in a sentence."""
+        regarding = profile(about.name, about.uid)
+        event = Event(reason, regarding, note, OPERATOR_MANAGER, self._instance)
+        posting = self._book.note(event, self._now_ns())
+        self._queue([posting] if posting else [])
+
+    async def run(self) -> None:
+        """Send for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._look())
+            while True:
+                posting = await self._waiting.get()
+                await asyncio.to_thread(self._send, posting)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(SERIES_S)
+            self._queue(self._book.due(self._now_ns()))
+
+    def _queue(self, postings: Iterable[Posting]) -> None:
+        for posting in postings:
+            try:
+                self._waiting.put_nowait(posting)
+            except asyncio.QueueFull:
+                self._metrics.event("dropped")
+
+    def _send(self, posting: Posting) -> None:
+        try:
+            self._write(posting)
+        except ApiError as error:
+            self._metrics.event("failed")
+            _log.warning("Event %s was not told: %s", posting.body["reason"], error.message)
+        else:
+            self._metrics.event("posted")
+
+    def _write(self, posting: Posting) -> None:
+        if posting.patch is not None:
+            try:
+                self._api.merge("Event", posting.name, posting.namespace, posting.patch)
+            except ApiError as error:
+                if error.status != NOT_FOUND:
+                    raise
+            else:
+                return
+        try:
+            self._api.create(posting.body)
+        except ApiError as error:
+            if error.status != CONFLICT:  # then it has been told
+                raise

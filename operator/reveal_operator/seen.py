@@ -1,0 +1,156 @@
+"""What is kept of the objects that are watched: small records, never whole objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reveal_contract.kubernetes import API_VERSION, LABEL_PROFILE, PROFILE_KIND
+from reveal_operator.drift import fingerprint, intent_seen
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSeen:
+    """A RevealProfile: what it asks for and what its status says."""
+
+    name: str
+    uid: str
+    generation: int
+    version: str
+    deleting: bool
+    spec: dict[str, Any]
+    status: dict[str, Any]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The object again, as far as builders need it."""
+        metadata = {"name": self.name, "uid": self.uid, "generation": self.generation}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": PROFILE_KIND,
+            "metadata": metadata,
+            "spec": self.spec,
+        }
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """For lines of the log."""
+        return {"kind": PROFILE_KIND, "name": self.name, "uid": self.uid}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How far a DaemonSet or Deployment is: pods.  ``current`` says whether of this generation."""
+
+    current: bool
+    desired: int
+    created: int
+    updated: int
+    ready: int
+    available: int
+    complaints: tuple[tuple[str, str], ...] = ()  # reason and message of conditions that fail
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSeen:
+    """An object that belongs to a profile."""
+
+    kind: str
+    name: str
+    uid: str
+    owner: str  # the profile's name, "" where it has no such owner
+    owner_uid: str
+    intent: str
+    fingerprint: str
+    deleting: bool
+    workload: Workload | None = field(default=None)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.name
+
+
+def profile_seen(body: Object) -> ProfileSeen:
+    metadata = body["metadata"]
+    return ProfileSeen(
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        generation=metadata.get("generation", 0),
+        version=metadata.get("resourceVersion", ""),
+        deleting="deletionTimestamp" in metadata,
+        spec=dict(body.get("spec") or {}),
+        status=dict(body.get("status") or {}),
+    )
+
+
+def child_seen(kind: str, body: Object) -> ChildSeen:
+    metadata = body["metadata"]
+    owner = owner_of(body)
+    return ChildSeen(
+        kind=kind,
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        owner=owner.get("name", ""),
+        owner_uid=owner.get("uid", ""),
+        intent=intent_seen(body),
+        fingerprint=fingerprint(body),
+        deleting="deletionTimestamp" in metadata,
+        workload=_WORKLOADS[kind](body) if kind in _WORKLOADS else None,
+    )
+
+
+def owner_of(body: Object) -> dict[str, str]:
+    """The reference to the profile that an object belongs to; empty where there is none."""
+    for reference in body["metadata"].get("ownerReferences") or ():
+        if reference.get("kind") == PROFILE_KIND and reference.get("apiVersion") == API_VERSION:
+            return dict(reference)
+    return {}
+
+
+def profile_of(body: Object) -> str:
+    """Whose child this is: by its owner, else by its label; "" where neither says."""
+    labels = body["metadata"].get("labels") or {}
+    return owner_of(body).get("name") or str(labels.get(LABEL_PROFILE, ""))
+
+
+def _daemon_set(body: Object) -> Workload:
+    """https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/."""
+    status = body.get("status") or {}
+    return Workload(
+        current=status.get("observedGeneration", 0) >= body["metadata"].get("generation", 0),
+        desired=status.get("desiredNumberScheduled", 0),
+        created=status.get("currentNumberScheduled", 0),
+        updated=status.get("updatedNumberScheduled", 0),
+        ready=status.get("numberReady", 0),
+        available=status.get("numberAvailable", 0),
+    )
+
+
+def _deployment(body: Object) -> Workload:
+    """https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/deployment-v1/."""
+    status = body.get("status") or {}
+    return Workload(
+        current=status.get("observedGeneration", 0) >= body["metadata"].get("generation", 0),
+        desired=(body.get("spec") or {}).get("replicas", 1),
+        created=status.get("replicas", 0),
+        updated=status.get("updatedReplicas", 0),
+        ready=status.get("readyReplicas", 0),
+        available=status.get("availableReplicas", 0),
+        complaints=tuple(_complaints(status.get("conditions") or ())),
+    )
+
+
+def _complaints(conditions: Any) -> list[tuple[str, str]]:
+    """Conditions of a Deployment that say why pods cannot be made."""
+    return [
+        (condition.get("reason", ""), condition.get("message", ""))
+        for condition in conditions
+        if (condition.get("type"), condition.get("status")) in _BAD
+    ]
+
+
+_BAD = (("ReplicaFailure", "True"), ("Progressing", "False"))
+_WORKLOADS = {"DaemonSet": _daemon_set, "Deployment": _deployment}

@@ -1,0 +1,132 @@
+"""A queue of keys: each at most once in it, each worked on by one worker at a time.
+
+``KeyedQueue`` decides and knows no clock but the one it is given; ``work`` is the loop around it.
+The ways are those of client-go's rate limited work queue: a key that is added while it is worked
+on comes again afterwards; one that fails comes back after a pause that doubles, with jitter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from random import Random
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 300.0
+JITTER = 0.2  # of a pause: what failed together shall not come back together
+
+Handle = Callable[[str], Awaitable[float | None]]
+
+_log = logging.getLogger(__name__)
+
+
+class KeyedQueue:
+    """Which key is due when, in seconds of ``clock``, which must not step back."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, random: Random | None = None
+    ) -> None:
+        self._clock, self._random = clock, random or Random()  # noqa: S311 - jitter
+        self._due: dict[str, float] = {}
+        self._begun: dict[str, float] = {}
+        self._failures: dict[str, int] = {}
+        self._changed = asyncio.Event()
+
+    def add(self, key: str, after: float = 0.0) -> None:
+        """Due in ``after`` seconds; where it waits already, the sooner time holds."""
+        due = self._clock() + after
+        self._due[key] = min(due, self._due.get(key, due))
+        self._changed.set()
+
+    def take(self) -> str | None:
+        """The key that is due longest and that nobody works on, now worked on by the caller."""
+        now = self._clock()
+        free = [(due, key) for key, due in self._waiting() if due <= now]
+        if not free:
+            return None
+        _, key = min(free)
+        del self._due[key]
+        self._begun[key] = now
+        return key
+
+    def done(self, key: str) -> None:
+        """It went well: its failures are forgotten."""
+        self._end(key)
+        self._failures.pop(key, None)
+
+    def failed(self, key: str) -> float:
+        """It comes back after the pause in seconds that this gives."""
+        self._end(key)
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        pause = min(FIRST_PAUSE_S * 2.0 ** min(count - 1, 30), LONGEST_PAUSE_S)
+        pause *= 1 + JITTER * (2 * self._random.random() - 1)
+        self.add(key, pause)
+        return pause
+
+    @property
+    def working(self) -> int:
+        """Keys that are worked on."""
+        return len(self._begun)
+
+    @property
+    def depth(self) -> int:
+        """Keys that are due or worked on; those that wait for their time do not count."""
+        now = self._clock()
+        return len(self._begun) + sum(due <= now for due in [*self._due.values()])
+
+    @property
+    def oldest(self) -> float:
+        """For how many seconds the oldest key has been due, or worked on; 0 where none is."""
+        now = self._clock()
+        since = [*self._due.values(), *self._begun.values()]
+        return max(0.0, now - min(since, default=now))
+
+    def idle_for(self) -> float | None:
+        """Seconds until a key is due that nobody works on; None where there is none."""
+        soonest = min((due for _, due in self._waiting()), default=None)
+        return None if soonest is None else max(0.0, soonest - self._clock())
+
+    async def changed(self, within: float | None) -> None:
+        """Returns when a key came or ended, at the latest after ``within`` seconds."""
+        self._changed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), within)
+
+    def _waiting(self) -> list[tuple[str, float]]:
+        return [entry for entry in self._due.items() if entry[0] not in self._begun]
+
+    def _end(self, key: str) -> None:
+        del self._begun[key]
+        self._changed.set()
+
+
+async def work(queue: KeyedQueue, handle: Handle, gate: asyncio.Event, workers: int) -> None:
+    """Hand due keys to ``handle``, ``workers`` at a time, while ``gate`` is set; never returns.
+
+    ``handle`` gives the seconds after which it wants to look again, or None; where it raises, the
+    key comes back with the queue's pauses.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            await gate.wait()
+            if queue.working >= workers:
+                await queue.changed(None)
+            elif (key := queue.take()) is None:
+                await queue.changed(queue.idle_for())
+            else:
+                tasks.create_task(_one(queue, handle, key), name=f"reconcile {key}")
+
+
+async def _one(queue: KeyedQueue, handle: Handle, key: str) -> None:
+    try:
+        again = await handle(key)
+    except Exception as error:
+        pause = queue.failed(key)
+        _log.debug("%s: again in %.1f s: %s", key, pause, error)
+    else:
+        queue.done(key)
+        if again is not None:
+            queue.add(key, again)

@@ -1,0 +1,268 @@
+"""The conditions of a profile: what they say, and when their times change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_operator.conditions import (
+    ANALYZER_AVAILABLE,
+    COLLECTORS_AVAILABLE,
+    DEGRADED,
+    LEARNING,
+    MAX_MESSAGE,
+    READY,
+    SPEC_ACCEPTED,
+    STREAM_REACHABLE,
+    Condition,
+    Facts,
+    Overlap,
+    conditions,
+    find,
+    is_failing,
+)
+from reveal_operator.seen import Workload
+from reveal_operator.troubles import Trouble
+
+NOW, LATER = "2026-01-02T03:04:05Z", "2026-01-02T03:05:05Z"
+TYPES = [
+    READY,
+    SPEC_ACCEPTED,
+    COLLECTORS_AVAILABLE,
+    ANALYZER_AVAILABLE,
+    STREAM_REACHABLE,
+    DEGRADED,
+    LEARNING,
+]
+
+
+def pods(desired: int, available: int, updated: int | None = None, **more: Any) -> Workload:
+    known = {
+        "current": True,
+        "desired": desired,
+        "created": desired,
+        "updated": desired if updated is None else updated,
+        "ready": available,
+        "available": available,
+    }
+    return Workload(**(known | more))
+
+
+TELEMETRY = {"streamReachable": True, "nodesReporting": 3, "nodesLearning": 0}
+GOOD = Facts(generation=4, collectors=pods(3, 3), analyzer=pods(1, 1), telemetry=TELEMETRY)
+
+
+def of(facts: Facts, kind: str) -> tuple[str, str]:
+    found = find(conditions(facts, [], NOW), kind)
+    return found["status"], found["reason"]
+
+
+def message(facts: Facts, kind: str) -> str:
+    return str(find(conditions(facts, [], NOW), kind)["message"])
+
+
+def test_all_are_set_from_the_first_visit_on() -> None:
+    first = conditions(Facts(generation=1), [], NOW)
+    assert [condition["type"] for condition in first] == TYPES
+    for condition in first:
+        assert condition["observedGeneration"] == 1
+        assert condition["lastTransitionTime"] == NOW
+        assert condition["reason"] and condition["message"]
+    assert of(Facts(generation=1), READY) == ("Unknown", "Pending")
+    assert of(Facts(generation=1), SPEC_ACCEPTED) == ("True", "Accepted")
+
+
+def test_all_is_well() -> None:
+    assert of(GOOD, READY) == ("True", "Watching")
+    assert message(GOOD, READY) == "3 nodes are watched"
+    assert of(GOOD, DEGRADED) == ("False", "Complete")
+    assert of(GOOD, LEARNING) == ("False", "Learned")
+
+
+def test_times_change_with_the_status_alone() -> None:
+    before = conditions(GOOD, [], NOW)
+    fewer = replace(GOOD, collectors=pods(3, 1), generation=5)
+    after = conditions(fewer, before, LATER)
+    for kind in TYPES:
+        was, is_now = find(before, kind), find(after, kind)
+        same = was["status"] == is_now["status"]
+        assert is_now["lastTransitionTime"] == (NOW if same else LATER)
+        assert is_now["observedGeneration"] == 5
+    assert find(after, READY)["lastTransitionTime"] == LATER
+    assert find(after, LEARNING)["lastTransitionTime"] == NOW
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"rejected": Trouble("RedisMissing", "no Redis")}, ("False", "RedisMissing")),
+        ({"refused": Trouble("ImmutableField", "no")}, ("False", "ImmutableField")),
+        ({"collectors": pods(3, 2)}, ("False", "Starting")),
+        ({"collectors": pods(0, 0)}, ("False", "NoNodes")),
+        ({"analyzer": pods(1, 0)}, ("False", "Starting")),
+        ({"telemetry": {"streamReachable": False}}, ("False", "Unreachable")),
+        ({"telemetry": None}, ("Unknown", "TelemetryPending")),
+        ({"collectors": None}, ("Unknown", "Pending")),
+        ({"paused": True}, ("True", "Paused")),
+        ({"paused": True, "collectors": None}, ("False", "Paused")),
+    ],
+)
+def test_ready_says_what_fails_first(change: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert of(replace(GOOD, **change), READY) == expected
+
+
+def test_what_fails_is_told_before_what_is_not_known() -> None:
+    facts = replace(GOOD, collectors=None, analyzer=pods(1, 0))
+    assert of(facts, COLLECTORS_AVAILABLE) == ("Unknown", "Pending")
+    assert of(facts, READY) == ("False", "Starting")
+
+
+def test_a_profile_rejected_later_keeps_what_it_has() -> None:
+    facts = replace(GOOD, rejected=Trouble("InvalidSpec", "spec.x: no"))
+    assert of(facts, READY) == of(facts, SPEC_ACCEPTED) == ("False", "InvalidSpec")
+    assert of(facts, COLLECTORS_AVAILABLE) == ("True", "Available")
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (pods(9, 9), ("True", "Available")),
+        (pods(9, 8), ("False", "Starting")),
+        (pods(10, 9), ("True", "MostAvailable")),
+        (pods(10, 8), ("False", "Starting")),
+        (pods(1000, 900), ("True", "MostAvailable")),
+        (pods(1000, 899), ("False", "Starting")),
+        (pods(9, 8, updated=3), ("True", "RollingOut")),
+        (pods(9, 7, updated=3), ("False", "Starting")),
+        (pods(1, 0, updated=0), ("False", "Starting")),
+        (pods(9, 9, current=False), ("True", "RollingOut")),
+        (pods(0, 0, current=False), ("Unknown", "Pending")),
+    ],
+)
+def test_one_collector_in_ten_may_be_away(made: Workload, expected: tuple[str, str]) -> None:
+    assert of(replace(GOOD, collectors=made), COLLECTORS_AVAILABLE) == expected
+
+
+def test_why_pods_are_missing_is_told() -> None:
+    trouble = Trouble("ImagePullFailed", "2 without an image (n1: ErrImagePull)")
+    facts = replace(GOOD, collectors=pods(3, 1), collectors_trouble=trouble)
+    assert of(facts, READY) == ("False", "ImagePullFailed")
+    told = "1 of 3 collectors are available: 2 without an image (n1: ErrImagePull)"
+    assert message(facts, READY) == told
+
+
+def test_one_analyzer_of_several_is_enough_but_told() -> None:
+    facts = replace(GOOD, analyzer=pods(3, 1))
+    assert of(facts, ANALYZER_AVAILABLE) == ("True", "MostAvailable")
+    assert of(facts, READY) == ("True", "Watching")
+    assert of(facts, DEGRADED) == ("True", "AnalyzersMissing")
+
+
+def test_what_an_analyzer_said_counts_while_it_lives() -> None:
+    facts = replace(GOOD, analyzer=pods(1, 0))
+    assert of(facts, STREAM_REACHABLE) == ("Unknown", "TelemetryPending")
+    assert of(facts, LEARNING) == ("Unknown", "TelemetryPending")
+
+
+def test_learning_is_told() -> None:
+    facts = replace(GOOD, telemetry=TELEMETRY | {"nodesLearning": 2})
+    assert of(facts, LEARNING) == ("True", "NodesLearning")
+    assert of(facts, READY) == ("True", "Watching")
+
+
+def test_degraded_tells_all_losses_overlaps_first() -> None:
+    loss = {"reason": "PerfUnavailable", "nodes": 2, "message": "no perf events"}
+    facts = replace(
+        GOOD,
+        telemetry=TELEMETRY | {"degraded": [loss]},
+        overlaps=(Overlap("other", 2, "n1"),),
+        collectors=pods(20, 19),
+    )
+    assert of(facts, DEGRADED) == ("True", "NodesOverlap")
+    told = message(facts, DEGRADED)
+    assert "profile other watches 2 of the same nodes too (such as n1)" in told
+    assert "1 of 20 collectors are not available" in told
+    assert "no perf events (on 2 nodes)" in told
+
+
+def test_a_roll_out_is_no_loss_but_one_that_is_stuck_is() -> None:
+    rolling = replace(GOOD, collectors=pods(9, 8, updated=1))
+    assert of(rolling, DEGRADED)[0] == "False"
+    new = replace(rolling, collectors_trouble=Trouble("Waiting", "1 being started (n1)"))
+    assert of(new, DEGRADED)[0] == "False"
+    stuck = replace(rolling, collectors_trouble=Trouble("ImagePullFailed", "1 without an image"))
+    assert of(stuck, DEGRADED) == ("True", "CollectorsMissing")
+    assert "1 without an image" in message(stuck, DEGRADED)
+
+
+def test_overlaps_are_known_before_the_analyzer_says_anything() -> None:
+    facts = Facts(generation=1, overlaps=(Overlap("b", 1, "n"),))
+    assert of(facts, DEGRADED) == ("True", "NodesOverlap")
+    assert of(Facts(generation=1), DEGRADED) == ("Unknown", "TelemetryPending")
+
+
+@pytest.mark.parametrize(
+    ("facts", "failing"),
+    [
+        (GOOD, False),
+        (replace(GOOD, collectors=pods(3, 1)), False),  # it may just be starting
+        (replace(GOOD, collectors=pods(0, 0)), False),
+        (replace(GOOD, collectors=None), False),
+        (
+            replace(
+                GOOD, collectors=pods(3, 1), collectors_trouble=Trouble("CrashLooping", "2 crash")
+            ),
+            True,
+        ),
+        (replace(GOOD, collectors=None, refused=Trouble("Forbidden", "no")), True),
+    ],
+)
+def test_failing_is_what_somebody_must_see_to(facts: Facts, failing: bool) -> None:
+    known = conditions(facts, [], NOW)
+    assert is_failing(find(known, COLLECTORS_AVAILABLE)) is failing
+
+
+numbers = st.integers(0, 20)
+workloads = st.none() | st.builds(
+    Workload, st.booleans(), numbers, numbers, numbers, numbers, numbers
+)
+troubles = st.none() | st.builds(
+    Trouble, st.sampled_from(("CrashLooping", "Waiting")), st.text(min_size=1, max_size=4000)
+)
+overlaps = st.lists(st.builds(Overlap, st.just("p" * 52), numbers, st.just("n" * 253)), max_size=50)
+any_facts = st.builds(
+    Facts,
+    generation=st.integers(1, 9),
+    paused=st.booleans(),
+    rejected=troubles,
+    refused=troubles,
+    collectors=workloads,
+    collectors_trouble=troubles,
+    analyzer=workloads,
+    analyzer_trouble=troubles,
+    telemetry=st.none()
+    | st.fixed_dictionaries(
+        {}, optional={"streamReachable": st.booleans(), "nodesLearning": numbers}
+    ),
+    overlaps=overlaps.map(tuple),
+)
+
+
+@given(any_facts, any_facts)
+def test_whatever_is_known_the_schema_takes_it(facts: Facts, later: Facts) -> None:
+    before: list[Condition] = conditions(facts, [], NOW)
+    after = conditions(later, before, LATER)
+    assert [condition["type"] for condition in after] == TYPES
+    for condition in after:
+        assert condition["status"] in ("True", "False", "Unknown")
+        assert condition["reason"].isalnum() and condition["reason"][0].isupper()
+        assert condition["message"]
+        assert len(condition["message"].encode()) <= MAX_MESSAGE
+    ready, others = after[0], after[1:5]
+    if ready["status"] == "True":
+        assert all(condition["status"] == "True" for condition in others)
+    assert conditions(later, after, "2030-01-01T00:00:00Z") == after

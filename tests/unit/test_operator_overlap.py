@@ -1,0 +1,119 @@
+"""Which nodes a template selects, and which profiles share some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reveal_operator.api import Object, Page
+from reveal_operator.conditions import Overlap
+from reveal_operator.neighbours import FRESH_S, Neighbours
+from reveal_operator.overlap import Placement, placement_of, shared
+
+LABELS = {"gpu": "true", "zone": "a", "cores": "64"}
+
+
+def one(key: str, operator: str, *values: str) -> Placement:
+    expression = {"key": key, "operator": operator, "values": list(values)}
+    return affine({"matchExpressions": [expression]})
+
+
+def affine(*terms: dict[str, Any]) -> Placement:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*terms]}}
+    return placement_of({"affinity": {"nodeAffinity": required}})
+
+
+@pytest.mark.parametrize(
+    ("placement", "expected"),
+    [
+        (one("zone", "In", "a", "b"), True),
+        (one("zone", "In", "b"), False),
+        (one("absent", "In", "a"), False),
+        (one("zone", "NotIn", "b"), True),
+        (one("zone", "NotIn", "a"), False),
+        (one("absent", "NotIn", "a"), True),
+        (one("gpu", "Exists"), True),
+        (one("absent", "Exists"), False),
+        (one("absent", "DoesNotExist"), True),
+        (one("gpu", "DoesNotExist"), False),
+        (one("cores", "Gt", "32"), True),
+        (one("cores", "Gt", "64"), False),
+        (one("cores", "Lt", "65"), True),
+        (one("cores", "Lt", "64"), False),
+        (one("zone", "Gt", "1"), False),
+        (one("absent", "Lt", "1"), False),
+        (one("zone", "Near", "a"), False),
+        (placement_of({}), True),
+        (placement_of({"nodeSelector": {"gpu": "true"}}), True),
+        (placement_of({"nodeSelector": {"gpu": "true", "zone": "b"}}), False),
+        (affine({}), False),  # an empty term selects nothing
+        (affine(), False),
+    ],
+)
+def test_operators(placement: Placement, expected: bool) -> None:
+    assert placement.matches("n1", LABELS) is expected
+
+
+def test_terms_are_alternatives_and_their_parts_are_not() -> None:
+    gpu = {"key": "gpu", "operator": "Exists"}
+    other = {"key": "other", "operator": "Exists"}
+    assert affine({"matchExpressions": [other]}, {"matchExpressions": [gpu]}).matches("n", LABELS)
+    assert not affine({"matchExpressions": [gpu, other]}).matches("n", LABELS)
+
+
+def test_fields_are_those_of_the_node() -> None:
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    placement = affine({"matchFields": [name]})
+    assert placement.matches("n1", {})
+    assert not placement.matches("n2", {"metadata.name": "n1"})
+
+
+def test_shared_nodes_are_found_both_ways() -> None:
+    selected = {"a": frozenset("xy"), "b": frozenset("yz"), "c": frozenset("z")}
+    assert shared("a", selected) == (("b", frozenset("y")),)
+    assert shared("b", selected) == (("a", frozenset("y")), ("c", frozenset("z")))
+    assert shared("gone", selected) == ()
+
+
+class Nodes:
+    """An API of nodes alone, which counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.names = {"n1": LABELS, "n2": {"zone": "b"}}
+        self.asked = 0
+
+    def pages(self, kind: str, *_: str, metadata: bool = False) -> Iterator[Page]:
+        assert (kind, metadata) == ("Node", True)
+        self.asked += 1
+        for name, labels in self.names.items():
+            item: Object = {"metadata": {"name": name, "labels": labels}}
+            yield Page([item], "1")
+
+
+@pytest.fixture
+def nodes() -> Nodes:
+    return Nodes()
+
+
+def test_nodes_are_listed_for_two_profiles_and_once_a_minute(nodes: Nodes) -> None:
+    import asyncio
+
+    now = 0.0
+    neighbours = Neighbours(nodes, lambda: now)  # type: ignore[arg-type]
+    everywhere, there = placement_of({}), one("zone", "In", "a")
+
+    def overlaps(placements: dict[str, Placement]) -> tuple[Overlap, ...]:
+        return asyncio.run(neighbours.overlaps("a", placements))
+
+    assert overlaps({"a": everywhere}) == ()
+    assert nodes.asked == 0
+    assert overlaps({"a": everywhere, "b": there}) == (Overlap("b", 1, "n1"),)
+    assert overlaps({"a": everywhere, "b": there}) == (Overlap("b", 1, "n1"),)
+    assert nodes.asked == 1
+    nodes.names["n0"] = {"zone": "a"}
+    now += FRESH_S
+    assert overlaps({"a": everywhere, "b": there}) == (Overlap("b", 2, "n0"),)
+    assert nodes.asked == 2
+    assert overlaps({"a": everywhere, "b": one("zone", "In", "c")}) == ()

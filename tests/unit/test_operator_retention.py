@@ -1,0 +1,114 @@
+"""Which reports go: by age and by number; how they are counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_operator.reports import Report, Reports, Tally, report_of
+from reveal_operator.retention import Limits, expendable
+
+NOW = 1_000_000.0
+
+
+def report(name: str, resolved_ago: float | None = None, profile: str = "p") -> Report:
+    since = 0.0 if resolved_ago is None else NOW - resolved_ago
+    return Report(name, f"uid-{name}", "1", profile, resolved_ago is None, since)
+
+
+def names(reports: list[Report], limits: Limits) -> list[str]:
+    return [each.name for each in expendable(reports, limits, NOW)]
+
+
+def test_resolved_ones_go_when_their_time_is_over() -> None:
+    reports = [report("open"), report("old", 101), report("just", 100), report("young", 99)]
+    assert names(reports, Limits(100, 1000)) == ["old", "just"]
+
+
+def test_over_the_cap_the_oldest_resolved_go() -> None:
+    reports = [report("a", 10), report("b", 30), report("c", 20), report("open"), report("d", 5)]
+    assert names(reports, Limits(100, 3)) == ["b", "c"]
+
+
+def test_open_ones_stay_however_many() -> None:
+    reports = [report(f"open-{n}") for n in range(5)] + [report("done", 1)]
+    assert names(reports, Limits(100, 2)) == ["done"]
+
+
+def test_a_cap_of_nothing_keeps_the_open_ones() -> None:
+    assert names([report("open"), report("done", 1)], Limits(10**9, 0)) == ["done"]
+
+
+many = st.lists(
+    st.tuples(st.none() | st.integers(0, 200), st.text("abc", min_size=1, max_size=6)),
+    max_size=60,
+    unique_by=lambda entry: entry[1],
+)
+
+
+@given(many, st.integers(0, 250), st.integers(0, 70))
+def test_what_goes_is_resolved_and_what_stays_is_younger(
+    drawn: list[tuple[int | None, str]], ttl: int, most: int
+) -> None:
+    reports = [report(name, ago) for ago, name in drawn]
+    going = expendable(reports, Limits(ttl, most), NOW)
+    staying = [each for each in reports if each not in going]
+    assert not any(each.is_open for each in going)
+    assert len(staying) <= most or all(each.is_open for each in staying)
+    for each in staying:
+        assert each.is_open or each.resolved + ttl > NOW
+    resolved = [each.resolved for each in staying if not each.is_open]
+    assert max((each.resolved for each in going), default=0) <= min(resolved, default=NOW)
+
+
+def body(name: str, **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "resourceVersion": "5",
+            "creationTimestamp": "1970-01-01T00:00:10Z",
+        },
+        "spec": {"profileRef": {"name": "p"}},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "is_open", "resolved"),
+    [
+        ({}, True, 0.0),
+        ({"state": "Open", "lastSeenTime": "1970-01-01T00:01:00Z"}, True, 0.0),
+        ({"state": "Resolved", "resolvedTime": "1970-01-01T00:01:00.250Z"}, False, 60.25),
+        ({"state": "Resolved", "lastSeenTime": "1970-01-01T00:02:00Z"}, False, 120.0),
+        ({"state": "Resolved"}, False, 10.0),
+        ({"state": "Resolved", "resolvedTime": "soon"}, False, 10.0),
+    ],
+)
+def test_what_is_kept_of_a_report(status: dict[str, Any], is_open: bool, resolved: float) -> None:
+    assert report_of(body("r", **status)) == Report("r", "uid-r", "5", "p", is_open, resolved)
+
+
+def test_reports_are_counted_by_profile_and_changes_are_told() -> None:
+    told: list[str] = []
+    reports = Reports(told.append)
+    reports.put(report("early"))
+    assert reports.tally("p") is None  # there may be more
+    reports.replace([report("a"), report("b", 5), report("c", profile="q")])
+    assert reports.tally("p") == Tally(2, 1)
+    assert reports.tally("q") == Tally(1, 1)
+    assert reports.tally("nobody") == Tally(0, 0)
+    assert reports.total == Tally(3, 2)
+    told.clear()
+    reports.put(report("a", 1))
+    assert (reports.tally("p"), told) == (Tally(2, 0), ["p"])
+    reports.drop(report("a"))
+    reports.drop(report("a"))
+    assert (reports.tally("p"), told) == (Tally(1, 0), ["p", "p"])
+    told.clear()
+    reports.replace([report("c", profile="q")])
+    assert sorted(told) == ["p", "q"]
+    assert reports.tally("p") == Tally(0, 0)
