@@ -52,7 +52,8 @@ def fleet_key(profile: str, part: str = "summaries") -> str:
     """What analyzers tell each other of their nodes.
 
     ``summaries`` is a hash, node -> its last minute; ``leader`` the lease of the one that
-    compares them; ``cases`` what it has found so far.
+    compares them; ``cases`` what it has found so far; ``states`` a hash, analyzer -> how many
+    nodes it hears and learns.
     """
     return f"reveal:{{{profile}}}:fleet:{part}"
 

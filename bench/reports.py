@@ -1,0 +1,155 @@
+"""Ten thousand AnomalyReports on a real API server: how large, how fast listed, what etcd takes.
+
+Findings are those that the analysis tells of the recordings of the fault bench (``DIR...``), each
+many times over under other names; without recordings one is made up.  The control plane is that
+of the end-to-end tests (``make assets``), on this machine: its latencies are not a cluster's.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from report import Row, report
+
+ROOT = Path(__file__).parents[1]
+sys.path += [str(ROOT / "e2e"), str(ROOT / "tests" / "support")]
+
+from cluster import binaries, plane  # noqa: E402 - two folders that are on the path now
+from controlplane import Kube  # noqa: E402
+from faultbench.sessions import sessions  # noqa: E402
+from reveal_analyzer.engine import NodeAnalyzer  # noqa: E402
+from reveal_analyzer.sinks.kube.api import KubernetesApi, connect  # noqa: E402
+from reveal_contract.finding import Evidence, Finding, Hypothesis, Severity, State  # noqa: E402
+from reveal_contract.kubernetes import API_VERSION, PROFILE_KIND  # noqa: E402
+from reveal_contract.metric import Subsystem  # noqa: E402
+from reveal_contract.report import MAX_BYTES, Owner  # noqa: E402
+from reveal_contract.report import report as report_of  # noqa: E402
+from reveal_contract.settings import AnalyzerSettings  # noqa: E402
+
+COUNT, PROFILE = 10_000, "bench"
+_HELD = 1000  # writes timed at the beginning, and at the end
+
+
+def told(directories: Sequence[Path]) -> list[Finding]:
+    """Every state of every finding of the recordings."""
+    found = []
+    for session in (one for directory in directories for one in sessions(directory)):
+        analyzer = NodeAnalyzer("node", AnalyzerSettings())
+        for one in session.read():
+            updates = analyzer.step(one.message, one.table)
+            found += [u.finding for u in updates if u.change != "Suspected"]
+    return found or [_made_up()]
+
+
+def _made_up() -> Finding:
+    seen = tuple(
+        Evidence(f"cpu.metric{n}", "level", "", "123.4", "1.2", "ns/s", "up", "user")
+        for n in range(6)
+    )
+    return Finding(
+        "cpu-0123456789", "node", Subsystem.CPU, Severity.HIGH, State.OPEN, 1, 2, "CPU " * 30,
+        evidence=seen, hypothesis=Hypothesis("CPUContention", 80, "move the neighbour " * 4),
+    )  # fmt: skip
+
+
+def named(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """As findings of many nodes, without end."""
+    for number, one in enumerate(cycle(findings)):
+        identity = f"{one.subsystem.value.lower()}-{number:010x}"
+        yield replace(one, id=identity, node_name=f"gpu-node-{number % 1000:04d}.example.com")
+
+
+def write(api: KubernetesApi, findings: Sequence[Finding], owner: Owner) -> list[float]:
+    """Milliseconds for each: created, then its status."""
+    taken = []
+    for one in findings:
+        made = report_of(one, PROFILE, owner.generation)
+        began = time.perf_counter()
+        api.create_report(made.to_create(owner))
+        api.apply_report_status(made.name, made.to_apply())
+        taken.append((time.perf_counter() - began) * 1e3)
+    return taken
+
+
+def seconds(call: Callable[[], object], rounds: int = 5) -> float:
+    """Median of wall time: most of it is spent in the server."""
+    taken = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+def sizes(kube: Kube, path: str) -> tuple[list[int], list[int]]:
+    """Bytes of each report as JSON, without and with what the server says of who wrote what."""
+    bare, whole = [], []
+    for one in kube.request("GET", path, query={"limit": "2000"})["items"]:
+        whole.append(_bytes(one))
+        del one["metadata"]["managedFields"]
+        bare.append(_bytes(one))
+    return bare, whole
+
+
+def _bytes(one: Any) -> int:
+    return len(json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def measure(kube: Kube, running: plane.ControlPlane, findings: Sequence[Finding]) -> list[Row]:
+    api = connect(running.kubeconfig)
+    found = api.profile(PROFILE)["metadata"]
+    owner = Owner(PROFILE, found["uid"], 1)
+    before = _stored(running)
+    taken = write(api, list(islice(named(findings), COUNT)), owner)
+    path = f"/apis/{API_VERSION}/anomalyreports"
+    bare, whole = sizes(kube, path)
+    grown = _stored(running) - before
+    rows: list[tuple[str, float, str]] = [
+        ("findings of the recordings", len(findings), ""),
+        ("report, median", statistics.median(bare), "bytes"),
+        ("report, p99", statistics.quantiles(bare, n=100)[98], "bytes"),
+        ("report, largest allowed", MAX_BYTES, "bytes"),
+        ("with managedFields, p99", statistics.quantiles(whole, n=100)[98], "bytes"),
+        ("create and status, first thousand, median", statistics.median(taken[:_HELD]), "ms"),
+        ("create and status, last thousand, median", statistics.median(taken[-_HELD:]), "ms"),
+        ("create and status, p99", statistics.quantiles(taken, n=100)[98], "ms"),
+        ("list of all, one request", seconds(lambda: kube.request("GET", path)), "s"),
+        ("list of 500, the first page",
+         seconds(lambda: kube.request("GET", path, query={"limit": "500"})), "s"),
+        ("what is open, as an analyzer that starts asks", seconds(
+            lambda: sum(1 for _ in api.open_reports(PROFILE))), "s"),
+        ("etcd grew by", grown / 2**20, "MiB"),
+    ]  # fmt: skip
+    return [{"what": what, "value": value, "unit": unit} for what, value, unit in rows]
+
+
+def _stored(running: plane.ControlPlane) -> int:
+    return sum(path.stat().st_size for path in running.folder.rglob("db"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recordings", type=Path, nargs="*", help="directories of bench/faults")
+    directories = parser.parse_args().recordings
+    if lacking := binaries.missing(binaries.NEEDED):
+        print(f"not measured, no {', '.join(lacking)}: `make assets` builds them")
+        return
+    findings = told(directories)
+    with plane.running(plane.Options(controllers=False)) as running:
+        kube = Kube(running.kubeconfig)
+        kube.install(*sorted((ROOT / "crds").glob("*.yaml")))
+        profile = {"apiVersion": API_VERSION, "kind": PROFILE_KIND, "metadata": {"name": PROFILE}}
+        kube.create({**profile, "spec": {}})
+        rows = measure(kube, running, findings)
+    report("reports", rows, reports=COUNT)
+
+
+if __name__ == "__main__":
+    main()
