@@ -139,7 +139,10 @@ def _mount(mount: Json, volume: Json, node: Node) -> dict[str, Any]:
             options.append(f"size={limit.replace('Mi', 'm')}")
         return {"destination": target, "type": "tmpfs", "source": "tmpfs", "options": options}
     if "hostPath" in volume:
-        return _bound(target, Path(volume["hostPath"]["path"]), read_only)
+        bound = _bound(target, Path(volume["hostPath"]["path"]), read_only)
+        if mount.get("recursiveReadOnly"):
+            bound["options"].append("rro")
+        return bound
     return _bound(target, node.volumes[volume["name"]], read_only)
 
 

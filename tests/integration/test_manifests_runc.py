@@ -14,6 +14,7 @@ import pytest
 import redis
 
 import bundle
+from images.pod import held_capabilities
 from profiles import built, container
 from redisserver import RedisLauncher
 from reveal_contract import names
@@ -35,16 +36,21 @@ WRITING = (
 )
 
 
+def reached(socket: Path) -> dict[str, str]:
+    """Defaults with a Redis that any network namespace sees."""
+    return {"redis_url": f"unix://{socket}", "redis_credentials_secret": ""}
+
+
 @contextmanager
 def collector(
     tmp_path: Path, launch: RedisLauncher, privilege: str
 ) -> Iterator[tuple[bundle.Container, redis.Redis, dict[str, Any]]]:
     """One that has delivered; its Redis and its DaemonSet."""
-    made = built({"collector": {"privilege": privilege}})
     server = launch()
+    made = built({"collector": {"privilege": privilege}}, **reached(server.socket))
     place = tmp_path / f"{tmp_path.name[-12:]}-{privilege.lower()}"
     files = made["ConfigMap"]["data"]
-    with bundle.running(made["DaemonSet"], place, files, server.socket) as running:
+    with bundle.running(made["DaemonSet"], place, files, server.socket.parent) as running:
         ready = container(made["DaemonSet"])["readinessProbe"]["exec"]["command"]
         assert bundle.until(lambda: running.execute(ready).returncode == 0, 25), (
             running.log.read_text()
@@ -53,7 +59,7 @@ def collector(
 
 
 def report(client: redis.Redis) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(client.hget(names.NODES_KEY, "n1") or b"{}")
+    told: dict[str, Any] = json.loads(client.hget(names.NODES_KEY, bundle.NODE) or b"{}")
     return told
 
 
@@ -72,9 +78,8 @@ def test_capabilities_are_enough_for_what_privileged_sees(
             assert done.returncode, command
             assert "Read-only file system" in done.stderr, done.stderr
         status = running.status()
-        held = int(status["CapEff"], 16)
-        granted = [name for at, name in enumerate(bundle.capability_names()) if held >> at & 1]
-        assert sorted(granted) == sorted(f"CAP_{name}" for name in WANTED)
+        granted = held_capabilities(f"CapEff: {status['CapEff']}")
+        assert sorted(granted) == sorted(WANTED)
         assert status["CapBnd"] == status["CapEff"]
         assert status["NoNewPrivs"] == "1"
 
@@ -90,17 +95,17 @@ with urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.argv[2]}", time
 def test_the_analyzer_works_as_nobody_without_any_right(
     tmp_path: Path, redis_launcher: RedisLauncher
 ) -> None:
-    made = built()
+    server = redis_launcher()
+    made = built(**reached(server.socket))
     files = dict(made["ConfigMap"]["data"])
     # there is no API server in here
     files["analyzer.json"] = json.dumps({**json.loads(files["analyzer.json"]), "report": "none"})
-    server = redis_launcher()
     os.chmod(server.socket, 0o777)  # noqa: PTH101 - of a string
     os.chmod(server.socket.parent, 0o755)  # noqa: PTH101
     place = tmp_path / f"{tmp_path.name[-12:]}-analyzer"
     wanted = container(made["Deployment"])
     (port,) = (each["containerPort"] for each in wanted["ports"])
-    with bundle.running(made["Deployment"], place, files, server.socket) as running:
+    with bundle.running(made["Deployment"], place, files, server.socket.parent) as running:
 
         def answers(probe: str) -> bool:
             path = wanted[probe]["httpGet"]["path"]
