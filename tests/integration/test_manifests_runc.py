@@ -36,7 +36,7 @@ WRITING = (
 )
 
 
-def reached(socket: Path) -> dict[str, str]:
+def reached(socket: Path) -> dict[str, Any]:
     """Defaults with a Redis that any network namespace sees."""
     return {"redis_url": f"unix://{socket}", "redis_credentials_secret": ""}
 

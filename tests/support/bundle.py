@@ -69,9 +69,9 @@ def running(
     try:
         yield Container(name, log)
     finally:
-        subprocess.run([str(RUNC), "kill", name, "KILL"], capture_output=True, check=False)
-        process.wait(20)
-        subprocess.run([str(RUNC), "delete", "-f", name], capture_output=True, check=False)
+        subprocess.run([str(RUNC), "delete", "--force", name], capture_output=True, check=False)
+        process.kill()
+        process.wait()
 
 
 def until(holds: Callable[[], bool], seconds: float) -> bool:
