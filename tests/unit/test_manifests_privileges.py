@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 
 from exploring import examples
@@ -84,6 +85,13 @@ def test_sources_left_out_take_their_rights_with_them() -> None:
     assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
     assert pod["dnsPolicy"] == "ClusterFirstWithHostNet"
     assert not [each for each in container(made)["env"] if each["name"].startswith("NVIDIA")]
+
+
+def test_the_example_of_least_privilege_is_what_it_says() -> None:
+    (given,) = yaml.safe_load_all((ROOT / "examples/least-privilege.yaml").read_text())
+    made = context(**given["spec"]["collector"])
+    assert made["capabilities"]["add"] == ["SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
+    assert made["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
 def test_one_source_brings_back_what_it_needs() -> None:

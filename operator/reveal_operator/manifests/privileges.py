@@ -133,7 +133,7 @@ NEEDS: tuple[Need, ...] = (
         " end of 2025, containerd's before 1.6.9; a profile of our own would have to be put on"
         " every node",
         "all that is counted by perf events, where the runtime's profile refuses them",
-        gone=_COUNTED,
+        gone=_COUNTED, less=("energy",),
     ),
     Need(
         Kind.UNCONFINED, APPARMOR,

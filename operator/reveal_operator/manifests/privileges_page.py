@@ -36,7 +36,8 @@ host's namespaces does.
   does not start such a container.
 
 A need goes when the profile leaves out all sources it is there for: `sources.exclude` with the
-sources of PERFMON takes the capability away, and gives the runtime's seccomp profile back.
+sources of `PERFMON` takes the capability away, and gives the runtime's seccomp profile back
+(`examples/least-privilege.yaml`).
 
 """
 _NOT_NEEDED = (
@@ -64,6 +65,9 @@ _NOT_NEEDED = (
 )
 _EXTRA = """
 A profile can add paths of the host, read-only, for sources of a site's own: `extraHostPaths`.
+
+Some clusters (GKE's) let pods of the class `system-node-critical` into `kube-system` only: give the
+namespace a ResourceQuota for that class, or the profile a `priorityClassName` of its own (`""`: none).
 """
 _KINDS = {
     Kind.NAMESPACE: "Namespaces of the host",
