@@ -67,7 +67,7 @@ _EXTRA = """
 A profile can add paths of the host, read-only, for sources of a site's own: `extraHostPaths`.
 
 Some clusters (GKE's) let pods of the class `system-node-critical` into `kube-system` only: give the
-namespace a ResourceQuota for that class, or the profile a `priorityClassName` of its own (`""`: none).
+namespace a ResourceQuota for that class, or the profile another `priorityClassName` (`""`: none).
 """
 _KINDS = {
     Kind.NAMESPACE: "Namespaces of the host",
