@@ -8,31 +8,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cluster.plane import ControlPlane
-from controlplane import Kube, Launcher, unique, wait_for
+from controlplane import Kube, unique, wait_for
 from made_findings import Update, changed, finding, largest, opened, resolved
+from reporting import DEFINITIONS, EVENTS, Bench, Object
 from reveal_analyzer.sinks.kube import loop, pace
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.sinks.kube.status import telemetry
-from reveal_analyzer.situation import Situation, Watched
 from reveal_analyzer.telemetry.lacking import Lack
 from reveal_analyzer.telemetry.states import State
 from reveal_contract import kubernetes as names
 from reveal_contract.finding import Confidence, Pod, Severity, rfc3339
-from reveal_contract.names import SHARDS
 from reveal_contract.report import report
 from reveal_contract.settings import AnalyzerSettings
-
-CRDS = Path(__file__).parents[2] / "crds"
-DEFINITIONS = tuple(sorted(CRDS.glob("*.yaml")))
-ALL = frozenset(range(SHARDS))
-EVENTS = "events.k8s.io/v1"
-Object = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -45,53 +37,6 @@ def served(kube: Kube) -> Kube:
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "LONGEST_S", 0.3)
     monkeypatch.setattr(loop, "TURN_SECONDS", 0.05)
-
-
-class Bench:
-    """A sink of a profile of its own, on nodes of its own."""
-
-    def __init__(self, plane: ControlPlane, kube: Kube, folder: Path, **settings: Any) -> None:
-        self.kube, self.plane, self.folder = kube, plane, folder
-        self.profile, self.node = unique("p"), unique("n")
-        self.settings: Object = {"profile": self.profile, "report": "kubernetes", **settings}
-        kube.create({
-            "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
-            "metadata": {"name": self.profile}, "spec": {},
-        })  # fmt: skip
-        self.sink = self.start()
-
-    def start(self) -> KubeSink:
-        """Another sink of the same profile and folder."""
-        settings = AnalyzerSettings(**self.settings)
-        self.sink = KubeSink(settings, connect(self.plane.kubeconfig), "pod-0", self.folder)
-        self.follow()
-        return self.sink
-
-    def follow(self) -> None:
-        now = time.monotonic()
-        nodes = {self.node: Watched(now, 0.0)}
-        self.sink.follow(Situation(now, connected=True, shards=ALL, nodes=nodes))
-
-    def tell(self, *updates: Update) -> None:
-        for one in updates:
-            self.sink.write(replace(one, finding=replace(one.finding, node_name=self.node)))
-
-    def idle(self, seconds: float = 20) -> None:
-        wait_for(lambda: self.sink.figures()["waiting"] == 0, seconds, "all is delivered")
-
-    @property
-    def reports(self) -> list[Object]:
-        selector = f"{names.LABEL_PROFILE}={self.profile}"
-        return self.kube.items(names.API_VERSION, names.REPORT_KIND, labels=selector)
-
-    @property
-    def events(self) -> list[Object]:
-        found = self.kube.items(EVENTS, "Event", "default")
-        about = [one for one in found if one["regarding"].get("name") == self.node]
-        return sorted(about, key=lambda one: (str(one["eventTime"]), str(one["reason"])))
-
-    def reasons(self) -> list[str]:
-        return [str(one["reason"]) for one in self.events]
 
 
 @pytest.fixture
@@ -205,52 +150,6 @@ def test_two_analyzers_in_turn_write_one_report(
     bench.idle()
     assert [one["status"]["state"] for one in bench.reports] == ["Resolved"]
     first.close()
-
-
-def test_an_api_server_that_dies_in_between_gets_all_once(
-    launch_control_plane: Launcher, tmp_path: Path
-) -> None:
-    plane = launch_control_plane(controllers=False)
-    kube = Kube(plane.kubeconfig)
-    kube.install(*DEFINITIONS)
-    bench = Bench(plane, kube, tmp_path)
-    bench.tell(opened())
-    bench.idle()
-    plane.kill()
-    bench.tell(changed(severity=Severity.HIGH), opened("gpu-1"), resolved(severity=Severity.HIGH))
-    wait_for(lambda: bench.sink.figures()["up"] == 0, 20, "it is seen to be away")
-    wait_for((tmp_path / "reports.spool").exists, 5, "the spool")
-    bench.sink.close()  # the pod is restarted meanwhile
-    bench.start()
-    plane.resume()
-    bench.idle(30)
-    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
-    assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
-    reasons = ["AnomalyDetected", "AnomalyDetected", "AnomalyEscalated", "AnomalyResolved"]
-    assert sorted(bench.reasons()) == reasons
-    assert not any("series" in one for one in bench.events)
-    assert not (tmp_path / "reports.spool").exists()
-    bench.sink.close()
-
-
-def test_a_definition_that_is_not_there_yet_is_waited_for(
-    launch_control_plane: Launcher, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    plane = launch_control_plane(controllers=False)
-    kube = Kube(plane.kubeconfig)
-    settings = AnalyzerSettings(profile="p", report="kubernetes")
-    sink = KubeSink(settings, connect(plane.kubeconfig), "pod-0")
-    sink.follow(Situation(time.monotonic(), connected=True, shards=ALL))
-    sink.write(opened())
-    wait_for(lambda: "the Kubernetes API refuses" in caplog.text, 20, "it is said")
-    kube.install(*DEFINITIONS)
-    kube.create({
-        "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND, "metadata": {"name": "p"},
-        "spec": {},
-    })  # fmt: skip
-    wait_for(lambda: sink.figures()["waiting"] == 0, 20, "it is delivered")
-    assert len(kube.items(names.API_VERSION, names.REPORT_KIND)) == 1
-    sink.close()
 
 
 def test_too_many_are_one_summary(

@@ -125,8 +125,38 @@ def test_an_outage_at_any_step_and_all_is_told_once(call: str, tmp_path: Path) -
         call == "create_report"
     )
     assert bench.state == "Open"
-    assert not (tmp_path / FILE).exists()
+    bench.until(lambda: not (tmp_path / FILE).exists())
     bench.sink.close()
+
+
+def test_one_that_the_api_fails_at_stops_no_other_and_its_event_is_given_up(bench: Bench) -> None:
+    """As a broken webhook of one namespace does: 500 for that Event, for days."""
+    bad = Pod("broken", "train-0", "u", "", 80, 50, Confidence.MEASURED)
+    post = bench.api.create_event
+
+    def fail_there(namespace: str, body: Any) -> None:
+        if namespace == "broken":
+            raise AwayError("500 InternalError: failed calling webhook", answered=True)
+        post(namespace, body)
+
+    bench.api.create_event = fail_there  # type: ignore[method-assign]
+    bench.tell(opened("bad", pods=(bad,), severity=Severity.CRITICAL), opened())
+    bench.until(lambda: len(bench.api.reports) == 2 and len(bench.api.events) == 2)
+    assert bench.sink.figures()["up"] == 1
+    bench.until(bench.idle)
+    assert bench.sink.figures()["event dropped"] == 1
+    bench.tell(resolved("bad", severity=Severity.CRITICAL))
+    bench.until(lambda: bench.api.reasons().count("AnomalyResolved") == 1)
+
+
+def test_when_it_fails_at_all_of_them_it_is_away(bench: Bench) -> None:
+    bench.until(lambda: ("open_reports", "p") in bench.api.calls)
+    bench.api.fail = lambda name, about: AwayError("500 etcd", answered=True)
+    bench.tell(*(opened(f"cpu-{n}") for n in range(20)))
+    bench.until(lambda: bench.sink.figures()["up"] == 0)
+    bench.api.fail = lambda name, about: None
+    bench.until(lambda: bench.idle() and len(bench.api.reports) == 20)
+    assert len(bench.api.events) == 20
 
 
 def test_an_answer_that_was_lost_makes_no_second_one(bench: Bench) -> None:
@@ -185,7 +215,7 @@ def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
     second = Bench(tmp_path)
     second.until(lambda: second.api.reasons() == ["AnomalyDetected"] and second.idle())
     assert list(second.api.reports) == ["p-n1-cpu-1"]
-    assert not (tmp_path / FILE).exists()
+    second.until(lambda: not (tmp_path / FILE).exists())
     second.sink.close()
 
 

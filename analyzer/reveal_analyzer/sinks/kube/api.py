@@ -176,7 +176,7 @@ def refusal(what: str, status: int, data: bytes, after: str = "") -> ApiError:
         return RefusedError(text)
     if status in (400, 405, 413, 415, 422):
         return InvalidError(text)
-    return AwayError(text, float(after) if after.isdigit() else 0.0)
+    return AwayError(text, float(after) if after.isdigit() else 0.0, answered=status == 500)
 
 
 def _object(what: str, data: bytes) -> Object:

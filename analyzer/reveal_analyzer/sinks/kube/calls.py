@@ -15,12 +15,13 @@ class ApiError(Exception):
 class AwayError(ApiError):
     """It cannot be reached, is overloaded or broken: the same may work later.
 
-    ``after`` is for how many seconds it asked to be left alone.
+    ``after`` is for how many seconds it asked to be left alone.  ``answered``: it said no to this
+    request, as it does where a webhook fails, and may take others.
     """
 
-    def __init__(self, text: str, after: float = 0.0) -> None:
+    def __init__(self, text: str, after: float = 0.0, *, answered: bool = False) -> None:
         super().__init__(text)
-        self.after = after
+        self.after, self.answered = after, answered
 
 
 class RefusedError(ApiError):

@@ -52,6 +52,7 @@ class Entry:
     ``changed_s`` is when the finding behind it was heard of last: None for a report that was
     found in the API.  ``followed``: who found it still sees it, or not; ``unheld_s`` is since when
     nobody does.  ``fresh``: it opened here.  ``worst`` is the highest severity it ever had.
+    After ``tries`` that the API answered with an error of its own the next is at ``again_s``.
     """
 
     finding: str
@@ -64,6 +65,8 @@ class Entry:
     fresh: bool = False
     told: tuple[str, ...] | None = None
     told_s: float = 0.0
+    tries: int = 0
+    again_s: float = 0.0
     labels: dict[str, str] = field(default_factory=dict)
     events: list[Said | Posting] = field(default_factory=list)
 

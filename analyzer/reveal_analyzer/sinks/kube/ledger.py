@@ -148,7 +148,7 @@ class Ledger:
             return []
         found = []
         for entry in self._entries.values():
-            if entry.admission is not Admission.ADMITTED:
+            if entry.admission is not Admission.ADMITTED or now_s < entry.again_s:
                 continue
             if not entry.dirty:
                 if not self._stale(entry, now_s):
@@ -159,7 +159,7 @@ class Ledger:
 
     def delivered(self, entry: Entry, written: Report, now_s: float) -> None:
         """``written`` is what the API has now; the finding may have moved on meanwhile."""
-        entry.told, entry.told_s = written.core, now_s
+        entry.told, entry.told_s, entry.tries = written.core, now_s, 0
         if not entry.report.open and not entry.dirty:
             self._drop(entry)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from reveal_analyzer.sinks import Change
+from reveal_analyzer.sinks.kube import pace
 from reveal_analyzer.sinks.kube.calls import (
     Api,
     ApiError,
+    AwayError,
     InvalidError,
     MissingError,
     RefusedError,
@@ -20,7 +23,6 @@ from reveal_analyzer.sinks.kube.conditions import NodeConditions
 from reveal_analyzer.sinks.kube.delivery import Delivery
 from reveal_analyzer.sinks.kube.entry import Entry
 from reveal_analyzer.sinks.kube.ledger import Ledger, Listed
-from reveal_analyzer.sinks.kube.pace import Pace
 from reveal_analyzer.sinks.kube.spool import Spool
 from reveal_analyzer.situation import Situation
 from reveal_contract.report import Owner
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 TURN_SECONDS = 1.0
 LIST_SECONDS = 600.0  # between two looks at what the API has
 SERIES_SECONDS = 60.0
+ENOUGH = 5  # reports in a turn that the API could not take: it is not the reports
 CLOSE_SECONDS = 3.0  # for the last reports; what is left waits in the spool
 
 
@@ -63,8 +66,9 @@ class KubeSink:
         self._spool = Spool(folder if self._writes else None)
         self._delivery = Delivery(api, instance)
         self._conditions = NodeConditions(api) if settings.node_conditions else None
-        self._pace, self._status_pace = Pace(), Pace()
+        self._pace, self._status_pace = pace.Pace(), pace.Pace()
         self._changed = threading.Condition()
+        self._keeping = threading.Lock()
         self._news = self._closing = False
         self._situation: Situation | None = None
         self._followed: Situation | None = None
@@ -201,8 +205,21 @@ class KubeSink:
         self._keep()
         if self._conditions is not None and self._listed_s is not None:
             self._conditions.follow(alarmed, now_ns)
+        self._deliver_all(due)
+
+    def _deliver_all(self, due: Sequence[Entry]) -> None:
+        """Each that can be; one that the API cannot take now stops no other, but some do."""
+        failed = 0
         for entry in due:
-            self._deliver_one(entry)
+            try:
+                self._deliver_one(entry)
+            except AwayError as error:
+                failed += 1
+                if not error.answered or failed == ENOUGH:
+                    raise
+                entry.tries += 1
+                entry.again_s = time.monotonic() + pace.pause_s(entry.tries, pace.FIRST_S)
+                log.warning("report %s waits, others do not: %s", entry.report.name, error)
 
     def _deliver_one(self, entry: Entry) -> None:
         assert self._owner is not None
@@ -225,8 +242,9 @@ class KubeSink:
 
     def _keep(self) -> int:
         """The spool as what waits is now; gives how many reports wait."""
-        with self._changed:
-            pending = self._ledger.pending()
+        with self._keeping:  # not under the other lock: nobody may wait for a disk
+            with self._changed:
+                pending = self._ledger.pending()
             kept = [(one.report.name, hash((one.report.core, len(one.events)))) for one in pending]
             if kept != self._kept:
                 self._kept = kept

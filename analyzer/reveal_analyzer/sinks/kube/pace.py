@@ -13,6 +13,12 @@ FIRST_S, LONGEST_S = 0.5, 60.0
 REFUSED_FIRST_S = 5.0  # somebody must grant or install something
 
 
+def pause_s(failures: int, first_s: float) -> float:
+    """Before the next try, after so many in a row: doubled each time, with half of it jitter."""
+    longest = min(LONGEST_S, first_s * 2.0 ** min(failures, 16))
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
+
+
 class Pace:
     """Pauses that double, with half of each jitter; says once that it is away, and back."""
 
@@ -36,9 +42,7 @@ class Pace:
 
     def failed(self, error: ApiError, now_s: float) -> None:
         away = isinstance(error, AwayError)
-        first = FIRST_S if away else REFUSED_FIRST_S
-        pause = min(LONGEST_S, first * 2.0 ** min(self._failures, 16))
-        pause *= random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
+        pause = pause_s(self._failures, FIRST_S if away else REFUSED_FIRST_S)
         if isinstance(error, AwayError):
             pause = max(pause, min(error.after, LONGEST_S))
         self._until_s = now_s + pause

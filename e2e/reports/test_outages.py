@@ -1,0 +1,71 @@
+"""The Kubernetes sink when the API server dies, and before our kinds are known there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from controlplane import Kube, Launcher, wait_for
+from made_findings import changed, opened, resolved
+from reporting import ALL, DEFINITIONS, Bench
+from reveal_analyzer.sinks.kube import loop, pace
+from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.situation import Situation
+from reveal_contract import kubernetes as names
+from reveal_contract.finding import Severity
+from reveal_contract.settings import AnalyzerSettings
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "LONGEST_S", 0.3)
+    monkeypatch.setattr(loop, "TURN_SECONDS", 0.05)
+
+
+def test_an_api_server_that_dies_in_between_gets_all_once(
+    launch_control_plane: Launcher, tmp_path: Path
+) -> None:
+    plane = launch_control_plane(controllers=False)
+    kube = Kube(plane.kubeconfig)
+    kube.install(*DEFINITIONS)
+    bench = Bench(plane, kube, tmp_path)
+    bench.tell(opened())
+    bench.idle()
+    plane.kill()
+    bench.tell(changed(severity=Severity.HIGH), opened("gpu-1"), resolved(severity=Severity.HIGH))
+    wait_for(lambda: bench.sink.figures()["up"] == 0, 20, "it is seen to be away")
+    wait_for((tmp_path / "reports.spool").exists, 5, "the spool")
+    bench.sink.close()  # the pod is restarted meanwhile
+    bench.start()
+    plane.resume()
+    bench.idle(30)
+    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
+    assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
+    reasons = ["AnomalyDetected", "AnomalyDetected", "AnomalyEscalated", "AnomalyResolved"]
+    assert sorted(bench.reasons()) == reasons
+    assert not any("series" in one for one in bench.events)
+    wait_for(lambda: not (tmp_path / "reports.spool").exists(), 5, "nothing waits on disk")
+    bench.sink.close()
+
+
+def test_a_definition_that_is_not_there_yet_is_waited_for(
+    launch_control_plane: Launcher, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plane = launch_control_plane(controllers=False)
+    kube = Kube(plane.kubeconfig)
+    settings = AnalyzerSettings(profile="p", report="kubernetes")
+    sink = KubeSink(settings, connect(plane.kubeconfig), "pod-0")
+    sink.follow(Situation(time.monotonic(), connected=True, shards=ALL))
+    sink.write(opened())
+    wait_for(lambda: "the Kubernetes API refuses" in caplog.text, 20, "it is said")
+    kube.install(*DEFINITIONS)
+    kube.create({
+        "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND, "metadata": {"name": "p"},
+        "spec": {},
+    })  # fmt: skip
+    wait_for(lambda: sink.figures()["waiting"] == 0, 20, "it is delivered")
+    assert len(kube.items(names.API_VERSION, names.REPORT_KIND)) == 1
+    sink.close()

@@ -1,0 +1,70 @@
+"""The Kubernetes sink of a profile and node of its own, on a real API server."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cluster.plane import ControlPlane
+from controlplane import Kube, unique, wait_for
+from made_findings import Update
+from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.situation import Situation, Watched
+from reveal_contract import kubernetes as names
+from reveal_contract.names import SHARDS
+from reveal_contract.settings import AnalyzerSettings
+
+DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))
+ALL = frozenset(range(SHARDS))
+EVENTS = "events.k8s.io/v1"
+Object = dict[str, Any]
+
+
+class Bench:
+    """A sink of a profile of its own, on nodes of its own."""
+
+    def __init__(self, plane: ControlPlane, kube: Kube, folder: Path, **settings: Any) -> None:
+        self.kube, self.plane, self.folder = kube, plane, folder
+        self.profile, self.node = unique("p"), unique("n")
+        self.settings: Object = {"profile": self.profile, "report": "kubernetes", **settings}
+        kube.create({
+            "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
+            "metadata": {"name": self.profile}, "spec": {},
+        })  # fmt: skip
+        self.sink = self.start()
+
+    def start(self) -> KubeSink:
+        """Another sink of the same profile and folder."""
+        settings = AnalyzerSettings(**self.settings)
+        self.sink = KubeSink(settings, connect(self.plane.kubeconfig), "pod-0", self.folder)
+        self.follow()
+        return self.sink
+
+    def follow(self) -> None:
+        now = time.monotonic()
+        nodes = {self.node: Watched(now, 0.0)}
+        self.sink.follow(Situation(now, connected=True, shards=ALL, nodes=nodes))
+
+    def tell(self, *updates: Update) -> None:
+        for one in updates:
+            self.sink.write(replace(one, finding=replace(one.finding, node_name=self.node)))
+
+    def idle(self, seconds: float = 20) -> None:
+        wait_for(lambda: self.sink.figures()["waiting"] == 0, seconds, "all is delivered")
+
+    @property
+    def reports(self) -> list[Object]:
+        selector = f"{names.LABEL_PROFILE}={self.profile}"
+        return self.kube.items(names.API_VERSION, names.REPORT_KIND, labels=selector)
+
+    @property
+    def events(self) -> list[Object]:
+        found = self.kube.items(EVENTS, "Event", "default")
+        about = [one for one in found if one["regarding"].get("name") == self.node]
+        return sorted(about, key=lambda one: (str(one["eventTime"]), str(one["reason"])))
+
+    def reasons(self) -> list[str]:
+        return [str(one["reason"]) for one in self.events]
