@@ -48,20 +48,26 @@ class Inspection:
     ) -> None:
         self._api, self._namespace, self._clock = api, namespace, clock
         self._cases: dict[tuple[str, str], _Case] = {}
+        self._met: set[tuple[str, str]] = set()
 
     def forget(self, profile: str) -> None:
+        self._met = {key for key in self._met if key[0] != profile}
         for key in [key for key in self._cases if key[0] == profile]:
             del self._cases[key]
 
-    async def of(
-        self, profile: str, component: str, child: ChildSeen | None, failing: bool
-    ) -> Finding:
-        """Why pods of ``child`` are missing; at once where that was ``failing`` before."""
-        made, key, now = child.workload if child else None, (profile, component), self._clock()
+    async def of(self, profile: str, component: str, child: ChildSeen | None) -> Finding:
+        """Why pods of ``child`` are missing.
+
+        At once where they are the first time we see it: it was there before us, and so is what
+        was said of it.  A child of a new profile is not there yet at the first visit.
+        """
+        key, now = (profile, component), self._clock()
+        made, first = child.workload if child else None, key not in self._met
+        self._met.add(key)
         if made is None or child is None or made.available >= made.desired:
             self._cases.pop(key, None)
             return Finding()
-        case = self._cases.setdefault(key, _Case(now - PATIENCE_S if failing else now))
+        case = self._cases.setdefault(key, _Case(now - PATIENCE_S if first else now))
         wait = case.since + PATIENCE_S - now
         if wait > 0:
             return Finding(None, wait)

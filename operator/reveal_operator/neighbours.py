@@ -1,8 +1,7 @@
 """Which profiles watch the same nodes.
 
-Nodes are listed when a visit asks and the last list is a minute old, and not watched: kubelets
-renew their nodes all the time, and a node that comes changes the DaemonSets that want it, which is
-seen anyway.  Only their labels are asked for and kept.
+Nodes are not watched, as kubelets renew them all the time: they are listed, and only their labels,
+when the number of nodes that some DaemonSet wants is another than at the last list.
 """
 
 from __future__ import annotations
@@ -17,7 +16,10 @@ from reveal_operator.api import Api, ApiError
 from reveal_operator.conditions import Overlap
 from reveal_operator.overlap import Placement, shared
 
-FRESH_S = 60.0
+PAUSE_S = 5.0  # between two lists, however much nodes come and go
+STALE_S = 900.0  # as many may have come as went: after a resync they are listed anyway
+
+Found = tuple[tuple[Overlap, ...], float | None]
 
 _log = logging.getLogger(__name__)
 
@@ -29,21 +31,25 @@ class Neighbours:
         self._api, self._clock = api, clock
         self._nodes: dict[str, dict[str, str]] = {}
         self._listed: float | None = None
+        self._wanted: Mapping[str, int] = {}
         self._selected: dict[str, tuple[Placement, frozenset[str]]] = {}
         self._one_at_a_time = asyncio.Lock()
 
-    async def overlaps(self, name: str, placements: Mapping[str, Placement]) -> tuple[Overlap, ...]:
-        """The other profiles on nodes of ``name``.
+    async def overlaps(
+        self, name: str, placements: Mapping[str, Placement], wanted: Mapping[str, int]
+    ) -> Found:
+        """The other profiles on nodes of ``name``; seconds until that should be asked again.
 
-        Raises ``ApiError`` where nodes cannot be listed for now; where that is forbidden there is
-        nothing to compare, and the log says so.
+        ``wanted`` is how many nodes each profile's DaemonSet wants.  Raises ``ApiError`` where
+        nodes cannot be listed for now; where that is forbidden there is nothing to compare, and
+        the log says so.
         """
         if name not in placements or len(placements) < 2:
-            return ()
+            return (), None
         async with self._one_at_a_time:
-            await self._refresh()
+            again = await self._refresh(wanted)
         found = shared(name, {each: self._of(each, placements[each]) for each in placements})
-        return tuple(Overlap(other, len(nodes), min(nodes)) for other, nodes in found)
+        return tuple(Overlap(other, len(nodes), min(nodes)) for other, nodes in found), again
 
     def forget(self, name: str) -> None:
         self._selected.pop(name, None)
@@ -56,10 +62,14 @@ class Neighbours:
             known = self._selected[name] = (placement, found)
         return known[1]
 
-    async def _refresh(self) -> None:
+    async def _refresh(self, wanted: Mapping[str, int]) -> float | None:
+        """List where there may be news; seconds until that may be done, where it is too soon."""
         now = self._clock()
-        if self._listed is not None and now - self._listed < FRESH_S:
-            return
+        age = STALE_S if self._listed is None else now - self._listed
+        if age < STALE_S and wanted == self._wanted:
+            return None
+        if age < PAUSE_S:
+            return PAUSE_S - age
         try:
             nodes = await asyncio.to_thread(self._list)
         except ApiError as error:
@@ -67,10 +77,11 @@ class Neighbours:
                 raise
             _log.warning("nodes cannot be listed, overlaps may be missed: %s", error.message)
             nodes = self._nodes
-        self._listed = now
+        self._listed, self._wanted = now, dict(wanted)
         if nodes != self._nodes:
             self._nodes = nodes
             self._selected.clear()
+        return None
 
     def _list(self) -> dict[str, dict[str, str]]:
         pages = self._api.pages("Node", metadata=True)

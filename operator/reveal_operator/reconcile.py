@@ -131,13 +131,14 @@ class Reconciler:
         self, profile: ProfileSeen, plan: Plan, seen: list[ChildSeen], outcome: Outcome
     ) -> tuple[Facts, float | None]:
         """What the conditions follow from, and after how many seconds that may be another."""
-        known = self._statuses.current(profile).get("conditions") or []
         parts = {child.kind: child for child in seen if child.owner_uid == profile.uid}
         collectors, analyzer = parts.get("DaemonSet"), parts.get("Deployment")
-        failing = is_failing(find(known, COLLECTORS_AVAILABLE))
-        first = await self._inspection.of(profile.name, COLLECTOR, collectors, failing)
-        second = await self._inspection.of(profile.name, ANALYZER, analyzer, False)
+        first = await self._inspection.of(profile.name, COLLECTOR, collectors)
+        second = await self._inspection.of(profile.name, ANALYZER, analyzer)
         placements = self._all_placements(profile, plan)
+        overlaps, third = await self._neighbours.overlaps(
+            profile.name, placements, self._wanted(placements)
+        )
         facts = Facts(
             generation=profile.generation,
             paused=plan.profile.paused if plan.profile else bool(profile.spec.get("paused")),
@@ -148,9 +149,9 @@ class Reconciler:
             analyzer=analyzer.workload if analyzer else None,
             analyzer_trouble=second.trouble,
             telemetry=profile.status.get("telemetry"),
-            overlaps=await self._neighbours.overlaps(profile.name, placements),
+            overlaps=overlaps,
         )
-        pauses = [pause for pause in (outcome.again, first.again, second.again) if pause]
+        pauses = [pause for pause in (outcome.again, first.again, second.again, third) if pause]
         return facts, min(pauses, default=None)
 
     def _all_placements(self, profile: ProfileSeen, plan: Plan) -> Mapping[str, Placement]:
@@ -164,6 +165,15 @@ class Reconciler:
         if before and before.get(profile.name) is not plan.placement:
             self._revisit_others(profile.name)
         return now
+
+    def _wanted(self, names: Iterable[str]) -> dict[str, int]:
+        """How many nodes each DaemonSet wants."""
+        return {
+            name: child.workload.desired
+            for name in names
+            for child in self._view.children(name)
+            if child.kind == "DaemonSet" and child.workload
+        }
 
     def _revisit_others(self, name: str) -> None:
         for other in self._placements:

@@ -45,8 +45,8 @@ class Bench:
         self.pods, self.now = Pods(), 100.0
         self.inspection = Inspection(self.pods, "reveal-system", lambda: self.now)  # type: ignore[arg-type]
 
-    def look(self, child: ChildSeen | None = CHILD, failing: bool = False) -> Finding:
-        return asyncio.run(self.inspection.of("p", "collector", child, failing))
+    def look(self, child: ChildSeen | None = CHILD) -> Finding:
+        return asyncio.run(self.inspection.of("p", "collector", child))
 
 
 @pytest.fixture
@@ -55,6 +55,7 @@ def bench() -> Bench:
 
 
 def test_nobody_looks_for_half_a_minute(bench: Bench) -> None:
+    bench.look(None)  # a new profile: its children are being made
     assert bench.look() == Finding(None, PATIENCE_S)
     bench.now += 20
     assert bench.look() == Finding(None, PATIENCE_S - 20)
@@ -67,12 +68,12 @@ def test_nobody_looks_for_half_a_minute(bench: Bench) -> None:
     assert bench.pods.asked == [("Pod", "reveal-system", labels)]
 
 
-def test_what_failed_before_is_looked_at_at_once(bench: Bench) -> None:
-    assert bench.look(failing=True).trouble is not None
+def test_what_was_there_before_us_is_looked_at_at_once(bench: Bench) -> None:
+    assert bench.look().trouble is not None
 
 
 def test_pods_are_listed_once_a_minute(bench: Bench) -> None:
-    bench.look(failing=True)
+    bench.look()
     for _ in range(5):
         bench.now += LOOK_S / 6
         assert bench.look().trouble is not None
@@ -83,24 +84,25 @@ def test_pods_are_listed_once_a_minute(bench: Bench) -> None:
 
 
 def test_once_all_are_there_it_begins_anew(bench: Bench) -> None:
-    bench.look(failing=True)
+    bench.look()
     whole = replace(CHILD, workload=replace(MADE, available=3))
     assert bench.look(whole) == Finding()
     assert bench.look() == Finding(None, PATIENCE_S)
     bench.now += PATIENCE_S
     bench.inspection.forget("p")
+    assert bench.look(None) == Finding()
     assert bench.look() == Finding(None, PATIENCE_S)
 
 
 @pytest.mark.parametrize("child", [None, replace(CHILD, workload=None)])
 def test_without_a_workload_there_is_nothing_to_see(bench: Bench, child: ChildSeen | None) -> None:
-    assert bench.look(child, failing=True) == Finding()
+    assert bench.look(child) == Finding()
 
 
 def test_what_a_deployment_says_itself_needs_no_pods(bench: Bench) -> None:
     said = ("FailedCreate", "exceeded quota: gpu")
     child = replace(CHILD, workload=replace(MADE, complaints=(said,)))
-    trouble = bench.look(child, failing=True).trouble
+    trouble = bench.look(child).trouble
     assert trouble and (trouble.reason, trouble.message) == said
     assert bench.pods.asked == []
 
@@ -108,7 +110,7 @@ def test_what_a_deployment_says_itself_needs_no_pods(bench: Bench) -> None:
 def test_pods_that_cannot_be_made_have_their_command(bench: Bench) -> None:
     bench.pods.items = []
     child = replace(CHILD, workload=replace(MADE, created=0))
-    trouble = bench.look(child, failing=True).trouble
+    trouble = bench.look(child).trouble
     assert trouble and trouble.reason == "PodsNotCreated"
     assert "kubectl -n reveal-system describe daemonset reveal-collector-p" in trouble.message
     assert "privileged" in trouble.message
@@ -116,6 +118,6 @@ def test_pods_that_cannot_be_made_have_their_command(bench: Bench) -> None:
 
 def test_a_refused_list_is_told(bench: Bench) -> None:
     bench.pods.error = ApiError(403, "Forbidden", "pods is forbidden")
-    trouble = bench.look(failing=True).trouble
+    trouble = bench.look().trouble
     assert trouble and trouble.reason == "Unavailable"
     assert "pods is forbidden" in trouble.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from reveal_operator.api import Object, Page
 from reveal_operator.conditions import Overlap
-from reveal_operator.neighbours import FRESH_S, Neighbours
+from reveal_operator.neighbours import PAUSE_S, STALE_S, Found, Neighbours
 from reveal_operator.overlap import Placement, placement_of, shared
 
 LABELS = {"gpu": "true", "zone": "a", "cores": "64"}
@@ -97,23 +98,30 @@ def nodes() -> Nodes:
     return Nodes()
 
 
-def test_nodes_are_listed_for_two_profiles_and_once_a_minute(nodes: Nodes) -> None:
-    import asyncio
-
+def test_nodes_are_listed_for_two_profiles_and_when_daemon_sets_want_others(nodes: Nodes) -> None:
     now = 0.0
     neighbours = Neighbours(nodes, lambda: now)  # type: ignore[arg-type]
     everywhere, there = placement_of({}), one("zone", "In", "a")
 
-    def overlaps(placements: dict[str, Placement]) -> tuple[Overlap, ...]:
-        return asyncio.run(neighbours.overlaps("a", placements))
+    def overlaps(placements: dict[str, Placement], **wanted: int) -> Found:
+        return asyncio.run(neighbours.overlaps("a", placements, wanted))
 
-    assert overlaps({"a": everywhere}) == ()
+    assert overlaps({"a": everywhere}, a=2) == ((), None)
     assert nodes.asked == 0
-    assert overlaps({"a": everywhere, "b": there}) == (Overlap("b", 1, "n1"),)
-    assert overlaps({"a": everywhere, "b": there}) == (Overlap("b", 1, "n1"),)
+    both = {"a": everywhere, "b": there}
+    assert overlaps(both, a=2, b=1) == ((Overlap("b", 1, "n1"),), None)
+    now += 2 * PAUSE_S
+    assert overlaps(both, a=2, b=1) == ((Overlap("b", 1, "n1"),), None)
     assert nodes.asked == 1
     nodes.names["n0"] = {"zone": "a"}
-    now += FRESH_S
-    assert overlaps({"a": everywhere, "b": there}) == (Overlap("b", 2, "n0"),)
-    assert nodes.asked == 2
-    assert overlaps({"a": everywhere, "b": one("zone", "In", "c")}) == ()
+    assert overlaps(both, a=3, b=2) == ((Overlap("b", 2, "n0"),), None)
+    del nodes.names["n0"]
+    now += 1  # too soon for one more list, but there will be one
+    assert overlaps(both, a=2, b=1) == ((Overlap("b", 2, "n0"),), PAUSE_S - 1)
+    now += PAUSE_S
+    assert overlaps(both, a=2, b=1) == ((Overlap("b", 1, "n1"),), None)
+    assert nodes.asked == 3
+    assert overlaps({"a": everywhere, "b": one("zone", "In", "c")}, a=2, b=1) == ((), None)
+    now += STALE_S
+    overlaps(both, a=2, b=1)
+    assert nodes.asked == 4
