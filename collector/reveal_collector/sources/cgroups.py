@@ -23,7 +23,7 @@ from reveal_collector.scan import (
     numbers,
     sum_row,
 )
-from reveal_collector.source import Unsupported
+from reveal_collector.source import Roots, Unsupported
 from reveal_collector.textfile import KeptFile
 from reveal_contract.metric import Lane
 
@@ -232,6 +232,20 @@ def hierarchies(root: Path) -> dict[str, Path]:
         if (place / "cgroup.controllers").exists():
             return {**found, UNIFIED: place}
     return found
+
+
+def nested(roots: Roots) -> Path | None:
+    """The root cgroup, in version 2, of a node that is a container; ``None`` of any other host.
+
+    The machine's own root has no ``cgroup.type``.  Where the files are our own and not a node's
+    that is mounted elsewhere, it is only us who are in a container.
+    """
+    if roots.cgroup == Roots().cgroup:
+        return None
+    for place in (roots.cgroup, roots.cgroup / "unified"):
+        if (place / "cgroup.type").exists():
+            return place
+    return None
 
 
 def cpu_root(trees: Mapping[str, Path]) -> Path | None:

@@ -3,6 +3,9 @@
 Only ``total`` (microseconds) is read: the averages move every two seconds.  ``full`` of the
 CPU is always 0 for the whole host and left out.  Kernels before 4.20 have none, some are
 built or booted without.
+
+On a node that is a container itself (kind) these are the machine's; the node's own stand in the
+root of its cgroup tree, in the same form (cgroup-v2.rst), and are taken instead.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from pathlib import Path
 from reveal_collector.joined import Joined
 from reveal_collector.scan import Form
 from reveal_collector.source import Roots, Source
+from reveal_collector.sources.cgroups import nested
 from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -29,16 +33,21 @@ _FORM = Form(blanks=b"=", words=False)
 
 
 def sources(roots: Roots) -> list[Source]:
-    folder = roots.proc / "pressure"
+    node = nested(roots)
+    folder = node or roots.proc / "pressure"
+    suffix = ".pressure" if node else ""
     absent = f"{folder} does not exist"
-    return [Joined("psi", Lane.FAST, lambda: [_file(folder, name) for name in _FILES], absent)]
+    return [
+        Joined("psi", Lane.FAST, lambda: [_file(folder, name, suffix) for name in _FILES], absent)
+    ]
 
 
-def _file(folder: Path, name: str) -> Source:
+def _file(folder: Path, name: str, suffix: str) -> Source:
     def learn_this(text: str) -> Layout:
         return learn(text, _FILES[name])
 
-    return TokenSource("psi", Lane.FAST, folder / name, learn_this, _REMEDY, form=_FORM)
+    path = folder / f"{name}{suffix}"
+    return TokenSource("psi", Lane.FAST, path, learn_this, _REMEDY, form=_FORM)
 
 
 def learn(text: str, metrics: Mapping[str, str]) -> Layout:

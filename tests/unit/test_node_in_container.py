@@ -1,0 +1,51 @@
+"""A node that is a container itself: what its cgroup tree says of it, and not of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hosts.tree import Tree
+from reading import opened, values
+from reveal_collector.source import Roots
+from reveal_collector.sources import psi
+from reveal_collector.sources.cgroups import nested
+
+
+def waited(seconds: int) -> str:
+    line = f"avg10=0.00 avg60=0.00 avg300=0.00 total={seconds}000000\n"
+    return f"some {line}full {line}"
+
+
+@pytest.fixture
+def machine(tree: Tree) -> Tree:
+    for name in ("cpu", "memory", "io"):
+        tree.write(f"proc/pressure/{name}", waited(50))
+        tree.write(f"cgroup/{name}.pressure", waited(7))
+    tree.write("cgroup/cgroup.controllers", "cpu io memory\n")
+    return tree
+
+
+def stalled(tree: Tree) -> float | None:
+    return values(opened(psi.sources, tree.roots, "psi"))["storage.pressure.some"]
+
+
+def test_the_machines_root_tells_the_machines_pressure(machine: Tree) -> None:
+    assert nested(machine.roots) is None
+    assert stalled(machine) == 50e9
+
+
+@pytest.mark.parametrize("place", ["cgroup", "cgroup/unified"])
+def test_a_nodes_root_tells_the_nodes_pressure(machine: Tree, place: str) -> None:
+    for name in ("cpu", "memory", "io"):
+        machine.write(f"{place}/{name}.pressure", waited(7))
+    machine.write(f"{place}/cgroup.type", "domain\n")
+    assert nested(machine.roots) == machine.root / place
+    assert stalled(machine) == 7e9
+    machine.write(f"{place}/io.pressure", waited(9))
+    assert stalled(machine) == 9e9
+
+
+def test_who_looks_around_in_a_container_still_sees_the_host(machine: Tree) -> None:
+    assert nested(replace(machine.roots, cgroup=Roots().cgroup)) is None
