@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from reveal_collector.clock import Clock
-from reveal_collector.feed import FAST_MEDIAN_NS, SAMPLES, Feed, Values
+from reveal_collector.feed import FAST_MEDIAN_NS, SLOW_SAMPLES, Feed, Values
 from reveal_collector.native import load
 from reveal_collector.native.scanner import EVERY_TICK, GROWN, Entry, Layout, Scan, Taken, Ticker
 from reveal_collector.nativeview import Part, View, hide, latest, note_spent, put
@@ -74,7 +74,7 @@ class NativeSampler(Sampler):
         self._ticker: Ticker | None = None
         self._number = 0
         self._learned = False
-        self._noting = SAMPLES  # slices in which every read's time is noted
+        self._noting = SLOW_SAMPLES  # slices in which every read's time is noted
 
     def start(self) -> None:
         self.rare_lane.start()
@@ -181,7 +181,7 @@ class NativeSampler(Sampler):
         self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
         self.counts.skipped_slices += lost
         if any(taken.flags) or max(taken.spent, default=0) > FAST_MEDIAN_NS:
-            self._noting = SAMPLES
+            self._noting = SLOW_SAMPLES
         self._noting = max(0, self._noting - 1)
         if self._noting or self.counts.sequence % _NOTE_SLICES == 0:
             note_spent(view, taken)
@@ -222,14 +222,14 @@ class NativeSampler(Sampler):
     def _slow_row(self, view: View, taken: Taken, learned: dict[Feed, Values]) -> array[int]:
         row = taken.slow
         for part in view.parts[view.fast :]:
-            if part.feed.shown is not part.shown:
+            if not part.shown or part.feed.shown is not part.shown:
                 continue
             if part.owner < 0:
                 put(row, part.column, part.feed.read())
             elif taken.flags[part.owner] and part.feed in learned:
                 put(row, part.column, learned[part.feed])
         for rare, shown, column in view.rare:
-            if rare.shown is shown:
+            if shown and rare.shown is shown:
                 put(row, column, rare.take())
         return row
 
