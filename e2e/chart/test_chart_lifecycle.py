@@ -11,11 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from charts import CHART, NAMESPACE
+from charts import CHART, NAMESPACE, ROOT
 from cluster.daemons import Daemon, free_ports
-from controlplane import condition, unique, wait_for
+from controlplane import condition, wait_for
 from releases import PATIENCE_S, Cluster
+from reveal_contract import VERSION
+from reveal_contract.names import REDIS_VARIABLE
 
+CONDITIONS = (
+    "Ready", "SpecAccepted", "CollectorsAvailable", "AnalyzerAvailable", "StreamReachable",
+    "Degraded", "Learning",
+)  # fmt: skip
 REDIS = ("--set", "redis.url=redis://redis.example.com:6379/0")
 
 
@@ -50,20 +56,32 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_the_operator_works_with_the_charts_flags_and_rights(fresh: Cluster) -> None:
+def test_install_and_the_smallest_profile_are_all_it_takes(fresh: Cluster) -> None:
     flags, health = ports()
     fresh.upgrade(*REDIS, *flags)
-    name = unique("p")
+    [minimal] = fresh.kube.apply(ROOT / "examples" / "minimal.yaml", manager="kubectl")
+    name = minimal["metadata"]["name"]
     with fresh.operator() as operator:
-        fresh.apply_profile(name)
         await_children(fresh, operator, name)
         wait_for(lambda: answers(f"http://127.0.0.1:{health}/readyz"), PATIENCE_S, "ready")
 
-        def accepted() -> bool:
-            return bool(condition(fresh.profile(name), "SpecAccepted").get("status") == "True")
+        def told() -> bool:
+            # there are no nodes here, which is what an operator on call must be told
+            return condition(fresh.profile(name), "Ready").get("reason") == "NoNodes"
 
-        wait_for(accepted, PATIENCE_S, "SpecAccepted")
+        wait_for(told, PATIENCE_S, "Ready says NoNodes")
         assert "forbidden" not in operator.log.read_text().lower()
+    profile = fresh.profile(name)
+    assert all(condition(profile, each).get("status") for each in CONDITIONS)
+    assert condition(profile, "SpecAccepted")["status"] == "True"
+    assert condition(profile, "Ready")["status"] == "False"
+    collector = fresh.kube.get("apps/v1", "DaemonSet", f"reveal-collector-{name}", NAMESPACE)
+    assert collector is not None
+    pod = collector["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "reveal-collector"
+    assert pod["containers"][0]["image"] == f"reveal-collector:{VERSION}"
+    variables = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    assert variables[REDIS_VARIABLE] == "redis://redis.example.com:6379/0"
 
 
 def test_what_helm_test_runs_says_yes_or_what_is_wrong(fresh: Cluster, tmp_path: Path) -> None:
