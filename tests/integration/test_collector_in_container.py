@@ -34,7 +34,7 @@ def record(folder: Path, *flags: str, rights: tuple[str, ...] | None = None) -> 
     """Some seconds of a collector in a container; it must neither fail nor complain."""
     command = [
         *COLLECTOR, *ROOTS, "--node", "n1", "--record", f"{RUN}/r", "--run-folder", RUN,
-        "--duration", "4.6", "--log-format", "json", *flags,
+        "--duration", "3.6", "--log-format", "json", *flags,
     ]  # fmt: skip
     done = in_container(folder, command, rights)
     assert done.returncode == 0, done.stderr
@@ -78,7 +78,7 @@ def test_every_source_of_the_host_is_there_inside(
 
 def test_it_samples_the_host_and_writes_nowhere_but_where_it_may(tmp_path: Path) -> None:
     seen = record(tmp_path)
-    assert len(seen.slices) >= 3
+    assert len(seen.slices) >= 2
     message, _ = seen.slices[0]
     assert message.boot == boot_id(Roots())
     assert {"stat", "meminfo", "netdev", "diskstats"} <= sources(seen)
@@ -90,7 +90,7 @@ def test_it_samples_the_host_and_writes_nowhere_but_where_it_may(tmp_path: Path)
 @pytest.mark.parametrize("rights", [LEAST, ()], ids=["least", "none"])
 def test_root_with_few_rights_samples_what_it_may(rights: tuple[str, ...], tmp_path: Path) -> None:
     seen = record(tmp_path, rights=rights)
-    assert len(seen.slices) >= 3
+    assert seen.slices  # how many, a busy host decides where there is no real-time priority
     assert {"stat", "meminfo", "netdev", "diskstats"} <= sources(seen)
 
 

@@ -60,7 +60,7 @@ def test_its_subjects_are_its_own_alone(node: str, tmp_path: Path) -> None:
     tree.mkdir()
     collector = [
         sys.executable, "-m", "reveal_collector", "--node", "n1", "--record", str(file),
-        "--cgroup-root", str(tree), "--duration", "4.6",
+        "--cgroup-root", str(tree), "--duration", "3.6",
         "--include", "cpuclock", "cgroup-cpu", "cgroups",
     ]  # fmt: skip
     join = "".join(f"echo $$ > {place}; " for place in joined(node))

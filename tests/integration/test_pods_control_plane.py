@@ -154,6 +154,7 @@ def test_without_a_token_file_it_says_so(watched: Watched) -> None:
     until(lambda: str(watched.token) in watched.pods.trouble, "the file")
 
 
+@pytest.mark.slow
 def test_an_api_server_that_is_away_leaves_the_last_list(
     launch_control_plane: Launcher, node: str, tmp_path: Path
 ) -> None:
@@ -250,7 +251,7 @@ def record(settings: CollectorSettings, own: PodSpec, file: Path) -> None:
     flags: list[Any] = [
         "--pod-source", "api", "--pod-api", settings.pod_api, "--pod-token-file",
         settings.pod_token_file, "--pod-ca-file", settings.pod_ca_file, "--record", file,
-        "--duration", "6.5", "--include", "stat", "cgroup-cpu", "cgroups",
+        "--duration", "4.5", "--include", "stat", "cgroup-cpu", "cgroups",
     ]  # fmt: skip
     join = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in make(own))
     command = ["sh", "-c", join + 'exec "$@"', "sh", sys.executable, "-m", "reveal_collector"]
