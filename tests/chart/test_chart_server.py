@@ -71,7 +71,7 @@ def test_the_notes_say_what_is_next(live: Helm, namespace: str) -> None:
     plain = notes(live, namespace)
     assert "NO REDIS" in plain
     assert "kubectl get anomalyreports" in plain
-    assert "kind: RevealProfile" in plain
+    assert '"kind": "RevealProfile"' in plain
     evaluated = notes(live, namespace, "--set", "evaluationRedis.enabled=true")
     assert "FOR EVALUATION ONLY" in evaluated
     assert "NO REDIS" not in evaluated
