@@ -155,8 +155,7 @@ def _tell(cluster: Cluster, settings: AnalyzerSettings) -> None:
         wait_for(lambda: _node_condition(cluster), 20, "the node's condition")
         sink.write(made_findings.resolved(node_name=NODE, severity=Severity.HIGH))
         wait_for(lambda: not _node_condition(cluster), 20, "no condition of the node")
-        telemetry = lambda: (cluster.profile("told") or {}).get("status", {}).get("telemetry")  # noqa: E731
-        wait_for(telemetry, 20, "the profile's telemetry")
+        wait_for(lambda: _telemetry(cluster), 20, "the profile's telemetry")
     finally:
         sink.close()
         client.close()
@@ -165,6 +164,10 @@ def _tell(cluster: Cluster, settings: AnalyzerSettings) -> None:
 def _severity(cluster: Cluster) -> str:
     found = cluster.kube.items(API_VERSION, REPORT_KIND, labels=f"{LABEL_PROFILE}=told")
     return found[0].get("status", {}).get("severity", "") if found else ""
+
+
+def _telemetry(cluster: Cluster) -> object:
+    return (cluster.profile("told") or {}).get("status", {}).get("telemetry")
 
 
 def _node_condition(cluster: Cluster) -> bool:
