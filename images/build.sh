@@ -7,6 +7,9 @@
 # pip lives in an environment of its own and stays behind, as do the compiler and all caches.
 set -eu
 
+# pip runs in the environment it installs into, and imports from it
+export PYTHONDONTWRITEBYTECODE=1
+
 home=/opt/reveal
 tools=/opt/tools
 images=$(cd "$(dirname "$0")" && pwd)

@@ -74,7 +74,7 @@ class Store:
         """The image's files in a folder, as a container of it would see them."""
         container = self.buildah("from", "--pull-never", image)
         try:
-            yield Path(self.buildah("mount", container))
+            yield Path(self.buildah("mount", container)).resolve()  # runtimes refuse links
         finally:
             self.buildah("rm", container)
 
