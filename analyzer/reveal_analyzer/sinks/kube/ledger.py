@@ -138,8 +138,9 @@ class Ledger:
         if not self._known:
             return
         waiting = [one for one in self if one.admission is Admission.WAITING]
+        orphans = self._orphans() if waiting else {}
         for entry in sorted(waiting, key=lambda one: -one.report.severity.rank):
-            self._admit(entry, now_ns)
+            self._admit(entry, orphans, now_ns)
         self._sum_up(now_s, now_ns)
 
     def due(self, now_s: float, now_ns: int) -> list[Entry]:
@@ -270,12 +271,23 @@ class Ledger:
             self._say(entry, [Said(events.ANOMALY_RESOLVED, why, now_ns)])
         entry.report = entry.report.resolved(why, now_ns)
 
-    def _admit(self, entry: Entry, now_ns: int) -> None:
-        other = self._orphan_like(entry)
+    def _orphans(self) -> dict[str, list[Entry]]:
+        """By node, reports that nobody is behind."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self._entries.values():
+            unheld = entry.changed_s is None or entry.unheld_s is not None
+            if unheld and entry.admission is Admission.ADMITTED:
+                found.setdefault(entry.report.node, []).append(entry)
+        return found
+
+    def _admit(self, entry: Entry, orphans: dict[str, list[Entry]], now_ns: int) -> None:
+        near = orphans.get(entry.report.node, [])
+        other = next((one for one in near if _goes_on(entry, one)), None)
         reserve = 0 if entry.high else self._limit // RESERVE
         if entry.told is not None:
             entry.admission = Admission.ADMITTED
         elif other is not None:
+            near.remove(other)
             self._drop(entry)
             self._drop(other)
             self._continue(entry, other)
@@ -284,27 +296,11 @@ class Ledger:
             self._drop(entry)  # over before it was told
         elif self._bucket.take(now_ns, leave=reserve):
             entry.admission = Admission.ADMITTED
+            if entry.changed_s is None:  # of an earlier run: what is found now may go on with it
+                orphans.setdefault(entry.report.node, []).append(entry)
         else:
             entry.admission = Admission.SUMMED
             self.counts["summed"] += 1
-
-    def _orphan_like(self, entry: Entry) -> Entry | None:
-        """A report that nobody is behind and that this finding goes on with."""
-        mine = entry.report
-        if not mine.anomaly or not mine.open:
-            return None
-        touched = {mine.status["subsystem"], *mine.status.get("subsystems", ())}
-        for other in self._entries.values():
-            theirs = other.report
-            if other is entry or not theirs.open or other.admission is not Admission.ADMITTED:
-                continue
-            unheld = other.changed_s is None or other.unheld_s is not None
-            alike = (theirs.node, theirs.cross_node, theirs.anomaly) == (
-                mine.node, mine.cross_node, True,
-            )  # fmt: skip
-            if unheld and alike and theirs.status["subsystem"] in touched:
-                return other
-        return None
 
     def _sum_up(self, now_s: float, now_ns: int) -> None:
         """Tell of what was too much by one report, as long as any of it is open."""
@@ -351,3 +347,12 @@ class Ledger:
         else:
             limit = REFRESH_S if entry.report.anomaly else REFRESH_SETTING_S
         return now_s - entry.told_s >= limit
+
+
+def _goes_on(entry: Entry, other: Entry) -> bool:
+    """Whether what was found is what ``other``, which nobody is behind, told of."""
+    mine, theirs = entry.report, other.report
+    if other is entry or not (mine.anomaly and mine.open and theirs.anomaly and theirs.open):
+        return False
+    touched = {mine.status["subsystem"], *mine.status.get("subsystems", ())}
+    return mine.cross_node == theirs.cross_node and theirs.status["subsystem"] in touched
