@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,8 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), 2)
     except OSError as error:
         return _fail(error.strerror or str(error), 1)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)  # see Operator.stop
     return 0
 
 
