@@ -64,11 +64,12 @@ def specification(pod: Json, image: Json, root: Path, node: Node) -> dict[str, A
     (container,) = pod["containers"]
     context = {**pod.get("securityContext", {}), **container.get("securityContext", {})}
     private = ["mount", "ipc", "uts", *(() if pod.get("hostPID") else ("pid",))]
+    process = _process(container, image, context, node)
     return {
         "ociVersion": "1.0.2",
-        "process": _process(container, image, context, node),
+        "process": process,
         "root": {"path": str(root), "readonly": bool(context.get("readOnlyRootFilesystem"))},
-        "mounts": [*_SYSTEM_MOUNTS, *_mounts(pod, container, node)],
+        "mounts": [*_SYSTEM_MOUNTS, *_mounts(pod, container, node, process["user"])],
         # the network is the machine's: Redis and the API server of a test are on its loopback
         "linux": {"namespaces": [{"type": name} for name in private]},
     }
@@ -123,9 +124,14 @@ def _capabilities(context: Json, node: Node) -> Iterable[str]:
     ]
 
 
-def _mounts(pod: Json, container: Json, node: Node) -> list[dict[str, Any]]:
+def _mounts(pod: Json, container: Json, node: Node, user: Json) -> list[dict[str, Any]]:
     volumes = {one["name"]: one for one in pod.get("volumes", ())}
-    made = [_mount(one, volumes[one["name"]], node) for one in container.get("volumeMounts", ())]
+    made = [
+        _memory(one, volumes[one["name"]]["emptyDir"], user)
+        if "emptyDir" in volumes[one["name"]]
+        else _mount(one, volumes[one["name"]], node)
+        for one in container.get("volumeMounts", ())
+    ]
     if node.account is not None:
         made.append(_bound(ACCOUNT_FOLDER, node.account, read_only=True))
     return made
@@ -133,17 +139,21 @@ def _mounts(pod: Json, container: Json, node: Node) -> list[dict[str, Any]]:
 
 def _mount(mount: Json, volume: Json, node: Node) -> dict[str, Any]:
     target, read_only = mount["mountPath"], bool(mount.get("readOnly"))
-    if "emptyDir" in volume:
-        options = ["nosuid", "nodev", "mode=1777"]
-        if limit := volume["emptyDir"].get("sizeLimit"):
-            options.append(f"size={limit.replace('Mi', 'm')}")
-        return {"destination": target, "type": "tmpfs", "source": "tmpfs", "options": options}
     if "hostPath" in volume:
         bound = _bound(target, Path(volume["hostPath"]["path"]), read_only)
         if mount.get("recursiveReadOnly"):
             bound["options"].append("rro")
         return bound
     return _bound(target, node.volumes[volume["name"]], read_only)
+
+
+def _memory(mount: Json, volume: Json, user: Json) -> dict[str, Any]:
+    """The kubelet lets anyone write there; runc gives it the mode of the folder in the image."""
+    options = ["nosuid", "nodev", f"uid={user['uid']}", f"gid={user['gid']}"]
+    if limit := volume.get("sizeLimit"):
+        options.append(f"size={limit.replace('Mi', 'm')}")
+    made = {"destination": mount["mountPath"], "type": "tmpfs", "source": "tmpfs"}
+    return {**made, "options": options}
 
 
 def _bound(target: str, source: Path, read_only: bool) -> dict[str, Any]:

@@ -66,7 +66,8 @@ class Store:
     def layer_bytes(self, image: str) -> list[int]:
         """Sizes of the layers, unpacked, lowest first."""
         known = json.loads((self.root / f"{self.driver}-layers" / "layers.json").read_text())
-        sizes = {one["diff-digest"]: one.get("diff-size", 0) for one in known}
+        # layers of containers have no digest, as they may still change
+        sizes = {one.get("diff-digest"): one.get("diff-size", 0) for one in known}
         return [sizes[digest] for digest in self.config(image)["rootfs"]["diff_ids"]]
 
     @contextmanager
