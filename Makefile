@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets e2e bench docs chart goldens clean
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks e2e bench docs chart goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,12 @@ tests: $(DEV) ## pytest without the slow ones (ARGS="-m slow" for those)
 
 assets: $(DEV) ## build etcd, kube-apiserver, kubectl, helm from Go modules, once (minutes)
 	@PYTHONPATH=e2e $(BIN)/python -m cluster build
+
+images: $(DEV) ## build the three container images on Debian packages, without a registry (root; minutes)
+	@PYTHONPATH=e2e $(BIN)/python -m images $(ARGS)
+
+locks: $(DEV) ## pin what the images install, after a change of pyproject.toml (ARGS="--upgrade")
+	@$(BIN)/python images/lock.py $(ARGS)
 
 e2e: assets ## pytest against a real Kubernetes control plane (ARGS="-k operator")
 	@$(BIN)/pytest e2e $(ARGS)
