@@ -45,12 +45,16 @@ class Analysis(Protocol):
         self, message: Message, table: ChannelTable, *, silent: bool = False
     ) -> Sequence[Change]: ...
 
+    def finish(self) -> Sequence[Change]:
+        """The last state of what is open."""
+
 
 @dataclass
 class _Node:
     analysis: Analysis
     seen: float
     since: float
+    replaying: bool = False  # its last slice was one that another analyzer judged
     configuration: Configuration = field(default_factory=Configuration)
 
 
@@ -148,7 +152,10 @@ class Worker:
             if node is None:
                 node = self._nodes[one.node] = _Node(self._analysis(one.node), now, now)
             node.seen = now
-            return node.analysis.step(one.message, one.table, silent=one.history)
+            # what was open when the last owner ended, and goes on, is told anew
+            open_yet = node.analysis.finish() if node.replaying and not one.history else ()
+            node.replaying = one.history
+            return [*open_yet, *node.analysis.step(one.message, one.table, silent=one.history)]
         except Exception:
             # a defect that one node's data brings out must not silence the others
             self._nodes.pop(one.node, None)

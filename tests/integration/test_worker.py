@@ -47,6 +47,7 @@ class Recorder:
 
     node: str
     seen: list[tuple[int, bool]] = field(default_factory=list)
+    open: Finding | None = None
 
     def step(
         self, message: Message, table: ChannelTable, *, silent: bool = False
@@ -54,13 +55,17 @@ class Recorder:
         if message.sequence == 13:
             raise ZeroDivisionError("thirteen")
         self.seen.append((message.sequence, silent))
-        if message.sequence != 5 or silent:
+        if message.sequence != 5:
             return ()
         at, end = message.start_ns, message.start_ns + 1
-        return [Update("Opened", Finding(
+        self.open = Finding(
             finding_id(self.node, Subsystem.CPU, at), self.node, Subsystem.CPU, Severity.HIGH,
             State.OPEN, at, end, "it is slow",
-        ))]  # fmt: skip
+        )  # fmt: skip
+        return () if silent else [Update("Opened", self.open)]
+
+    def finish(self) -> Sequence[Change]:
+        return [Update("Changed", self.open)] if self.open else ()
 
 
 class Bench:
@@ -176,9 +181,7 @@ def test_a_failing_sink_stops_neither_slices_nor_the_other_sinks(
     assert bench.metrics.registry.get_sample_value("reveal_findings_total", labels) == 1
 
 
-def test_an_heir_fills_its_windows_and_reports_nothing_twice(
-    stream: Stream, tmp_path: Path
-) -> None:
+def test_an_heir_fills_its_windows_and_opens_nothing_twice(stream: Stream, tmp_path: Path) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
     first = Bench(stream, tmp_path / "f.jsonl", "first")
     first.turn_until(lambda: len(first.made) == 1 and len(first.made[0].seen) == 7)
@@ -186,7 +189,11 @@ def test_an_heir_fills_its_windows_and_reports_nothing_twice(
     stream.send(message("n", 7))
     heir.turn_until(lambda: len(heir.made) == 1 and len(heir.made[0].seen) == 8)
     assert heir.made[0].seen == [*((sequence, True) for sequence in range(7)), (7, False)]
-    assert len((tmp_path / "f.jsonl").read_text().splitlines()) == 1
+    told = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+    assert [row["state"] for row in told] == ["Open", "Open"]  # it goes on, says the heir
+    assert len({row["id"] for row in told}) == 1
+    labels = {"subsystem": "CPU", "severity": "High"}
+    assert heir.metrics.registry.get_sample_value("reveal_findings_total", labels) is None
     assert heir.metric("reveal_verdict_seconds_count") == 1
     # the first wakes up and drops what it knew of the node
     assert first.worker.nodes == ["n"]

@@ -352,7 +352,7 @@ class Ledger:
 def _goes_on(entry: Entry, other: Entry) -> bool:
     """Whether what was found is what ``other``, which nobody is behind, told of."""
     mine, theirs = entry.report, other.report
-    if other is entry or not (mine.anomaly and mine.open and theirs.anomaly and theirs.open):
+    if other is entry or not (mine.anomaly and theirs.anomaly and theirs.open):
         return False
     touched = {mine.status["subsystem"], *mine.status.get("subsystems", ())}
     return mine.cross_node == theirs.cross_node and theirs.status["subsystem"] in touched
