@@ -44,7 +44,7 @@ from reveal_operator.workqueue import KeyedQueue, work
 WORKERS = 4
 THREADS = 8  # requests at a time
 RESYNC_S = 600.0
-REPORTS_S = 2.0  # until a change of reports shows in the profile's status
+REPORTS_S = 5.0  # until a change of reports shows in the profile's status
 LOOK_S = 5.0  # between two looks for the kinds
 REMIND_S = 60.0  # between two lines that say what is waited for
 STOP_S = 1.0  # what an orderly end may take: an unanswered request must not hold us longer

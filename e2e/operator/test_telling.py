@@ -1,0 +1,141 @@
+"""The operator on a real API server: what it says of profiles, and what it does with reports."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from controlplane import Object, condition, unique, wait_for
+from operatorstage import (
+    QUIET_S,
+    RETRIED,
+    SOON_S,
+    Stage,
+    a_report,
+    foreign_daemon_set,
+)
+from reveal_contract.kubernetes import (
+    API_VERSION,
+    LABEL_MANAGED_BY,
+    OPERATOR_MANAGER,
+    REPORT_KIND,
+    child_name,
+)
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def test_a_bad_spec_is_a_condition_and_one_event(stage: Stage) -> None:
+    name = stage.apply({"collector": {"sources": {"include": ["no-such-source"]}}})
+
+    def rejected() -> Object:
+        found = condition(stage.profile(name), "SpecAccepted")
+        assert found.get("status") == "False"
+        return found
+
+    told = wait_for(rejected, SOON_S, "rejected")
+    assert "no-such-source" in told["message"]
+    wait_for(lambda: stage.events(name, "ProfileRejected"), SOON_S, "an Event")
+    since, retried = stage.settle(), stage.metric(RETRIED)
+    time.sleep(QUIET_S)
+    assert stage.writes(since) == []
+    assert stage.metric(RETRIED) == retried
+    [event] = stage.events(name, "ProfileRejected")
+    assert (event["type"], event["note"]) == ("Warning", told["message"])
+    assert "series" not in event
+    assert stage.child("DaemonSet", "collector", name) is None
+    stage.kube.patch(stage.profile(name), {"spec": {"collector": {"sources": None}}})
+    found = stage.made(name)
+    assert condition(found, "SpecAccepted")["status"] == "True"
+
+
+def test_a_rejected_edit_keeps_what_runs(stage: Stage) -> None:
+    name = stage.apply()
+    stage.made(name)
+    before = stage.daemon_set(name)
+    bad = {"spec": {"collector": {"sources": {"exclude": ["no-such-source"]}}}}
+    stage.kube.patch(stage.profile(name), bad)
+    stage.made(name)
+    assert condition(stage.profile(name), "Ready")["reason"] == "InvalidSpec"
+    assert stage.daemon_set(name)["metadata"]["generation"] == before["metadata"]["generation"]
+
+
+def test_two_profiles_on_the_same_nodes_say_so(stage: Stage) -> None:
+    stage.add_node(unique("shared"), pool="shared", odd="yes")
+    first = stage.apply({"nodeSelector": {"pool": "shared"}})
+    stage.made(first)
+    assert condition(stage.profile(first), "Degraded")["status"] == "Unknown"
+    second = stage.apply({"nodeSelector": {"odd": "yes"}})
+
+    def told() -> bool:
+        for name, other in ((first, second), (second, first)):
+            found = condition(stage.profile(name), "Degraded")
+            assert (found.get("status"), found.get("reason")) == ("True", "NodesOverlap"), found
+            assert f"profile {other} watches 1 of the same nodes" in found["message"]
+        return True
+
+    wait_for(told, SOON_S, "both say so")
+    stage.kube.delete(stage.profile(second))
+    wait_for(
+        lambda: condition(stage.profile(first), "Degraded")["status"] == "Unknown",
+        SOON_S, "alone again",
+    )  # fmt: skip
+
+
+def test_a_field_that_cannot_change_is_told_and_not_tried_again_and_again(stage: Stage) -> None:
+    name = unique("immutable")
+    labels = {"app": "older", LABEL_MANAGED_BY: OPERATOR_MANAGER}
+    stage.kube.create(foreign_daemon_set(child_name("collector", name), labels))
+    since = stage.audited()
+    stage.apply(name=name)
+
+    def told() -> Object:
+        found = condition(stage.profile(name), "Ready")
+        assert found.get("reason") == "ImmutableField", found
+        return found
+
+    assert "spec.selector" in wait_for(told, SOON_S, "ImmutableField")["message"]
+    assert stage.child("Deployment", "analyzer", name)  # the others are made
+    time.sleep(QUIET_S)
+    tries = [what for _, what, which in stage.writes(since) if which.startswith("reveal-collector")]
+    assert len(tries) <= 2
+    stage.kube.delete(foreign_daemon_set(child_name("collector", name), labels))
+    stage.made(name)
+    wait_for(
+        lambda: condition(stage.profile(name), "Ready")["reason"] == "NoNodes", 30, "made anew"
+    )
+
+
+def test_what_belongs_to_others_is_not_taken(stage: Stage) -> None:
+    name = unique("taken")
+    theirs = foreign_daemon_set(child_name("collector", name), {"app": "theirs"})
+    stage.kube.create(theirs)
+    stage.apply(name=name)
+    wait_for(
+        lambda: condition(stage.profile(name), "Ready").get("reason") == "NameTaken", SOON_S, ""
+    )
+    assert stage.daemon_set(name)["metadata"]["labels"] == {"app": "theirs"}
+
+
+def test_old_reports_go_and_open_ones_stay(stage: Stage) -> None:
+    limits = {"ttlSecondsAfterResolved": 3600, "maxReports": 3}
+    name = stage.apply({"reporting": limits})
+    found = stage.made(name)
+    for key, state, hours in (
+        ("open", "Open", 0), ("old", "Resolved", 2), ("a", "Resolved", 0.5),
+        ("b", "Resolved", 0.4), ("c", "Resolved", 0.3),
+    ):  # fmt: skip
+        a_report(stage, found, key, state, hours)
+
+    def left() -> bool:
+        names = {
+            one["spec"]["findingID"]
+            for one in stage.kube.items(API_VERSION, REPORT_KIND)
+            if one["spec"]["profileRef"]["name"] == name
+        }
+        status = stage.profile(name)["status"]
+        assert (status.get("openFindings"), status.get("reports")) == (1, 3), status
+        return names == {"cpu-open", "cpu-b", "cpu-c"}
+
+    wait_for(left, 30, "three are left, and counted")
