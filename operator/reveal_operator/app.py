@@ -8,6 +8,7 @@ no operator to go on, and a process that crashes says less than one that says wh
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import os
 import signal
@@ -271,6 +272,8 @@ class Operator:
             self._stopping.set()
             signal.signal(signal.SIGALRM, _give_up)
             signal.setitimer(signal.ITIMER_REAL, STOP_S)
+            # once no thread is left, nothing can hold us up, and nobody would handle the signal
+            atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
 
     def _catch_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -19,8 +19,8 @@ from reveal_operator.metrics import Metrics
 from reveal_operator.reports import Report, Reports
 
 SWEEP_S = 60.0
-BATCH = 20
-PAUSE_S = 0.5  # between batches: 40 a second at most, beside what the API server has to do anyway
+BATCH = 10
+PAUSE_S = 0.25  # between batches: 40 a second at most, beside what the API server has to do anyway
 
 _log = logging.getLogger(__name__)
 
