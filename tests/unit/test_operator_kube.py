@@ -1,0 +1,79 @@
+"""What the client makes of answers, and how kopf is set up."""
+
+from __future__ import annotations
+
+import json
+
+import kopf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_operator.api import ApiError
+from reveal_operator.app import configure
+from reveal_operator.kube import _lines, _refusal, _status, path
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (("ConfigMap", "ns", "a"), "/api/v1/namespaces/ns/configmaps/a"),
+        (("DaemonSet", "ns"), "/apis/apps/v1/namespaces/ns/daemonsets"),
+        (("RevealProfile", "", "p"), "/apis/reveal.dev/v1alpha1/revealprofiles/p"),
+        (("Node",), "/api/v1/nodes"),
+    ],
+)
+def test_paths(asked: tuple[str, ...], expected: str) -> None:
+    assert path(*asked) == expected
+
+
+@given(st.lists(st.integers()), st.lists(st.integers(1, 9), min_size=1))
+def test_lines_survive_any_cut(values: list[int], cuts: list[int]) -> None:
+    stream = b"".join(json.dumps({"v": value}).encode() + b"\n" for value in values)
+    chunks, at = [], 0
+    while at < len(stream):
+        size = cuts[len(chunks) % len(cuts)]
+        chunks.append(stream[at : at + size])
+        at += size
+    assert [json.loads(line)["v"] for line in _lines(iter(chunks))] == values
+
+
+def test_a_refusal_says_what_the_server_said() -> None:
+    body = {
+        "kind": "Status",
+        "reason": "Forbidden",
+        "message": "no",
+        "details": {"causes": [{"reason": "NamespaceTerminating"}]},
+    }
+    error = _refusal(403, _status(json.dumps(body).encode(), "Forbidden"))
+    assert (error.status, error.reason, str(error)) == (403, "Forbidden", "no")
+    assert error.causes == ("NamespaceTerminating",)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>bad gateway", b"[1]", b"\xff"])
+def test_what_a_proxy_says_is_told_too(body: bytes) -> None:
+    error = _refusal(502, _status(body, "Bad Gateway"))
+    assert error.status == 502
+    assert error.passing
+
+
+@pytest.mark.parametrize(
+    ("status", "passing"),
+    [(0, True), (409, True), (410, True), (429, True), (500, True), (503, True), (504, True),
+     (400, False), (403, False), (404, False), (422, False)],
+)  # fmt: skip
+def test_which_refusals_pass(status: int, passing: bool) -> None:
+    assert ApiError(status, "", "").passing is passing
+
+
+def test_kopf_writes_nothing_and_looks_at_nothing_else() -> None:
+    settings = kopf.OperatorSettings()
+    configure(settings)
+    assert settings.persistence.finalizer.startswith("operator.reveal.dev/")
+    assert not settings.posting.enabled
+    assert settings.scanning.disabled
+    assert settings.peering.standalone
+    assert settings.queueing.worker_limit is None
+    assert settings.process.ultimate_exiting_timeout is None
+    selectors = settings.watching.label_selectors
+    assert selectors["daemonsets"] == "app.kubernetes.io/managed-by=reveal-operator"
