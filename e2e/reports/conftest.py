@@ -1,0 +1,31 @@
+"""What the end-to-end tests of reports share: a job to disturb, and who watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.plane import ControlPlane
+from controlplane import Kube
+from reveal_cli.faults import sweep
+from reveal_cli.workloads import Workload
+from watching import Watching, watching_of
+
+
+@pytest.fixture
+def watching(
+    control_plane: ControlPlane, kube: Kube, redis_server: Path, tmp_path: Path
+) -> Iterator[Watching]:
+    """A collector runs; analyzers are the test's."""
+    made = watching_of(control_plane, kube, redis_server, tmp_path)
+    with made.collecting():
+        yield made
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Workload]:
+    sweep()
+    with Workload("train", tmp_path) as running_job:
+        yield running_job

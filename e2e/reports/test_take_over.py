@@ -1,0 +1,43 @@
+"""An analyzer is killed while a fault goes on: the next one goes on with the same report."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from controlplane import wait_for
+from processes import free_port
+from reveal_cli.faults import find
+from reveal_cli.workloads import Workload
+from watching import Watching, of_the_fault, state
+
+FAULT = "hugepages"  # a certain sign: seen without a past to compare with
+TAKES_OVER_S = 60  # a lease of ten seconds, an interpreter's start, the last minute read again
+
+
+@pytest.mark.timeout(300)
+def test_the_next_analyzer_goes_on_with_the_same_report(job: Workload, watching: Watching) -> None:
+    fault = find(FAULT)
+    if why := fault.why_not(job.stage):
+        pytest.skip(f"{FAULT} cannot be had here: {why}")
+    with ExitStack() as stack:
+        first = stack.enter_context(watching.analyzing())
+        wait_for(lambda: watching.telemetry.get("nodesReporting") == 1, 90, "the node reports")
+        injection = stack.enter_context(fault.on(job.stage))
+        began_ns = time.time_ns()
+        made = wait_for(
+            lambda: of_the_fault(watching, "Memory", began_ns), 60, "a report of the fault"
+        )
+        first.process.kill()
+        told = len(watching.rows)
+        stack.enter_context(watching.analyzing(free_port()))
+        wait_for(lambda: len(watching.rows) > told, TAKES_OVER_S, "the next one tells of it")
+        assert state(watching, made["metadata"]["name"]) == "Open"
+        injection.stop()
+        name = str(made["metadata"]["name"])
+        wait_for(lambda: state(watching, name) == "Resolved", 60, "it resolves itself")
+        reasons = sorted(str(one["reason"]) for one in watching.events(name))
+    assert reasons[0] == "AnomalyDetected" and reasons.count("AnomalyDetected") == 1
+    assert of_the_fault(watching, "Memory", began_ns) is not None  # and no second one
