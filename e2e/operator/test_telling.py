@@ -8,6 +8,7 @@ import pytest
 
 from controlplane import Object, condition, unique, wait_for
 from operatorstage import (
+    NAMESPACE,
     QUIET_S,
     RETRIED,
     SOON_S,
@@ -18,6 +19,7 @@ from operatorstage import (
 from reveal_contract.kubernetes import (
     API_VERSION,
     LABEL_MANAGED_BY,
+    LABEL_PROFILE,
     OPERATOR_MANAGER,
     REPORT_KIND,
     child_name,
@@ -139,3 +141,23 @@ def test_old_reports_go_and_open_ones_stay(stage: Stage) -> None:
         return names == {"cpu-open", "cpu-b", "cpu-c"}
 
     wait_for(left, 30, "three are left, and counted")
+
+
+def test_collectors_that_do_not_come_up_are_told_and_so_is_that_they_did(stage: Stage) -> None:
+    pool = unique("lonely")
+    stage.add_node(pool, pool=pool)
+    name = stage.apply({"nodeSelector": {"pool": pool}})
+    wait_for(lambda: stage.events(name, "CollectorDegraded"), 60, "an Event that it is degraded")
+    ready = condition(stage.profile(name), "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "Waiting")
+    assert ready["message"] == f"0 of 1 collectors are available: 1 being started ({pool})"
+    [event] = stage.events(name, "CollectorDegraded")
+    assert event["note"] == ready["message"]
+    # as the kubelet would say it
+    labels = f"{LABEL_PROFILE}={name},app.kubernetes.io/component=collector"
+    [pod] = stage.kube.items("v1", "Pod", NAMESPACE, labels)
+    fine = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    stage.kube.patch(pod, {"status": fine}, "status")
+    wait_for(lambda: stage.events(name, "CollectorRecovered"), SOON_S, "an Event that it recovered")
+    assert condition(stage.profile(name), "CollectorsAvailable")["status"] == "True"
+    assert stage.profile(name)["status"]["readyNodes"] == 1

@@ -141,6 +141,9 @@ def operator_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         kube = Kube(plane.kubeconfig)
         about = {"name": NAMESPACE}
         kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": about})
+        for account in ("reveal-collector", "reveal-analyzer"):  # without them no pod is made
+            about = {"name": account, "namespace": NAMESPACE}
+            kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about})
         operator = Daemon(
             "operator",
             (
