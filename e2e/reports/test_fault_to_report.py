@@ -35,6 +35,7 @@ def _one_report(fault: Injection, watching: Watching) -> None:
     wait_for(lambda: watching.telemetry.get("nodesReporting") == 1, 90, "the node reports")
     wait_for(lambda: watching.telemetry.get("nodesLearning") == 0, 150, "the node is learned")
     assert watching.telemetry["streamReachable"] is True
+    wait_for(lambda: not _troubled(watching), 90, "the host's own trouble with its CPUs is over")
     with fault:
         began_ns = time.time_ns()
         made = wait_for(
@@ -50,6 +51,12 @@ def _one_report(fault: Injection, watching: Watching) -> None:
     wait_for(lambda: state(watching, name) == "Resolved", 60, "it resolves itself")
     wait_for(lambda: len(watching.events(name)) == 2, 5, "an Event of that")
     _agree(watching, name, began_ns)
+
+
+def _troubled(watching: Watching) -> list[str]:
+    """What is open in the fault's subsystem before it: the fault would be a part of it."""
+    found = [one for one in watching.reports if one.get("status", {}).get("state") == "Open"]
+    return [one["metadata"]["name"] for one in found if "CPU" in one["status"]["subsystems"]]
 
 
 def _agree(watching: Watching, name: str, began_ns: int) -> None:
