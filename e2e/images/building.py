@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import hashlib
 import io
 import os
@@ -169,11 +170,12 @@ def _built(store: Store, bases: Base, image: Image, tag: str) -> Built:
 
 
 def _forget_others(store: Store, kept: str) -> None:
-    """Images of earlier checkouts: nobody would ever delete them."""
+    """Images of earlier checkouts: nobody would ever delete them. One in use stays."""
     name = kept.rpartition(":")[0]
     for other in store.names():
         if other.rpartition(":")[0] == name and other != kept:
-            store.buildah("rmi", "--force", other)
+            with contextlib.suppress(BuildError):
+                store.buildah("rmi", other)
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
