@@ -64,12 +64,12 @@ def test_what_is_built_stays_until_its_sources_change(
     (source / "go.mod").write_text("module test\n\ngo 1.24.0\n")
     go = program(tmp_path / "go", "go", _GO)
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
-    one = building.Program("one", Module(source), "./one", (("main.version", "v1"),))
+    one = building.Program("etcd", Module(source), "./etcd", (("main.version", "v1"),))
     monkeypatch.setattr(building, "programs", lambda: (one,))
     said: list[str] = []
     building.build(said.append)
-    assert (cache / "one").read_text().split() == [
-        "build", *one.flags[:3], *one.flags[3].split(), "-o", str(cache / "one.unfinished"), "./one"
+    assert (cache / "etcd").read_text().split() == [
+        "build", *one.flags[:3], *one.flags[3].split(), "-o", str(cache / "etcd.unfinished"), "./etcd"
     ]  # fmt: skip
     assert [line.split()[0] for line in said] == ["building", "built"]
     building.build(said.append)
