@@ -69,7 +69,8 @@ def test_what_is_built_stays_until_its_sources_change(
     said: list[str] = []
     building.build(said.append)
     assert (cache / "etcd").read_text().split() == [
-        "build", *one.flags[:3], *one.flags[3].split(), "-o", str(cache / "etcd.unfinished"), "./etcd"
+        "build", *one.flags[:3], *one.flags[3].split(),
+        "-o", str(cache / "etcd.unfinished"), "./etcd",
     ]  # fmt: skip
     assert [line.split()[0] for line in said] == ["building", "built"]
     building.build(said.append)
