@@ -10,10 +10,10 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks e2e bench docs chart goldens clean
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e bench docs chart goldens clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 scan: $(RUN) ## watch this host for 3 minutes and say what is wrong (ARGS="--duration 1m")
 	@$(BIN)/reveal scan $(ARGS)
@@ -58,6 +58,13 @@ images: $(DEV) ## build the three container images on Debian packages, without a
 
 locks: $(DEV) ## pin what the images install, after a change of pyproject.toml (ARGS="--upgrade")
 	@$(BIN)/python images/lock.py $(ARGS)
+
+NODES ?= 3
+cluster: $(DEV) ## a real Kubernetes of 3 nodes on this machine, with our images (root; NODES=5)
+	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes up --count $(NODES) $(ARGS)
+
+cluster-down: $(DEV) ## takes it down and leaves nothing behind
+	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes down $(ARGS)
 
 e2e: assets ## pytest against a real Kubernetes control plane (ARGS="-k operator")
 	@$(BIN)/pytest e2e $(ARGS)

@@ -1,4 +1,4 @@
-"""``python -m cluster build | up | pin``: the control plane by hand."""
+"""``python -m cluster build | up | pin``: the control plane by hand; ``nodes``: a whole cluster."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
-from cluster import binaries, building, pinning, plane
+from cluster import binaries, building, handle, pinning, plane
 from cluster.daemons import StartError
 from cluster.golang import BuildError
+from cluster.handle import Cluster
+from cluster.network import NUMBERS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +42,24 @@ def _parser() -> argparse.ArgumentParser:
     pin = commands.add_parser("pin", help="write go.mod and go.sum for another version")
     pin.add_argument("--kubernetes", default="", metavar="v1.X.Y")
     pin.add_argument("--helm", default="", metavar="v3.X.Y")
+    pin.add_argument("--coredns", default="", metavar="v1.X.Y")
     pin.set_defaults(run=_pin)
+    whole = commands.add_parser(
+        "nodes", help="a cluster with real nodes, which stays up"
+    ).add_subparsers(required=True, metavar="DO")
+    for name, run in (("up", _nodes_up), ("down", _nodes_down), ("status", _nodes_status)):
+        one = whole.add_parser(name)
+        one.add_argument("--folder", type=Path, default=handle.default_folder())
+        one.set_defaults(run=run)
+        if name == "up":
+            one.add_argument("--count", type=int, default=3, choices=NUMBERS, metavar="N")
+    for name in ("start", "stop", "kill", "cut", "join", "exec"):
+        one = whole.add_parser(name)
+        one.add_argument("node", metavar="NODE")
+        one.add_argument("--folder", type=Path, default=handle.default_folder())
+        one.set_defaults(run=_node, do=name)
+        if name == "exec":
+            one.add_argument("command", nargs=argparse.REMAINDER)
     return parser
 
 
@@ -64,7 +84,41 @@ def _up(chosen: argparse.Namespace) -> None:
 
 
 def _pin(chosen: argparse.Namespace) -> None:
-    pinning.pin(binaries.cache().parent.parent / "go", chosen.kubernetes, chosen.helm)
+    pinning.pin(
+        binaries.cache().parent.parent / "go", chosen.kubernetes, chosen.helm, chosen.coredns
+    )
+
+
+def _nodes_up(chosen: argparse.Namespace) -> None:
+    began = time.monotonic()
+    made = handle.prepare(_say)
+    _say(f"programs and images: {time.monotonic() - began:.1f} s")
+    cluster = handle.up(chosen.folder, chosen.count, made, _say, bound=False)
+    _say(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
+    _say(f"ready after {time.monotonic() - began:.1f} s, logs in {cluster.folder}")
+    _say(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.program('')}:$PATH")
+
+
+def _nodes_down(chosen: argparse.Namespace) -> None:
+    began = time.monotonic()
+    if left := handle.down(chosen.folder):
+        raise StartError(f"could not be removed: {' '.join(map(str, left))}")
+    _say(f"the cluster is gone ({time.monotonic() - began:.1f} s)")
+
+
+def _nodes_status(chosen: argparse.Namespace) -> None:
+    cluster = Cluster(chosen.folder)
+    if not cluster.running:
+        raise StartError(f"no cluster runs in {chosen.folder}")
+    _say(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
+
+
+def _node(chosen: argparse.Namespace) -> None:
+    cluster = Cluster(chosen.folder)
+    if chosen.do == "exec":
+        _say(cluster.execute(chosen.node, *chosen.command).rstrip())
+    else:
+        getattr(cluster, chosen.do)(chosen.node)
 
 
 def _say(text: str) -> None:

@@ -17,6 +17,8 @@ ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 NEEDED = ("etcd", "kube-apiserver", "kubectl")
 RUNNING = (*NEEDED, "kube-controller-manager")
 ALL = (*RUNNING, "helm")
+# of machines that run pods (``supervisor``): built only for those who want them
+NODES = ("kube-scheduler", "kubelet", "kube-proxy", "coredns")
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ def cache() -> Path:
 
 
 def find() -> Binaries:
-    """What is there now; of ``ALL``, some or none may be missing."""
+    """What is there now; of ``ALL`` and ``NODES``, some or none may be missing."""
     folders = [cache()]
     if assets := os.environ.get(ASSETS_VARIABLE):
         folders.insert(0, Path(assets))
     found: dict[str, Path] = {}
-    for path in (folder / name for folder in folders for name in ALL):
+    for path in (folder / name for folder in folders for name in (*ALL, *NODES)):
         if path.is_file() and os.access(path, os.X_OK):
             found.setdefault(path.name, path)
     return Binaries(found)

@@ -23,6 +23,10 @@ from cluster.modules import Module
 __all__ = ["BuildError", "build"]
 
 _COMMANDS = f"{modules.KUBERNETES_PATH}/cmd"
+_COMMANDS_BUILT = (
+    "kube-apiserver", "kubectl", "kube-controller-manager",
+    "kube-scheduler", "kubelet", "kube-proxy",
+)  # fmt: skip
 _VERSION = "k8s.io/component-base/version"
 Say = Callable[[str], None]
 
@@ -66,20 +70,21 @@ def programs() -> tuple[Program, ...]:
         Program("etcd", modules.KUBERNETES, "./etcd", ()),
         *(
             Program(name, modules.KUBERNETES, f"{_COMMANDS}/{name}", told)
-            for name in ("kube-apiserver", "kubectl", "kube-controller-manager")
+            for name in _COMMANDS_BUILT
         ),
         Program("helm", modules.HELM, f"{modules.HELM_PATH}/cmd/helm", _helm_variables(minor)),
+        Program("coredns", modules.COREDNS, ".", ()),
     )
 
 
-def build(say: Say = print) -> None:
-    """Build what is missing or stale; each step is told with its seconds.
+def build(say: Say = print, names: tuple[str, ...] = binaries.ALL) -> None:
+    """Build what is missing or stale of ``names``; each step is told with its seconds.
 
     ``BuildError`` without a Go that can do it, or where sources cannot be fetched.
     """
     folder = binaries.cache()
     given = os.environ.get(binaries.ASSETS_VARIABLE)
-    wanted = [one for one in programs() if not _is_current(one, folder)]
+    wanted = [one for one in programs() if one.name in names and not _is_current(one, folder)]
     if given:
         wanted = [one for one in wanted if not (Path(given) / one.name).exists()]
     if not wanted:

@@ -34,14 +34,17 @@ basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
 extendedKeyUsage = serverAuth
 authorityKeyIdentifier = keyid
-subjectAltName = DNS:localhost, DNS:kubernetes, DNS:kubernetes.default, \
-DNS:kubernetes.default.svc, IP:127.0.0.1, IP:10.0.0.1
+subjectAltName = {names}
 [client]
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
 extendedKeyUsage = clientAuth
 authorityKeyIdentifier = keyid
 """
+_API_NAMES = (
+    "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default", "DNS:kubernetes.default.svc",
+    "DNS:kubernetes.default.svc.cluster.local", "IP:127.0.0.1",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,16 +81,34 @@ class Certificates:
             "client-key-data": _encoded(self.key(name)),
         }
 
+    def issue(self, name: str, subject: str) -> dict[str, str]:
+        """A further client: ``/O=GROUP/CN=USER``; what a kubeconfig says of it."""
+        if not self.certificate(name).exists():
+            _certificate(self, name, subject, "client")
+        return self.client(name)
 
-def make(folder: Path) -> Certificates:
-    """Everything a control plane needs; what is in ``folder`` already stays."""
+    def issue_server(self, name: str, *names: str) -> None:
+        """A further server: ``DNS:name``, ``IP:address``."""
+        if self.certificate(name).exists():
+            return
+        settings = self.folder / f"{name}.cnf"
+        settings.write_text(_EXTENSIONS.format(names=", ".join(names)))
+        _certificate(self, name, f"/CN={name}", "server", settings.name)
+
+
+def make(folder: Path, *addresses: str) -> Certificates:
+    """Everything a control plane needs; what is in ``folder`` already stays.
+
+    ``addresses``: where the API server is reached besides loopback.
+    """
     if shutil.which("openssl") is None:
         raise StartError("no openssl command: install it (Debian, Ubuntu: apt install openssl)")
     folder.mkdir(parents=True, exist_ok=True)
     made = Certificates(folder)
     if made.account_public.exists():
         return made
-    (folder / "openssl.cnf").write_text(_EXTENSIONS)
+    names = ", ".join((*_API_NAMES, *(f"IP:{one}" for one in addresses)))
+    (folder / "openssl.cnf").write_text(_EXTENSIONS.format(names=names))
     _certificate(made, "authority", "/CN=reveal-test-authority", "authority")
     _certificate(made, "server", "/CN=kube-apiserver", "server")
     _certificate(made, "admin", "/O=system:masters/CN=admin", "client")
@@ -117,11 +138,13 @@ def kubeconfig(url: str, authority: Path, user: dict[str, Any], namespace: str =
     )
 
 
-def _certificate(made: Certificates, name: str, subject: str, extensions: str) -> None:
+def _certificate(
+    made: Certificates, name: str, subject: str, extensions: str, settings: str = "openssl.cnf"
+) -> None:
     issuer = () if name == "authority" else ("-CA", "authority.crt", "-CAkey", "authority.key")
     _openssl(
         made.folder, "req", "-x509", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.crt",
-        "-days", _DAYS, "-subj", subject, "-config", "openssl.cnf", "-extensions", extensions,
+        "-days", _DAYS, "-subj", subject, "-config", settings, "-extensions", extensions,
         *issuer,
     )  # fmt: skip
 

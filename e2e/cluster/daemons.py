@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import SystemRandom
 
@@ -30,11 +31,15 @@ class Daemon:
     that lives as long as the process is wanted.
     """
 
-    def __init__(self, name: str, command: Sequence[str | Path], log: Path) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str | Path], log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self.log = log
         dying = ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
         self._command = [str(word) for word in (*dying, *command)]
+        self._environment = environment or {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -58,6 +63,7 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**os.environ, **self._environment},
                 start_new_session=True,
             )
 

@@ -22,12 +22,14 @@ _UNPUBLISHED = "v0.0.0"
 _ETCD_CLIENT = "go.etcd.io/etcd/client/v3"
 
 
-def pin(cache: Path, kubernetes: str = "", helm: str = "") -> None:
+def pin(cache: Path, kubernetes: str = "", helm: str = "", coredns: str = "") -> None:
     """Pin the versions given (``v1.34.4``, ``v3.19.0``); ``BuildError`` where one is none."""
     if kubernetes:
         _write(modules.KUBERNETES, cache, modules.KUBERNETES_PATH, kubernetes)
     if helm:
         _write(modules.HELM, cache, modules.HELM_PATH, helm)
+    if coredns:
+        _write(modules.COREDNS, cache, modules.COREDNS_PATH, coredns)
 
 
 def _write(module: Module, cache: Path, path: str, version: str) -> None:

@@ -21,9 +21,9 @@ from typing import Any
 from cluster import binaries, certificates
 from cluster.binaries import Binaries
 from cluster.daemons import Daemon, free_ports
+from cluster.network import LOOPBACK, Network
 
-HOST = "127.0.0.1"
-_SERVICES = "10.0.0.0/24"
+HOST = LOOPBACK.api
 _ISSUER = "https://kubernetes.default.svc"
 _START_S = 60.0
 _STOP_S = 5.0  # an API server waits for its watches, which end only when their clients do
@@ -34,8 +34,8 @@ _AUDIT_POLICY = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata"}],
 }
-# it would call nodes lost that have no kubelet, and delete what is on them
-_CONTROLLERS = "*,-node-lifecycle-controller"
+# without kubelets it would call nodes lost, and delete what is on them
+_NODE_CONTROLLER = "-node-lifecycle-controller"
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,14 @@ class Options:
     ``controllers``: garbage collection, DaemonSets, Deployments, namespaces' deletion, default
     service accounts. Without them pods need no service account. ``audit``: keep a log of all
     requests (``ControlPlane.audited``). ``api_flags``: further flags of kube-apiserver.
+    ``network``: where it listens, and the addresses of services.
     """
 
     controllers: bool = True
     audit: bool = False
     event_ttl: str = "1h"
     api_flags: tuple[str, ...] = ()
+    network: Network = LOOPBACK
 
 
 class ControlPlane:
@@ -60,10 +62,13 @@ class ControlPlane:
         self.programs = programs
         self.folder = folder
         self.options = options
-        self.certificates = certificates.make(folder / "certificates")
+        network = options.network
+        self.certificates = certificates.make(
+            folder / "certificates", network.api, network.service(1)
+        )
         self._etcd_port, peers, self.port = free_ports(3)
-        self.url = f"https://{HOST}:{self.port}"
-        self.kubeconfig = self._config("admin", self.certificates.client("admin"))
+        self.url = f"https://{network.api}:{self.port}"
+        self.kubeconfig = self.config("admin", self.certificates.client("admin"))
         self.etcd = self._daemon("etcd", *_etcd_flags(folder, self._etcd_port, peers))
         self.api = self._daemon("kube-apiserver", *self._api_flags())
         self.controllers: Daemon | None = None
@@ -117,7 +122,9 @@ class ControlPlane:
         admin = self.certificates
         context.load_cert_chain(admin.certificate("admin"), admin.key("admin"))
         with contextlib.closing(
-            http.client.HTTPSConnection(HOST, self.port, timeout=10, context=context)
+            http.client.HTTPSConnection(
+                self.options.network.api, self.port, timeout=10, context=context
+            )
         ) as connection:
             data = None if body is None else json.dumps(body)
             connection.request(method, path, data, {"Content-Type": "application/json"})
@@ -143,7 +150,7 @@ class ControlPlane:
     def account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig of a service account: what uses it has that account's rights alone."""
         user = {"token": self.token(namespace, name)}
-        return self._config(f"{namespace}.{name}", user, namespace)
+        return self.config(f"{namespace}.{name}", user, namespace)
 
     def audited(self) -> list[dict[str, Any]]:
         """Every request answered so far, oldest first (audit.k8s.io/v1 Event)."""
@@ -154,19 +161,20 @@ class ControlPlane:
     def _daemon(self, name: str, *flags: str) -> Daemon:
         return Daemon(name, (self.programs[name], *flags), self.folder / f"{name}.log")
 
-    def _config(self, name: str, user: dict[str, Any], namespace: str = "default") -> Path:
+    def config(self, name: str, user: dict[str, Any], namespace: str = "default") -> Path:
+        """A kubeconfig in the control plane's folder."""
         path = self.folder / f"{name}.kubeconfig"
         path.touch(mode=0o600)  # helm warns of one that others may read
         path.write_text(certificates.kubeconfig(self.url, self.authority, user, namespace))
         return path
 
     def _api_flags(self) -> list[str]:
-        made = self.certificates
+        made, network = self.certificates, self.options.network
         flags = [
             f"--etcd-servers=http://{HOST}:{self._etcd_port}",
-            f"--bind-address={HOST}", f"--advertise-address={HOST}", f"--secure-port={self.port}",
-            "--endpoint-reconciler-type=none",  # loopback is no address of a Service
-            f"--service-cluster-ip-range={_SERVICES}",
+            f"--bind-address={network.api}", f"--advertise-address={network.api}",
+            f"--secure-port={self.port}", *self._node_flags(),
+            f"--service-cluster-ip-range={network.services}.0/24",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
             f"--client-ca-file={made.authority}",
@@ -188,9 +196,25 @@ class ControlPlane:
             ]
         return [*flags, *self.options.api_flags]
 
+    def _node_flags(self) -> list[str]:
+        if not self.options.network.has_nodes:
+            return ["--endpoint-reconciler-type=none"]  # loopback is no address of a Service
+        made = self.certificates
+        made.issue("kubelet-client", "/O=system:masters/CN=kubelet-client")
+        return [
+            f"--kubelet-client-certificate={made.certificate('kubelet-client')}",
+            f"--kubelet-client-key={made.key('kubelet-client')}",
+            f"--kubelet-certificate-authority={made.authority}",
+            "--kubelet-preferred-address-types=InternalIP",
+            "--enable-admission-plugins=NodeRestriction",
+            # there is no kube-proxy beside the API server: webhooks are called at their pods
+            "--enable-aggregator-routing=true",
+        ]
+
     def _controller_flags(self) -> list[str]:
         made = self.certificates
-        config = self._config("controllers", made.client("controllers"))
+        config = self.config("controllers", made.client("controllers"))
+        has_nodes = self.options.network.has_nodes
         return [
             f"--kubeconfig={config}",
             "--secure-port=0",  # serves nothing
@@ -198,7 +222,7 @@ class ControlPlane:
             "--use-service-account-credentials=true",
             f"--service-account-private-key-file={made.account_key}",
             f"--root-ca-file={made.authority}",
-            f"--controllers={_CONTROLLERS}",
+            f"--controllers=*{'' if has_nodes else ',' + _NODE_CONTROLLER}",
         ]
 
     def _etcd_answers(self) -> bool:

@@ -37,6 +37,8 @@ class Module:
 
 KUBERNETES = Module(_FOLDER / "kubernetes")
 HELM = Module(_FOLDER / "helm")
+COREDNS = Module(_FOLDER / "coredns")
 KUBERNETES_PATH = "k8s.io/kubernetes"
 ETCD_PATH = "go.etcd.io/etcd/server/v3"
 HELM_PATH = "helm.sh/helm/v3"
+COREDNS_PATH = "github.com/coredns/coredns"

@@ -1,0 +1,228 @@
+"""A cluster as seen from outside: brought up, taken down, its nodes broken and looked into.
+
+All of it is told by the folder that it lives in, so that any process can take it by the handle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cluster import archives, binaries, building, inside, machine, nodes, supervisor
+from cluster.archives import Archive
+from cluster.daemons import StartError
+from cluster.supervisor import LOG, SOCKET, STATE, Plan
+from images.store import Store
+from images.store import cache as images_cache
+
+Say = Callable[[str], None]
+_E2E = Path(__file__).parents[1]
+_STOP_S = 90.0
+
+
+def default_folder() -> Path:
+    return Path(tempfile.gettempdir()) / "reveal-cluster"
+
+
+class Cluster:
+    """A running cluster; node names are ``node1``, ``node2`` and so on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What its supervisor tells; empty where there is none."""
+        try:
+            told: dict[str, Any] = json.loads((self.folder / STATE).read_text())
+        except FileNotFoundError:
+            return {}
+        return told
+
+    @property
+    def running(self) -> bool:
+        return supervised(self.state)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return Path(self.state["kubeconfig"])
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted(self.state.get("nodes", ()))
+
+    def image(self, name: str) -> str:
+        """The full name of an image that all nodes have: ``reveal-collector``."""
+        found = [one for one in self.state["images"].values() if f"/{name}:" in one]
+        return str(found[0])
+
+    def program(self, name: str) -> Path:
+        return Path(self.state["programs"], name)
+
+    def start(self, node: str) -> None:
+        """Switch a node on, with what is on its disk; a new number is a new node."""
+        self._ask("start", node)
+
+    def stop(self, node: str) -> None:
+        """Shut it down."""
+        self._ask("stop", node)
+
+    def kill(self, node: str) -> None:
+        """Pull its plug."""
+        self._ask("kill", node)
+
+    def cut(self, node: str) -> None:
+        """Pull its cable."""
+        self._ask("cut", node)
+
+    def join(self, node: str) -> None:
+        """Plug the cable in again."""
+        self._ask("join", node)
+
+    def spread(self, archive: Archive) -> None:
+        """Make an image known to all nodes, also to those that start later."""
+        self._ask("spread", file=str(archive.file), image=archive.image)
+
+    def execute(self, node: str, *command: str | Path, seconds: float = 60.0) -> str:
+        """What a command prints in the namespaces of a node; it must not fail."""
+        return nodes.execute(self.state["nodes"][node], *command, seconds=seconds)
+
+    def import_image(self, node: str, archive: Path) -> None:
+        """Make the image of an archive (docker save, buildah push) known to a node."""
+        self.execute(node, *inside.importing(archive.resolve()), seconds=600)
+
+    def kubectl(self, *words: str, text: str = "") -> str:
+        """What kubectl prints; ``CalledProcessError`` when it fails."""
+        command = [str(self.program("kubectl")), "--kubeconfig", str(self.kubeconfig), *words]
+        return subprocess.run(
+            command, input=text, check=True, capture_output=True, text=True
+        ).stdout
+
+    def _ask(self, what: str, node: str = "", **more: str) -> None:
+        with socket.socket(socket.AF_UNIX) as talking:
+            talking.connect(str(self.folder / SOCKET))
+            with talking.makefile("rw") as lines:
+                lines.write(json.dumps({"do": what, "node": node, **more}) + "\n")
+                lines.flush()
+                answer = json.loads(lines.readline())
+        if why := answer.get("error"):
+            raise OSError(f"{what} {node}: {why}")
+
+
+def supervised(state: dict[str, Any]) -> bool:
+    """Whether the supervisor of that state is alive."""
+    return bool(state) and supervisor.started(state["pid"]) == state["started"] != 0
+
+
+def prepare(say: Say = print) -> tuple[Archive, ...]:
+    """Programs and images, built where they are not there yet."""
+    if why := machine.lacking():
+        raise StartError(why)
+    building.build(say, (*binaries.ALL, *binaries.NODES))
+    return archives.make(Store(images_cache()), say)
+
+
+def up(folder: Path, count: int, made: tuple[Archive, ...], say: Say, *, bound: bool) -> Cluster:
+    """A cluster of so many nodes; one that runs gets the images and nodes that it lacks.
+
+    ``bound``: it ends with the thread that calls.
+    """
+    found = Cluster(folder)
+    if found.running and found.state["ready"]:
+        _complete(found, count, made, say)
+        return found
+    if not found.running:
+        supervisor.sweep(folder)  # of one that was killed
+        folder.mkdir(parents=True)
+        Plan(count, {str(one.file): one.image for one in made}).save(folder)
+        _spawn(folder, bound)
+    _follow(found, say)
+    return found
+
+
+def down(folder: Path) -> list[Path]:
+    """End the cluster of that folder and put the machine back; what could not be removed."""
+    state = Cluster(folder).state
+    if supervised(state):
+        os.kill(state["pid"], signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_S
+        while supervised(state) and time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(state["pid"], os.WNOHANG)
+            time.sleep(0.05)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(state["pid"], signal.SIGKILL)
+    return supervisor.sweep(folder)
+
+
+@contextmanager
+def running(count: int, say: Say = print) -> Iterator[Cluster]:
+    """The cluster that is up already, with the images that it has, left up; else one of its own."""
+    found = Cluster(default_folder())
+    if found.running:
+        yield found
+        return
+    folder = Path(tempfile.mkdtemp(prefix="reveal-cluster-"))
+    made = prepare(say)
+    folder.rmdir()
+    try:
+        yield up(folder, count, made, say, bound=True)
+    finally:
+        down(folder)
+
+
+def _spawn(folder: Path, bound: bool) -> None:
+    command = [sys.executable, "-m", "cluster.supervisor", str(folder)]
+    if bound and shutil.which("setpriv"):
+        command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
+    with (folder / LOG).open("ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(_E2E)},
+        )  # fmt: skip
+    while not (folder / STATE).exists() and process.poll() is None:
+        time.sleep(0.02)
+
+
+def _follow(cluster: Cluster, say: Say) -> None:
+    """Tell its supervisor's steps until it is ready."""
+    said = ""
+    with (cluster.folder / LOG).open() as log:
+        while True:
+            ready = cluster.running and cluster.state["ready"]
+            for line in log:
+                said += line
+                say(line.rstrip())
+            if ready:
+                return
+            if not cluster.running:
+                raise StartError(f"no cluster came up:\n{said[-3000:]}")
+            time.sleep(0.1)
+
+
+def _complete(cluster: Cluster, count: int, made: tuple[Archive, ...], say: Say) -> None:
+    for number in range(len(cluster.nodes) + 1, count + 1):
+        _timed(say, f"node{number} Ready", partial(cluster.start, f"node{number}"))
+    known = set(cluster.state["images"])
+    for one in made:
+        if str(one.file) not in known:
+            _timed(say, f"{one.image} imported", partial(cluster.spread, one))
+
+
+def _timed(say: Say, what: str, do: Callable[[], object]) -> None:
+    began = time.monotonic()
+    do()
+    say(f"{time.monotonic() - began:6.1f} s  {what}")

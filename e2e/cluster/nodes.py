@@ -1,0 +1,120 @@
+"""A node of the cluster: namespaces of its own, with containerd, kubelet and kube-proxy in them.
+
+Its disk is a folder; its power is process 1 of its PID namespace, with which all else in it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster import cgroups, inside, network, nodefiles
+from cluster.daemons import Daemon, StartError
+from cluster.inside import Inside
+from cluster.network import Network
+from cluster.plane import ControlPlane
+
+_E2E = Path(__file__).parents[1]
+_START_S = 10.0
+_NAMESPACES = ("-m", "-u", "-i", "-n", "-p", "-C")
+
+
+class Node:
+    """A machine that can be switched on, have its plug or its cable pulled, and be looked into."""
+
+    def __init__(self, plane: ControlPlane, number: int, archives: tuple[Path, ...]) -> None:
+        self.number = number
+        self.name = f"node{number}"
+        self.folder = plane.folder / "nodes" / self.name
+        self._network: Network = plane.options.network
+        self._plane = plane
+        self.archives = archives
+        self._unshare = Daemon(
+            self.name, (sys.executable, "-m", "cluster.inside", "enter", self._told),
+            plane.folder / f"{self.name}.log", {"PYTHONPATH": str(_E2E)},
+        )  # fmt: skip
+        self.pid = 0
+
+    @property
+    def _told(self) -> Path:
+        return self.folder / "inside.json"
+
+    def start(self) -> None:
+        """Switch it on; what was on its disk is there again."""
+        if self._unshare.running:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._write()
+        self._unshare.start()
+        self.pid = self._first()
+        network.plug(self._network, self.number, self.pid)
+
+    def kill(self) -> list[Path]:
+        """Its plug is pulled: nothing is told. What is left of its cgroups, none as a rule."""
+        self.unplug_power()
+        network.unplug(self._network, self.number)
+        return cgroups.remove(inside.cgroup(self.name))
+
+    def unplug_power(self) -> None:
+        """Everything in it ends; cable and cgroups stay."""
+        self._unshare.kill()
+        self.pid = 0
+
+    @property
+    def running(self) -> bool:
+        return self._unshare.running
+
+    def _write(self) -> None:
+        made = self._plane.certificates
+        user = made.issue(f"{self.name}-kubelet", f"/O=system:nodes/CN=system:node:{self.name}")
+        self._config("kubelet", user)
+        self._config("proxy", made.issue("kube-proxy", "/CN=system:kube-proxy"))
+        made.issue_server(self.name, f"DNS:{self.name}", f"IP:{self._network.node(self.number)}")
+        nodefiles.write(self.folder, self._network, self.number, made)
+        programs = {name: str(self._plane.programs[name]) for name in ("kubelet", "kube-proxy")}
+        archives = tuple(map(str, self.archives))
+        Inside(self.folder, self.number, self._network, programs, archives).save(self._told)
+
+    def _config(self, name: str, user: dict[str, str]) -> None:
+        made = self._plane.config(f"{self.name}-{name}", user)
+        made.replace(self.folder / f"{name}.kubeconfig")
+
+    def _first(self) -> int:
+        """The process id of the node's process 1, once its namespaces are there."""
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline and self._unshare.running:
+            for child in _children(self._unshare.pid):
+                with contextlib.suppress(OSError):
+                    if _namespace(child, "net") != _namespace(os.getpid(), "net"):
+                        return child
+            time.sleep(0.03)
+        raise StartError(f"{self.name} did not start; its log ends:\n{self._unshare.tail()}")
+
+
+def entering(pid: int, command: Sequence[str | Path]) -> list[str]:
+    """A command line that runs ``command`` in the namespaces of a node's process 1."""
+    return ["nsenter", "-t", str(pid), *_NAMESPACES, "--", *map(str, command)]
+
+
+def execute(pid: int, *command: str | Path, seconds: float = 60.0) -> str:
+    """What a command prints in a node; ``CalledProcessError`` when it fails."""
+    return subprocess.run(
+        entering(pid, command), check=True, capture_output=True, text=True, timeout=seconds
+    ).stdout
+
+
+def _children(pid: int) -> list[int]:
+    """``setpriv`` and the launcher become ``unshare`` itself, whose only child is process 1."""
+    try:
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _namespace(pid: int, kind: str) -> str:
+    return str(Path(f"/proc/{pid}/ns/{kind}").readlink())

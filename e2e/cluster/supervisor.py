@@ -1,0 +1,250 @@
+"""``python -m cluster.supervisor FOLDER``: the process that a cluster lives and dies with.
+
+It starts the control plane and the nodes that ``FOLDER/plan.json`` names, then does what it is
+asked for through a socket, as whoever starts a node must live on.  At SIGTERM it takes everything
+down again and removes the folder; what it started cannot outlive it, however it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from cluster import archives, binaries, cgroups, inside, machine, network, nodes
+from cluster.daemons import Daemon, StartError
+from cluster.network import BRIDGED, NUMBERS
+from cluster.nodes import Node
+from cluster.plane import ControlPlane, Options
+
+STATE, PLAN, SOCKET, LOG = "state.json", "plan.json", "control", "supervisor.log"
+_NODE_S = 180.0
+_DNS_S = 120.0
+_POLITE_S = 3.0
+_SYSCTL = "sysctl.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a cluster is made of."""
+
+    nodes: int
+    images: dict[str, str]  # archive: image
+
+    def save(self, folder: Path) -> None:
+        (folder / PLAN).write_text(json.dumps({"nodes": self.nodes, "images": self.images}))
+
+
+class Supervisor:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._plan = Plan(**json.loads((folder / PLAN).read_text()))
+        self._began = time.monotonic()
+        self._nodes: dict[str, Node] = {}
+        self._plane: ControlPlane | None = None
+        self._scheduler: Daemon | None = None
+        self._ready = False
+
+    def run(self) -> None:
+        """Until SIGTERM; afterwards nothing is left."""
+        try:
+            self._tell()
+            self._start()
+            self._serve()
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._stop()
+
+    def _start(self) -> None:
+        machine.remember(self._folder / _SYSCTL)
+        network.build(BRIDGED)
+        plane = ControlPlane(binaries.find(), self._folder, Options(network=BRIDGED))
+        self._plane = plane
+        plane.start()
+        self._say("control plane")
+        user = plane.certificates.issue("scheduler", "/CN=system:kube-scheduler")
+        self._scheduler = Daemon(
+            "kube-scheduler",
+            (plane.programs["kube-scheduler"], "--secure-port=0", "--leader-elect=false",
+             f"--kubeconfig={plane.config('scheduler', user)}"),
+            self._folder / "kube-scheduler.log",
+        )  # fmt: skip
+        self._scheduler.start()
+        self._boot(range(1, self._plan.nodes + 1))
+        self._dns()
+        self._ready = True
+        self._tell()
+
+    def _boot(self, numbers: range) -> None:
+        assert self._plane is not None
+        for number in numbers:
+            node = Node(self._plane, number, tuple(map(Path, self._plan.images)))
+            self._nodes[node.name] = node
+            node.start()
+        self._tell()
+        for number in numbers:
+            _wait_for(partial(self._is_ready, f"node{number}"), _NODE_S, f"node{number}")
+            self._say(f"node{number} Ready")
+
+    def _is_ready(self, name: str) -> bool:
+        assert self._plane is not None
+        if not self._nodes[name].running:
+            raise StartError(f"{name} ended; see {self._folder / name}.log")
+        status, node = self._plane.request("GET", f"/api/v1/nodes/{name}")
+        conditions = node["status"].get("conditions", ()) if status == 200 else ()
+        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+    def _dns(self) -> None:
+        assert self._plane is not None
+        text = string.Template(Path(__file__).with_name("dns.yaml").read_text())
+        manifest = text.substitute(address=BRIDGED.dns, image=archives.COREDNS)
+        self._kubectl("apply", "-f", "-", text=manifest)
+        wait = ("wait", "--for=condition=Available", "deployment/coredns")
+        self._kubectl("-n", "kube-system", *wait, f"--timeout={_DNS_S:.0f}s")
+        self._say("DNS")
+
+    def _kubectl(self, *words: str, text: str = "") -> None:
+        assert self._plane is not None
+        program, config = self._plane.programs["kubectl"], self._plane.kubeconfig
+        done = subprocess.run(
+            [str(program), "--kubeconfig", str(config), *words],
+            input=text, check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            raise StartError(f"kubectl {' '.join(words)}: {done.stderr.strip()}")
+
+    def _serve(self) -> None:
+        """One request at a time, in this thread: what it starts dies with the thread."""
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(self._folder / SOCKET))
+            listening.listen()
+            while True:
+                connection, _ = listening.accept()
+                with connection, connection.makefile("rw") as lines:
+                    lines.write(json.dumps(self._answer(json.loads(lines.readline()))) + "\n")
+
+    def _answer(self, asked: dict[str, Any]) -> dict[str, str]:
+        try:
+            if asked["do"] == "spread":
+                self._spread(asked["file"], asked["image"])
+            else:
+                self._do(asked["do"], asked["node"])
+        except (OSError, StartError, KeyError, ValueError, subprocess.SubprocessError) as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+        self._tell()
+        return {}
+
+    def _do(self, what: str, name: str) -> None:
+        number = int(name.removeprefix("node"))
+        if what == "start" and name not in self._nodes:
+            self._boot(range(number, number + 1))
+            return
+        node = self._nodes[name]
+        actions: dict[str, Callable[[], object]] = {
+            "start": node.start,
+            "stop": lambda: _end(node),
+            "kill": node.kill,
+            "cut": lambda: network.cut(BRIDGED, number),
+            "join": lambda: network.join(BRIDGED, number),
+        }
+        actions[what]()
+
+    def _spread(self, file: str, image: str) -> None:
+        """To all nodes, and to those that start later; an image of that name is replaced."""
+        for node in self._nodes.values():
+            if node.running:
+                nodes.execute(node.pid, *inside.importing(Path(file)), seconds=_NODE_S)
+        name = image.rpartition(":")[0]
+        others = {one: told for one, told in self._plan.images.items() if f"{name}:" not in told}
+        self._plan = Plan(self._plan.nodes, {**others, file: image})
+        for node in self._nodes.values():
+            node.archives = tuple(map(Path, self._plan.images))
+
+    def _tell(self) -> None:
+        """The state file, whole at any time."""
+        state = {
+            "pid": os.getpid(), "started": started(os.getpid()), "ready": self._ready,
+            "nodes": {name: one.pid for name, one in self._nodes.items()},
+            "images": self._plan.images,
+            "kubeconfig": str(self._plane.kubeconfig) if self._plane else "",
+            "programs": str(self._plane.programs["kubectl"].parent) if self._plane else "",
+        }  # fmt: skip
+        unfinished = self._folder / f"{STATE}.unfinished"
+        unfinished.write_text(json.dumps(state))
+        unfinished.replace(self._folder / STATE)
+
+    def _stop(self) -> None:
+        for node in self._nodes.values():
+            node.unplug_power()
+        if self._scheduler is not None:
+            self._scheduler.kill()
+        if self._plane is not None:
+            self._plane.stop()
+        sweep(self._folder)
+
+    def _say(self, what: str) -> None:
+        print(f"{time.monotonic() - self._began:6.1f} s  {what}", flush=True)
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Put the machine back as it was; cgroups that could not be removed are told."""
+    left = [path for number in NUMBERS for path in cgroups.remove(inside.cgroup(f"node{number}"))]
+    network.remove(BRIDGED)
+    machine.restore(folder / _SYSCTL)
+    shutil.rmtree(folder, ignore_errors=True)
+    return left
+
+
+def started(pid: int) -> int:
+    """When a process was started, in ticks since boot: a number used again is told from it."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19])
+    except OSError:
+        return 0
+
+
+def _end(node: Node) -> None:
+    """Everything in the node is asked to end, as at a shutdown."""
+    if node.running:
+        command = nodes.entering(node.pid, ("kill", "-TERM", "-1"))
+        subprocess.run(command, check=False, capture_output=True)
+        time.sleep(_POLITE_S)
+    node.kill()
+
+
+def _wait_for(ready: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise StartError(f"not within {seconds:.0f} s: {what}")
+        time.sleep(0.2)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        Supervisor(Path(sys.argv[1])).run()
+    except (OSError, StartError) as error:
+        print(f"error: {error}", flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
