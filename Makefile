@@ -67,7 +67,7 @@ cluster-down: $(DEV) ## takes it down and leaves nothing behind
 	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes down $(ARGS)
 
 e2e: assets ## pytest against a real Kubernetes control plane (ARGS="-k operator")
-	@$(BIN)/pytest e2e $(ARGS)
+	@REVEAL_NODES=$(or $(REVEAL_NODES),required) $(BIN)/pytest e2e $(ARGS)
 
 bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	@for file in bench/*.py; do \

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 import exploring
-from cluster import building, plane
+from cluster import building, handle, machine, plane
+from cluster.daemons import StartError
+from cluster.handle import Cluster
 from cluster.plane import ControlPlane, Options
 from controlplane import kube, launch_control_plane, namespace
+from images.store import BuildError
 from redisserver import redis_launcher, redis_server
 
 __all__ = ["kube", "launch_control_plane", "namespace", "redis_launcher", "redis_server"]
@@ -22,8 +26,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.items and not session.config.option.collectonly:
         try:
             building.build()
-        except building.BuildError as error:
+            if _want_nodes(session) and not machine.lacking():
+                handle.prepare_unless_up()
+        except (building.BuildError, BuildError, StartError) as error:
             pytest.exit(f"no end-to-end tests: {error}", returncode=1)
+
+
+def _want_nodes(session: pytest.Session) -> bool:
+    return any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +41,13 @@ def control_plane() -> Iterator[ControlPlane]:
     """A whole control plane for all tests of the session, controllers and audit log too."""
     with plane.running(Options(audit=True)) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Three nodes: those of ``make cluster`` where it is up, else of this session alone."""
+    if why := machine.lacking():
+        # `make e2e` is to tell when half of it cannot be had
+        (pytest.fail if os.environ.get("REVEAL_NODES") == "required" else pytest.skip)(why)
+    with handle.running(3) as found:
+        yield found

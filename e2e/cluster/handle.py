@@ -168,6 +168,12 @@ def down(folder: Path) -> list[Path]:
     return supervisor.sweep(folder)
 
 
+def prepare_unless_up() -> None:
+    """Before the first test: none's time limit has to hold minutes of building."""
+    if not Cluster(default_folder()).running:
+        prepare()
+
+
 @contextmanager
 def running(count: int, say: Say = print) -> Iterator[Cluster]:
     """The cluster that is up already, with the images that it has, left up; else one of its own."""

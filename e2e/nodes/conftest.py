@@ -1,0 +1,30 @@
+"""What the tests of the cluster itself run on it."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.handle import Cluster
+from controlplane import Kube, parsed, unique, wait_for
+from nodestage import Stage
+
+_ROLLED_OUT_S = 90
+
+
+@pytest.fixture(scope="session")
+def stage(cluster: Cluster) -> Iterator[Stage]:
+    kube = Kube(cluster.kubeconfig)
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique("smoke")}}
+    name = kube.create(made)["metadata"]["name"]
+    text = string.Template((Path(__file__).parent / "smoke.yaml").read_text())
+    manifest = text.substitute(image=cluster.image("reveal-workload"), namespace=name)
+    wait_for(lambda: kube.get("v1", "ServiceAccount", "default", name), 30, "an account")
+    kube.apply(parsed(manifest), namespace=name)
+    for one in ("deployment/web", "daemonset/agent"):
+        cluster.kubectl("-n", name, "rollout", "status", one, f"--timeout={_ROLLED_OUT_S}s")
+    yield Stage(cluster, kube, name)
+    kube.delete(made)
