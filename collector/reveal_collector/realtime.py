@@ -9,10 +9,11 @@ import signal
 
 _PR_SET_PDEATHSIG = 1
 _LOWEST_REAL_TIME = 1
+_FIRST_OF_ORDINARY = -20
 
 
 def prefer_real_time() -> str | None:
-    """Put the calling thread under SCHED_FIFO 1; says why not where that is refused.
+    """Put the calling thread under SCHED_FIFO 1, else at nice -20; says why not the first.
 
     A tick then comes on time on a saturated host, which is when it matters.  Every thread
     that shares the interpreter lock with the tick thread wants it: a holder of the lock that
@@ -21,8 +22,27 @@ def prefer_real_time() -> str | None:
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_LOWEST_REAL_TIME))
     except OSError as error:
-        return f"SCHED_FIFO is refused ({error.strerror}): grant CAP_SYS_NICE for punctual ticks"
+        return no_real_time(error.strerror or str(error), niced=_niced())
     return None
+
+
+def no_real_time(reason: str, *, niced: bool) -> str:
+    """Who may have a negative nice value has the capability: then a cgroup is in the way."""
+    if niced:
+        return (
+            f"SCHED_FIFO is refused ({reason}), as the cgroup has no real time"
+            " (cpu.rt_runtime_us): nice -20 instead, ticks may be late on a saturated host"
+        )
+    return f"SCHED_FIFO is refused ({reason}): grant CAP_SYS_NICE for punctual ticks"
+
+
+def _niced() -> bool:
+    """Whether the calling thread (setpriority(2), NPTL) could be put before all ordinary ones."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, _FIRST_OF_ORDINARY)
+    except OSError:
+        return False
+    return True
 
 
 def raise_file_limit() -> None:

@@ -204,7 +204,8 @@ class Operator:
                 missing = sorted({PROFILES, REPORTS} - served)
                 told = f"no {' and '.join(missing)} of {GROUP}/{VERSION}: apply the CRDs"
             except ApiError as error:
-                missing, told = ["api"], f"the API server does not answer: {error.message}"
+                said = "refuses" if error.status else "does not answer"
+                missing, told = ["api"], f"the API server {said}: {error.message}"
             if not missing:
                 await self._use_version()
                 return

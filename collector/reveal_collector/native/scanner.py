@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from reveal_collector.native import load
 from reveal_collector.native.packing import CFile, CShape, Packer
+from reveal_collector.realtime import no_real_time
 from reveal_collector.scan import BACK_OFF, QUIET, FileScan
 
 EVERY_TICK = -1
@@ -186,8 +187,7 @@ class Ticker:
         refused = _library().reveal_ticker_refused(self._handle)
         if not refused:
             return ""
-        reason = os.strerror(refused)
-        return f"SCHED_FIFO is refused ({reason}): grant CAP_SYS_NICE for punctual ticks"
+        return no_real_time(os.strerror(abs(refused)), niced=refused < 0)
 
     def swap(self, scan: Scan) -> int:
         """Use another plan from the next slice on; gives its number."""

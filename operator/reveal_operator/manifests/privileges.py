@@ -118,7 +118,7 @@ NEEDS: tuple[Need, ...] = (
         "SCHED_FIFO for the thread that ticks: it sleeps nearly always, and a host that is"
         " saturated is when its ticks matter. A kernel that groups real-time tasks"
         " (CONFIG_RT_GROUP_SCHED, cgroup version 1) gives the cgroups of pods no real time, and"
-        " refuses it all the same",
+        " refuses it all the same: then the thread runs at nice -20, which takes this right too",
         "punctual ticks: on a saturated host they come 10 ms late instead of .1 ms",
     ),
     Need(
