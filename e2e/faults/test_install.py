@@ -1,0 +1,30 @@
+"""From ``helm install`` and the smallest profile to nodes that are watched, and nothing found."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from charts import NAMESPACE
+from clusterwatch import Watched, now, summary
+from reveal_contract.kubernetes import LABEL_PROFILE
+
+pytestmark = pytest.mark.timeout(900)
+IDLE_S = 60.0
+
+
+def test_each_gpu_node_has_a_collector_that_reports(three_nodes: Watched) -> None:
+    status = three_nodes.profile["status"]
+    assert (status["readyNodes"], status["desiredNodes"]) == (3, 3)
+    pods = three_nodes.kube.items("v1", "Pod", NAMESPACE, f"{LABEL_PROFILE}=gpu-nodes")
+    collectors = [one for one in pods if one["spec"].get("hostPID")]
+    assert sorted(one["spec"]["nodeName"] for one in collectors) == three_nodes.cluster.nodes
+    assert three_nodes.telemetry["streamReachable"] is True
+
+
+def test_nothing_is_found_on_idle_nodes(three_nodes: Watched) -> None:
+    three_nodes.calm()
+    began = now()
+    time.sleep(IDLE_S)
+    assert [summary(one) for one in three_nodes.reports(began)] == []

@@ -1,0 +1,157 @@
+"""A release of the chart on real nodes, what it finds there, and pods that do harm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from charts import CHART, NAMESPACE, ROOT, Helm
+from cluster.handle import Cluster
+from controlplane import Kube, Object, condition, wait_for
+from reveal_contract import kubernetes as names
+from reveal_contract.finding import rfc3339
+
+PROFILE = "gpu-nodes"
+GPU_LABEL = "nvidia.com/gpu.present"
+_EVENTS = "events.k8s.io/v1"
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+# a busy machine takes its time to start six processes of Python
+_READY_S = 180.0
+_LEARNED_S = 240.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A cluster with the chart installed and the smallest profile applied."""
+
+    cluster: Cluster
+    kube: Kube
+
+    @property
+    def profile(self) -> Object:
+        return self.kube.get(names.API_VERSION, names.PROFILE_KIND, PROFILE) or {}
+
+    @property
+    def telemetry(self) -> Object:
+        told: Object = self.profile.get("status", {}).get("telemetry", {})
+        return told
+
+    def reports(self, since: str = "") -> list[Object]:
+        """Those first seen at that time or later, oldest first."""
+        found = self.kube.items(names.API_VERSION, names.REPORT_KIND)
+        anomalies = [one for one in found if one["spec"]["kind"] == "Anomaly"]
+        made = [one for one in anomalies if one["spec"]["firstSeenTime"] >= since]
+        return sorted(made, key=lambda one: str(one["spec"]["firstSeenTime"]))
+
+    def report(self, name: str) -> Object:
+        found = self.kube.get(names.API_VERSION, names.REPORT_KIND, name)
+        assert found is not None
+        return found
+
+    def events(self, report: str, kind: str = "Node") -> list[str]:
+        """Reasons of the Events that are related to a report, oldest first."""
+        found = self.kube.items(_EVENTS, "Event")
+        ours = [
+            one for one in found
+            if one.get("related", {}).get("name") == report and one["regarding"]["kind"] == kind
+        ]  # fmt: skip
+        return [str(one["reason"]) for one in sorted(ours, key=lambda one: str(one["eventTime"]))]
+
+    def watch(self, *nodes: str) -> None:
+        """Label these nodes as those with GPUs, no others; until all of them are learned."""
+        for name in self.cluster.nodes:
+            label = "true" if name in nodes else None
+            target = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            self.kube.patch(target, {"metadata": {"labels": {GPU_LABEL: label}}})
+        wait_for(lambda: self.profile["status"].get("desiredNodes") == len(nodes), 60, "its nodes")
+        wait_for(lambda: _holds(self.profile, "Ready"), _READY_S, "the profile is Ready")
+        wait_for(lambda: self._learned(len(nodes)), _LEARNED_S, "the nodes are learned")
+
+    def calm(self, seconds: float = 120) -> None:
+        """Until nothing is open, so that what comes next is of what comes next."""
+        wait_for(lambda: not self.open(), seconds, "nothing is open")
+
+    def open(self) -> list[str]:
+        return [summary(one) for one in self.reports() if one["status"]["state"] != "Resolved"]
+
+    def _learned(self, count: int) -> bool:
+        told = self.telemetry
+        return told.get("nodesReporting") == count and told.get("nodesLearning") == 0
+
+    @contextmanager
+    def pod(self, namespace: str, node: str, name: str, **container: Any) -> Iterator[None]:
+        """A pod of the workload image on a node, gone afterwards; it runs when this is entered."""
+        made = workload(self.cluster.image("reveal-workload"), namespace, node, name, **container)
+        self.kube.create(made)
+        try:
+            wait_for(lambda: self._runs(namespace, name), 60, f"{name} runs")
+            yield
+        finally:
+            self.kube.delete(made)
+
+    def _runs(self, namespace: str, name: str) -> bool:
+        pod = self.kube.get("v1", "Pod", name, namespace) or {}
+        return bool(pod.get("status", {}).get("phase") == "Running")
+
+
+def workload(image: str, namespace: str, node: str, name: str, **container: Any) -> Object:
+    """A pod that the kubelet of that node runs, whatever the scheduler thinks."""
+    main = {"name": "main", "image": image, **container}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "nodeName": node, "terminationGracePeriodSeconds": 1, "restartPolicy": "Always",
+            "containers": [main],
+        },
+    }  # fmt: skip
+
+
+def install(cluster: Cluster, folder: Path) -> Watched:
+    """Install or upgrade the release with the images that the nodes have, and the profile."""
+    kube = Kube(cluster.kubeconfig)
+    kube.apply({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {_ENFORCE: "privileged"}},
+    })  # fmt: skip
+    registry, tag = parts(cluster.image("reveal-collector"))
+    _, redis_tag = parts(cluster.image("reveal-redis"))
+    values = {
+        "image.registry": registry, "image.tag": tag, "evaluationRedis.enabled": "true",
+        "evaluationRedis.image.registry": registry,
+        "evaluationRedis.image.repository": "reveal-redis",
+        "evaluationRedis.image.tag": redis_tag,
+    }  # fmt: skip
+    flags = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+    helm = Helm(cluster.program("helm"), folder, cluster.kubeconfig)
+    helm("upgrade", "reveal", CHART, "--install", "--namespace", NAMESPACE, *flags)
+    cluster.kubectl("apply", "-f", str(ROOT / "examples" / "minimal.yaml"))
+    made = Watched(cluster, kube)
+    wait_for(lambda: made.profile.get("status"), 60, "the operator takes the profile")
+    return made
+
+
+def parts(image: str) -> tuple[str, str]:
+    """Registry and tag of ``localhost/NAME:TAG``."""
+    path, _, tag = image.rpartition(":")
+    return path.rpartition("/")[0], tag
+
+
+def now() -> str:
+    """As reports state times."""
+    return rfc3339(time.time_ns())
+
+
+def summary(report: Object) -> str:
+    """One line, for a person who reads the output of a test."""
+    spec, status = report["spec"], report["status"]
+    hypothesis = (status.get("hypothesis") or {}).get("name", "-")
+    pods = status.get("podNames", "")
+    return f"{spec['nodeName']} {status['subsystem']} {hypothesis} [{pods}] {status['claim']}"
+
+
+def _holds(thing: Object, kind: str) -> bool:
+    return bool(condition(thing, kind).get("status") == "True")
