@@ -2,6 +2,9 @@
 
 Link state and its changes cost nothing and are read once a second.  Speed takes the RTNL lock
 and statistics may ask the card, so both are left to the rare lane, and to real interfaces.
+
+The host's end of a pod's cable (veth) goes down when the pod ends: that says nothing of the host,
+and such ends are left out.  ``eth0`` of a node that is a container is such an end, too, and stays.
 """
 
 from __future__ import annotations
@@ -36,9 +39,24 @@ def sources(roots: Roots) -> list[Source]:
 
 def _links(folder: Path) -> Iterator[tuple[Path, Channel]]:
     for path in sorted(folder.iterdir()):
-        if path.name != "lo":
+        if path.name != "lo" and not _is_a_pods(path):
             for file, field in _LINK.items():
                 yield path / file, channel(f"network.nic.{field}", path.name)
+
+
+def _is_a_pods(path: Path) -> bool:
+    """Of a pair whose other end is elsewhere; other virtual interfaces say what they are."""
+    if path.name.startswith(("eth", "en")) or (path / "device").exists():
+        return False
+    index, other = _text(path / "ifindex"), _text(path / "iflink")
+    return other not in ("", "0", index) and "DEVTYPE=" not in _text(path / "uevent")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _cards(folder: Path) -> Iterator[tuple[Path, Channel]]:
