@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from reveal_analyzer import derived, losses
 from reveal_analyzer.derived import Ratio
+from reveal_analyzer.deriving import Folds, Recipe
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
@@ -52,57 +53,24 @@ class Column:
         return Harm.NEITHER if self.feature == CHANGE else self.metric.harm
 
 
-@dataclass(frozen=True)
-class Folds:
-    """Columns made of several channels each: ``largest`` of them the largest, ``total`` the sum.
-
-    ``channels`` of all of them in one row, ``starts`` where each column's begin.
-    """
-
-    channels: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    largest: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, folded: Sequence[tuple[str, Sequence[int]]]) -> Folds:
-        """From how each column is folded, and its channels."""
-        ways, places = zip(*folded, strict=True) if folded else ((), ())
-        return cls(
-            np.array([at for each in places for at in each], np.intp),
-            np.cumsum([0, *map(len, places)])[:-1],
-            np.array([way == LARGEST for way in ways], np.bool_),
-        )
-
-    def fold(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One value a column; what is missing is neither the largest nor a part of the sum."""
-        if not self.starts.size:
-            return np.zeros(0)
-        values = seconds[self.channels]
-        known = np.where(np.isnan(values), 0.0, values)
-        return np.where(
-            self.largest,
-            np.fmax.reduceat(values, self.starts),
-            np.add.reduceat(known, self.starts),
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How to make the columns of a table from its channels; each is only equal to itself.
 
-    ``values`` come from a vector of all channels' seconds (fast then slow): ``take`` picks
-    the columns that are a channel as it is, ``changes`` gauges whose change is one.
+    ``recipe`` makes the first of them of all channels' seconds (fast, then slow).
     """
 
     columns: tuple[Column, ...]
     channels: tuple[Channel, ...]
-    scale: NDArray[np.float64]
+    recipe: Recipe
     gauge: NDArray[np.bool_]
-    take: NDArray[np.intp]
-    changes: NDArray[np.intp]
-    folds: Folds
     ratios: tuple[Ratio, ...]
     loss_places: losses.Places | None
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """To base units, of each channel."""
+        return self.recipe.scale
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -136,11 +104,14 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
         columns=tuple(columns),
         channels=channels,
         ratios=ratios,
-        scale=np.array([channel.scale for channel in channels]),
+        recipe=Recipe(
+            scale=np.array([channel.scale for channel in channels], np.float64),
+            take=np.array(single, np.intp),
+            changes=np.array(changing, np.intp),
+            folds=folds([(how, places) for (_, _, how), places in folded.items()]),
+            width=len(columns),
+        ),
         gauge=np.array([channel.kind is not Kind.COUNTER for channel in channels], bool),
-        take=np.array(single, np.intp),
-        changes=np.array(changing, np.intp),
-        folds=Folds.of([(how, places) for (_, _, how), places in folded.items()]),
         loss_places=lossy,
     )
 
@@ -181,6 +152,16 @@ def _sort_out(
             kind = channel.instance.rpartition("/")[0] if metric.scope is Scope.CPU else ""
             folded.setdefault((metric.name, kind, how), []).append(at)
     return single, folded
+
+
+def folds(folded: Sequence[tuple[str, Sequence[int]]]) -> Folds:
+    """From how each column is folded, and its channels."""
+    ways, places = zip(*folded, strict=True) if folded else ((), ())
+    return Folds(
+        np.array([at for each in places for at in each], np.intp),
+        np.cumsum([0, *map(len, places)], dtype=np.intp)[:-1],
+        np.array([way == LARGEST for way in ways], np.bool_),
+    )
 
 
 def quanta(columns: Sequence[Column], memory_bytes: float, cpus: int) -> NDArray[np.float64]:

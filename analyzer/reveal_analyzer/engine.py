@@ -14,8 +14,9 @@ from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.heartbeat.telling import Heart
 from reveal_analyzer.hypotheses import schema
 from reveal_analyzer.hypotheses.rules import Hit, Now, Signatures
-from reveal_analyzer.live.score import Floats, LiveScore, Scored
+from reveal_analyzer.live.score import LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
+from reveal_analyzer.live.steps import Floats
 from reveal_analyzer.methods import Methods
 from reveal_analyzer.newcomers import Newcomers
 from reveal_analyzer.paper_mode import PaperMode
@@ -183,7 +184,7 @@ def observed(second: Second, scored: Scored, baseline: Floats) -> Observed:
     """What a case remembers of a second; without a reference nothing is in excess."""
     width = len(second.plan.columns)
     if not scored.ready:
-        scored = Scored(False, {}, np.zeros((2, width)), np.zeros(width))
+        scored = Scored(False, {}, np.zeros((2, width), np.float32), np.zeros(width, np.float32))
     return Observed(
         second.start_ns, second.plan, second.values, scored.excess, scored.shown, baseline
     )

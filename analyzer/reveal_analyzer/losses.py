@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,11 @@ class Places:
     again: int
     recoveries: tuple[int, ...]
 
+    @cached_property
+    def columns(self) -> NDArray[np.intp]:
+        """All of them, in this order."""
+        return np.array([self.sent, self.again, *self.recoveries], np.intp)
+
 
 def places(fast: Sequence[Channel]) -> Places | None:
     """None where this table cannot tell."""
@@ -84,12 +90,12 @@ class LossWatch:
 
     def push(self, message: Message, where: Places) -> tuple[float, ...]:
         """Take in a slice; the values of ``METRICS`` now."""
-        columns = [where.sent, where.again, *where.recoveries]
-        counts = message.fast[:, columns]
+        columns = where.columns
+        counts = message.fast.take(columns, axis=1)
         if message.fast_missing.any():
             counts[message.fast_missing[:, columns]] = 0
         self._ticks.append(counts)
-        self._again.append(int(counts[:, 1].sum()))
+        self._again.append(int(np.add.reduce(counts[:, 1])))
         if sum(self._again) < _ENOUGH:
             return _SILENT
         sent, again, recoveries = np.concatenate([_three(each) for each in self._ticks]).T

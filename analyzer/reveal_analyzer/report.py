@@ -22,6 +22,7 @@ from reveal_analyzer.hypotheses import schema
 from reveal_analyzer.live.held import held_over
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings, live_settings
+from reveal_analyzer.live.steps import Singles
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
@@ -160,7 +161,7 @@ def _runs(seconds: Sequence[Second]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(edges))
 
 
-def _excess(views: Floats, settings: LiveSettings) -> Floats:
+def _excess(views: Singles, settings: LiveSettings) -> Floats:
     """(seconds, 2, columns): distance outside the range of all other seconds, worst view."""
     count = len(views)
     out = np.zeros((count, 2, views.shape[-1]))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer import tier
 from reveal_analyzer.columns import Plan, plan, shared_plan
+from reveal_analyzer.deriving import Floats, Ticks
 from reveal_analyzer.losses import LossWatch
 from reveal_analyzer.stalls import StallWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.wire import Message
 
-Floats = NDArray[np.float64]
 SECOND_NS = 1_000_000_000
+_NONE: Floats = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,17 @@ class Deriver:
     def second(self, message: Message, table: ChannelTable) -> Second:
         """The second this message covers."""
         made = self._plan_of(table)
-        seconds = _means(message) / self._divisors(message, made) * made.scale
-        parts = [
-            seconds[made.take],
-            self._changes(table.key, seconds, made),
-            made.folds.fold(seconds),
-            np.array([ratio.compute(seconds) for ratio in made.ratios]),
-            np.array([float(self._stalls.push(made.channels, seconds))]),
-        ]
+        ticks = Ticks(message.fast, message.fast_missing, message.slow, message.slow_missing)
+        before = _NONE if self._last is None or self._last[0] != table.key else self._last[1]
+        lasts = self._divisors(message, made)
+        seconds, values = tier.current().derive(ticks, lasts, before, made.recipe)
+        rest = [ratio.compute(seconds) for ratio in made.ratios]
+        rest.append(self._stalls.push(made.channels, seconds))
         if made.loss_places is not None:
-            parts.append(np.array(self._losses.push(message, made.loss_places)))
+            rest += self._losses.push(message, made.loss_places)
+        values[-len(rest) :] = rest
         self._last = (table.key, seconds)
-        return Second(made, message.start_ns, np.concatenate(parts), seconds)
+        return Second(made, message.start_ns, values, seconds)
 
     def _plan_of(self, table: ChannelTable) -> Plan:
         if table.key not in self._plans:
@@ -83,24 +82,3 @@ class Deriver:
             lasts[:width] = period
             self._lasts = asked, np.where(made.gauge, 1.0, lasts)
         return self._lasts[1]
-
-    def _changes(self, key: bytes, seconds: Floats, made: Plan) -> Floats:
-        if self._last is None or self._last[0] != key:
-            return np.zeros(made.changes.size)
-        return seconds[made.changes] - self._last[1][made.changes]
-
-
-def _means(message: Message) -> Floats:
-    """All channels as they came: the mean of a fast one's ticks, a slow one's value."""
-    fast = message.fast.astype(np.float64)
-    if message.fast_missing.any():
-        fast[message.fast_missing] = np.nan
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a column missing throughout
-            means = np.nanmean(fast, axis=0)
-    else:
-        means = np.add.reduce(fast, axis=0) / len(fast)
-    slow = message.slow.astype(np.float64)
-    if message.slow_missing.any():
-        slow[message.slow_missing] = np.nan
-    return np.concatenate([means, slow])

@@ -6,6 +6,7 @@ A job that ends takes its cgroup or its tasks with it and is not counted; one th
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ class _Subject:
 
     def push(self, usage: float, tasks: float) -> bool:
         """Whether it stands still after this second."""
-        if np.isnan(usage) or tasks == 0 or (self.idle and tasks != self.tasks):
+        if math.isnan(usage) or tasks == 0 or (self.idle and tasks != self.tasks):
             self.usage.clear()
             self.idle, self.steady, self.tasks = 0, False, tasks
             return False
@@ -62,8 +63,8 @@ class StallWatch:
         still = 0
         for name, (usage, tasks) in self._places.items():
             subject = self._subjects.setdefault(name, _Subject())
-            count = float(seconds[tasks]) if tasks >= 0 else 1.0
-            still += subject.push(float(seconds[usage]), count)
+            count = seconds.item(tasks) if tasks >= 0 else 1.0
+            still += subject.push(seconds.item(usage), count)
         return still
 
 

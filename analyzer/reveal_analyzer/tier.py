@@ -1,9 +1,9 @@
-"""Who computes window features and walks the forests: numpy, or numba where it is installed.
+"""Who computes seconds, window features and forests: numpy, or numba where it is installed.
 
-Both agree to 1e-12 but not to the last bit.  So a process has one of them from its first window
-to its last, and what judges one node or a recording, where the time does not matter, keeps
-numpy: the same input gives the same output everywhere.  The analyzer of a fleet asks for the
-fastest.
+Of seconds both give the same to the last bit; of features they agree to 1e-12.  So a process has
+one of them from its first window to its last, and what judges one node or a recording, where
+the time does not matter, keeps numpy: the same input gives the same output everywhere.  The
+analyzer of a fleet asks for the fastest.
 """
 
 from __future__ import annotations
@@ -12,22 +12,40 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
+from reveal_analyzer import deriving
 from reveal_analyzer.detectors import forest
 from reveal_analyzer.detectors.forest import Forest
 from reveal_analyzer.detectors.scaler import Floats, Scaler, Scores
 from reveal_analyzer.features import numpy_impl
+from reveal_analyzer.hypotheses import gate
+from reveal_analyzer.live import steps
+from reveal_analyzer.live.steps import Families, Places, Singles
+
+Derive = Callable[[deriving.Ticks, Floats, Floats, deriving.Recipe], tuple[Floats, Floats]]
+Met = Callable[[gate.Entries, Floats, Floats, float], Places]
+Exchange = Callable[[Singles, Singles, Places, int, Singles, Singles], None]
+Judge = Callable[
+    [Singles, Singles, Singles, Singles, Families],
+    tuple[Singles, Singles, Floats],
+]
 
 
 @dataclass(frozen=True)
 class Tier:
-    """Of a window (ticks, channels) ``features``, of vectors of those ``scaled``, the scores."""
+    """Of a window (ticks, channels) ``features``, of vectors of those ``scaled``, the scores.
+
+    The rest is what is done with each second of a node (``deriving``, ``gate``, ``live.steps``).
+    """
 
     name: str
     features: Callable[[Floats], Floats]
     scaled: Callable[[Scaler, Floats], Scores]
     forest_scores: Callable[[Forest, Scores], Floats]
+    derive: Derive = deriving.derive
+    met: Met = gate.met
+    exchange: Exchange = steps.exchange
+    judge: Judge = steps.judge
+    learn: Callable[[Singles, Singles], None] = steps.learn
 
 
 NUMPY = Tier("numpy", numpy_impl.features, Scaler.transform, forest.scores)
@@ -54,39 +72,30 @@ def use_fastest() -> str:
     """
     started = time.monotonic()
     try:
+        from reveal_analyzer import trial  # noqa: PLC0415 - it knows of tiers
+
         fast = numba_tier()
-        _try_out(fast)
+        if not trial.agrees(fast, NUMPY):
+            raise ArithmeticError("its results are not numpy's")
     except ImportError as error:
-        return f"numpy computes window features: {error}; the extra 'fast' brings numba"
+        return f"numpy computes: {error}; the extra 'fast' brings numba"
     except Exception as error:  # whatever a compiler or a damaged cache may raise
-        return f"numpy computes window features: numba's code fails: {error!r}"
+        return f"numpy computes: numba's code fails: {error!r}"
     use(fast)
-    return f"numba computes window features, ready after {time.monotonic() - started:.1f} s"
+    return f"numba computes, ready after {time.monotonic() - started:.1f} s"
 
 
 def numba_tier() -> Tier:
     """Numba's loops, not compiled yet; raises ``ImportError`` where numba cannot be used."""
     # half a second and 100 MB to load
+    from reveal_analyzer import numba_deriving  # noqa: PLC0415
     from reveal_analyzer.detectors import numba_forest, numba_scaler  # noqa: PLC0415
     from reveal_analyzer.features import numba_impl  # noqa: PLC0415
+    from reveal_analyzer.hypotheses import numba_gate  # noqa: PLC0415
+    from reveal_analyzer.live import numba_steps  # noqa: PLC0415
 
-    return Tier("numba", numba_impl.features, numba_scaler.scaled, numba_forest.scores)
-
-
-def _try_out(fast: Tier) -> None:
-    """Compile all of it, on what it must answer as numpy does."""
-    rng = np.random.default_rng(0)
-    window = rng.normal(size=(30, 3)).cumsum(0)
-    trees = Forest(
-        [np.zeros(1, np.intp)], [np.zeros(1, np.float32)], [np.ones(1), np.array([2.0, 3.0])], 2.0
-    )
-    windows = rng.normal(size=(4, 1))
-    scaler = Scaler().fit(windows)
-    scaled = scaler.transform(windows)
-    pairs = (
-        (fast.features(window), NUMPY.features(window)),
-        (fast.scaled(scaler, windows), scaled),
-        (fast.forest_scores(trees, scaled), NUMPY.forest_scores(trees, scaled)),
-    )
-    if not all(np.allclose(mine, its, rtol=1e-9, equal_nan=True) for mine, its in pairs):
-        raise ArithmeticError("its results are not numpy's")
+    return Tier(
+        "numba", numba_impl.features, numba_scaler.scaled, numba_forest.scores,
+        numba_deriving.derive, numba_gate.met,
+        numba_steps.exchange, numba_steps.judge, numba_steps.learn,
+    )  # fmt: skip

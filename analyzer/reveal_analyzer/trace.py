@@ -11,6 +11,7 @@ from reveal_analyzer.columns import Plan
 from reveal_analyzer.hypotheses.rules import Evidence
 
 Floats = NDArray[np.float64]
+Measured = NDArray[np.float32] | Floats  # live in single precision, in hindsight in double
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Observed:
     start_ns: int
     plan: Plan
     values: Floats
-    excess: Floats
-    shown: Floats
+    excess: Measured
+    shown: Measured
     baseline: Floats
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from exploring import examples
-from reveal_analyzer.columns import LARGEST, TOTAL, Column, Folds
+from reveal_analyzer import deriving
+from reveal_analyzer.columns import LARGEST, TOTAL, Column, folds
 from reveal_analyzer.live.held import Held
 from reveal_analyzer.live.level import OwnLevel
 from reveal_analyzer.live.past import Past
@@ -154,4 +155,4 @@ def test_folds_are_the_largest_or_the_sum_of_what_was_read(data: st.DataObject) 
         np.fmax.reduce(seconds[places]) if how == LARGEST else np.nansum(seconds[places])
         for how, places in folded
     ]
-    np.testing.assert_array_equal(Folds.of(folded).fold(seconds), np.array(expected, float))
+    np.testing.assert_array_equal(deriving.fold(seconds, folds(folded)), np.array(expected, float))

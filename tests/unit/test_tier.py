@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 
 from reveal_analyzer import compiling
 
-READY = "numba computes window features, ready after "
+READY = "numba computes, ready after "
 
 
 def told(tmp_path: Path, **changed: str) -> str:
@@ -36,7 +36,7 @@ def test_numba_is_used_where_it_is_installed(tmp_path: Path) -> None:
 def test_without_numba_numpy_computes(tmp_path: Path) -> None:
     (tmp_path / "numba.py").write_text("raise ImportError('Numba is not for this Python')")
     said = told(tmp_path, PYTHONPATH=str(tmp_path))
-    assert said.startswith("numpy computes window features: Numba is not for this Python; ")
+    assert said.startswith("numpy computes: Numba is not for this Python; ")
     assert said.splitlines()[1] == "numpy numpy"
 
 
@@ -50,7 +50,7 @@ def test_what_was_compiled_is_kept_and_damage_to_it_leaves_numpy_to_compute(tmp_
     for file in code:
         file.write_bytes(b"no code")
     said = told(tmp_path, NUMBA_CACHE_DIR=str(kept))
-    assert said.startswith("numpy computes window features: numba's code fails: ")
+    assert said.startswith("numpy computes: numba's code fails: ")
     assert said.splitlines()[1] == "numpy numpy"
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.columns import Plan
 from reveal_analyzer.seconds import SECOND_NS
-from reveal_analyzer.trace import Observed, Trace
+from reveal_analyzer.trace import Measured, Observed, Trace
 
 Floats = NDArray[np.float64]
 _KEPT_S = 100
@@ -29,8 +29,8 @@ class _Glimpse:
     baseline: Floats  # shared between seconds
     places: NDArray[np.intp]
     values: Floats
-    excess: Floats
-    shown: Floats
+    excess: Measured
+    shown: Measured
 
 
 class Glimpses:

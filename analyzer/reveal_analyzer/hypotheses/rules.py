@@ -11,7 +11,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer import tier
 from reveal_analyzer.columns import CHANGE, Column, Plan
+from reveal_analyzer.hypotheses import gate
 from reveal_analyzer.hypotheses.model import Certain, Condition, Expectation, Rule
 
 Floats = NDArray[np.float64]
@@ -103,10 +105,7 @@ class _Gate:
     """
 
     owner: Places
-    columns: Places
-    divisors: Places
-    limits: Floats  # (above, below, times), entries
-    per_cpu: NDArray[np.bool_]
+    entries: gate.Entries
 
     @classmethod
     def of(cls, looks: Sequence[_Looks | None]) -> _Gate:
@@ -120,20 +119,14 @@ class _Gate:
             np.array([entry[part] for entry in entries], np.intp) for part in range(3)
         )
         asked = [entry[3] for entry in entries]
-        limits = np.array([[c.above, c.below, c.times] for c in asked]).reshape(-1, 3).T
+        limits = np.array([[c.above, c.below, c.times] for c in asked], np.float64).reshape(-1, 3)
         per_cpu = np.array([bool(c.per) for c in asked], np.bool_)
-        return cls(owner, columns, divisors, limits, per_cpu)
+        return cls(owner, gate.Entries(columns, divisors, limits, per_cpu))
 
     def open(self, now: Now) -> list[int]:
         """The signatures whose first condition is met by any of its columns, in their order."""
-        values = own = now.values[self.columns]
-        above, below, times = self.limits
-        with np.errstate(all="ignore"):
-            values = np.where(self.divisors < 0, own, own / now.values[self.divisors])
-            values = np.where(self.per_cpu, values / now.cpus, values)
-            novel = (times == 0) | (own >= times * now.highest[self.columns])
-        good = (values >= above) & (values <= below) & novel
-        return sorted(set(self.owner[good].tolist()))
+        met = tier.current().met(self.entries, now.values, now.highest, float(now.cpus))
+        return sorted(set(self.owner[met].tolist())) if met.size else []
 
 
 def _or_none(where: _Where) -> Places:

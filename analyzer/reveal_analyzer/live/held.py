@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer import tier
 from reveal_analyzer.live.settings import Views
+from reveal_analyzer.live.steps import Floats, Singles
 
-Floats = NDArray[np.float64]
 _Any = TypeVar("_Any", bound=np.floating[Any])
 
 
@@ -21,66 +21,72 @@ class Held:
     """
 
     def __init__(self, views: Views) -> None:
-        self._views = views
-        self._recent: deque[Floats] = deque(maxlen=max(width for width, _ in views))
-        self._sorted: dict[int, Floats] = {}
+        widths = [width if width > 1 else 0 for width, _ in views]
+        firsts = np.cumsum([0, *widths])
+        self._spans = np.array([(*view, first) for view, first in zip(views, firsts, strict=False)])
+        self._deepest = max(width for width, _ in views)
+        self._rows_high = int(firsts[-1])
+        self._seconds = self._at = 0
+        self._ring: Singles = np.zeros((self._deepest, 0), np.float32)
+        self._rows: Singles = np.zeros((self._rows_high, 0), np.float32)
 
     @property
-    def last(self) -> Floats | None:
+    def last(self) -> Singles | None:
         """The second pushed last, as it was seen."""
-        return self._recent[-1] if self._recent else None
+        return self._ring[(self._at - 1) % self._deepest] if self._seconds else None
 
-    def push(self, seen: Floats) -> Floats:
-        """Take in a second (columns); (views, 2, columns) held upward and downward."""
-        out = np.empty((len(self._views), 2, seen.size))
-        before = len(self._recent)
-        leaving = {width: self._recent[-width] for width, _ in self._views if width <= before}
-        self._recent.append(seen)
-        for at, (width, need) in enumerate(self._views):
-            window = self._window(width, seen, leaving.get(width))
-            k = min(need, len(window))
-            out[at, 0], out[at, 1] = window[len(window) - k], window[k - 1]
+    def push(self, seen: Floats) -> Singles:
+        """Take in a second (columns); (views, 2, columns) held upward and downward.
+
+        Where nothing was read (NaN) it is no news: the last value holds, 0 before there is one.
+        """
+        now = self._known(seen)
+        out = np.empty((len(self._spans), 2, now.size), np.float32)
+        if self._seconds >= self._deepest:
+            tier.current().exchange(self._ring, self._rows, self._spans, self._at, now, out)
+        else:
+            self._fill(now, out)
+        self._at = (self._at + 1) % self._deepest
         return out
 
     def forget(self) -> None:
         """After a gap no view may span it."""
-        self._recent.clear()
-        self._sorted.clear()
+        self._seconds = self._at = 0
 
     def move(self, source: NDArray[np.intp]) -> None:
         """Columns changed: where each came from, -1 for those that were 0 before."""
-        self._recent = deque((moved(row, source) for row in self._recent), self._recent.maxlen)
-        self._sorted.clear()
+        if self._seconds:
+            self._ring, self._rows = moved(self._ring, source), moved(self._rows, source)
 
-    def _window(self, width: int, seen: Floats, leaving: Floats | None) -> Floats:
-        if width == 1:
-            return seen[None]
-        held = self._sorted.get(width)
-        if held is None or leaving is None:
-            held = np.sort(np.array(self._recent)[-width:], axis=0)
-        else:
-            held = _exchanged(held, leaving, seen)
-        if len(held) == width:
-            self._sorted[width] = held
-        return held
+    def _known(self, seen: Floats) -> Singles:
+        now = seen.astype(np.float32)
+        if np.isnan(np.add.reduce(now)):  # one that is missing makes the sum so
+            lost, last = np.isnan(now), self.last
+            now[lost] = 0.0 if last is None else last[lost]
+        return now
+
+    def _fill(self, now: Singles, out: Singles) -> None:
+        """The first seconds, of which there are too few for the widest view."""
+        if not self._seconds:
+            self._ring = np.zeros((self._deepest, now.size), np.float32)
+            self._rows = np.zeros((self._rows_high, now.size), np.float32)
+        self._ring[self._at] = now
+        self._seconds += 1
+        for view, (width, need, first) in enumerate(self._spans.tolist()):
+            there = min(width, self._seconds)
+            window = np.sort(self._ring[self._seconds - there : self._seconds], axis=0)
+            if there == width > 1:
+                self._rows[first : first + width] = window
+            k = min(need, there)
+            out[view, 0], out[view, 1] = window[there - k], window[k - 1]
 
 
-def _exchanged(rows: Floats, leaving: Floats, coming: Floats) -> Floats:
-    """Sorted rows in which one value of each column gives way to another."""
-    rest = np.where(rows[:-1] < leaving, rows[:-1], rows[1:])
-    out = np.empty_like(rows)
-    np.minimum(rest, coming, out=out[:-1])
-    out[-1] = coming
-    np.maximum(out[1:], rest, out=out[1:])
-    return out
-
-
-def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Floats:
+def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Singles:
     """The views of every second of a recording: (seconds, views, 2, columns).
 
     ``runs`` are (first, end) of stretches without a gap.
     """
-    out = np.empty((len(seen), len(views), 2, seen.shape[1]))
+    out = np.empty((len(seen), len(views), 2, seen.shape[1]), np.float32)
     for first, end in runs:
         held = Held(views)
         for at in range(first, end):
@@ -90,6 +96,6 @@ def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Floats
 
 def moved(rows: NDArray[_Any], source: NDArray[np.intp]) -> NDArray[_Any]:
     """Rows in the order of other columns; 0 where ``source`` is -1."""
-    made = rows[..., source]
+    made = rows.take(source, axis=-1)  # unlike an index it keeps the order of memory
     made[..., source < 0] = 0.0
     return made

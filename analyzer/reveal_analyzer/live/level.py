@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
-from collections import deque
+
+import numpy as np
 
 from reveal_analyzer.live.settings import LiveSettings
 
@@ -18,19 +18,27 @@ class OwnLevel:
 
     def __init__(self, settings: LiveSettings) -> None:
         self._settings = settings
-        self._scores: deque[float] = deque()
-        self._sorted: list[float] = []
+        self._scores = np.zeros(settings.keep)  # a ring
+        self._taken = 0
+        self._high = 0.0
         self.cut = settings.limit
 
     def learn(self, score: float) -> None:
         """Take in the score of a second that was accepted."""
-        self._scores.append(score)
-        insort(self._sorted, score)
-        if len(self._scores) > self._settings.keep:
-            del self._sorted[bisect_left(self._sorted, self._scores.popleft())]
-        if len(self._scores) >= _LEAST:
-            level = self._settings.multiple * self._usual_high()
+        place = self._taken % self._scores.size
+        left = self._scores.item(place)
+        self._scores[place] = score
+        self._taken += 1
+        if self._taken > self._scores.size and self._stays(left, score):
+            return
+        self._high = self._usual_high()
+        if self._taken >= _LEAST:
+            level = self._settings.multiple * self._high
             self.cut = min(max(self._settings.limit, level), self._settings.blind)
+
+    def _stays(self, left: float, came: float) -> bool:
+        """Whether the usual high cannot have moved, as nearly always: then nothing is sorted."""
+        return left == came or max(left, came) < self._high or min(left, came) > self._high
 
     def _usual_high(self) -> float:
         """The 98th percentile.
@@ -38,6 +46,8 @@ class OwnLevel:
         While few scores are known they count as part of a longer calm, so that one excursion of
         a few seconds, too short to be a finding anyway, does not blind the subsystem.
         """
-        calm = max(len(self._sorted), _CALM)
+        known = min(self._taken, self._scores.size)
+        calm = max(known, _CALM)
         spare = calm - math.ceil(_USUAL * calm)
-        return self._sorted[max(len(self._sorted) - 1 - spare, 0)]
+        place = max(known - 1 - spare, 0)
+        return float(np.partition(self._scores[:known], place)[place])

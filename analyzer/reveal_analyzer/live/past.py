@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.live.ranges import Ranges, ranks
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.steps import Singles
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 _WAITING = 32  # seconds
 
@@ -33,6 +32,7 @@ class Past:
             for way in (0, 1)
             if width > 1 or not way
         ]
+        self._ways = tuple(np.array(self._rows).T)
         self._new: list[Singles] = []
         self._taken = 0
         self._begin(0)
@@ -46,9 +46,9 @@ class Past:
     def __len__(self) -> int:
         return min(self._taken + len(self._new), self._settings.keep)
 
-    def append(self, views: Floats) -> None:
-        """Take in a second's held values (views, 2, columns)."""
-        self._new.append(np.array([views[at, way] for at, way in self._rows], np.float32))
+    def append(self, views: Singles) -> None:
+        """Take in a second's held values (views, 2, columns), which must not change later."""
+        self._new.append(views)
         if len(self._new) >= min(_WAITING, self._settings.keep):
             self._take_in()
 
@@ -57,7 +57,7 @@ class Past:
         self._take_in()
         count = len(self)
         wanted = ranks(count)
-        picks = np.empty((len(wanted), len(self._rows), len(self._kept)))
+        picks = np.empty((len(wanted), len(self._rows), len(self._kept)), np.float32)
         picks[:] = self._still
         moving = np.flatnonzero(self._moving)
         ordered = self._kept[moving, :, :count]
@@ -81,9 +81,9 @@ class Past:
         if not self._new:
             return
         if not self._taken:
-            self._begin(self._new[0].shape[1])
-            self._still[:] = self._new[0][0]
-        rows = np.array(self._new)
+            self._begin(self._new[0].shape[-1])
+            self._still[:] = self._new[0][0, 0]
+        rows = np.array(self._new, np.float32)[:, self._ways[0], self._ways[1]]
         places = np.arange(self._taken, self._taken + len(rows)) % self._settings.keep
         self._kept[:, :, places] = rows.transpose(2, 1, 0)
         self._moving |= (rows != self._still).any(axis=(0, 1))
@@ -98,7 +98,7 @@ class Past:
         self._moving[moving[calm]] = False
         self._still[moving[calm]] = first[calm]
 
-    def _both_ways(self, picks: Floats) -> Floats:
+    def _both_ways(self, picks: Singles) -> Singles:
         """(5, rows, columns) to (5, views, 2, columns)."""
         place = {row: at for at, row in enumerate(self._rows)}
         views = range(len(self._settings.views))

@@ -5,51 +5,53 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.live import steps
 from reveal_analyzer.live.settings import LiveSettings
-
-Floats = NDArray[np.float64]
-_CLIP = 50.0  # spreads beyond which more is not worse
+from reveal_analyzer.live.steps import Singles
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges of all views: ``high`` and ``low`` (views, columns), ``middle`` (columns).
+    """Ranges of all views, ``middle`` (columns) of the first.
 
-    ``spread`` (views, 2, columns) upward and downward, never below the floor.
+    ``bounds`` (views, 4, columns) are highest, lowest, and the spread upward and downward, which
+    is never below the floor.
     """
 
-    high: Floats
-    low: Floats
-    spread: Floats
-    middle: Floats
+    bounds: Singles
+    middle: Singles
+
+    @property
+    def high(self) -> Singles:
+        return self.bounds[:, 0]
+
+    @property
+    def low(self) -> Singles:
+        return self.bounds[:, 1]
+
+    @property
+    def spread(self) -> Singles:
+        return self.bounds[:, 2:]
 
     @classmethod
-    def of(cls, past: Floats, settings: LiveSettings) -> Ranges:
+    def of(cls, past: Singles, settings: LiveSettings) -> Ranges:
         """Ranges of (seconds, views, 2, columns) of values held upward and downward."""
         return cls.picked(np.sort(past, axis=0)[ranks(len(past))], settings)
 
     @classmethod
-    def picked(cls, picks: Floats, settings: LiveSettings) -> Ranges:
+    def picked(cls, picks: Singles, settings: LiveSettings) -> Ranges:
         """Ranges of what stands at the ``ranks`` of the past: (5, views, 2, columns)."""
         lowest, lower, middle, upper, highest = picks
         floors = np.array([settings.floor / np.sqrt(min(width, 3)) for width, _ in settings.views])
-        return cls(
-            high=highest[:, 0],
-            low=lowest[:, 1],
-            spread=np.maximum((upper - lower) / 2, floors[:, None, None]),
-            middle=middle[0, 0],
-        )
+        bounds = np.empty((len(floors), 4, picks.shape[-1]), np.float32)
+        bounds[:, 0], bounds[:, 1] = highest[:, 0], lowest[:, 1]
+        bounds[:, 2:] = np.maximum((upper - lower) / 2, floors[:, None, None])
+        return cls(bounds, middle[0, 0])
 
-    def excess(self, views: Floats) -> Floats:
+    def excess(self, views: Singles) -> Singles:
         """How far outside, in spreads: (2, columns) of the worst view; 0 within."""
-        outside = np.empty_like(self.spread)
-        np.subtract(views[:, 0], self.high, out=outside[:, 0])
-        np.subtract(self.low, views[:, 1], out=outside[:, 1])
-        outside /= self.spread
-        excess: Floats = np.clip(outside.max(axis=0), 0.0, _CLIP)
-        return excess
+        return steps.excess(views, self.bounds)
 
 
 def ranks(count: int) -> list[int]:

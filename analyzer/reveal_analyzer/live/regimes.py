@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.live.held import moved
+from reveal_analyzer.live.steps import Singles
 from reveal_contract.channels import Channel
 
-Floats = NDArray[np.float64]
 Halves = NDArray[np.float16]
 Key = tuple[str, ...]
 
@@ -54,7 +54,7 @@ class Regimes:
         self._now: _Regime | None = None
         self._seconds = 0
 
-    def enter(self, key: Key) -> Sequence[Floats]:
+    def enter(self, key: Key) -> Sequence[Singles]:
         """The workloads are these from now on; what the past has forgotten of them."""
         regime = self._known.setdefault(key, _Regime(left=self._seconds))
         if regime is self._now:
@@ -66,9 +66,9 @@ class Regimes:
         if len(self._known) > MOST:
             self._known.popitem(last=False)
         away = self._seconds - regime.left
-        return [row.astype(np.float64) for row in regime.rows] if away >= self._forgotten else ()
+        return [row.astype(np.float32) for row in regime.rows] if away >= self._forgotten else ()
 
-    def learn(self, views: Floats) -> None:
+    def learn(self, views: Singles) -> None:
         """A second was accepted."""
         if self._now is not None and self._seconds % STEP == 0:
             self._now.rows.append(views.astype(np.float16))

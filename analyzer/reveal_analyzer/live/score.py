@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer import tier
 from reveal_analyzer.columns import Column, Plan
 from reveal_analyzer.live.held import Held, moved
 from reveal_analyzer.live.level import OwnLevel
@@ -17,14 +17,14 @@ from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.regimes import Regimes, workloads
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.staying import Before, Staying, moved_reference
+from reveal_analyzer.live.steps import Floats, Singles
 from reveal_analyzer.live.weighing import Weighing
+from reveal_analyzer.live.weights import by_subsystem
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
 
-Floats = NDArray[np.float64]
 _LEAST_PAST = 6  # seconds before a range means anything
 _SILENCE_FROM = 45  # seconds of age before a column's own excesses silence it
-_SILENCE_DECAY = 0.99  # a second
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Scored:
 
     ready: bool
     over: dict[Subsystem, float] = field(default_factory=dict)
-    excess: Floats = field(default_factory=lambda: np.zeros((2, 0)))
-    shown: Floats = field(default_factory=lambda: np.zeros(0))
+    excess: Singles = field(default_factory=lambda: np.zeros((2, 0), np.float32))
+    shown: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
     staying: frozenset[Subsystem] = frozenset()
 
     @property
@@ -55,8 +55,8 @@ class Scored:
 class _Waiting:
     """A second in quarantine; ``scores`` is None before there was a reference."""
 
-    views: Floats
-    excess: Floats | None
+    views: Singles
+    excess: Singles | None
     scores: dict[Subsystem, float] | None
     alarm: bool
 
@@ -79,7 +79,7 @@ class LiveScore:
         self._waiting: deque[_Waiting] = deque()
         self._levels = {s: OwnLevel(settings) for s in Subsystem}
         self._dropping = False
-        self._own_excess: Floats = np.zeros((2, 2, 0))
+        self._own_excess: Singles = np.zeros((2, 2, 0), np.float32)
         self._plan: Plan | None = None
 
     @property
@@ -101,14 +101,14 @@ class LiveScore:
         """
         self.follow(second)
         self.age += 1
-        views = self._held.push(self._seen(second.values))
+        views = self._held.push(self._weighing.seen(second.values))
         if self.ranges is None or self.age % self.settings.refit == 0:
             self._fit()
         if self.ranges is None:
             self._waiting.append(_Waiting(views, None, None, alarm=False))
             self._release(3)
             return Scored(ready=False)
-        return self._judge(views, self.ranges.excess(views), alarm, excused)
+        return self._judge(views, self.ranges, alarm, excused)
 
     def forget_recent(self) -> None:
         """After a gap: held views must not span it."""
@@ -131,16 +131,18 @@ class LiveScore:
         return self._highest if before is None else before.highest
 
     def _judge(
-        self, views: Floats, excess: Floats, alarm: bool, excused: Collection[Subsystem]
+        self, views: Singles, ranges: Ranges, alarm: bool, excused: Collection[Subsystem]
     ) -> Scored:
-        silenced = excess / np.maximum(self._own_excess[1], 1.0)
-        shown = self._weighing.shown(silenced)
-        scores = self._weighing.scores(shown)
+        weighing = self._weighing
+        excess, weighed, means = tier.current().judge(
+            views, ranges.bounds, self._own_excess[1], weighing.weights, weighing.families
+        )
+        scores = by_subsystem(means)
         over = {s: score / self._levels[s].cut for s, score in scores.items()}
         over |= {s: min(over[s], 1.0) for s in excused}
         ready = not self.learning
-        staying = self._staying.step(views, self._weighing)
-        scored = Scored(ready, over, silenced, shown, staying)
+        staying = self._staying.step(views, weighing)
+        scored = Scored(ready, over, weighed[:2], weighed[2], staying)
         self._follow_alarm(ready and (scored.anomalous or alarm))
         left_out = 0 < self.alarm_seconds <= self.settings.give_up
         self._waiting.append(_Waiting(views, excess, scores, left_out))
@@ -154,14 +156,6 @@ class LiveScore:
             self._before = Before(self.ranges, self._own_excess[1].copy(), cuts, self._highest)
         elif self.alarm_seconds == self.settings.give_up and self._before is not None:
             self._staying.begin(self._before)
-
-    def _seen(self, values: Floats) -> Floats:
-        seen = self._weighing.seen(values)
-        lost = np.isnan(seen)
-        if lost.any():  # not read this time: no news
-            last = self._held.last
-            seen[lost] = 0.0 if last is None else last[lost]
-        return seen
 
     def _fit(self) -> None:
         if len(self._past) < _LEAST_PAST:
@@ -200,10 +194,7 @@ class LiveScore:
     def _learn_score(self, second: _Waiting) -> None:
         if second.excess is None or second.scores is None or self.age <= _SILENCE_FROM:
             return
-        self._own_excess *= _SILENCE_DECAY
-        first, then = self._own_excess
-        np.maximum(then, np.minimum(first, second.excess), out=then)
-        np.maximum(first, second.excess, out=first)
+        tier.current().learn(self._own_excess, second.excess)
         for subsystem, score in second.scores.items():
             self._levels[subsystem].learn(score)
 
@@ -217,7 +208,7 @@ class LiveScore:
         if before:
             self._rearrange(before)
         else:
-            self._own_excess = np.zeros((2, 2, len(self.columns)))
+            self._own_excess = np.zeros((2, 2, len(self.columns)), np.float32)
         for views in self._regimes.enter(workloads(second.plan.channels)):
             self._past.append(views)
         self._fit()

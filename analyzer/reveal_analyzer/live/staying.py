@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.live.held import moved
 from reveal_analyzer.live.ranges import Ranges
+from reveal_analyzer.live.steps import ONE, Floats, Singles
 from reveal_analyzer.live.weighing import Weighing
 from reveal_contract.metric import Subsystem
 
-Floats = NDArray[np.float64]
 MOST_S = 24 * 3600  # after a day it is how the node is
 _CALM_S = 10  # seconds within the past from before: it has returned
 
@@ -27,7 +27,7 @@ class Before:
     """The reference of an alarm, as it was when the alarm began."""
 
     ranges: Ranges
-    own_excess: Floats
+    own_excess: Singles
     cuts: Mapping[Subsystem, float]
     highest: Floats
 
@@ -50,11 +50,12 @@ class Staying:
         if self._before is None:
             self._before, self._seconds, self._calm = before, 0, 0
 
-    def step(self, views: Floats, weighing: Weighing) -> frozenset[Subsystem]:
+    def step(self, views: Singles, weighing: Weighing) -> frozenset[Subsystem]:
         """The subsystems that are still as far outside the past from before as alarms are."""
         if self._before is None:
             return frozenset()
-        excess = self._before.ranges.excess(views) / np.maximum(self._before.own_excess, 1.0)
+        excess = self._before.ranges.excess(views)
+        excess /= np.maximum(self._before.own_excess, ONE)
         scores = weighing.scores(weighing.shown(excess))
         there = frozenset(s for s, score in scores.items() if score > self._before.cuts[s])
         self._seconds += 1
@@ -72,16 +73,13 @@ class Staying:
 def moved_reference(before: Before, source: NDArray[np.intp]) -> Before:
     """The same reference in the order of other columns."""
     ranges = before.ranges
-    spread = moved(ranges.spread, source)
+    bounds = moved(ranges.bounds, source)
     highest = moved(before.highest, source)
     # nothing is known of a new column: it is in excess of nothing
-    spread[..., source < 0] = highest[source < 0] = np.inf
+    bounds[:, 2:, source < 0] = highest[source < 0] = np.inf
     return Before(
-        ranges=Ranges(
-            high=moved(ranges.high, source), low=moved(ranges.low, source), spread=spread,
-            middle=moved(ranges.middle, source),
-        ),
+        ranges=Ranges(bounds, moved(ranges.middle, source)),
         own_excess=moved(before.own_excess, source),
         cuts=before.cuts,
         highest=highest,
-    )  # fmt: skip
+    )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reveal_analyzer.columns import quanta
+from reveal_analyzer.live import steps
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.weights import Votes, harm_weights, most_shown
+from reveal_analyzer.live.steps import Families, Floats, Singles
+from reveal_analyzer.live.weights import Votes, harm_weights
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
 
-Floats = NDArray[np.float64]
 _MEMORY_UNKNOWN = 16 << 30  # bytes
 
 
@@ -22,8 +22,7 @@ class Weighing:
         columns = second.plan.columns
         memory, self.cpus = _capacity(second)
         self._quantum = quanta(columns, memory, self.cpus)
-        self._weights = harm_weights(columns, settings.activity)
-        self._most = most_shown(columns, settings)
+        self.weights = harm_weights(columns, settings)
         self._votes = Votes(columns, settings.top)
 
     def seen(self, values: Floats) -> Floats:
@@ -31,17 +30,21 @@ class Weighing:
         seen: Floats = np.arcsinh(values / self._quantum)
         return seen
 
-    def base_units(self, seen: Floats) -> Floats:
+    @property
+    def families(self) -> Families:
+        """Which columns are pooled."""
+        return self._votes.families
+
+    def base_units(self, seen: Singles) -> Floats:
         """The values that are seen so."""
-        values: Floats = np.sinh(seen) * self._quantum
+        values: Floats = np.sinh(seen.astype(np.float64)) * self._quantum
         return values
 
-    def shown(self, excess: Floats) -> Floats:
+    def shown(self, excess: Singles) -> Singles:
         """Excess (2, columns) weighed by harm and direction; activity never passes a cut."""
-        shown: Floats = np.minimum((excess * self._weights).max(axis=0), self._most)
-        return shown
+        return steps.shown(excess, self.weights)
 
-    def scores(self, shown: Floats) -> dict[Subsystem, float]:
+    def scores(self, shown: Singles) -> dict[Subsystem, float]:
         """The mean of the worst families of every subsystem."""
         return self._votes.scores(shown)
 

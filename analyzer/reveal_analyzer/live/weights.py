@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reveal_analyzer.columns import Column
+from reveal_analyzer.live import steps
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.steps import Families, Floats, Places, Singles
 from reveal_contract.metric import Harm, Subsystem
 
-Floats = NDArray[np.float64]
 _ACTIVITY_SHARE = 0.75  # of the cut
 
 
@@ -27,44 +27,46 @@ class Votes:
             vote = f"{column.metric.vote}|{column.instance}"
             families.setdefault((column.metric.subsystem, vote), []).append(at)
         sizes = [len(places) for places in families.values()]
-        self._order = np.array([at for places in families.values() for at in places], np.intp)
-        self._starts = np.cumsum([0, *sizes])[:-1]
-        self._counts = np.array([sum(s is own for own, _ in families) for s in Subsystem])
-        self._top = top
-        self._places = self._table(list(families), max(top, *self._counts))
+        counts = [sum(s is own for own, _ in families) for s in Subsystem]
+        self.families = Families(
+            order=np.array([at for places in families.values() for at in places], np.intp),
+            starts=np.cumsum([0, *sizes], dtype=np.intp)[:-1],
+            places=_table(list(families), max(top, *counts)),
+            counted=np.clip(counts, 1, top).astype(np.float64),
+            top=top,
+        )
 
-    def scores(self, shown: Floats) -> dict[Subsystem, float]:
+    def scores(self, shown: Singles) -> dict[Subsystem, float]:
         """Mean of the ``top`` worst families of every subsystem; ``shown`` is never below 0."""
-        best = np.zeros(len(self._starts) + 1)
-        np.maximum.reduceat(shown[self._order], self._starts, out=best[:-1])
-        worst = np.partition(best[self._places], -self._top, axis=1)[:, -self._top :]
-        means = worst.sum(axis=1) / np.clip(self._counts, 1, self._top)
-        return dict(zip(Subsystem, means.tolist(), strict=True))
-
-    def _table(self, families: list[tuple[Subsystem, str]], width: int) -> NDArray[np.intp]:
-        """(subsystems, width): which families are a subsystem's; the rest points to a zero."""
-        table = np.full((len(Subsystem), width), len(families), np.intp)
-        for row, subsystem in enumerate(Subsystem):
-            mine = [at for at, (own, _) in enumerate(families) if own is subsystem]
-            table[row, : len(mine)] = mine
-        return table
+        return by_subsystem(steps.means(shown, self.families))
 
 
-def harm_weights(columns: Sequence[Column], activity: float) -> Floats:
-    """(2, columns): how much an excess upward and downward counts.
+def by_subsystem(means: Floats) -> dict[Subsystem, float]:
+    return dict(zip(Subsystem, means.tolist(), strict=True))
 
-    Harm counts fully where it hurts and not at all where it does not; activity little.
+
+def _table(families: list[tuple[Subsystem, str]], width: int) -> Places:
+    """(subsystems, width): which families are a subsystem's; the rest points to a zero."""
+    table = np.full((len(Subsystem), width), len(families), np.intp)
+    for row, subsystem in enumerate(Subsystem):
+        mine = [at for at, (own, _) in enumerate(families) if own is subsystem]
+        table[row, : len(mine)] = mine
+    return table
+
+
+def harm_weights(columns: Sequence[Column], settings: LiveSettings) -> Singles:
+    """(3, columns): how much an excess upward and downward counts, and the most it may weigh.
+
+    Harm counts fully where it hurts and not at all where it does not; activity little, and
+    alone, however new, it never passes the cut.
     """
-    weights = np.full((2, len(columns)), activity)
+    weights = np.full((3, len(columns)), np.inf, np.float32)
+    weights[:2] = settings.activity
     for at, column in enumerate(columns):
         if column.harm is Harm.HIGHER:
-            weights[:, at] = column.metric.weight, 0.0
+            weights[:2, at] = column.metric.weight, 0.0
         elif column.harm is Harm.LOWER:
-            weights[:, at] = 0.0, column.metric.weight
+            weights[:2, at] = 0.0, column.metric.weight
+        if column.harm is Harm.NEITHER:
+            weights[2, at] = _ACTIVITY_SHARE * settings.limit
     return weights
-
-
-def most_shown(columns: Sequence[Column], settings: LiveSettings) -> Floats:
-    """The most a column may weigh: activity alone, however new, never passes the cut."""
-    harmless = np.array([column.harm is Harm.NEITHER for column in columns])
-    return np.where(harmless, _ACTIVITY_SHARE * settings.limit, np.inf)

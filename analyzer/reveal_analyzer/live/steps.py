@@ -1,0 +1,108 @@
+"""The arithmetic of a second of the score, on plain arrays in single precision.
+
+Here is the reference, in numpy; ``numba_steps`` does the same in one pass each, to the last bit:
+all of it is comparing, subtracting, dividing and multiplying, in the same order.  A value's
+seventh digit decides nothing, and what is touched each second of thousands of nodes is halved.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Places = NDArray[np.intp]
+CLIP = np.float32(50.0)  # spreads beyond which more is not worse
+FADING = np.float32(0.99)  # a second, of the excess that silences
+ONE, NOTHING = np.float32(1.0), np.float32(0.0)
+
+
+class Families(NamedTuple):
+    """Which columns share a vote, and which votes a subsystem.
+
+    ``order`` are the columns, family by family from ``starts`` on; ``places`` (subsystems,
+    width) a subsystem's families, those it lacks beyond the last; ``counted`` how many of the
+    ``top`` worst make its mean.
+    """
+
+    order: Places
+    starts: Places
+    places: Places
+    counted: Floats
+    top: int
+
+
+def exchange(
+    ring: Singles, rows: Singles, spans: Places, at: int, seen: Singles, out: Singles
+) -> None:
+    """Take ``seen`` into full windows; ``out`` (views, 2, columns) held upward and downward.
+
+    ``ring`` has the last seconds, the next at ``at``; ``rows`` those of each window sorted;
+    ``spans`` (views, 3) how wide a window is, of how many seconds a level must be, and where
+    its rows begin, if it is wider than one.
+    """
+    for view, (width, need, first) in enumerate(spans.tolist()):
+        if width == 1:
+            out[view] = seen
+            continue
+        window = rows[first : first + width]
+        leaving = ring[(at - width) % len(ring)]
+        rest = np.where(window[:-1] < leaving, window[:-1], window[1:])
+        np.minimum(rest, seen, out=window[:-1])
+        window[-1] = seen
+        np.maximum(window[1:], rest, out=window[1:])
+        out[view, 0], out[view, 1] = window[width - need], window[need - 1]
+    ring[at] = seen
+
+
+def excess(views: Singles, bounds: Singles) -> Singles:
+    """How far outside, in spreads: (2, columns) of the worst view; 0 within.
+
+    ``bounds`` (views, 4, columns): highest, lowest, spread upward and downward.
+    """
+    outside = np.empty_like(views)
+    np.subtract(views[:, 0], bounds[:, 0], out=outside[:, 0])
+    np.subtract(bounds[:, 1], views[:, 1], out=outside[:, 1])
+    outside /= bounds[:, 2:]
+    worst: Singles = outside.max(axis=0)
+    np.maximum(worst, NOTHING, out=worst)
+    return np.minimum(worst, CLIP, out=worst)
+
+
+def shown(silenced: Singles, weights: Singles) -> Singles:
+    """Excess (2, columns) by ``weights`` (3, columns): upward, downward, and the most of it."""
+    weighed: Singles = np.minimum((silenced * weights[:2]).max(axis=0), weights[2])
+    return weighed
+
+
+def means(weighed: Singles, families: Families) -> Floats:
+    """Of every subsystem the mean of its worst families; ``weighed`` is never below 0."""
+    best = np.zeros(len(families.starts) + 1, weighed.dtype)
+    np.maximum.reduceat(weighed[families.order], families.starts, out=best[:-1])
+    worst = np.sort(best[families.places], axis=1)[:, -families.top :].astype(np.float64)
+    total = worst[:, 0]
+    for each in worst.T[1:]:  # one after the other, as everywhere
+        total = total + each
+    return total / families.counted
+
+
+def judge(
+    views: Singles, bounds: Singles, own: Singles, weights: Singles, families: Families
+) -> tuple[Singles, Singles, Floats]:
+    """Excess (2, columns); silenced by the ``own`` one, with what shows of it; the means."""
+    outside = excess(views, bounds)
+    rest = np.empty((3, views.shape[-1]), np.float32)
+    np.divide(outside, np.maximum(own, ONE), out=rest[:2])
+    rest[2] = shown(rest[:2], weights)
+    return outside, rest, means(rest[2], families)
+
+
+def learn(own: Singles, outside: Singles) -> None:
+    """The highest and second highest excess (2, 2, columns) of lately, a second later."""
+    own *= FADING
+    first, then = own
+    np.maximum(then, np.minimum(first, outside), out=then)
+    np.maximum(first, outside, out=first)

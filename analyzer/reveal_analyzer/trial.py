@@ -1,0 +1,63 @@
+"""Small data on which a tier's loops must answer as numpy does, before anybody relies on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer import tier
+from reveal_analyzer.deriving import Folds, Recipe, Ticks
+from reveal_analyzer.detectors.forest import Forest
+from reveal_analyzer.detectors.scaler import Scaler
+from reveal_analyzer.hypotheses.gate import Entries
+from reveal_analyzer.live.steps import Families
+
+Answer = NDArray[Any]
+
+
+def agrees(mine: tier.Tier, its: tier.Tier) -> bool:
+    """Whether both answer alike; what is compiled is, meanwhile."""
+    answers = zip(_answers(mine), _answers(its), strict=True)
+    return all(np.allclose(one, other, rtol=1e-9, equal_nan=True) for one, other in answers)
+
+
+def _answers(one: tier.Tier) -> Iterator[Answer]:
+    rng = np.random.default_rng(0)
+    yield one.features(rng.normal(size=(30, 3)).cumsum(0))
+    trees = Forest(
+        [np.zeros(1, np.intp)], [np.zeros(1, np.float32)], [np.ones(1), np.array([2.0, 3.0])], 2.0
+    )
+    windows = rng.normal(size=(4, 1))
+    scaled = one.scaled(Scaler().fit(windows), windows)
+    yield scaled
+    yield one.forest_scores(trees, scaled)
+    yield from _seconds(one, rng)
+    yield from _scores(one, rng)
+
+
+def _seconds(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
+    fast, slow = rng.integers(0, 9, (10, 3)), rng.integers(0, 9, 1)
+    ticks = Ticks(fast, fast > 7, slow, slow > 9)
+    pair = np.arange(2)
+    recipe = Recipe(np.ones(4), pair, pair, Folds(pair, pair[:1], np.ones(1, np.bool_)), 5)
+    seconds, values = one.derive(ticks, np.ones(4), np.zeros(0), recipe)
+    yield from (seconds, values)
+    entries = Entries(pair, pair - 1, np.array([[0.0, 9.0, 0.0]] * 2), np.zeros(2, np.bool_))
+    yield one.met(entries, values, values, 2.0)
+
+
+def _scores(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
+    views = np.empty((1, 2, 3), np.float32)
+    seen, ring, own = (rng.random(shape, np.float32) for shape in ((3,), (2, 3), (2, 2, 3)))
+    one.exchange(ring, np.sort(ring, axis=0), np.array([[2, 1, 0]]), 0, seen, views)
+    yield views
+    three = np.arange(3)
+    families = Families(three, three, three[None], np.full(1, 2.0), 2)
+    bounds, weights = np.full((1, 4, 3), 0.5, np.float32), np.ones((3, 3), np.float32)
+    judged = one.judge(views, bounds, own[1], weights, families)
+    yield from judged
+    one.learn(own, judged[0])
+    yield own
