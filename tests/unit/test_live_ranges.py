@@ -108,7 +108,12 @@ def test_excess_is_the_worst_views_distance_in_spreads_and_ends_at_fifty() -> No
     np.testing.assert_array_equal(ranges.excess(views * 1e3).max(), 50.0)
 
 
-@given(st.lists(st.floats(0, 50), max_size=60))
+SCORES = st.lists(st.floats(0, 50), max_size=60) | st.lists(
+    st.sampled_from([0.0, 1, 9]), max_size=60
+)
+
+
+@given(SCORES)
 def test_a_subsystems_cut_follows_the_98th_percentile_of_its_own_scores(
     scores: list[float],
 ) -> None:

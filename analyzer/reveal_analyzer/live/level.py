@@ -20,16 +20,17 @@ class OwnLevel:
         self._settings = settings
         self._scores = np.zeros(settings.keep)  # a ring
         self._taken = 0
+        self._spare = -1
         self._high = 0.0
         self.cut = settings.limit
 
     def learn(self, score: float) -> None:
         """Take in the score of a second that was accepted."""
         place = self._taken % self._scores.size
-        left = self._scores.item(place)
+        left = self._scores.item(place) if self._taken >= self._scores.size else -math.inf
         self._scores[place] = score
         self._taken += 1
-        if self._taken > self._scores.size and self._stays(left, score):
+        if self._stays(left, score):
             return
         self._high = self._usual_high()
         if self._taken >= _LEAST:
@@ -38,16 +39,24 @@ class OwnLevel:
 
     def _stays(self, left: float, came: float) -> bool:
         """Whether the usual high cannot have moved, as nearly always: then nothing is sorted."""
+        known, before = min(self._taken, self._scores.size), self._spare
+        self._spare = _spare(known)
+        if self._spare != before or known <= max(self._spare + 1, _LEAST):
+            return False
         return left == came or max(left, came) < self._high or min(left, came) > self._high
 
     def _usual_high(self) -> float:
-        """The 98th percentile.
-
-        While few scores are known they count as part of a longer calm, so that one excursion of
-        a few seconds, too short to be a finding anyway, does not blind the subsystem.
-        """
+        """The 98th percentile."""
         known = min(self._taken, self._scores.size)
-        calm = max(known, _CALM)
-        spare = calm - math.ceil(_USUAL * calm)
-        place = max(known - 1 - spare, 0)
+        place = max(known - 1 - self._spare, 0)
         return float(np.partition(self._scores[:known], place)[place])
+
+
+def _spare(known: int) -> int:
+    """How many scores may be higher than the usual high.
+
+    While few are known they count as part of a longer calm, so that one excursion of a few
+    seconds, too short to be a finding anyway, does not blind the subsystem.
+    """
+    calm = max(known, _CALM)
+    return calm - math.ceil(_USUAL * calm)

@@ -1,10 +1,9 @@
 """The accepted past of one node, kept so that its ranges are cheap to take anew.
 
 Taking them means sorting every column of five minutes.  So each column's seconds lie side by
-side, in single precision (a value's seventh digit decides nothing), and a column that has
-stood still all the time is not sorted at all: on most hosts that is every second one.  New
-seconds wait in rows of their own until somebody asks: to put each among its column's would
-touch a thousand places far apart.
+side, and a column that has stood still all the time is neither sorted nor kept: on most hosts
+that is every second one.  New seconds wait in rows of their own until somebody asks: to put
+each among its column's would touch a thousand places far apart.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.live.ranges import Ranges, ranks
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.steps import Singles
+from reveal_analyzer.live.steps import Places, Singles
 
-Bools = NDArray[np.bool_]
 _WAITING = 32  # seconds
 
 
@@ -26,22 +24,25 @@ class Past:
     def __init__(self, settings: LiveSettings) -> None:
         self._settings = settings
         # one row for a view of one second, where both directions are the value itself
-        self._rows = [
+        rows = [
             (at, way)
             for at, (width, _) in enumerate(settings.views)
             for way in (0, 1)
             if width > 1 or not way
         ]
-        self._ways = tuple(np.array(self._rows).T)
+        views = range(len(settings.views))
+        self._rows = tuple(np.array(rows).T)
+        self._upward = [rows.index((at, 0)) for at in views]
+        self._downward = [rows.index((at, 1) if (at, 1) in rows else (at, 0)) for at in views]
         self._new: list[Singles] = []
         self._taken = 0
         self._begin(0)
 
     def _begin(self, columns: int) -> None:
-        shape = columns, len(self._rows), self._settings.keep
-        self._kept: Singles = np.zeros(shape, np.float32)
         self._still: Singles = np.zeros(columns, np.float32)
-        self._moving: Bools = np.zeros(columns, np.bool_)
+        self._moving: Places = np.zeros(0, np.intp)  # the columns that have a place in _kept
+        shape = 0, self._rows[0].size, self._settings.keep
+        self._kept: Singles = np.zeros(shape, np.float32)
 
     def __len__(self) -> int:
         return min(self._taken + len(self._new), self._settings.keep)
@@ -55,16 +56,13 @@ class Past:
     def ranges(self) -> Ranges:
         """What the past covered; needs one second at least."""
         self._take_in()
-        count = len(self)
-        wanted = ranks(count)
-        picks = np.empty((len(wanted), len(self._rows), len(self._kept)), np.float32)
-        picks[:] = self._still
-        moving = np.flatnonzero(self._moving)
-        ordered = self._kept[moving, :, :count]
-        ordered.sort(axis=-1)
-        picks[:, :, moving] = ordered[:, :, wanted].T
-        self._settle(moving, ordered)
-        return Ranges.picked(self._both_ways(picks), self._settings)
+        wanted = ranks(len(self))
+        ordered = np.sort(self._kept[:, :, : len(self)], axis=-1)
+        picks = np.ascontiguousarray(ordered[:, :, wanted].T)  # ranks, rows, columns that move
+        made = Ranges.still(self._still, self._settings)
+        made.settle(self._moving, picks[:, self._upward], picks[:, self._downward])
+        self._settle(ordered)
+        return made
 
     def move(self, source: NDArray[np.intp]) -> None:
         """Columns changed: where each came from, -1 for those that were 0 before."""
@@ -72,9 +70,13 @@ class Past:
         if not self._taken:
             return
         new = source < 0
-        self._kept, self._still = self._kept[source], self._still[source]
-        self._moving = self._moving[source] & ~new
-        self._kept[new], self._still[new] = 0.0, 0.0
+        self._still = self._still[source]
+        self._still[new] = 0.0
+        place = np.full(max(source.max(initial=-1), self._moving.max(initial=-1)) + 1, -1)
+        place[self._moving] = np.arange(self._moving.size)
+        before = np.where(new, -1, place[source])
+        self._moving = np.flatnonzero(before >= 0)
+        self._kept = self._kept[before[self._moving]]
 
     def _take_in(self) -> None:
         """Put the seconds that waited in their places."""
@@ -83,24 +85,28 @@ class Past:
         if not self._taken:
             self._begin(self._new[0].shape[-1])
             self._still[:] = self._new[0][0, 0]
-        rows = np.array(self._new, np.float32)[:, self._ways[0], self._ways[1]]
+        rows = np.array(self._new, np.float32)[:, *self._rows]
+        self._add((rows != self._still).any(axis=(0, 1)))
         places = np.arange(self._taken, self._taken + len(rows)) % self._settings.keep
-        self._kept[:, :, places] = rows.transpose(2, 1, 0)
-        self._moving |= (rows != self._still).any(axis=(0, 1))
+        self._kept[:, :, places] = rows[:, :, self._moving].transpose(2, 1, 0)
         self._taken += len(rows)
         self._new = []
 
-    def _settle(self, moving: NDArray[np.intp], ordered: Singles) -> None:
+    def _add(self, moved: NDArray[np.bool_]) -> None:
+        """Columns that have stood still until now get a place, with what they were so far."""
+        moved[self._moving] = False
+        fresh = np.flatnonzero(moved)
+        if fresh.size:
+            shape = fresh.size, *self._kept.shape[1:]
+            past = np.broadcast_to(self._still[fresh][:, None, None], shape)
+            self._moving = np.concatenate([self._moving, fresh])
+            self._kept = np.concatenate([self._kept, past])
+
+    def _settle(self, ordered: Singles) -> None:
         """Columns of which every second is now alike stand still again."""
         first = ordered[:, 0, 0]
-        alike = (ordered[:, :, 0] == first[:, None]) & (ordered[:, :, -1] == first[:, None])
-        calm = alike.all(axis=1)
-        self._moving[moving[calm]] = False
-        self._still[moving[calm]] = first[calm]
-
-    def _both_ways(self, picks: Singles) -> Singles:
-        """(5, rows, columns) to (5, views, 2, columns)."""
-        place = {row: at for at, row in enumerate(self._rows)}
-        views = range(len(self._settings.views))
-        order = [place.get((at, way), place[at, 0]) for at in views for way in (0, 1)]
-        return picks[:, order].reshape(len(picks), len(views), 2, -1)
+        ends = ordered[:, :, :: max(ordered.shape[-1] - 1, 1)]
+        calm = (ends == first[:, None, None]).all(axis=(1, 2))
+        if calm.any():
+            self._still[self._moving[calm]] = first[calm]
+            self._moving, self._kept = self._moving[~calm], self._kept[~calm]

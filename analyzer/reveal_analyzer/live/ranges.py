@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from reveal_analyzer.live import steps
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.steps import Singles
+from reveal_analyzer.live.steps import Places, Singles
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,27 @@ class Ranges:
     @classmethod
     def of(cls, past: Singles, settings: LiveSettings) -> Ranges:
         """Ranges of (seconds, views, 2, columns) of values held upward and downward."""
-        return cls.picked(np.sort(past, axis=0)[ranks(len(past))], settings)
+        picks = np.sort(past, axis=0)[ranks(len(past))]
+        made = cls.still(picks[0, 0, 0], settings)
+        made.settle(np.arange(picks.shape[-1]), picks[:, :, 0], picks[:, :, 1])
+        return made
 
     @classmethod
-    def picked(cls, picks: Singles, settings: LiveSettings) -> Ranges:
-        """Ranges of what stands at the ``ranks`` of the past: (5, views, 2, columns)."""
-        lowest, lower, middle, upper, highest = picks
-        floors = np.array([settings.floor / np.sqrt(min(width, 3)) for width, _ in settings.views])
-        bounds = np.empty((len(floors), 4, picks.shape[-1]), np.float32)
-        bounds[:, 0], bounds[:, 1] = highest[:, 0], lowest[:, 1]
-        bounds[:, 2:] = np.maximum((upper - lower) / 2, floors[:, None, None])
-        return cls(bounds, middle[0, 0])
+    def still(cls, values: Singles, settings: LiveSettings) -> Ranges:
+        """Ranges of columns that have never been anything else."""
+        floors = [settings.floor / math.sqrt(min(width, 3)) for width, _ in settings.views]
+        bounds = np.empty((len(floors), 4, values.size), np.float32)
+        bounds[:, :2], bounds[:, 2:] = values, np.array(floors)[:, None, None]
+        return cls(bounds, values.astype(np.float32))
+
+    def settle(self, columns: Places, upward: Singles, downward: Singles) -> None:
+        """Take these columns' from what stands at the ``ranks``: (5, views, columns) each."""
+        bounds = self.bounds
+        bounds[:, 0, columns], bounds[:, 1, columns] = upward[-1], downward[0]
+        for at, picks in enumerate((upward, downward), 2):
+            floor = bounds[:, at, columns]  # so far
+            bounds[:, at, columns] = np.maximum((picks[3] - picks[1]) / 2, floor)
+        self.middle[columns] = upward[2, 0]
 
     def excess(self, views: Singles) -> Singles:
         """How far outside, in spreads: (2, columns) of the worst view; 0 within."""
