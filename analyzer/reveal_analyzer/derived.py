@@ -71,11 +71,7 @@ def _spread(at: Places) -> Ratio | None:
     if len(per_cpu) < 2:
         return None
 
-    def compute(seconds: Floats) -> float:
-        busy = _sums_read(seconds[per_cpu])
-        return float(busy.max() - busy.min())
-
-    return Ratio(metric, "", compute)
+    return Ratio(metric, "", lambda seconds: _range(_sums_read(seconds.take(per_cpu))))
 
 
 def _busiest(at: Places) -> Ratio | None:
@@ -87,7 +83,7 @@ def _busiest(at: Places) -> Ratio | None:
     per_cpu = _busy_by_cpu(at)
     if not len(per_cpu):
         return None
-    return Ratio(metric, "", lambda seconds: float(_sums_read(seconds[per_cpu]).max()))
+    return Ratio(metric, "", lambda seconds: float(_sums_read(seconds.take(per_cpu)).max()))
 
 
 def _busy_by_cpu(at: Places) -> NDArray[np.intp]:
@@ -152,6 +148,10 @@ def _sums_read(values: Floats) -> Floats:
     """The sum of what was read, of each row."""
     sums: Floats = np.add.reduce(np.where(np.isnan(values), 0.0, values), axis=1)
     return sums
+
+
+def _range(values: Floats) -> float:
+    return float(values.max() - values.min())
 
 
 def _at_least(value: float, least: float) -> float:

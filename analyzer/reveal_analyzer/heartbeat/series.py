@@ -120,9 +120,14 @@ class Series:
 
     def _watched(self, message: Message, where: Plan) -> dict[str, int]:
         """The busy subjects and the column of their CPU clock."""
-        counted = np.where(message.fast_missing[:, where.usage], 0, message.fast[:, where.usage])
+        if not where.subjects:
+            self._busy = {}
+            return {}
+        counted = message.fast.take(where.usage, axis=1)
+        if message.fast_missing.any():
+            counted[message.fast_missing.take(where.usage, axis=1)] = 0
         length = len(message.fast) * message.tick_us / 1e6
-        used = counted.sum(axis=0) * where.scales / length
+        used = np.add.reduce(counted, axis=0) * where.scales / length
         means: dict[str, float] = {}
         watched: dict[str, int] = {}
         for subject, now, column in zip(

@@ -39,10 +39,11 @@ class OwnLevel:
 
     def _stays(self, left: float, came: float) -> bool:
         """Whether the usual high cannot have moved, as nearly always: then nothing is sorted."""
-        known, before = min(self._taken, self._scores.size), self._spare
-        self._spare = _spare(known)
-        if self._spare != before or known <= max(self._spare + 1, _LEAST):
-            return False
+        if left == -math.inf:  # there is one more
+            known, before = self._taken, self._spare
+            self._spare = _spare(known)
+            if self._spare != before or known <= max(self._spare + 1, _LEAST):
+                return False
         return left == came or max(left, came) < self._high or min(left, came) > self._high
 
     def _usual_high(self) -> float:

@@ -12,6 +12,7 @@ from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.steps import Families, Floats, Places, Singles
 from reveal_contract.metric import Harm, Subsystem
 
+_SUBSYSTEMS = tuple(Subsystem)
 _ACTIVITY_SHARE = 0.75  # of the cut
 
 
@@ -42,7 +43,7 @@ class Votes:
 
 
 def by_subsystem(means: Floats) -> dict[Subsystem, float]:
-    return dict(zip(Subsystem, means.tolist(), strict=True))
+    return dict(zip(_SUBSYSTEMS, means.tolist(), strict=True))
 
 
 def _table(families: list[tuple[Subsystem, str]], width: int) -> Places:

@@ -1,0 +1,68 @@
+"""What the loops make of slices and conditions is what numpy makes of them, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reveal_analyzer import deriving, tier
+from reveal_analyzer.columns import LARGEST, TOTAL, folds
+from reveal_analyzer.deriving import Recipe, Ticks
+from reveal_analyzer.hypotheses import gate
+from reveal_analyzer.hypotheses.gate import Entries
+
+pytest.importorskip("numba")
+FAST, SLOW = 23, 9
+CHANNELS = FAST + SLOW
+
+
+@pytest.fixture(scope="module")
+def fast() -> tier.Tier:
+    return tier.numba_tier()
+
+
+def ticks(rng: np.random.Generator, missing: float) -> Ticks:
+    """Small and large counts; at times whole channels are missing."""
+    counted = rng.integers(-(2**40), 2**55, (10, FAST)) >> rng.integers(0, 50, FAST)
+    gone = rng.random(counted.shape) < missing
+    gone[:, rng.random(FAST) < missing] = True
+    return Ticks(counted, gone, rng.integers(0, 99, SLOW), rng.random(SLOW) < missing)
+
+
+def recipe(rng: np.random.Generator) -> Recipe:
+    folded = [
+        (str(rng.choice([LARGEST, TOTAL])), rng.integers(0, CHANNELS, rng.integers(1, 30)).tolist())
+        for _ in range(6)
+    ]
+    take, changes = rng.permutation(CHANNELS)[:20], rng.permutation(CHANNELS)[:7]
+    return Recipe(10 ** rng.random(CHANNELS), take, changes, folds(folded), 20 + 7 + 6 + 2)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_seconds(seed: int, missing: float, fast: tier.Tier) -> None:
+    rng = np.random.default_rng(seed)
+    made, lasts, before = recipe(rng), rng.choice([1.0, 0.1], CHANNELS), np.zeros(0)
+    for _ in range(5):
+        slice_ = ticks(rng, missing)
+        expected = deriving.derive(slice_, lasts, before, made)
+        found = fast.derive(slice_, lasts, before, made)
+        np.testing.assert_array_equal(found[0], expected[0], strict=True)
+        np.testing.assert_array_equal(found[1][:-2], expected[1][:-2], strict=True)
+        before = expected[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_conditions(seed: int, fast: tier.Tier) -> None:
+    rng = np.random.default_rng(seed)
+    limits = np.column_stack(
+        [rng.integers(-2, 2, 60), rng.choice([3, np.inf], 60), rng.choice([0, 0, 1.5], 60)]
+    )
+    columns, divisors = rng.integers(0, 30, (2, 60))
+    entries = Entries(
+        columns, np.where(rng.random(60) < 0.7, -1, divisors), limits, rng.random(60) < 0.3
+    )
+    values, highest = rng.integers(-1, 4, (2, 30)).astype(float)
+    values[rng.random(30) < 0.1] = np.nan
+    found = fast.met(entries, values, highest, 4.0)
+    np.testing.assert_array_equal(found, gate.met(entries, values, highest, 4.0), strict=True)
