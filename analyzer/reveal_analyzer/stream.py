@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Protocol
@@ -241,8 +241,8 @@ class StreamReader:
         ]
         entries = self._consumer.fresh(asked)
         self._active.update(dict.fromkeys({entry.shard for entry in entries}, now))
-        if len(entries) >= LEAST:
-            self._next_tick = 0.0  # one of the streams may hold more
+        if any(count >= LEAST for count in Counter(entry.shard for entry in entries).values()):
+            self._next_tick = 0.0  # that stream may hold more
         return entries
 
     def _accept(self, entry: Entry, out: list[Received]) -> None:

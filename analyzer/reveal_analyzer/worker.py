@@ -27,6 +27,7 @@ from reveal_contract.wire import Message
 log = logging.getLogger(__name__)
 
 FORGET_SECONDS = 6 * 3600.0  # a node silent for so long has left the cluster
+_SILENT_SECONDS = 10.0  # between two looks for such: of thousands of nodes one costs a millisecond
 _FACTS_SECONDS = 1.0  # between two looks for nodes whose facts are due
 _SITUATION_SECONDS = 1.0
 _SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
@@ -81,7 +82,7 @@ class Worker:
         self._nodes: dict[str, _Node] = {}
         self._said_failed: dict[str, float] = {}
         self._facts = FactsFeed(reader.link.client)
-        self._facts_due = 0.0
+        self._facts_due = self._silent_due = 0.0
         self._garbage = Garbage()
         metrics.watch(self._status)
 
@@ -205,7 +206,10 @@ class Worker:
             log.exception("%s could not take finding %s", name, change.finding.id)
 
     def _silent(self) -> list[str]:
-        oldest = time.monotonic() - FORGET_SECONDS
+        now = time.monotonic()
+        if now < self._silent_due:
+            return []
+        self._silent_due, oldest = now + _SILENT_SECONDS, now - FORGET_SECONDS
         return [name for name, node in self._nodes.items() if node.seen < oldest]
 
     def _forget(self, nodes: Iterable[str]) -> None:

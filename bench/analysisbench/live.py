@@ -24,7 +24,7 @@ from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
 from slices_of import Slice
 
-SETTLE = 5  # seconds that are not counted
+SETTLE = 10  # seconds that are not counted: after a gap the views of ten seconds fill anew
 AHEAD = 1.0  # seconds before the load begins
 
 
