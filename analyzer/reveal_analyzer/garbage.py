@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 
-ASIDE_SECONDS = 10.0
+ASIDE_SECONDS = 2.0  # what is young is few, and still in the cache: a look at it takes milliseconds
 FULL_SECONDS = 300.0  # between two looks at everything, at least
 
 

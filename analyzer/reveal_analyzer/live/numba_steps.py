@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.compiling import kernel
-from reveal_analyzer.live.steps import (
-    CLIP,
-    FADING,
-    NOTHING,
-    ONE,
-    Families,
-    Floats,
-    Places,
-    Singles,
-)
+from reveal_analyzer.live.steps import CLIP, FADING, Families, Floats, Places, Singles
+
+ONE, NOTHING = np.float32(1.0), np.float32(0.0)
 
 
 @kernel
@@ -55,7 +48,7 @@ def judge(
     columns = views.shape[-1]
     outside, rest = np.empty((2, columns), np.float32), np.empty((3, columns), np.float32)
     means = np.empty(len(families.places))
-    _weigh(views, bounds, own, weights, outside, rest)
+    _weigh(views, bounds, own, weights, outside, rest, CLIP)
     _pool(rest[2], families.order, families.starts, families.places, families.counted,
           families.top, means)  # fmt: skip
     return outside, rest, means
@@ -69,6 +62,7 @@ def _weigh(
     weights: Singles,
     outside: Singles,
     rest: Singles,
+    most_outside: np.float32,
 ) -> None:
     columns = views.shape[2]
     for way in range(2):
@@ -81,7 +75,7 @@ def _weigh(
                 far = (off if way == 0 else -off) / spread[column]
                 worst[column] = far if far > worst[column] else worst[column]
         for column in range(columns):
-            far = worst[column] if worst[column] < CLIP else CLIP
+            far = worst[column] if worst[column] < most_outside else most_outside
             worst[column] = far
             own_way = own[way, column]
             silenced[column] = far / (own_way if own_way > ONE else ONE)
@@ -125,12 +119,16 @@ def _pool(
         means[subsystem] = total / counted[subsystem]
 
 
-@kernel
 def learn(own: Singles, outside: Singles) -> None:
     """As ``steps.learn``."""
+    _learn(own, outside, FADING)
+
+
+@kernel
+def _learn(own: Singles, outside: Singles, fading: np.float32) -> None:
     for way in range(2):
         for column in range(own.shape[2]):
-            first, then = own[0, way, column] * FADING, own[1, way, column] * FADING
+            first, then = own[0, way, column] * fading, own[1, way, column] * fading
             now = outside[way, column]
             second = first if first < now else now
             own[1, way, column] = then if then > second else second
