@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from node import Node
@@ -20,8 +22,9 @@ CALM = {"storage.pressure.some": 2e4, "storage.disk.queue_time{vda}": 160.0}
 STORAGE = frozenset({Subsystem.STORAGE})
 
 
-def reads(name: str) -> Channel:
-    return Channel("storage.subject.read_bytes", name, Kind.COUNTER, 1.0, Lane.SLOW)
+def reads(name: str) -> tuple[Channel, ...]:
+    metrics = ("storage.subject.read_bytes", "storage.subject.reads")
+    return tuple(Channel(metric, name, Kind.COUNTER, 1.0, Lane.SLOW) for metric in metrics)
 
 
 class Host:
@@ -35,7 +38,7 @@ class Host:
     def run(
         self, seconds: int, changed: dict[str, float], *tenants: str
     ) -> list[frozenset[Subsystem]]:
-        self.node.table = ChannelTable(self.host, tuple(map(reads, tenants)))
+        self.node.table = ChannelTable(self.host, tuple(chain(*map(reads, tenants))))
         return [
             self.newcomers.push(self.deriver.second(self.node.slice(changed), self.node.table))
             for _ in range(seconds)
@@ -53,6 +56,24 @@ def test_one_burst_at_the_start_spoils_nothing_once_it_is_over() -> None:
     burst = host.run(2, READS | CALM | {"storage.disk.queue_time{vda}": 2300.0}, OLD, NEW)
     assert not any(burst)
     assert host.run(3, READS | CALM, OLD, NEW)[-1] == STORAGE
+
+
+def test_reads_of_single_pages_second_after_second_are_no_start() -> None:
+    count, size = f"storage.subject.reads{{{NEW}}}", f"storage.subject.read_bytes{{{NEW}}}"
+    # three hundred pages a second: what fio's random reads look like, and a data base's
+    said = Host().run(20, CALM | {count: 300.0, size: 300 * 4096.0}, OLD, NEW)
+    assert said[0] == STORAGE
+    assert not any(said[5:])
+    # as many reads of files, and single pages now and then
+    assert all(Host().run(20, CALM | {count: 300.0, size: 300 * 65536.0}, OLD, NEW))
+    assert all(Host().run(20, CALM | {count: 30.0, size: 30 * 4096.0}, OLD, NEW))
+
+
+def test_a_few_seconds_of_single_pages_belong_to_a_start() -> None:
+    host = Host()
+    count, size = f"storage.subject.reads{{{NEW}}}", f"storage.subject.read_bytes{{{NEW}}}"
+    pages = CALM | {count: 300.0, size: 300 * 4096.0}
+    assert all(host.run(2, pages, OLD, NEW) + host.run(10, READS | CALM, OLD, NEW))
 
 
 @pytest.mark.parametrize(
