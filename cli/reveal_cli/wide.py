@@ -15,8 +15,8 @@ from reveal_analyzer.foreign.ingest import Dataset, NodeTable, Options, read
 from reveal_analyzer.foreign.judge import Case
 from reveal_analyzer.foreign.judge import findings as findings_of
 from reveal_analyzer.foreign.opening import FileKind, TableFileError
-from reveal_analyzer.samples import hindsight, online
-from reveal_analyzer.samples.api import SampleSettings, Table, TooLargeError, score
+from reveal_analyzer.samples.api import SampleSettings, Table, TooLargeError, score, usual_cut
+from reveal_analyzer.samples.online import warm_up_rows
 from reveal_cli import scores as csv
 from reveal_cli.exits import USAGE, CliError
 from reveal_cli.judged import Judged, kind
@@ -26,8 +26,7 @@ from reveal_contract.finding import Finding
 
 Findings = dict[str, list[Finding]]
 
-_CUTS = {"report": hindsight.CUT, "online": online.CUT}  # the paper's is a number of votes
-# what is left of it
+# what is left of a mode's cut; the paper's is a number of votes
 _SENSITIVITIES = {"Low": 1.0, "Medium": 0.85, "High": 0.7}
 
 
@@ -93,7 +92,8 @@ def _case(one: Against, path: Path, arguments: argparse.Namespace) -> Case:
         wanted.at(one.table.period_ns) if wanted else None
         for wanted in (arguments.window, arguments.stride)
     )
-    cut = _SENSITIVITIES[arguments.sensitivity] * _CUTS[mode] if mode in _CUTS else None
+    usual = usual_cut(mode, beside_baseline=bool(one.baseline and len(one.baseline)))
+    cut = None if mode == "paper" else _SENSITIVITIES[arguments.sensitivity] * usual
     try:
         settings = SampleSettings(window, stride, cut)
         scores = score(one.table, mode, one.baseline, settings)
@@ -124,12 +124,28 @@ def _verdict(data: Dataset, cases: Sequence[Case], count: int) -> str:
     if len(table) > 1:
         looked += f", one every {table.period_ns / 1e9:g} s"
     if (learned := _learned(cases)) == len(table):
-        return f"Nothing was judged: {looked}; these are too few, or nothing in them ever changes."
+        return f"Nothing was judged: {looked}; {_why_nothing(cases[0])}."
     if learned:
-        looked += f", the first {learned} to learn from"
+        looked += f", the first {_lasting(learned, table)} learned from: their score is 0"
     if not count:
         return f"Nothing stands out in {clock(seconds)}: {looked}."
     return f"{count} finding{'s' if count > 1 else ''} in {clock(seconds)}: {looked}."
+
+
+def _why_nothing(case: Case) -> str:
+    known = len(case.table) + (len(case.baseline) if case.baseline else 0)
+    needed = warm_up_rows(case.table.period_ns)
+    if case.mode == "online" and known <= needed:
+        return (
+            f"--mode online learns from the first {_lasting(needed, case.table)}"
+            " before it judges one; --mode report needs no such time"
+        )
+    return "these are too few, or nothing in them ever changes"
+
+
+def _lasting(samples: int, table: Table) -> str:
+    """``1440 samples (24h00m)``."""
+    return f"{samples} samples ({clock(samples * table.period_ns / 1e9)})"
 
 
 def _learned(cases: Sequence[Case]) -> int:

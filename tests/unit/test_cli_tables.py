@@ -146,6 +146,20 @@ def test_a_table_too_short_to_judge_is_not_called_healthy(tmp_path: Path, capsys
         assert "Nothing was judged" in capsys.readouterr().out
 
 
+def test_online_says_how_long_it_learned(tmp_path: Path, capsys: Capture) -> None:
+    path = table(tmp_path / "t.csv", values())
+    assert run("analyze", path, "--mode", "online") == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the first 1440 samples (24m00s) learned from: their score is 0" in said
+    short = table(tmp_path / "s.csv", values(fault=False)[:600])
+    assert run("analyze", short, "--mode", "online") == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Nothing was judged: 600 samples" in said
+    assert "--mode online learns from the first 1440 samples (24m00s) before it judges one" in said
+    assert run("analyze", path, "--mode", "report") == DONE
+    assert "learned from" not in capsys.readouterr().out
+
+
 def test_a_baseline_must_be_of_the_same_kind_and_have_columns_in_common(
     faulty: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -17,7 +17,6 @@ from reveal_analyzer.samples.table import Bools, Floats, Table
 from reveal_analyzer.samples.voting import TooLargeError
 
 __all__ = [
-    "CUTS",
     "MODES",
     "Ranked",
     "SampleSettings",
@@ -27,12 +26,12 @@ __all__ = [
     "rank",
     "rank_spans",
     "score",
+    "usual_cut",
 ]
 
 MODES = ("report", "online", "paper")
 
-# a score over its mode's is anomalous, unless the settings say otherwise
-CUTS = {"report": hindsight.CUT, "online": online.CUT, "paper": voting.CUT}
+_CUTS = {"report": hindsight.CUT, "online": online.CUT, "paper": voting.CUT}
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,13 @@ class Scores:
     anomalous: Bools
     methods: dict[str, Floats]
     spans: list[Span]
+
+
+def usual_cut(mode: str, *, beside_baseline: bool) -> float:
+    """What a score of this mode has to pass to be anomalous, unless the settings say otherwise."""
+    if mode == "report" and beside_baseline:
+        return hindsight.CUT_BESIDE_BASELINE
+    return _CUTS[mode]
 
 
 def score(
@@ -73,7 +79,7 @@ def score(
     rows = Rows(table, _fitting(table, baseline))
     with np.errstate(all="ignore"):
         methods, folded = _judged(rows, mode, asked)
-    threshold = asked.cut or CUTS[mode]
+    threshold = asked.cut or usual_cut(mode, beside_baseline=rows.before > 0)
     over = folded >= threshold if mode == "paper" else folded > threshold
     return Scores(folded, threshold, over, methods, spans_of(over, apart_rows(table.period_ns)))
 

@@ -5,6 +5,8 @@ are known), from the last day, from a one-step forecast, and the Mahalanobis dis
 last windows of two sizes.  Levels follow the past closely.  Forecast and distances are learned
 anew only when the past has doubled, and so is the usual level of each view, from samples that
 its models had not seen: learned anew each day they take a fault in as part of what is usual.
+A metric that the usual one of these days took far off its level is no news when it does it again,
+and its distance counts for less.
 
 The cut is a fixed multiple of the usual level.  A generalised Pareto tail fitted to the healthy
 scores (SPOT, Siffer et al., KDD 2017) was measured beside it: of healthy days at equal recall it
@@ -32,7 +34,7 @@ from reveal_analyzer.samples.parts import (
     window_name,
 )
 from reveal_analyzer.samples.rows import Rows
-from reveal_analyzer.samples.scales import CAP, least_spread, robust_scale
+from reveal_analyzer.samples.scales import CAP, least_spread, median, robust_scale
 from reveal_analyzer.samples.season import learn_level
 from reveal_analyzer.samples.settings import SampleSettings, day_rows
 from reveal_analyzer.samples.smooth import WorstMetrics, trailing_mean
@@ -40,7 +42,8 @@ from reveal_analyzer.samples.table import Floats
 
 CUT = 4.0  # multiples of a view's usual level; measured on labelled minute data
 
-_WEIGHTS = {"Day": 2.0, "Forecast": 2.0}  # what sees events of a few samples
+_WEIGHTS = {"Day": 3.0, "Forecast": 3.0}  # what sees events of a few samples
+_EACH_DAY = 10.0  # spreads: a metric that its usual day takes further counts for less by so much
 
 _FRAMES = ((10, 5), (30, 5))
 _DISTANCES = ("Level", "Day", "Forecast")
@@ -49,6 +52,11 @@ _HOLD = 30  # newest samples that are no reference yet: a fault must not excuse 
 _LEAST_WARM_UP = 120  # samples
 _MOST_WARM_UP = 1_440
 _GROWTH = 0.05  # of the past, after which levels are learned anew
+
+
+def warm_up_rows(period_ns: int) -> int:
+    """Samples, a baseline's among them, that are learned from before the first is judged."""
+    return min(max(day_rows(period_ns), _LEAST_WARM_UP), _MOST_WARM_UP)
 
 
 @dataclass(frozen=True)
@@ -64,8 +72,7 @@ class Plan:
 
     @classmethod
     def of(cls, rows: Rows) -> Plan:
-        day = day_rows(rows.table.period_ns)
-        warm_up = min(max(day, _LEAST_WARM_UP), _MOST_WARM_UP)
+        day, warm_up = day_rows(rows.table.period_ns), warm_up_rows(rows.table.period_ns)
         epochs = [warm_up // 2, warm_up]
         if rows.before >= warm_up:
             epochs = [rows.before // 2, rows.before]
@@ -129,6 +136,15 @@ class _Block:
             out["Day"][first:end] = self._off_day(first, end, floor)
             for begin, after in self.plan.levels(first, end):
                 out["Level"][begin:after] = self._off_level(begin, after)
+        out["Level"] = self._silenced(out["Level"])
+        return out
+
+    def _silenced(self, off: Floats) -> Floats:
+        """Distances (n, m), each epoch's over what the usual day of the one before it reached."""
+        out = off.copy()
+        for (before, first), (_, end) in pairwise(pairwise(self.plan.epochs)):
+            reached = _usual_day(off[before:first], self.plan.day) / _EACH_DAY
+            out[first:end] = off[first:end] / np.maximum(reached, 1.0)
         return out
 
     def squares(self, frames: Frames) -> Floats:
@@ -184,6 +200,17 @@ def _between(oldest: NDArray[np.intp], newest: NDArray[np.intp], values: Floats)
     running = np.zeros((len(values) + 1, values.shape[1]))
     np.cumsum(values, axis=0, out=running[1:])
     return np.asarray(running[newest] - running[oldest])
+
+
+def _usual_day(off: Floats, day: int) -> Floats:
+    """The largest distance of each day of ``day`` rows (m,), the median over days.
+
+    Of less than a day the largest: it could have been any day's.
+    """
+    days = len(off) // day
+    if not days:
+        return np.asarray(off.max(0, initial=0.0))
+    return median(off[: days * day].reshape(days, day, -1).max(1))
 
 
 def _multiples(values: Floats, plan: Plan) -> Floats:

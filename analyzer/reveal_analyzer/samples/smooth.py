@@ -31,10 +31,12 @@ class WorstMetrics:
     """Mean of the few largest metrics of each sample, gathered from blocks of ``metrics`` in all.
 
     Five, or a quarter of a table of few metrics: among six the mean of five hides any one.
+    ``least`` asks for more than that quarter; ``several`` says whether the table has so many.
     """
 
-    def __init__(self, metrics: int) -> None:
-        self._top = min(TOP, -(-metrics // 4))
+    def __init__(self, metrics: int, least: int = 1) -> None:
+        self._top = min(TOP, max(least, -(-metrics // 4)))
+        self.several = metrics >= least
         self._worst: Floats | None = None
 
     def add(self, values: Floats) -> None:
