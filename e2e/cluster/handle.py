@@ -31,6 +31,7 @@ from images.store import cache as images_cache
 Say = Callable[[str], None]
 _E2E = Path(__file__).parents[1]
 _STOP_S = 90.0
+_KILL_S = 5.0
 
 
 def default_folder() -> Path:
@@ -145,8 +146,7 @@ def up(folder: Path, count: int, made: tuple[Archive, ...], say: Say, *, bound: 
         _complete(found, count, made, say)
         return found
     if not found.running:
-        supervisor.sweep(folder)  # of one that was killed
-        folder.mkdir(parents=True)
+        _take(folder)
         Plan(count, {str(one.file): one.image for one in made}).save(folder)
         _spawn(folder, bound)
     _follow(found, say)
@@ -156,15 +156,13 @@ def up(folder: Path, count: int, made: tuple[Archive, ...], say: Say, *, bound: 
 def down(folder: Path) -> list[Path]:
     """End the cluster of that folder and put the machine back; what could not be removed."""
     state = Cluster(folder).state
-    if supervised(state):
-        os.kill(state["pid"], signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_S
-        while supervised(state) and time.monotonic() < deadline:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(state["pid"], os.WNOHANG)
-            time.sleep(0.05)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(state["pid"], signal.SIGKILL)
+    for number, seconds in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, _KILL_S)):
+        if supervised(state):
+            os.kill(state["pid"], number)
+            _await_end(state, seconds)
+    if supervisor.occupied():  # by a cluster in another folder: the machine is its own now
+        supervisor.empty(folder)
+        return []
     return supervisor.sweep(folder)
 
 
@@ -174,6 +172,14 @@ def prepare_unless_up() -> None:
         prepare()
 
 
+def _await_end(state: dict[str, Any], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while supervised(state) and time.monotonic() < deadline:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(state["pid"], os.WNOHANG)  # it may be ours
+        time.sleep(0.05)
+
+
 @contextmanager
 def running(count: int, say: Say = print) -> Iterator[Cluster]:
     """The cluster that is up already, with the images that it has, left up; else one of its own."""
@@ -181,13 +187,22 @@ def running(count: int, say: Say = print) -> Iterator[Cluster]:
     if found.running:
         yield found
         return
-    folder = Path(tempfile.mkdtemp(prefix="reveal-cluster-"))
     made = prepare(say)
-    folder.rmdir()
+    folder = Path(tempfile.mkdtemp(prefix="reveal-cluster-"))
     try:
         yield up(folder, count, made, say, bound=True)
     finally:
         down(folder)
+
+
+def _take(folder: Path) -> None:
+    """Make room for a cluster in this folder, where one was killed too."""
+    if supervisor.occupied():
+        raise StartError("another cluster runs on this machine, which has room for one")
+    supervisor.sweep(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise StartError(f"{folder} holds something else: name a folder for the cluster alone")
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _spawn(folder: Path, bound: bool) -> None:

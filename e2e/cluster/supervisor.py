@@ -34,6 +34,8 @@ _NODE_S = 180.0
 _DNS_S = 120.0
 _POLITE_S = 3.0
 _SYSCTL = "sysctl.json"
+# in no folder, and gone with the process that holds it
+_LOCK = f"\0reveal-cluster-{BRIDGED.bridge}"
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,15 @@ class Supervisor:
 
     def run(self) -> None:
         """Until SIGTERM; afterwards nothing is left."""
-        try:
-            self._tell()
-            self._start()
-            self._serve()
-        finally:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            self._stop()
+        with socket.socket(socket.AF_UNIX) as lock:
+            lock.bind(_LOCK)
+            try:
+                self._tell()
+                self._start()
+                self._serve()
+            finally:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                self._stop()
 
     def _start(self) -> None:
         machine.remember(self._folder / _SYSCTL)
@@ -203,8 +207,27 @@ def sweep(folder: Path) -> list[Path]:
     left = [path for number in NUMBERS for path in cgroups.remove(inside.cgroup(f"node{number}"))]
     network.remove(BRIDGED)
     machine.restore(folder / _SYSCTL)
-    shutil.rmtree(folder, ignore_errors=True)
+    empty(folder)
     return left
+
+
+def empty(folder: Path) -> None:
+    """Remove the folder of a cluster; no other, whatever its name."""
+    if (folder / PLAN).exists():
+        for path in folder.iterdir():
+            if path.name != PLAN:  # the last to go: what is left of an interruption is still ours
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.rmtree(folder)
+
+
+def occupied() -> bool:
+    """Whether a cluster runs on this machine, in whatever folder."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        try:
+            trial.bind(_LOCK)
+        except OSError:
+            return True
+    return False
 
 
 def started(pid: int) -> int:
