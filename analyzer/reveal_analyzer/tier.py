@@ -19,11 +19,11 @@ from reveal_analyzer.detectors.scaler import Floats, Scaler, Scores
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.hypotheses import gate
 from reveal_analyzer.live import steps
-from reveal_analyzer.live.steps import Families, Places, Singles
+from reveal_analyzer.live.steps import Families, Place, Places, Singles
 
 Derive = Callable[[deriving.Ticks, Floats, Floats, deriving.Recipe], tuple[Floats, Floats]]
 Met = Callable[[gate.Entries, Floats, Floats, float], Places]
-Exchange = Callable[[Singles, Singles, Places, int, Singles, Singles], None]
+Exchange = Callable[[Singles, Singles, Places, Place, Singles, Singles], None]
 Judge = Callable[
     [Singles, Singles, Singles, Singles, Families],
     tuple[Singles, Singles, Floats],

@@ -52,7 +52,7 @@ def _seconds(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
 def _scores(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     views = np.empty((1, 2, 3), np.float32)
     seen, ring, own = (rng.random(shape, np.float32) for shape in ((3,), (2, 3), (2, 2, 3)))
-    one.exchange(ring, np.sort(ring, axis=0), np.array([[2, 1, 0]]), 0, seen, views)
+    one.exchange(ring, np.sort(ring, axis=0), np.array([[2, 1, 0]]), (0, 2), seen, views)
     yield views
     three = np.arange(3)
     families = Families(three, three, three[None], np.full(1, 2.0), 2)

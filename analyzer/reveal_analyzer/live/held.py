@@ -25,10 +25,9 @@ class Held:
         firsts = np.cumsum([0, *widths])
         self._spans = np.array([(*view, first) for view, first in zip(views, firsts, strict=False)])
         self._deepest = max(width for width, _ in views)
-        self._rows_high = int(firsts[-1])
         self._seconds = self._at = 0
         self._ring: Singles = np.zeros((self._deepest, 0), np.float32)
-        self._rows: Singles = np.zeros((self._rows_high, 0), np.float32)
+        self._rows: Singles = np.zeros((int(firsts[-1]), 0), np.float32)
 
     @property
     def last(self) -> Singles | None:
@@ -41,11 +40,12 @@ class Held:
         Where nothing was read (NaN) it is no news: the last value holds, 0 before there is one.
         """
         now = self._known(seen)
+        if not self._seconds:
+            self._begin(now.size)
         out = np.empty((len(self._spans), 2, now.size), np.float32)
-        if self._seconds >= self._deepest:
-            tier.current().exchange(self._ring, self._rows, self._spans, self._at, now, out)
-        else:
-            self._fill(now, out)
+        self._seconds = min(self._seconds + 1, self._deepest)
+        place = self._at, self._seconds
+        tier.current().exchange(self._ring, self._rows, self._spans, place, now, out)
         self._at = (self._at + 1) % self._deepest
         return out
 
@@ -57,6 +57,7 @@ class Held:
         """Columns changed: where each came from, -1 for those that were 0 before."""
         if self._seconds:
             self._ring, self._rows = moved(self._ring, source), moved(self._rows, source)
+            self._blank()
 
     def _known(self, seen: Floats) -> Singles:
         now = seen.astype(np.float32)
@@ -65,20 +66,18 @@ class Held:
             now[lost] = 0.0 if last is None else last[lost]
         return now
 
-    def _fill(self, now: Singles, out: Singles) -> None:
-        """The first seconds, of which there are too few for the widest view."""
-        if not self._seconds:
-            self._ring = np.zeros((self._deepest, now.size), np.float32)
-            self._rows = np.zeros((self._rows_high, now.size), np.float32)
-        self._ring[self._at] = now
-        self._seconds += 1
-        for view, (width, need, first) in enumerate(self._spans.tolist()):
-            there = min(width, self._seconds)
-            window = np.sort(self._ring[self._seconds - there : self._seconds], axis=0)
-            if there == width > 1:
-                self._rows[first : first + width] = window
-            k = min(need, there)
-            out[view, 0], out[view, 1] = window[there - k], window[k - 1]
+    def _begin(self, columns: int) -> None:
+        if self._ring.shape[1] != columns:
+            self._ring = np.empty((self._deepest, columns), np.float32)
+            self._rows = np.empty((len(self._rows), columns), np.float32)
+        self._blank()
+
+    def _blank(self) -> None:
+        """Seconds that were not yet are infinite: above all others they stand last."""
+        self._ring[self._seconds :] = np.inf
+        for width, _, first in self._spans.tolist():
+            if width > 1:
+                self._rows[first + min(width, self._seconds) : first + width] = np.inf
 
 
 def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Singles:

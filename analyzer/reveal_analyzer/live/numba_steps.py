@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.compiling import kernel
-from reveal_analyzer.live.steps import CLIP, FADING, Families, Floats, Places, Singles
+from reveal_analyzer.live.steps import CLIP, FADING, Families, Floats, Place, Places, Singles
 
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
 
 
 @kernel
 def exchange(
-    ring: Singles, rows: Singles, spans: Places, at: int, seen: Singles, out: Singles
+    ring: Singles, rows: Singles, spans: Places, place: Place, seen: Singles, out: Singles
 ) -> None:
     """As ``steps.exchange``."""
+    at, seconds = place
     columns, rest = seen.size, np.empty_like(seen)
     for view in range(len(spans)):
         width, need, first = spans[view, 0], spans[view, 1], spans[view, 2]
@@ -36,7 +37,9 @@ def exchange(
         last = rows[first + width - 1]
         for column in range(columns):
             last[column] = seen[column] if seen[column] > rest[column] else rest[column]
-        out[view, 0, :] = rows[first + width - need]
+        there = min(width, seconds)
+        need = min(need, there)
+        out[view, 0, :] = rows[first + there - need]
         out[view, 1, :] = rows[first + need - 1]
     ring[at, :] = seen
 

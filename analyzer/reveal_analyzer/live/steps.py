@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Places = NDArray[np.intp]
+Place = tuple[int, int]
 CLIP = np.float32(50.0)  # spreads beyond which more is not worse
 FADING = np.float32(0.99)  # a second, of the excess that silences
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
@@ -36,14 +37,16 @@ class Families(NamedTuple):
 
 
 def exchange(
-    ring: Singles, rows: Singles, spans: Places, at: int, seen: Singles, out: Singles
+    ring: Singles, rows: Singles, spans: Places, place: Place, seen: Singles, out: Singles
 ) -> None:
-    """Take ``seen`` into full windows; ``out`` (views, 2, columns) held upward and downward.
+    """Take ``seen`` into the windows; ``out`` (views, 2, columns) held upward and downward.
 
-    ``ring`` has the last seconds, the next at ``at``; ``rows`` those of each window sorted;
-    ``spans`` (views, 3) how wide a window is, of how many seconds a level must be, and where
-    its rows begin, if it is wider than one.
+    ``ring`` has the last seconds, ``rows`` those of each window sorted, infinite where there
+    was none yet; ``place`` is where in the ring this one goes, and how many there are with it.
+    ``spans`` (views, 3) tells how wide a window is, of how many seconds a level must be, and
+    where its rows begin, if it is wider than one.
     """
+    at, seconds = place
     for view, (width, need, first) in enumerate(spans.tolist()):
         if width == 1:
             out[view] = seen
@@ -54,7 +57,9 @@ def exchange(
         np.minimum(rest, seen, out=window[:-1])
         window[-1] = seen
         np.maximum(window[1:], rest, out=window[1:])
-        out[view, 0], out[view, 1] = window[width - need], window[need - 1]
+        there = min(width, seconds)
+        least = min(need, there)
+        out[view, 0], out[view, 1] = window[there - least], window[least - 1]
     ring[at] = seen
 
 
