@@ -1,7 +1,7 @@
 """A process as a collector's container has it: read-only root, the host's files under /host.
 
 The PID and network namespaces stay the host's.  The container's own /sys is empty and /tmp is
-not there, so that whoever looks past /host finds nothing.
+not there (but for a checkout in it), so that whoever looks past /host finds nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
-# arguments: the new root, the folder that may be written, the command
+_CHECKOUT = Path(__file__).parents[2]
+
+# arguments: the new root, the folder that may be written, the checkout, the command
 _ENTER = """
 set -e
-root=$1 run=$2; shift 2
+root=$1 run=$2 checkout=$3; shift 3
 mount --make-rprivate /
 mount -t tmpfs none "$root"
 for each in /*; do
@@ -28,6 +30,10 @@ for each in /*; do
     mount -o remount,bind,ro "$root$each"
   fi
 done
+case $checkout in /tmp/*)
+  mkdir -p "$root$checkout"; mount --rbind "$checkout" "$root$checkout"
+  mount -o remount,bind,ro "$root$checkout" ;;
+esac
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/run/reveal" "$root/host/proc" "$root/host/sys"
 mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
@@ -59,7 +65,7 @@ def in_container(
     root.mkdir()
     run.mkdir(exist_ok=True)
     bounded = [] if rights is None else ["setpriv", "--bounding-set", _bounds(rights)]
-    made = ["unshare", "--mount", "sh", "-c", _ENTER, "sh", str(root), str(run)]
+    made = ["unshare", "--mount", "sh", "-c", _ENTER, "sh", str(root), str(run), str(_CHECKOUT)]
     # no byte code, as in an image: there it is made at build time
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": RUN, "HOME": RUN}
     done = subprocess.run(
