@@ -231,11 +231,15 @@ def occupied() -> bool:
 
 
 def started(pid: int) -> int:
-    """When a process was started, in ticks since boot: a number used again is told from it."""
+    """When a process was started, in ticks since boot: a number used again is told from it.
+
+    0 of none, and of one that has ended and that nobody has asked after.
+    """
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19])
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     except OSError:
         return 0
+    return 0 if fields[0] == "Z" else int(fields[19])
 
 
 def _end(node: Node) -> None:
