@@ -21,7 +21,7 @@ DEFINITIONS = ("revealprofiles.reveal.dev", "anomalyreports.reveal.dev")
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _RBAC = "rbac.authorization.k8s.io/v1"
 # nothing in these tests takes more than a second or two: who waits longer hangs
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 CHILDREN = (("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"), ("v1", "ConfigMap"))
 
 
