@@ -24,6 +24,7 @@ pytestmark = pytest.mark.timeout(900)
 _VISIBLE_S = 60.0
 _LASTS_S = 20.0
 _ENDS_S = 120.0
+_KNOWN_S = 10.0  # a finding names those who are known when it opens
 _IDLE_S = 120.0
 _IDLE_PERCENT = 40.0
 _STARTED_S = 30.0  # a job that starts is no finding, and its pod must be known by then
@@ -65,7 +66,7 @@ def _waiting_percent() -> float:
 
 def test_a_pod_held_back_by_its_quota(three_nodes: Watched, jobs: str) -> None:
     expected = Expected("node2", "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with fault(three_nodes, expected) as began:
+    with fault(three_nodes) as began:
         limits = {"cpu": "150m", "memory": "128Mi"}
         container = {"command": ["python3", "-c", _SPIN], "resources": {"limits": limits}}
         with three_nodes.pod(jobs, "node2", "throttled", **container):
@@ -74,7 +75,7 @@ def test_a_pod_held_back_by_its_quota(three_nodes: Watched, jobs: str) -> None:
 
 def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Watched, jobs: str) -> None:
     expected = Expected("node1", "CPU", "CPUContention", f"{jobs}/noisy")
-    with training(three_nodes, jobs, "node1"), fault(three_nodes, expected) as began:
+    with training(three_nodes, jobs, "node1"), fault(three_nodes) as began:
         loops = f"for i in 1 2 3 4 5 6; do python3 -c '{_SPIN}' & done; wait"
         # its requests weigh more than the training pod's, which has none
         container = {"command": ["sh", "-c", loops], "resources": {"requests": {"cpu": "1"}}}
@@ -84,8 +85,8 @@ def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Watched, jobs: str) ->
 
 def test_a_pod_killed_for_its_memory_again_and_again(one_node: Watched, jobs: str) -> None:
     expected = Expected("node1", "Memory", "OOMKill", f"{jobs}/forgetful")
-    with fault(one_node, expected) as began:
-        loop = f'while true; do python3 -c "{_EAT}"; sleep 2; done'
+    with fault(one_node, _KNOWN_S) as began:
+        loop = f'sleep {_KNOWN_S:.0f}; while true; do python3 -c "{_EAT}"; sleep 2; done'
         container = {"command": ["sh", "-c", loop], "resources": {"limits": {"memory": "64Mi"}}}
         with one_node.pod(jobs, "node1", "forgetful", **container):
             found(one_node, expected, began)
@@ -101,10 +102,13 @@ class Began:
 
 
 @contextmanager
-def fault(watched: Watched, expected: Expected) -> Iterator[Began]:
-    """Inside, it happens; afterwards it is over, and one report and its Events tell of it."""
+def fault(watched: Watched, after: float = 0.0) -> Iterator[Began]:
+    """Inside, it happens; afterwards it is over, and one report and its Events tell of it.
+
+    ``after``: how long its pod waits before it does harm.
+    """
     watched.calm()
-    began = Began(now(), time.monotonic())
+    began = Began(now(), time.monotonic() + after)
     yield began
     ended = time.monotonic()
     wait_for(lambda: _state(watched, began) == "Resolved", _ENDS_S, "it resolves itself")
@@ -125,7 +129,7 @@ def found(watched: Watched, expected: Expected, began: Began) -> None:
     began.report = made["metadata"]["name"]
     listed = watched.cluster.kubectl("get", "anomalyreports", "-o", "wide")
     assert began.report in listed
-    print(f"\n{seconds:.1f} s from the pod's creation to its report: {summary(made)}")
+    print(f"\n{seconds:.1f} s from the fault to its report: {summary(made)}")
     time.sleep(_LASTS_S)
 
 
