@@ -40,106 +40,106 @@ NOTHING_SUCH = {"sources": {"include": ["no-such-source"]}}
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with plane.running(Options(audit=True)) as running:
-        cluster = Cluster(running, program(), tmp_path_factory.mktemp("rbac"))
+        installed = Cluster(running, program(), tmp_path_factory.mktemp("rbac"))
         metrics, health = free_ports(2)
-        cluster.upgrade(
+        installed.upgrade(
             "--set", "redis.url=redis://redis.example:6379/0,nodeConditions.allowed=true",
             "--set", f"operator.metricsPort={metrics},operator.healthPort={health}",
         )  # fmt: skip
         about = {"name": NODE, "labels": {"pool": "gpu"}}
-        cluster.kube.create({"apiVersion": "v1", "kind": "Node", "metadata": about})
-        yield cluster
+        installed.kube.create({"apiVersion": "v1", "kind": "Node", "metadata": about})
+        yield installed
 
 
-def check(cluster: Cluster, account: str) -> None:
-    allowed = granted(cluster.kube, NAMESPACE, account)
-    asked = used(cluster.plane, NAMESPACE, account)
+def check(installed: Cluster, account: str) -> None:
+    allowed = granted(installed.kube, NAMESPACE, account)
+    asked = used(installed.plane, NAMESPACE, account)
     assert not asked.refused
     assert asked.granted - allowed == set(), "used, but by another role than the chart's"
     assert allowed - asked.granted == set(), "granted, but of no use"
 
 
 @pytest.mark.timeout(240)
-def test_operator(cluster: Cluster) -> None:
-    with cluster.operator("--sweep-seconds", "1") as operator:
+def test_operator(installed: Cluster) -> None:
+    with installed.operator("--sweep-seconds", "1") as operator:
         try:
-            _operate(cluster)
+            _operate(installed)
         except AssertionError as error:
             raise AssertionError(f"{error}; the operator's log ends:\n{operator.tail()}") from None
-    check(cluster, "reveal-operator")
+    check(installed, "reveal-operator")
 
 
-def _operate(cluster: Cluster) -> None:
+def _operate(installed: Cluster) -> None:
     """Children come and go, a profile is rejected twice, a report is old, pods are missing."""
-    kube = cluster.kube
-    cluster.apply_profile("one", **ON_THE_NODE, analyzer={"replicas": 2})
-    cluster.apply_profile("two", **ON_THE_NODE)
+    kube = installed.kube
+    installed.apply_profile("one", **ON_THE_NODE, analyzer={"replicas": 2})
+    installed.apply_profile("two", **ON_THE_NODE)
     budget = ("policy/v1", "PodDisruptionBudget", "reveal-analyzer-one", NAMESPACE)
     wait_for(lambda: kube.get(*budget), 30, "a PodDisruptionBudget of two analyzers")
     one = {"analyzer": {"replicas": 1}, "reporting": {"ttlSecondsAfterResolved": 0}}
-    cluster.apply_profile("one", **ON_THE_NODE, **one)
+    installed.apply_profile("one", **ON_THE_NODE, **one)
     wait_for(lambda: kube.get(*budget) is None, 30, "none for one analyzer")
     child = kube.get("apps/v1", "DaemonSet", "reveal-collector-one", NAMESPACE)
     assert child is not None
     kube.delete(child)
-    wait_for(lambda: _is_another(cluster, child["metadata"]["uid"]), 30, "the DaemonSet again")
+    wait_for(lambda: _is_another(installed, child["metadata"]["uid"]), 30, "the DaemonSet again")
     degraded = "Degraded"
-    wait_for(lambda: condition(cluster.profile("one"), degraded).get("status") == "True", 30,
+    wait_for(lambda: condition(installed.profile("one"), degraded).get("status") == "True", 30,
              "one and two share a node")  # fmt: skip
     for sources in (NOTHING_SUCH, {"sources": {"include": ["no-other-source"]}}):
-        cluster.apply_profile("two", **ON_THE_NODE, collector=sources)
-        wait_for(lambda: _is_rejected(cluster, "two"), 30, "two is rejected")
+        installed.apply_profile("two", **ON_THE_NODE, collector=sources)
+        wait_for(lambda: _is_rejected(installed, "two"), 30, "two is rejected")
 
-    name = _resolved_report(cluster)
+    name = _resolved_report(installed)
     wait_for(lambda: kube.get(API_VERSION, REPORT_KIND, name) is None, 30, "the old report is gone")
 
     def looked() -> bool:
-        asked = used(cluster.plane, NAMESPACE, "reveal-operator")
+        asked = used(installed.plane, NAMESPACE, "reveal-operator")
         return Right("", "pods", "list") in asked.granted
 
     wait_for(looked, INSPECTED_S, "a look at why the collectors' pods are missing")
 
 
-def _is_another(cluster: Cluster, uid: str) -> bool:
-    found = cluster.kube.get("apps/v1", "DaemonSet", "reveal-collector-one", NAMESPACE)
+def _is_another(installed: Cluster, uid: str) -> bool:
+    found = installed.kube.get("apps/v1", "DaemonSet", "reveal-collector-one", NAMESPACE)
     return found is not None and found["metadata"]["uid"] != uid
 
 
-def _is_rejected(cluster: Cluster, name: str) -> bool:
-    profile = cluster.profile(name)
+def _is_rejected(installed: Cluster, name: str) -> bool:
+    profile = installed.profile(name)
     accepted = condition(profile, "SpecAccepted")
     assert profile is not None
     seen = accepted.get("observedGeneration") == profile["metadata"]["generation"]
     return seen and accepted["status"] == "False"
 
 
-def _resolved_report(cluster: Cluster) -> str:
+def _resolved_report(installed: Cluster) -> str:
     finding = made_findings.resolved(node_name=NODE).finding
     created, applied = report_of(finding, "one")
-    cluster.kube.create(created)
-    apply_status(cluster.kube, applied)
+    installed.kube.create(created)
+    apply_status(installed.kube, applied)
     name: str = created["metadata"]["name"]
     return name
 
 
-def test_analyzer(cluster: Cluster, redis_server: Path) -> None:
-    cluster.apply_profile("told", reporting={"nodeConditions": True})
+def test_analyzer(installed: Cluster, redis_server: Path) -> None:
+    installed.apply_profile("told", reporting={"nodeConditions": True})
     settings = AnalyzerSettings(
         redis_url=f"unix://{redis_server}", profile="told", report="kubernetes",
         node_conditions=True,
     )  # fmt: skip
-    _tell(cluster, settings)
-    check(cluster, "reveal-analyzer")
+    _tell(installed, settings)
+    check(installed, "reveal-analyzer")
 
 
-def _tell(cluster: Cluster, settings: AnalyzerSettings) -> None:
+def _tell(installed: Cluster, settings: AnalyzerSettings) -> None:
     """One finding that grows twice and resolves, as the analyzer's own thread tells it."""
     import redis
 
     client = redis.Redis.from_url(settings.redis_url, protocol=2)
-    config = cluster.plane.account_kubeconfig(NAMESPACE, "reveal-analyzer")
+    config = installed.plane.account_kubeconfig(NAMESPACE, "reveal-analyzer")
     status = ProfileStatus(client, settings.profile, "analyzer-1")
     sink = KubeSink(settings, connect(config), "analyzer-1", status=status)
     now = time.monotonic()
@@ -151,49 +151,49 @@ def _tell(cluster: Cluster, settings: AnalyzerSettings) -> None:
             about = {"node_name": NODE, "severity": grade}
             told = made_findings.changed if step else made_findings.opened
             sink.write(told(last_seen_ns=made_findings.AT + step * SECOND, **about))
-            wait_for(lambda grade=grade: _severity(cluster) == grade, 20, f"{grade} is reported")
-        wait_for(lambda: _node_condition(cluster), 20, "the node's condition")
+            wait_for(lambda grade=grade: _severity(installed) == grade, 20, f"{grade} is reported")
+        wait_for(lambda: _node_condition(installed), 20, "the node's condition")
         sink.write(made_findings.resolved(node_name=NODE, severity=Severity.HIGH))
-        wait_for(lambda: not _node_condition(cluster), 20, "no condition of the node")
-        wait_for(lambda: _telemetry(cluster), 20, "the profile's telemetry")
+        wait_for(lambda: not _node_condition(installed), 20, "no condition of the node")
+        wait_for(lambda: _telemetry(installed), 20, "the profile's telemetry")
     finally:
         sink.close()
         client.close()
 
 
-def _severity(cluster: Cluster) -> str:
-    found = cluster.kube.items(API_VERSION, REPORT_KIND, labels=f"{LABEL_PROFILE}=told")
+def _severity(installed: Cluster) -> str:
+    found = installed.kube.items(API_VERSION, REPORT_KIND, labels=f"{LABEL_PROFILE}=told")
     return found[0].get("status", {}).get("severity", "") if found else ""
 
 
-def _telemetry(cluster: Cluster) -> object:
-    return (cluster.profile("told") or {}).get("status", {}).get("telemetry")
+def _telemetry(installed: Cluster) -> object:
+    return (installed.profile("told") or {}).get("status", {}).get("telemetry")
 
 
-def _node_condition(cluster: Cluster) -> bool:
-    return bool(condition(cluster.kube.get("v1", "Node", NODE), "RevealAnomaly"))
+def _node_condition(installed: Cluster) -> bool:
+    return bool(condition(installed.kube.get("v1", "Node", NODE), "RevealAnomaly"))
 
 
-def test_collector(cluster: Cluster, redis_server: Path, tmp_path: Path) -> None:
+def test_collector(installed: Cluster, redis_server: Path, tmp_path: Path) -> None:
     """Two seconds of a real one: it lists the pods of its node and watches them."""
     token = tmp_path / "token"
-    token.write_text(cluster.plane.token(NAMESPACE, "reveal-collector"))
+    token.write_text(installed.plane.token(NAMESPACE, "reveal-collector"))
     command = [
         sys.executable, "-m", "reveal_collector", "--node", NODE,
         "--redis-url", f"unix://{redis_server}", "--pod-source", "api",
-        "--pod-api", cluster.plane.url, "--pod-token-file", str(token),
-        "--pod-ca-file", str(cluster.plane.authority),
+        "--pod-api", installed.plane.url, "--pod-token-file", str(token),
+        "--pod-ca-file", str(installed.plane.authority),
     ]  # fmt: skip
     wanted = {Right("", "pods", "list"), Right("", "pods", "watch")}
     with subprocess.Popen(command) as collector:
         try:
-            wait_for(lambda: _asked_for(cluster, wanted), 20, "list and watch of pods")
+            wait_for(lambda: _asked_for(installed, wanted), 20, "list and watch of pods")
         finally:
             collector.terminate()
-    check(cluster, "reveal-collector")
+    check(installed, "reveal-collector")
 
 
-def _asked_for(cluster: Cluster, wanted: set[Right]) -> bool:
-    asked: Use = used(cluster.plane, NAMESPACE, "reveal-collector")
+def _asked_for(installed: Cluster, wanted: set[Right]) -> bool:
+    asked: Use = used(installed.plane, NAMESPACE, "reveal-collector")
     assert not asked.refused, asked.refused
     return wanted <= asked.granted
