@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from charts import CHART, NAMESPACE, ROOT
 from cluster.daemons import Daemon, free_ports
 from controlplane import condition, wait_for
+from processes import answer
 from releases import PATIENCE_S, Cluster
 from reveal_contract import VERSION
 from reveal_contract.names import REDIS_VARIABLE
@@ -48,14 +47,6 @@ def await_children(cluster: Cluster, operator: Daemon, profile: str) -> None:
         raise AssertionError(f"{error}; the operator's log ends:\n{operator.tail()}") from None
 
 
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
-            return bool(answer.status == 200)
-    except urllib.error.URLError:
-        return False
-
-
 def test_install_and_the_smallest_profile_are_all_it_takes(fresh: Cluster) -> None:
     flags, health = ports()
     fresh.upgrade(*REDIS, *flags)
@@ -63,7 +54,7 @@ def test_install_and_the_smallest_profile_are_all_it_takes(fresh: Cluster) -> No
     name = minimal["metadata"]["name"]
     with fresh.operator() as operator:
         await_children(fresh, operator, name)
-        wait_for(lambda: answers(f"http://127.0.0.1:{health}/readyz"), PATIENCE_S, "ready")
+        wait_for(lambda: answer(health, "/readyz")[0] == 200, PATIENCE_S, "ready")
 
         def told() -> bool:
             # there are no nodes here, which is what an operator on call must be told
@@ -101,7 +92,7 @@ def test_what_helm_test_runs_says_yes_or_what_is_wrong(fresh: Cluster, tmp_path:
 
     with fresh.operator():
         fresh.apply_profile("seen")
-        wait_for(lambda: answers(f"http://127.0.0.1:{health}/readyz"), PATIENCE_S, "ready")
+        wait_for(lambda: answer(health, "/readyz")[0] == 200, PATIENCE_S, "ready")
         well = check(health)
         assert well.returncode == 0, well.stderr
         assert well.stdout == "operator ready, kinds served, profiles: seen\n"

@@ -26,7 +26,7 @@ CONTEXT = (
     "LICENSE", "README.md", "analyzer", "cli", "collector", "contract", "hatch_build.py",
     "images", "operator", "pyproject.toml",
 )  # fmt: skip
-DOCKERFILES = ("Dockerfile.analyzer", "Dockerfile.collector", ".dockerignore")
+SOURCES = (*CONTEXT, "Dockerfile.analyzer", "Dockerfile.collector", ".dockerignore")
 # of pip's settings what says where packages come from; folders of this machine are not there
 _INDEX_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
 _AUTHORITY = "/run/secrets/ca"
@@ -102,18 +102,21 @@ def build(store: Store, bases: Base, image: Image, full_name: str) -> None:
 
 
 def context_digest() -> str:
-    """Of every file that goes into a build, and of the base."""
-    hasher = hashlib.blake2b(base.recipe().encode(), digest_size=6)
-    for path in _files(ROOT / name for name in (*CONTEXT, *DOCKERFILES)):
+    """Of all that decides what a build gives: every file of it, their time, and the base."""
+    hasher = hashlib.blake2b(f"{base.recipe()} {epoch()} ".encode(), digest_size=6)
+    for path in _files(ROOT / name for name in SOURCES):
         hasher.update(f"{path.relative_to(ROOT)} {path.stat().st_mode & 0o111}\0".encode())
         hasher.update(hashlib.blake2b(path.read_bytes()).digest())
     return hasher.hexdigest()
 
 
 def epoch() -> int:
-    """The time that all files of the images bear: that of the last commit."""
+    """The time that all files of the images bear: that of the last commit that changed them.
+
+    Other commits leave the images, and so their digests, as they are.
+    """
     try:
-        return int(run("git", "log", "-1", "--format=%ct", cwd=ROOT))
+        return int(run("git", "log", "-1", "--format=%ct", "--", *SOURCES, cwd=ROOT))
     except (BuildError, OSError, ValueError):  # not a checkout
         return 0
 

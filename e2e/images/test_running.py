@@ -4,8 +4,6 @@ those run from the collector's and the analyzer's image as the operator has writ
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +19,7 @@ from images.building import ROOT, Built
 from images.container import Container, running
 from images.pod import Node
 from images.store import Store
+from processes import answer
 from redisserver import RedisLauncher
 from reveal_contract import names
 from reveal_contract.kubernetes import (
@@ -163,14 +162,6 @@ def pod_of(workload: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def answer(path: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://{HOST}:{METRICS_PORT}{path}", timeout=5) as found:
-            return found.status, found.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
 def test_a_profile_becomes_processes_that_work_together(
     place: Place, kube: Kube, profile: str, server: str, start: Start
 ) -> None:
@@ -211,7 +202,7 @@ def test_a_profile_becomes_processes_that_work_together(
 
     def read() -> bool:
         assert analyzer.running, analyzer.log
-        return answer("/readyz")[0] == 200 and answer("/healthz")[0] == 200
+        return all(answer(METRICS_PORT, path)[0] == 200 for path in ("/readyz", "/healthz"))
 
     wait_for(read, 60, "an analyzer that is ready")
     groups = client.xinfo_groups(key)

@@ -8,16 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from handclock import Clock
 from reveal_contract.kubernetes import ALIVE_FILE, READY_FILE
 from reveal_contract.pulse import STALLED_SECONDS, Pulse
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

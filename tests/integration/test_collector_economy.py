@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from reveal_collector.slices import Origin, RawSlice
 from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.wire import decode
+from waiting import until
 
 SETTINGS = CollectorSettings("n1", "", exclude=("process-groups", "filesystems"))
 
@@ -61,13 +61,6 @@ def run(sink: Kept) -> Iterator[Callable[[CollectorSettings], Collector]]:
     yield start
     for collector in started:
         collector.stop()
-
-
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.02)
 
 
 @pytest.mark.skipif(native.load().library is None, reason="the native library is not built")

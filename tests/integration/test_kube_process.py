@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import answer, free_port, running, until
+from processes import answer, free_port, running
 from reveal_analyzer.engine import NodeAnalyzer
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.sinks.metrics import Metrics
@@ -20,6 +20,7 @@ from reveal_analyzer.worker import Worker
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
 from streams import QUICK, Stream, message
+from waiting import until
 
 _LOADED = """
 import sys

@@ -18,6 +18,7 @@ from images.pod import held_capabilities
 from profiles import built, container
 from redisserver import RedisLauncher
 from reveal_contract import names
+from waiting import comes_true
 
 pytestmark = [
     pytest.mark.root,
@@ -52,7 +53,7 @@ def collector(
     files = made["ConfigMap"]["data"]
     with bundle.running(made["DaemonSet"], place, files, server.socket.parent) as running:
         ready = container(made["DaemonSet"])["readinessProbe"]["exec"]["command"]
-        assert bundle.until(lambda: running.execute(ready).returncode == 0, 25), (
+        assert comes_true(lambda: running.execute(ready).returncode == 0, 25), (
             running.log.read_text()
         )
         yield running, redis.Redis(unix_socket_path=str(server.socket)), made["DaemonSet"]
@@ -112,7 +113,7 @@ def test_the_analyzer_works_as_nobody_without_any_right(
             done = running.execute([sys.executable, "-c", ASK, str(port), path])
             return done.stdout.strip() == "200"
 
-        assert bundle.until(lambda: answers("readinessProbe"), 120), running.log.read_text()
+        assert comes_true(lambda: answers("readinessProbe"), 120), running.log.read_text()
         assert answers("livenessProbe")
         status = running.status()
         assert status["Uid"].split() == ["65532"] * 4

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import redis
 
-from processes import Process, answer, free_port, running, until
+from processes import Process, answer, free_port, running
 from reveal_contract import names
 from reveal_contract.kubernetes import (
     ALIVE_FILE,
@@ -26,6 +26,7 @@ from reveal_contract.kubernetes import (
 )
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
+from waiting import until
 
 NODE, PROFILE = "node-of-the-pod", "p"
 KEY = names.samples_key(PROFILE, names.shard(NODE))

@@ -10,13 +10,15 @@ import time
 import urllib.parse
 import urllib.request
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+import waiting
 from reveal_collector.collector import Collector
 from reveal_collector.metrics import serve
 from reveal_collector.samples import SampleExporter
@@ -48,11 +50,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         collector.stop()
 
 
-def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.05)
+until = partial(waiting.until, seconds=20)
 
 
 def scrape(port: int) -> bytes:

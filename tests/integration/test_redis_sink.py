@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+import waiting
 from reveal_collector.shipment import RecordingSink, Shipment
 from reveal_collector.sink import RedisSink
 from reveal_contract import names
@@ -47,11 +49,7 @@ def running(
         sink.close(1.0)
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.005)
+until = partial(waiting.until, seconds=20)
 
 
 def sequences(client: redis.Redis) -> list[int]:

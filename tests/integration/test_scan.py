@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import waiting
 from reveal_cli.output import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.recordings import Slices
 
@@ -207,8 +208,4 @@ def is_child(entry: Path, parent: int, name: str) -> bool:
     return status.rpartition(")")[2].split()[1] == str(parent) and name.encode() in command
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 15) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
+wait_until = partial(waiting.until, seconds=15)

@@ -10,8 +10,7 @@ import json
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,16 +71,6 @@ def running(
         subprocess.run([str(RUNC), "delete", "--force", name], capture_output=True, check=False)
         process.kill()
         process.wait()
-
-
-def until(holds: Callable[[], bool], seconds: float) -> bool:
-    """Whether it comes to hold in time."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def config(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +16,7 @@ from cluster import plane as planes
 from cluster.daemons import Daemon, free_ports
 from cluster.plane import ControlPlane, Options
 from controlplane import Kube, Object, unique, wait_for
+from processes import answer
 from reveal_contract.kubernetes import (
     API_VERSION,
     OPERATOR_MANAGER,
@@ -118,21 +117,14 @@ class Stage:
 
     def metric(self, line: str) -> float:
         """The value of a sample; 0 where it has not happened yet."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORTS[0]}/metrics", timeout=5) as answer:
-            for text in answer.read().decode().splitlines():
-                if text.startswith(f"{line} "):
-                    return float(text.rpartition(" ")[2])
+        for text in answer(PORTS[0], "/metrics")[1].splitlines():
+            if text.startswith(f"{line} "):
+                return float(text.rpartition(" ")[2])
         return 0.0
 
 
 def ask(path: str) -> int:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORTS[1]}{path}", timeout=5) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-    except OSError:
-        return 0
+    return answer(PORTS[1], path)[0]
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 
@@ -64,22 +63,15 @@ def running(
         process.wait()
 
 
-def until(holds: Callable[[], Any], what: str, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
-
-
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
 
 
-def answer(port: int, path: str) -> tuple[int, str]:
+def answer(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     """Status and text of a GET; 0 while nobody listens."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as told:
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=10) as told:
             return told.status, told.read().decode()
     except urllib.error.HTTPError as refused:
         with refused:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import socket
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
+from processes import answer
 from reveal_contract import exposition
 
 
@@ -34,36 +33,27 @@ def port(told: Told) -> Iterator[int]:
     yield exposition.serve(registry, 0, lambda: told.health, lambda: told.ready)
 
 
-def asked(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=5) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.read().decode()
-
-
 def test_metrics_are_at_their_path(port: int) -> None:
-    status, text = asked(port, "/metrics")
+    status, text = answer(port, "/metrics")
     assert status == 200
     assert "reveal_thing 7.0" in text
 
 
 def test_a_probe_answers_what_is_wrong(port: int, told: Told) -> None:
-    assert asked(port, "/healthz") == (200, "ok\n")
-    assert asked(port, "/readyz") == (503, "not yet\n")
+    assert answer(port, "/healthz") == (200, "ok\n")
+    assert answer(port, "/readyz") == (503, "not yet\n")
     told.ready, told.health = "", "the loop has stopped"
-    assert asked(port, "/readyz") == (200, "ok\n")
-    assert asked(port, "/healthz") == (503, "the loop has stopped\n")
+    assert answer(port, "/readyz") == (200, "ok\n")
+    assert answer(port, "/healthz") == (503, "the loop has stopped\n")
 
 
 def test_another_path_says_which_there_are(port: int) -> None:
-    assert asked(port, "/") == (404, "there is /metrics, /healthz, /readyz\n")
+    assert answer(port, "/") == (404, "there is /metrics, /healthz, /readyz\n")
 
 
 def test_without_checks_there_are_no_probes() -> None:
     port = exposition.serve(CollectorRegistry(), 0)
-    assert asked(port, "/healthz") == (404, "there is /metrics\n")
+    assert answer(port, "/healthz") == (404, "there is /metrics\n")
 
 
 def test_both_families_are_answered(port: int) -> None:
@@ -72,7 +62,7 @@ def test_both_families_are_answered(port: int) -> None:
             pass
     except OSError:
         pytest.skip("no IPv6 here")
-    assert asked(port, "/metrics", "[::1]")[0] == 200
+    assert answer(port, "/metrics", "[::1]")[0] == 200
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
@@ -86,4 +76,4 @@ def test_a_taken_port_is_one_sentence(address: str) -> None:
 
 def test_who_says_nothing_keeps_nobody_waiting(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)):
-        assert asked(port, "/metrics")[0] == 200
+        assert answer(port, "/metrics")[0] == 200

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +19,7 @@ from reveal_collector.source import LayoutChanged
 from reveal_collector.sources.cgroups import hierarchies
 from reveal_collector.sources.fine import A_TICK, MOST, Chooser, FineLane
 from reveal_collector.sources.tenants import Choice, Tenant, Tenants
+from waiting import comes_true
 
 JOB = "/system.slice/job.service"
 
@@ -92,13 +92,7 @@ def followed(fine: FineLane, tenants: Tenants) -> bool:
     return False
 
 
-def eventually(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
+eventually = partial(comes_true, seconds=10)
 
 
 @pytest.fixture(params=["C", "Python"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from images import building
 from images.building import CONTEXT, IMAGES, ROOT, context_digest, index_settings, pip_conf
 from images.pod import ACCOUNT_FOLDER, Node, held_capabilities, specification
 from reveal_contract import VERSION
@@ -156,3 +157,11 @@ def test_capabilities_are_read_from_the_kernels_mask() -> None:
     assert held_capabilities("Name:\tx\nCapEff:\t0000000000000003\n") == ("CHOWN", "DAC_OVERRIDE")
     assert held_capabilities("CapEff:\t0000000000000000\n") == ()
     assert "CHECKPOINT_RESTORE" in held_capabilities("CapEff:\t000001ffffffffff\n")
+
+
+def test_another_time_is_another_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {context_digest()}
+    for epoch in (1, 2):
+        monkeypatch.setattr(building, "epoch", lambda epoch=epoch: epoch)
+        made.add(context_digest())
+    assert len(made) == 3

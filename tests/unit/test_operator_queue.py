@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handclock import Clock
 from reveal_operator.workqueue import (
     FIRST_PAUSE_S,
     JITTER,
@@ -16,16 +17,6 @@ from reveal_operator.workqueue import (
     KeyedQueue,
     work,
 )
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
