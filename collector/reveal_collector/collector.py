@@ -160,8 +160,8 @@ class Collector:
             self._facts.stop(timeout / 10)
         if self._sampler is not None:
             self._sampler.stop(timeout / 2)
-            self._raw.put(None)
             if self._thread is not None:
+                self._raw.put(None)
                 self._thread.join(max(0.1, end - time.monotonic()))
         for sink in self._sinks:
             sink.close(max(0.1, end - time.monotonic()))
