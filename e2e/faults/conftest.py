@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.handle import Cluster
+from clusterfaults import namespace_of_jobs
 from clusterwatch import Watched, install
-from controlplane import unique, wait_for
 
 
 @pytest.fixture(scope="session")
@@ -34,10 +34,6 @@ def one_node(release: Watched) -> Iterator[Watched]:
 
 @pytest.fixture
 def jobs(release: Watched) -> Iterator[str]:
-    """A namespace of its own: no pod has the name of one that another test had."""
-    name = unique("jobs")
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    release.kube.create(made)
-    wait_for(lambda: release.kube.get("v1", "ServiceAccount", "default", name), 30, "an account")
-    yield name
-    release.kube.delete(made)
+    """A namespace of its own."""
+    with namespace_of_jobs(release) as name:
+        yield name
