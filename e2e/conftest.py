@@ -12,6 +12,8 @@ from cluster import building, handle, machine, plane
 from cluster.daemons import StartError
 from cluster.handle import Cluster
 from cluster.plane import ControlPlane, Options
+from clusterfaults import namespace_of_jobs
+from clusterwatch import Watched, install
 from controlplane import kube, launch_control_plane, namespace
 from images.store import BuildError
 from redisserver import redis_launcher, redis_server
@@ -51,3 +53,31 @@ def cluster() -> Iterator[Cluster]:
         (pytest.fail if os.environ.get("REVEAL_NODES") == "required" else pytest.skip)(why)
     with handle.running(3) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def release(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    """Helm's, on the cluster as it is; it stays for as long as the cluster does."""
+    return install(cluster, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="session")
+def three_nodes(release: Watched) -> Watched:
+    """All nodes are watched: for faults that cgroups tell."""
+    release.watch(*release.cluster.nodes)
+    return release
+
+
+@pytest.fixture
+def one_node(release: Watched) -> Iterator[Watched]:
+    """``node1`` alone is: what the kernel counts for the machine would be every node's."""
+    release.watch("node1")
+    yield release
+    release.watch(*release.cluster.nodes)
+
+
+@pytest.fixture
+def jobs(release: Watched) -> Iterator[str]:
+    """A namespace of its own."""
+    with namespace_of_jobs(release) as name:
+        yield name
