@@ -22,6 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # IEEE division by zero as in numpy.  No fast mathematics: sums keep numpy's order, and so
 # its last bit; a fused multiplication would win a few per cent and lose that.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_homeless: list[str] = []  # functions that found no place on disk
 
 
 def kernel(function: Function) -> Function:
@@ -31,6 +32,11 @@ def kernel(function: Function) -> Function:
     except RuntimeError:  # numba found no place for its cache
         made = _kept_apart(function)
     return cast(Function, made)
+
+
+def keeps() -> bool:
+    """Whether all that was made so far has a place on disk."""
+    return not _homeless
 
 
 def part(function: Function) -> Function:
@@ -45,15 +51,20 @@ def part(function: Function) -> Function:
 def _kept_apart(function: Callable[..., Any]) -> Callable[..., Any]:
     folder = Path(tempfile.gettempdir()) / f"reveal-numba-{os.getuid()}"
     if not _private(folder):
-        return cast(Callable[..., Any], numba.njit(**_OPTIONS)(function))
+        return _not_kept(function)
     config: Any = numba.config  # its attributes are made of the environment
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         return cast(Callable[..., Any], numba.njit(cache=True, **_OPTIONS)(function))
     except RuntimeError:
-        return cast(Callable[..., Any], numba.njit(**_OPTIONS)(function))
+        return _not_kept(function)
     finally:
         config.CACHE_DIR = before
+
+
+def _not_kept(function: Callable[..., Any]) -> Callable[..., Any]:
+    _homeless.append(function.__name__)
+    return cast(Callable[..., Any], numba.njit(**_OPTIONS)(function))
 
 
 def _private(folder: Path) -> bool:

@@ -1,4 +1,7 @@
-"""Small data on which a tier's loops must answer as numpy does, before anybody relies on them."""
+"""Small data on which a tier's loops must answer as numpy does, before anybody relies on them.
+
+As a program it compiles the loops into the cache, and does nothing where none can be kept.
+"""
 
 from __future__ import annotations
 
@@ -61,3 +64,15 @@ def _scores(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     yield from judged
     one.learn(own, judged[0])
     yield own
+
+
+def _fill_cache() -> None:
+    fast = tier.numba_tier()
+    from reveal_analyzer import compiling  # noqa: PLC0415 - loads numba, if there is one
+
+    if compiling.keeps():
+        agrees(fast, tier.NUMPY)
+
+
+if __name__ == "__main__":
+    _fill_cache()

@@ -20,6 +20,10 @@ def told(tmp_path: Path, **changed: str) -> str:
         "from reveal_analyzer import tier; before = tier.current().name;"
         "print(tier.use_fastest()); print(before, tier.current().name)"
     )
+    return run(code, tmp_path, **changed)
+
+
+def run(code: str, tmp_path: Path, **changed: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path), **changed},
         capture_output=True, text=True, timeout=150, check=True,
@@ -31,6 +35,16 @@ def test_numba_is_used_where_it_is_installed(tmp_path: Path) -> None:
     said = told(tmp_path)
     assert said.startswith(READY)
     assert said.splitlines()[1] == "numpy numba"
+
+
+@pytest.mark.slow
+def test_the_compiler_works_in_a_process_of_its_own(tmp_path: Path) -> None:
+    code = (
+        "from reveal_analyzer import tier; tier.use_fastest();"
+        "stats = tier.current().exchange.stats;"
+        "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
+    )
+    assert run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept")) == "1 0\n"
 
 
 def test_without_numba_numpy_computes(tmp_path: Path) -> None:
