@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e bench docs chart goldens clean
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e soak bench docs chart goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,10 @@ cluster-down: $(DEV) ## takes it down and leaves nothing behind
 
 e2e: assets ## pytest against a real Kubernetes control plane (ARGS="-k operator")
 	@REVEAL_NODES=$(or $(REVEAL_NODES),required) $(BIN)/pytest e2e $(ARGS)
+
+MINUTES ?= 30
+soak: cluster ## healthy jobs on the nodes of `make cluster`: nothing found, nothing grown (MINUTES=30)
+	@PYTHONPATH=e2e:tests/support:bench $(BIN)/python -m soak --minutes $(MINUTES) $(ARGS)
 
 bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	@for file in bench/*.py; do \

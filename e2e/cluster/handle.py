@@ -93,6 +93,14 @@ class Cluster:
         """Plug the cable in again."""
         self._ask("join", node)
 
+    def crash_api(self) -> None:
+        """The API server is killed and stays away; nodes and their pods run on."""
+        self._ask("crash", "")
+
+    def resume_api(self) -> None:
+        """Start it again, on its port, and return when it is ready."""
+        self._ask("resume", "")
+
     def spread(self, archive: Archive) -> None:
         """Make an image known to all nodes, also to those that start later."""
         self._ask("spread", file=str(archive.file), image=archive.image)

@@ -143,6 +143,8 @@ class Supervisor:
         try:
             if asked["do"] == "spread":
                 self._spread(asked["file"], asked["image"])
+            elif asked["do"] in ("crash", "resume"):
+                self._control(asked["do"])
             else:
                 self._do(asked["do"], asked["node"])
         except (OSError, StartError, KeyError, ValueError, subprocess.SubprocessError) as error:
@@ -164,6 +166,14 @@ class Supervisor:
             "join": lambda: network.join(BRIDGED, number),
         }
         actions[what]()
+
+    def _control(self, what: str) -> None:
+        """The API server ends without a word, or is started again with what etcd has."""
+        assert self._plane is not None
+        if what == "crash":
+            self._plane.kill()
+        else:
+            self._plane.resume()
 
     def _spread(self, file: str, image: str) -> None:
         """To all nodes, and to those that start later; an image of that name is replaced."""

@@ -1,0 +1,106 @@
+"""What a soak came to: whole after each minute, so that an interruption loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from report import machine, shown
+from soak import usage
+from soak.usage import Cost, Sample
+
+NAME = "cluster_soak"
+# pods that live for the whole run may not grow by more than this
+GROWTH_PERCENT = 5.0
+_COLUMNS = {
+    "component": "component", "node": "node", "CPU, thousandths of a core": "cpu_millicores",
+    "in its worst minute": "worst_minute_millicores",
+    f"memory at minute {usage.SETTLED_MINUTES}, MB": "settled_megabytes",
+    "at the end": "final_megabytes", "largest": "largest_megabytes", "of it RSS": "rss_megabytes",
+    "growth, %": "growth_percent",
+}  # fmt: skip
+
+
+@dataclass
+class Result:
+    """Findings are one line each, problems what else should not have been."""
+
+    wanted_minutes: float
+    started: str
+    minutes: float = 0.0
+    finished: bool = False
+    findings: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    by_minute: list[dict[str, Any]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def costs(self) -> list[Cost]:
+        return usage.costs(self.samples)
+
+    @property
+    def grown(self) -> list[str]:
+        """Components that grew; a run too short to settle says nothing of that."""
+        if self.minutes < 2 * usage.SETTLED_MINUTES:
+            return []
+        return [
+            f"{one.component} on {one.node} grew by {one.growth_percent:.1f} %"
+            for one in self.costs if one.growth_percent > GROWTH_PERCENT
+        ]  # fmt: skip
+
+    @property
+    def good(self) -> bool:
+        return self.finished and not (self.findings or self.problems or self.grown)
+
+    def save(self, folder: Path) -> None:
+        """JSON and the table; a reader never meets half of it."""
+        _write(folder / f"{NAME}.json", json.dumps(self._told(), indent=1) + "\n")
+        _write(folder / f"{NAME}.md", self.markdown())
+
+    def markdown(self) -> str:
+        """The figures of the run, then a row a component and node."""
+        kinds = {one["kind"] for one in self.jobs}
+        head = (
+            f"{self.minutes:.0f} minutes, {len(self.jobs)} jobs of {len(kinds)} kinds ended, "
+            f"{len(self.findings)} findings."
+        )
+        wrong = [*self.findings.values(), *self.problems, *self.grown]
+        rows = [_row(_COLUMNS), _row("-" * 3 for _ in _COLUMNS), *map(_cells, self.costs)]
+        return "\n".join([head, "", *rows, "", *(f"- {one}" for one in wrong)]).rstrip() + "\n"
+
+    def _told(self) -> dict[str, Any]:
+        rows = [{**asdict(one), "growth_percent": one.growth_percent} for one in self.costs]
+        return {
+            "bench": NAME, "machine": machine(), "started": self.started,
+            "minutes": round(self.minutes, 2), "minutes wanted": self.wanted_minutes,
+            "finished": self.finished, "findings": self.findings, "problems": self.problems,
+            "grown": self.grown, "rows": rows, "jobs": self.jobs, "by minute": self.by_minute,
+        }  # fmt: skip
+
+
+def _cells(cost: Cost) -> str:
+    values = (getattr(cost, name) for name in _COLUMNS.values())
+    return _row(one if isinstance(one, str) else shown(round(one, 1)) for one in values)
+
+
+def _row(cells: Any) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _write(file: Path, text: str) -> None:
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    unfinished.write_text(text)
+    unfinished.replace(file)
+
+
+def memory(samples: Sequence[Sample]) -> dict[str, float]:
+    """Megabytes by component and node, of one minute."""
+    sizes: dict[str, float] = {}
+    for one in samples:
+        key = f"{one.component} {one.node}"
+        sizes[key] = round(sizes.get(key, 0.0) + one.working_set_bytes / 1e6, 1)
+    return sizes
