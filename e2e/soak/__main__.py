@@ -7,13 +7,11 @@ after each minute, also of a run that is interrupted.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -21,8 +19,8 @@ from charts import NAMESPACE
 from cluster import handle, machine
 from cluster.daemons import StartError
 from cluster.handle import Cluster
+from clusterfaults import namespace_of_jobs
 from clusterwatch import Watched, install, now
-from controlplane import unique, wait_for
 from report import RESULTS
 from soak.result import Result
 from soak.running import Soak
@@ -57,7 +55,7 @@ def _soak(cluster: Cluster, chosen: argparse.Namespace) -> int:
     watched = _watched(cluster)
     chosen.output.mkdir(parents=True, exist_ok=True)
     result = Result(chosen.minutes, now())
-    with _namespace(watched) as namespace:
+    with namespace_of_jobs(watched) as namespace:
         soak = Soak(watched, namespace, chosen.output, result, _say)
         try:
             soak.run()
@@ -82,21 +80,6 @@ def _watched(cluster: Cluster) -> Watched:
     watched.watch(*cluster.nodes)  # a pod that was replaced meanwhile learns anew
     watched.calm(_CALM_S)
     return watched
-
-
-@contextmanager
-def _namespace(watched: Watched) -> Iterator[str]:
-    name = unique("soak")
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    watched.kube.create(made)
-    try:
-        wait_for(
-            lambda: watched.kube.get("v1", "ServiceAccount", "default", name), 30, "an account"
-        )
-        yield name
-    finally:
-        with contextlib.suppress(OSError):
-            watched.kube.delete(made)
 
 
 def _say(text: str) -> None:

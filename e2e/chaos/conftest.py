@@ -1,0 +1,17 @@
+"""Each case ends with all that it broke at work again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from clusterchaos import Pods, recovered
+from clusterwatch import Watched
+
+
+@pytest.fixture
+def pods(three_nodes: Watched) -> Iterator[Pods]:
+    recovered(three_nodes)
+    yield Pods(three_nodes)
+    recovered(three_nodes)

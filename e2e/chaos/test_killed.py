@@ -1,0 +1,61 @@
+"""kill -9 of each part while a pod is held back by its quota: one report, one Event, its end.
+
+``onset``: it dies when the fault has just begun and nobody has told of it; ``open``: the finding is
+known, and has to be gone on with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
+from clusterfaults import Expected, fault, found, throttled
+
+pytestmark = pytest.mark.timeout(900)
+
+NODE = "node2"
+_AWAY_S = 15.0
+_GOES_ON_S = 20.0
+PODS = (COLLECTOR, ANALYZER, OPERATOR, REDIS)  # Redis comes back empty: it keeps nothing on disk
+
+
+@pytest.mark.parametrize("moment", ["onset", "open"])
+@pytest.mark.parametrize("component", PODS)
+def test_a_pod_is_killed(pods: Pods, jobs: str, component: str, moment: str) -> None:
+    node = NODE if component == COLLECTOR else ""
+    _one_report(pods, jobs, moment, lambda: pods.kill(component, node))
+
+
+@pytest.mark.parametrize("moment", ["onset", "open"])
+def test_the_api_server_is_killed(pods: Pods, jobs: str, moment: str) -> None:
+    _one_report(pods, jobs, moment, lambda: _without_api(pods))
+
+
+def test_the_kubelet_is_killed(pods: Pods, jobs: str) -> None:
+    def kill() -> None:
+        pods.cluster.execute(NODE, "pkill", "-KILL", "-x", "kubelet")
+
+    _one_report(pods, jobs, "open", kill)
+
+
+def _one_report(pods: Pods, jobs: str, moment: str, breaks: Callable[[], None]) -> None:
+    """What ``fault`` asserts at its end: one report, each Event once, resolved."""
+    expected = Expected(NODE, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
+    with fault(pods.watched) as began, throttled(pods.watched, jobs, NODE):
+        if moment == "onset":
+            breaks()
+        found(pods.watched, expected, began)
+        if moment == "open":
+            breaks()
+            time.sleep(_GOES_ON_S)
+
+
+def _without_api(pods: Pods) -> None:
+    pods.cluster.crash_api()
+    try:
+        time.sleep(_AWAY_S)
+    finally:
+        pods.cluster.resume_api()

@@ -1,0 +1,90 @@
+"""A node is lost, or nobody reaches it: what it saw is told once, what it could not see is not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods, recovered
+from clusterfaults import SPIN, Expected, fault, found, throttled
+from clusterwatch import now, summary
+from controlplane import condition, wait_for
+
+pytestmark = pytest.mark.timeout(900)
+
+_CUT_S = 35.0  # the collector keeps a minute
+_WAITS_S = 8  # the fault begins when the cable is out
+_SETTLES_S = 20.0
+
+
+def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: str) -> None:
+    node = _free_node(pods)
+    expected = Expected(node, "CPU", "CPUQuotaThrottling", f"{jobs}/late")
+    container = {
+        "command": ["sh", "-c", f"sleep {_WAITS_S}; exec python3 -c '{SPIN}'"],
+        "resources": {"limits": {"cpu": "150m", "memory": "128Mi"}},
+    }
+    with fault(pods.watched) as began, pods.watched.pod(jobs, node, "late", **container):
+        pods.cluster.cut(node)
+        try:
+            time.sleep(_CUT_S)
+        finally:
+            pods.cluster.join(node)
+        joined = now()
+        found(pods.watched, expected, began)
+        first_seen = pods.watched.report(began.report)["spec"]["firstSeenTime"]
+        assert began.time < first_seen < joined, "what it saw meanwhile came to the analyzer"
+        _await_ready(pods, node, "True", 90)  # its kubelet has to know that the pod is to go
+
+
+def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
+    node = _free_node(pods)
+    pods.watched.calm()
+    began = now()
+    _lose(pods, node)
+    _return(pods, node)
+    recovered(pods.watched)
+    time.sleep(_SETTLES_S)
+    assert [summary(one) for one in pods.watched.reports(began)] == []
+
+
+def test_what_was_open_on_a_lost_node_is_told_once(pods: Pods, jobs: str) -> None:
+    node = _free_node(pods)
+    expected = Expected(node, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
+    with fault(pods.watched) as began:
+        with throttled(pods.watched, jobs, node):
+            found(pods.watched, expected, began)
+            _lose(pods, node)
+        _return(pods, node)  # where the pod is known to be gone
+
+
+def _lose(pods: Pods, node: str) -> None:
+    """Its plug is pulled, and it is missed."""
+    pods.cluster.kill(node)
+    _await_ready(pods, node, "Unknown", 120)
+
+
+def _return(pods: Pods, node: str) -> None:
+    pods.cluster.start(node)
+    _await_ready(pods, node, "True", 120)
+    wait_for(pods.all_ready, 180, "its pods run")
+
+
+def _await_ready(pods: Pods, node: str, status: str, seconds: float) -> None:
+    kube = pods.watched.kube
+    wait_for(
+        lambda: condition(kube.get("v1", "Node", node), "Ready").get("status") == status,
+        seconds, f"{node} Ready={status}",
+    )  # fmt: skip
+
+
+def _free_node(pods: Pods) -> str:
+    """With nothing of ours but its collector: who judges must not be lost with it."""
+    taken = {
+        pod["spec"]["nodeName"] for part in (ANALYZER, OPERATOR, REDIS) for pod in pods.of(part)
+    }
+    collectors = {pod["spec"]["nodeName"] for pod in pods.of(COLLECTOR)}
+    if not (free := sorted(collectors - taken)):
+        pytest.skip("each node has an analyzer, the operator or Redis")
+    return free[0]

@@ -1,0 +1,111 @@
+"""What is killed on a real cluster while it watches, and how it is seen to be back."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from charts import NAMESPACE
+from cluster.handle import Cluster
+from clusterwatch import PROFILE, Watched
+from controlplane import Object, condition, wait_for
+from reveal_contract import kubernetes as names
+
+COLLECTOR, ANALYZER, OPERATOR = names.COLLECTOR, names.ANALYZER, names.OPERATOR
+REDIS = "evaluation-redis"
+_BACK_S = 180.0
+_CONTAINERD = "containerd://"
+
+
+@dataclass(frozen=True)
+class Pods:
+    """The pods of a release, killed and looked into by what they are."""
+
+    watched: Watched
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.watched.cluster
+
+    def of(self, component: str, node: str = "") -> list[Object]:
+        """Those that are not about to end."""
+        labels = f"{names.LABEL_COMPONENT}={component}"
+        found = self.watched.kube.items("v1", "Pod", NAMESPACE, labels)
+        return [
+            one for one in found
+            if "deletionTimestamp" not in one["metadata"]
+            and node in ("", one["spec"].get("nodeName"))
+        ]  # fmt: skip
+
+    def kill(self, component: str, node: str = "") -> None:
+        """SIGKILL, as the kernel or a bug would; return when the kubelet has started it again."""
+        [pod] = self.of(component, node)
+        before = restarts(pod)
+        self.signal(pod)
+        name = pod["metadata"]["name"]
+        wait_for(lambda: restarts(self._named(name)) > before, _BACK_S, f"{name} restarts")
+
+    def signal(self, pod: Object) -> None:
+        container = pod["status"]["containerStatuses"][0]["containerID"]
+        self.cluster.execute(
+            pod["spec"]["nodeName"], "ctr", "-n", "k8s.io", "tasks", "kill", "--signal", "SIGKILL",
+            container.removeprefix(_CONTAINERD),
+        )  # fmt: skip
+
+    def remove(self, pod: Object) -> None:
+        """As it is lost with its node: it gives nothing back, and none of its name comes again."""
+        name = pod["metadata"]["name"]
+        words = ("delete", "pod", name, "--grace-period=0", "--force", "--wait=false")
+        self.signal(pod)
+        self.cluster.kubectl("-n", NAMESPACE, *words)
+
+    def execute(self, pod: Object, *command: str) -> str:
+        name = pod["metadata"]["name"]
+        return self.cluster.kubectl("-n", NAMESPACE, "exec", name, "--", *command)
+
+    def logs(self, pod: Object) -> str:
+        """Of its container as it is now; nothing of one that has gone."""
+        try:
+            return self.cluster.kubectl("-n", NAMESPACE, "logs", pod["metadata"]["name"])
+        except subprocess.CalledProcessError:
+            return ""
+
+    def all_ready(self) -> bool:
+        found = [pod for part in (COLLECTOR, ANALYZER, OPERATOR, REDIS) for pod in self.of(part)]
+        return all(condition(pod, "Ready").get("status") == "True" for pod in found)
+
+    def _named(self, name: str) -> Object:
+        return self.watched.kube.get("v1", "Pod", name, NAMESPACE) or {}
+
+
+def restarts(pod: Object) -> int:
+    """How often its containers ended and were started again."""
+    return sum(one["restartCount"] for one in pod.get("status", {}).get("containerStatuses", ()))
+
+
+def recovered(watched: Watched) -> None:
+    """Wait until all pods are ready and all nodes are watched and learned again."""
+    wait_for(Pods(watched).all_ready, _BACK_S, "all pods are ready")
+    watched.watch(*watched.cluster.nodes)
+
+
+@contextmanager
+def replicas(watched: Watched, count: int) -> Iterator[None]:
+    """So many analyzers, one afterwards."""
+    _scale(watched, count)
+    try:
+        yield
+    finally:
+        _scale(watched, 1)
+
+
+def _scale(watched: Watched, count: int) -> None:
+    profile = {
+        "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND, "metadata": {"name": PROFILE},
+    }  # fmt: skip
+    watched.kube.patch(profile, {"spec": {"analyzer": {"replicas": count}}})
+    pods = Pods(watched)
+    wait_for(lambda: len(pods.of(ANALYZER)) == count, _BACK_S, f"{count} analyzers")
+    wait_for(pods.all_ready, _BACK_S, "they are ready")
