@@ -58,6 +58,11 @@ class Casebook:
         """What was observed last."""
         return self._seen[-1] if self._seen else None
 
+    @property
+    def any_open(self) -> bool:
+        """Whether a finding goes on."""
+        return bool(self._episodes.open)
+
     def step(self, verdict: Verdict, seen: Observed, note: str = "") -> list[Update]:
         """Take in one second; ``note`` is written on every case that is open in it."""
         self._seen.append(seen)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from reveal_analyzer.casebook import Casebook, Update
+from reveal_analyzer.clocksteps import ClockSteps
 from reveal_analyzer.context import changed_lines, warmup_load
 from reveal_analyzer.episodes import Change, Verdict
 from reveal_analyzer.fleet.minute import Minutes
@@ -88,11 +89,13 @@ class NodeAnalyzer:
         self._heart = Heart(node, rules, self._history, leave_out)
         self._paper = PaperMode(node) if settings.mode == "paper" else None
         self._scored = Scored(ready=False)
+        self._clock = ClockSteps()
         self._last: tuple[bytes, int] | None = None
         self._load: dict[str, float] = {}
 
     def step(self, message: Message, table: ChannelTable, *, silent: bool = False) -> list[Update]:
         """Judge one slice; ``silent`` learns from it and reports nothing."""
+        message = self._clock.follow(message, holds=self._cases.any_open)
         self._follow_time(message)
         second = self._deriver.second(message, table)
         self._history.push(second)

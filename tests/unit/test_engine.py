@@ -143,6 +143,22 @@ def test_a_clock_step_is_survived(node: Node, hours: int) -> None:
         assert judge.step(moved, node.table) == []
 
 
+@pytest.mark.parametrize("seconds", [-7200, -30, 30, 18000])
+def test_a_clock_that_is_set_during_a_fault_leaves_it_one_finding(node: Node, seconds: int) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    updates = run(judge, node, 14, RETRANSMISSION)
+    for changed in [RETRANSMISSION] * 12 + [None] * 30:
+        made = node.slice(changed)
+        moved = replace(made, start_ns=made.start_ns + seconds * SECOND_NS)
+        updates += judge.step(moved, node.table)
+    told = [one for one in updates if one.change is not Change.SUSPECTED]
+    assert len({one.finding.id for one in told}) == 1
+    over = told[-1].finding
+    assert over.state is State.RESOLVED
+    assert 24 <= (over.last_seen_ns - over.first_seen_ns) / SECOND_NS <= 40
+
+
 def test_missing_values_are_no_news(node: Node) -> None:
     judge = analyzer()
     run(judge, node, QUIET_S)
