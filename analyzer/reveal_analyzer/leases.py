@@ -41,7 +41,7 @@ return redis.call('ZRANGE', KEYS[1], 0, -1)
 class Timing:
     """Times of the leases, in seconds."""
 
-    lease: float = 10.0  # until it runs out
+    lease: float = 7.0  # until it runs out: whose owner died is read again within ten seconds
     beat: float = 1.0  # between renewals
     patience: float = 3.0  # a free shard is left to each better-ranked analyzer for so long
     settle: float = 30.0  # a shard is kept so long before a better-ranked one may have it

@@ -14,7 +14,7 @@ from reveal_cli.workloads import Workload
 from watching import Watching, of_the_fault, state
 
 FAULT = "hugepages"  # a certain sign: seen without a past to compare with
-TAKES_OVER_S = 60  # a lease of ten seconds, an interpreter's start, the last minute read again
+TAKES_OVER_S = 60  # a lease of seven seconds, an interpreter's start, the last minute read again
 
 
 @pytest.mark.timeout(300)
