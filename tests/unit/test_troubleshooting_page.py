@@ -1,0 +1,52 @@
+"""Whatever reason a condition can have, docs/troubleshooting.md says what to do about it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from textwrap import dedent
+from types import ModuleType
+from typing import Any
+
+from profiles import ROOT
+from reveal_analyzer.telemetry.lacking import REDUCED, lacks
+from reveal_operator import children, conditions, inspection, spec, troubles
+
+PAGE = (ROOT / "docs/troubleshooting.md").read_text()
+_WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+_ROW = re.compile(rf"^\| `({_WORD.pattern})`", re.MULTILINE)
+# kube-controller-manager's, which the operator passes on
+_OF_DEPLOYMENTS = {"FailedCreate", "ProgressDeadlineExceeded"}
+_PERF = '{"missing": [{"source": "perf", "reason": "needs CAP_PERFMON", "remedy": ""}]}'
+
+
+def words(part: ModuleType | Callable[..., Any]) -> set[str]:
+    """The texts in the source of a module or function that are one word, as reasons are."""
+    nodes = ast.walk(ast.parse(dedent(inspect.getsource(part))))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return {text for text in texts if isinstance(text, str) and _WORD.fullmatch(text)}
+
+
+def reasons() -> set[str]:
+    types = {
+        conditions.READY, conditions.SPEC_ACCEPTED, conditions.COLLECTORS_AVAILABLE,
+        conditions.ANALYZER_AVAILABLE, conditions.STREAM_REACHABLE, conditions.DEGRADED,
+        conditions.LEARNING,
+    }  # fmt: skip
+    statuses = {conditions.TRUE, conditions.FALSE, conditions.UNKNOWN}
+    [perf] = lacks("node", _PERF.encode())
+    return (
+        words(conditions) - types - statuses
+        | {*troubles._WAITING.values(), *troubles._WORDS}
+        | {spec.INVALID, spec.REDIS_MISSING, children.NAME_TAKEN}
+        | words(children.refusal_of)
+        | words(inspection.Inspection._look)
+        | {REDUCED, perf.reason}
+        | _OF_DEPLOYMENTS
+    )
+
+
+def test_every_reason_is_explained_and_no_other_one() -> None:
+    assert set(_ROW.findall(PAGE)) == reasons()
