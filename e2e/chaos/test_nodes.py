@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods, recovered
+from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
 from clusterfaults import SPIN, Expected, fault, found, throttled
 from clusterwatch import now, summary
 from controlplane import condition, wait_for
@@ -40,11 +40,12 @@ def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: 
 
 def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
     node = _free_node(pods)
+    pods.watched.watch(*pods.cluster.nodes)
     pods.watched.calm()
     began = now()
     _lose(pods, node)
     _return(pods, node)
-    recovered(pods.watched)
+    pods.watched.watch(*pods.cluster.nodes)
     time.sleep(_SETTLES_S)
     assert [summary(one) for one in pods.watched.reports(began)] == []
 

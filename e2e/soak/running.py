@@ -156,8 +156,8 @@ class Soak:
         pods = [one["metadata"] for one in self._pods()]
         components = {(NAMESPACE, one["name"]): one["labels"][LABEL_COMPONENT] for one in pods}
         found = []
-        for node in self._watched.cluster.nodes:
-            path = f"/api/v1/nodes/{node}/proxy/stats/summary"
+        for node in self._watched.kube.items("v1", "Node"):
+            path = f"/api/v1/nodes/{node['metadata']['name']}/proxy/stats/summary"
             told = self._watched.kube.request("GET", path)
             found += usage.samples(told, components, minute)
         return found

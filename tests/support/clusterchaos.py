@@ -86,9 +86,12 @@ def restarts(pod: Object) -> int:
 
 
 def recovered(watched: Watched) -> None:
-    """Wait until all pods are ready and all nodes are watched and learned again."""
+    """Wait until all pods are ready and all nodes heard: what is certain is told while learning."""
+    nodes = len(watched.cluster.nodes)
     wait_for(Pods(watched).all_ready, _BACK_S, "all pods are ready")
-    watched.watch(*watched.cluster.nodes)
+    wait_for(
+        lambda: watched.telemetry.get("nodesReporting") == nodes, _BACK_S, "all nodes are heard"
+    )
 
 
 @contextmanager
