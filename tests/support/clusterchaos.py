@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +12,11 @@ from cluster.handle import Cluster
 from clusterwatch import PROFILE, Watched
 from controlplane import Object, condition, wait_for
 from reveal_contract import kubernetes as names
+from reveal_contract import names as stream
 
 COLLECTOR, ANALYZER, OPERATOR = names.COLLECTOR, names.ANALYZER, names.OPERATOR
 REDIS = "evaluation-redis"
+_LOGIN, _KEYS = "reveal-evaluation-redis", ("username", "password")
 _BACK_S = 180.0
 _CONTAINERD = "containerd://"
 
@@ -65,12 +67,14 @@ class Pods:
         name = pod["metadata"]["name"]
         return self.cluster.kubectl("-n", NAMESPACE, "exec", name, "--", *command)
 
-    def logs(self, pod: Object) -> str:
-        """Of its container as it is now; nothing of one that has gone."""
-        try:
-            return self.cluster.kubectl("-n", NAMESPACE, "logs", pod["metadata"]["name"])
-        except subprocess.CalledProcessError:
-            return ""
+    def owner(self, node: str) -> str:
+        """The analyzer that holds the lease of a node's shard; nobody while none does."""
+        [server] = self.of(REDIS)
+        login = self.watched.kube.get("v1", "Secret", _LOGIN, NAMESPACE) or {}
+        user, password = (b64decode(login["data"][key]).decode() for key in _KEYS)
+        key = stream.owner_key(PROFILE, stream.shard(node))
+        words = ("redis-cli", "--user", user, "--pass", password, "--no-auth-warning", "GET", key)
+        return self.execute(server, *words).strip()
 
     def all_ready(self) -> bool:
         found = [pod for part in (COLLECTOR, ANALYZER, OPERATOR, REDIS) for pod in self.of(part)]
