@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(900)
 
 NODE = "node2"
 _AWAY_S = 15.0
-_GOES_ON_S = 20.0
+_GOES_ON_S = 10.0
 PODS = (COLLECTOR, ANALYZER, OPERATOR, REDIS)  # Redis comes back empty: it keeps nothing on disk
 
 
