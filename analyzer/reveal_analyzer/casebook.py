@@ -11,12 +11,16 @@ from reveal_analyzer import attribution
 from reveal_analyzer.attribution import Case
 from reveal_analyzer.episodes import Change, Episode, EpisodeTracker, Verdict
 from reveal_analyzer.hypotheses.schema import Rule
+from reveal_analyzer.seconds import SECOND_NS
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects import SubjectHistory
 from reveal_analyzer.trace import Observed, Trace
 from reveal_contract.finding import Finding, Method, State
 
 _SEEN = 12  # seconds kept for the trace of an episode that opens
+# seconds after its opening at which a case is looked at anew: who does harm from its start on is
+# named by its cgroup or not at all until the node has learned whose that is
+_LOOKS_S = frozenset((1, 2, 3, 5, 8, 13, 21, 34, 55))
 
 Methods = tuple[Method, ...]
 
@@ -34,6 +38,7 @@ class _Open:
     trace: Trace
     methods: Methods
     notes: tuple[str, ...] = ()
+    said: tuple[object, ...] = ()  # the gist of what was told last
 
 
 class Casebook:
@@ -70,11 +75,25 @@ class Casebook:
         for episode in self._episodes.open:
             self._gather(episode, verdict, note)
         changes = [self._joined(change, episode) for change, episode in changes]
-        return [self._told(change, episode) for change, episode in changes]
+        told = [self._told(change, episode) for change, episode in changes]
+        known = {id(episode) for _, episode in changes}
+        rest = [episode for episode in self._episodes.open if id(episode) not in known]
+        return told + self._looked_at(rest, verdict.start_ns)
 
     def finish(self) -> list[Update]:
         """The last state of what is still open when watching ends."""
         return [self._told(change, episode) for change, episode in self._episodes.finish()]
+
+    def _looked_at(self, episodes: Sequence[Episode], now_ns: int) -> list[Update]:
+        """What is known better by now of cases that opened a while ago."""
+        updates = []
+        for episode in episodes:
+            if (now_ns - episode.opened_ns) // SECOND_NS in _LOOKS_S:
+                said = self._about(episode).said
+                update = self._told(Change.CHANGED, episode)
+                if self._about(episode).said != said:
+                    updates.append(update)
+        return updates
 
     def _gather(self, episode: Episode, verdict: Verdict, note: str) -> None:
         """Add this second to what an open episode showed."""
@@ -128,8 +147,17 @@ class Casebook:
         if change in (Change.SUSPECTED, Change.RESOLVED):
             del self._open[id(episode)]
         found = attribution.finding(case, self._rules, self._history)
+        about.said = _gist(found)
         row = partial(attribution.evidence, about.trace)
         return Update(change, self._shown.told(found, about.trace.evidence.columns, row))
+
+
+def _gist(found: Finding) -> tuple[object, ...]:
+    """What people act upon: what is told again when it changes."""
+    cause = found.hypothesis.name if found.hypothesis else ""
+    pods = tuple((pod.namespace, pod.name, pod.uid) for pod in found.pods)
+    others = frozenset(subject.name for subject in found.subjects)
+    return found.subsystem, found.severity, cause, pods[:1], frozenset(pods), others
 
 
 def _strength(methods: Methods) -> tuple[int, int]:

@@ -163,9 +163,12 @@ class Directory:
 
     def spelled(self, who: Who) -> str:
         """The latest of an instance by its instance, those before it told apart by their uid."""
+        return who.instance if self.latest(who) else f"{who.instance}~{who.uid}"
+
+    def latest(self, who: Who) -> bool:
+        """Whether nobody else came after it under its name."""
         known = self._by_instance.get(who.instance, ())
-        latest = not known or known[-1].uid == who.uid
-        return who.instance if latest else f"{who.instance}~{who.uid}"
+        return not known or known[-1].uid == who.uid
 
 
 class _Compared(NamedTuple):
@@ -212,6 +215,7 @@ class SubjectHistory:
         ranked = sorted(
             best.values(), key=lambda c: (-_guilt(c.change, wanted.fell), c.who.instance)
         )
+        ranked = _without_replaced(ranked, directory)
         moved = [c for c in ranked[:_MOST] if abs(c.change) >= _LEAST]
         return named(moved or _present(best.values(), directory), directory, wanted)
 
@@ -261,6 +265,18 @@ class SubjectHistory:
             for metric, value in row.host():
                 means.host[metric] = means.host.get(metric, 0.0) + value / len(rows)
         return means
+
+
+def _without_replaced(ranked: Sequence[_Change], directory: Directory) -> list[_Change]:
+    """Those of whom none was made anew under its name: that one speaks for both.
+
+    Who is gone stays where nobody has come in its place.
+    """
+    there = {change.who.instance for change in ranked if directory.latest(change.who)}
+    return [
+        change for change in ranked
+        if directory.latest(change.who) or change.who.instance not in there
+    ]  # fmt: skip
 
 
 def _guilt(change: float, fell: bool) -> float:

@@ -116,8 +116,12 @@ class Report:
     @property
     def core(self) -> tuple[str, ...]:
         """What is worth a write at once when it changes."""
-        cause = (self.status.get("hypothesis") or {}).get("name", "")
-        return self.status["state"], self.status["severity"], self.status["subsystem"], cause
+        status = self.status
+        cause = (status.get("hypothesis") or {}).get("name", "")
+        pods = [f"{pod['namespace']}/{pod['name']}" for pod in status.get("pods", ())]
+        # who comes first is who it is put down to; the order of the others says little
+        named = ",".join([*pods[:1], *sorted(pods[1:])])
+        return status["state"], status["severity"], status["subsystem"], cause, named
 
     def labels(self) -> dict[str, str]:
         """What people select by."""

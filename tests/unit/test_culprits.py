@@ -187,3 +187,46 @@ def test_a_pod_is_called_by_its_name() -> None:
 @pytest.mark.parametrize("metric", [RETRANS, USAGE])
 def test_where_nothing_changed_nobody_suffers(metric: str) -> None:
     assert hurt([metric], {"/a.service": (metric, 1e8, 1e8)}) == ()
+
+
+def test_a_pod_that_becomes_known_after_the_opening_is_told_within_seconds() -> None:
+    names: list[Identity] = []
+    named = openings_told_anew(names, known_from=4)
+    first, *later = named
+    assert (first.change, first.finding.pods) == (Change.OPENED, ())
+    assert [subject.name for subject in first.finding.subjects] == [CGROUP]
+    (known,) = later
+    assert known.change is Change.CHANGED
+    assert [(pod.namespace, pod.name) for pod in known.finding.pods] == [("ml", "hog")]
+    assert known.finding.id == first.finding.id
+    # who becomes known four seconds after the opening is told at the look that comes next
+    assert known.finding.last_seen_ns - first.finding.last_seen_ns == 5 * SECOND_NS
+
+
+def test_what_is_known_from_the_opening_on_is_told_once() -> None:
+    (only,) = openings_told_anew([HOG], known_from=0)
+    assert [pod.name for pod in only.finding.pods] == ["hog"]
+
+
+CGROUP = "/kubepods/pod1"
+HOG = Identity(CGROUP, SubjectKind.POD, "u1", "ml", "hog")
+
+
+def openings_told_anew(names: list[Identity], known_from: int) -> list[Update]:
+    """A quota holds a cgroup back for 15 s; whose it is, is known from a second on."""
+    metric = "cpu.subject.throttled_time"
+    made = plan(ChannelTable((Channel(metric, CGROUP, Kind.COUNTER),), ()))
+    rule = RULES["CPUQuotaThrottling"]
+    history = SubjectHistory(lambda: names)
+    book = Casebook("n1", list(RULES.values()), history, lambda: ())
+    hit = Hit(rule, tuple(c for c in made.columns if c.metric.name == metric))
+    values = np.array([5e8 * (c in hit.columns) for c in made.columns])
+    still = np.zeros((2, values.size))
+    updates = []
+    for second in range(15):
+        if second >= known_from:
+            names[:] = [HOG]
+        history.push(Second(made, second * SECOND_NS, values, np.array([5e8])))
+        seen = Observed(second * SECOND_NS, made, values, still, still[0], still[0])
+        updates += book.step(Verdict(second * SECOND_NS, {}, [hit], [hit]), seen)
+    return updates

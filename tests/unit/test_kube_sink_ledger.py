@@ -10,7 +10,7 @@ from reveal_analyzer.sinks.kube import ledger as module
 from reveal_analyzer.sinks.kube.entry import Entry
 from reveal_analyzer.sinks.kube.ledger import Listed
 from reveal_analyzer.situation import Watched
-from reveal_contract.finding import FindingKind, FindingScope, Severity
+from reveal_contract.finding import Confidence, FindingKind, FindingScope, Pod, Severity
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import shard
 from reveal_contract.report import report
@@ -45,6 +45,21 @@ def test_fifty_updates_in_five_minutes_are_two_writes() -> None:
     desk.turn()
     assert len(desk.written) == 2
     assert desk.written[1].status["claim"] == "words 59"
+    assert desk.said == ["AnomalyDetected"]
+
+
+def test_a_pod_that_becomes_known_is_written_at_once_and_their_order_is_not() -> None:
+    a, b, c = (Pod("ml", name, f"uid-{name}", "", 60, 60, Confidence.MEASURED) for name in "abc")
+    desk = Desk()
+    desk.tell(opened())
+    desk.turn()
+    for pods in ((a, b, c), (a, c, b)):
+        desk.tell(changed(pods=pods))
+        desk.turn()
+    assert [one.status.get("podNames") for one in desk.written] == [None, "ml/a,ml/b,ml/c"]
+    desk.tell(changed(pods=(b, a, c)))
+    desk.turn()
+    assert desk.written[-1].status["podNames"] == "ml/b,ml/a,ml/c"
     assert desk.said == ["AnomalyDetected"]
 
 

@@ -62,8 +62,14 @@ def test_a_pod_made_again_is_not_compared_with_the_one_before() -> None:
     new = pod("a", "new", since_ns=60 * SECOND_NS)
     named = changed({"ml/a": (1.0, 1.1)}, [new, old])
     assert [(one.uid, one.share_percent, one.change_percent) for one in named.pods] == [
-        ("new", 55, 55), ("old", 0, -50)
+        ("new", 55, 55)  # one pod of one name, compared with what it was itself
     ]  # fmt: skip
+
+
+def test_a_pod_that_is_gone_is_named_where_none_took_its_place() -> None:
+    gone = pod("a", "old", until_ns=60 * SECOND_NS)
+    named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 0.3)}, [gone, pod("b", "u2")])
+    assert [(one.uid, one.share_percent) for one in named.pods] == [("old", 0)]
 
 
 def test_a_container_carries_its_pods_uid() -> None:

@@ -1,7 +1,7 @@
 """All reports an analyzer speaks of: what is wanted, what the API has, what is due.
 
 No I/O and no clock: ``now_s`` is monotonic, ``now_ns`` since the epoch.  A report is written when
-its state, severity, subsystem or cause changes, else every five minutes while it is open.
+its state, severity, subsystem, cause or pods change, else every five minutes while it is open.
 
 What the API lists as open is compared with what is found here.  A report whose finding nobody is
 behind any more (its analyzer was restarted, its node taken over or gone) is taken on by a like
