@@ -93,16 +93,30 @@ def _busy_by_cpu(at: Places) -> NDArray[np.intp]:
 
 
 def _retransmit_share(at: Places) -> Ratio | None:
-    """Retransmitted of sent segments; 2,000 sent a second at least, so that one is no storm."""
-    places = [at.get((f"network.tcp.{name}", "")) for name in ("retrans_segs", "out_segs")]
-    if None in places:
+    """Retransmitted of sent segments; 2,000 sent a second at least, so that one is no storm.
+
+    Those of the host's network namespace and of all that its subjects have of their own: a pod's
+    connections are none of the host's.
+    """
+    again, sent = (_tcp_of_all(at, name) for name in ("retrans_segs", "out_segs"))
+    if not (again and sent):
         return None
-    again, sent = places
-    return Ratio(
-        catalogue.find("network.tcp.retransmit_share"),
-        "",
-        lambda seconds: float(_SHARE * seconds[again] / np.fmax(seconds[sent], 2000)),
-    )
+    host, *own = again
+
+    def share(now: Floats) -> float:
+        lost = now.item(host) + _sum_read(now, own)
+        return _SHARE * lost / max(_sum_read(now, sent), 2000.0)
+
+    return Ratio(catalogue.find("network.tcp.retransmit_share"), "", share)
+
+
+def _tcp_of_all(at: Places, name: str) -> list[int]:
+    """The host's counter first; none where it has none."""
+    host = at.get((f"network.tcp.{name}", ""))
+    if host is None:
+        return []
+    own = (place for (metric, _), place in at.items() if metric == f"network.subject.{name}")
+    return [host, *own]
 
 
 def _reserved_share(at: Places) -> Ratio | None:

@@ -11,7 +11,7 @@ from node import OTHER, SECOND_NS, TABLE, WORK, Node
 from reveal_analyzer.engine import Change, NodeAnalyzer, Update
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import State
-from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.metric import Kind, Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 
 QUIET_S, WARMUP_S = 90, 60
@@ -59,6 +59,22 @@ def test_retransmissions_are_suspected_found_and_resolved_once(node: Node) -> No
     assert resolved.hypothesis.name == "PacketLoss"
     assert "network.tcp.retransmit_share" in {e.metric for e in resolved.evidence}
     assert {m.name for m in resolved.methods} and len(resolved.methods) == 3
+
+
+def test_what_pods_lose_in_network_namespaces_of_their_own_is_packet_loss() -> None:
+    pods = [
+        Channel(f"network.subject.{name}", pod, Kind.COUNTER, 1.0, Lane.SLOW)
+        for pod in ("ml/rank-0", "ml/rank-1") for name in ("out_segs", "retrans_segs")
+    ]  # fmt: skip
+    node, judge = Node(ChannelTable(TABLE.fast, (*TABLE.slow, *pods))), analyzer()
+    steady = {channel.label: 4000.0 for channel in pods if channel.metric.endswith("out_segs")}
+    run(judge, node, QUIET_S, steady)
+    updates = run(judge, node, 14, {**steady, "network.subject.retrans_segs{ml/rank-1}": 40.0})
+    found = updates[-1].finding
+    assert found.subsystem is Subsystem.NETWORK
+    assert found.hypothesis is not None and found.hypothesis.name == "PacketLoss"
+    assert found.claim.startswith("0.47")  # 40 of all 8,500 that the node's namespaces sent
+    assert (found.pods, found.subjects, found.victims) == ((), (), ("ml/rank-1",))
 
 
 def test_activity_alone_is_context_and_no_finding(node: Node) -> None:

@@ -99,7 +99,8 @@ ROWS: tuple[Metric, ...] = (
     Metric(
         "network.tcp.retransmit_share", "ppm", Kind.RATIO, Subsystem.NETWORK, Scope.NODE,
         "derived", Lane.DERIVED, "TcpRetransSegs / TcpOutSegs",
-        "Sent TCP segments that were retransmissions, per million",
+        "Sent TCP segments that were retransmissions, per million, those of subjects with a"
+        " network namespace of their own included",
         quantum=300, harm=Harm.HIGHER, family="network.tcp.retransmit_share",
     ),
     *_LOSSES,
