@@ -245,16 +245,21 @@ class Evidence:
 def confidence(rule: Rule, evidence: Evidence) -> float:
     """0 to 1: how much of what the rule expects is there, less what contradicts it.
 
-    Optional evidence counts only where the node has the metric; what is left over of the
-    others must then carry it alone.
+    Optional evidence counts only where the node has the metric and it said anything; what is left
+    over of the others must then carry it alone.
     """
-    counted = [item for item in rule.expects if not item.optional or evidence.places(item).size]
+    counted = [item for item in rule.expects if not item.optional or _spoke(item, evidence)]
     weight = sum(item.weight for item in counted)
     if not weight:
         return 0.0
     met = sum(item.weight * degree(item, evidence) for item in counted) / weight
     against = max((degree(item, evidence) for item in rule.contradicts), default=0.0)
     return float(met * (1.0 - against))
+
+
+def _spoke(item: Expectation, evidence: Evidence) -> bool:
+    """Whether any column of it had a value: a pattern of too few events has none."""
+    return bool((~np.isnan(evidence.values[evidence.places(item)])).any())
 
 
 def degree(item: Expectation, evidence: Evidence) -> float:
