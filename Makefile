@@ -10,7 +10,11 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e soak bench docs chart goldens clean
+=======
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 bench docs chart goldens clean
+>>>>>>> 5d64e7d (Cluster: nodes with a kernel, systemd and cgroups of version 2 of their own)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -60,14 +64,18 @@ locks: $(DEV) ## pin what the images install, after a change of pyproject.toml (
 	@$(BIN)/python images/lock.py $(ARGS)
 
 NODES ?= 3
-cluster: $(DEV) ## a real Kubernetes of 3 nodes on this machine, with our images (root; NODES=5)
-	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes up --count $(NODES) $(ARGS)
+VM    ?= 0
+cluster: $(DEV) ## a real Kubernetes of 3 nodes on this machine, with our images (root; NODES=5, VM=1)
+	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes up --count $(NODES) --vms $(VM) $(ARGS)
 
 cluster-down: $(DEV) ## takes it down and leaves nothing behind
 	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes down $(ARGS)
 
 e2e: assets ## pytest against a real Kubernetes control plane (ARGS="-k operator")
-	@REVEAL_NODES=$(or $(REVEAL_NODES),required) $(BIN)/pytest e2e $(ARGS)
+	@REVEAL_NODES=$(or $(REVEAL_NODES),required) $(BIN)/pytest e2e --ignore=e2e/vm $(ARGS)
+
+e2e-v2: assets ## pytest on a node with a kernel of its own, systemd and cgroup v2 alone (root, qemu; minutes)
+	@$(BIN)/pytest e2e/vm $(ARGS)
 
 MINUTES ?= 30
 soak: cluster ## healthy jobs on the nodes of `make cluster`: nothing found, nothing grown (MINUTES=30)

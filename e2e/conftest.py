@@ -28,16 +28,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.items and not session.config.option.collectonly:
         try:
             building.build()
-            if _want_nodes(session) and not machine.lacking():
-                handle.prepare_unless_up()
+            vms = int(_want(session, "vm"))
+            wanted = os.environ.get("REVEAL_NODES") != "none" and _want(session, "cluster")
+            if wanted and not machine.lacking(vms):
+                handle.prepare_unless_up(vms)
         except (building.BuildError, BuildError, StartError) as error:
             pytest.exit(f"no end-to-end tests: {error}", returncode=1)
 
 
-def _want_nodes(session: pytest.Session) -> bool:
-    if os.environ.get("REVEAL_NODES") == "none":
-        return False
-    return any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
+def _want(session: pytest.Session, fixture: str) -> bool:
+    return any(fixture in getattr(item, "fixturenames", ()) for item in session.items)
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,11 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(run=run)
         if name == "up":
             one.add_argument("--count", type=int, default=3, choices=NUMBERS, metavar="N")
-    for name in ("start", "stop", "kill", "cut", "join", "exec"):
+            one.add_argument(
+                "--vms", type=int, default=0, choices=range(3), metavar="N",
+                help="further nodes with kernels of their own",
+            )  # fmt: skip
+    for name in ("start", "stop", "kill", "cut", "join", "remove", "exec"):
         one = whole.add_parser(name)
         one.add_argument("node", metavar="NODE")
         one.add_argument("--folder", type=Path, default=handle.default_folder())
@@ -91,9 +95,10 @@ def _pin(chosen: argparse.Namespace) -> None:
 
 def _nodes_up(chosen: argparse.Namespace) -> None:
     began = time.monotonic()
-    made = handle.prepare(_say)
+    made = handle.prepare(_say, chosen.vms)
     _say(f"programs and images: {time.monotonic() - began:.1f} s")
-    cluster = handle.up(chosen.folder, chosen.count, made, _say, bound=False)
+    wanted = handle.plan(made, chosen.count, chosen.vms)
+    cluster = handle.up(chosen.folder, wanted, _say, bound=False)
     _say(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
     _say(f"ready after {time.monotonic() - began:.1f} s, logs in {cluster.folder}")
     _say(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.program('')}:$PATH")

@@ -15,13 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cluster import archives, binaries, building, inside, machine, nodes, supervisor
+from cluster import archives, binaries, building, inside, machine, nodes, rootfs, supervisor, vm
 from cluster.archives import Archive
 from cluster.daemons import StartError
 from cluster.supervisor import LOG, SOCKET, STATE, Plan
@@ -39,7 +39,7 @@ def default_folder() -> Path:
 
 
 class Cluster:
-    """A running cluster; node names are ``node1``, ``node2`` and so on."""
+    """A running cluster; nodes are ``node1``, ``node2`` and so on, virtual machines ``vm1``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -63,7 +63,13 @@ class Cluster:
 
     @property
     def nodes(self) -> list[str]:
+        """Those that share this machine's kernel."""
         return sorted(self.state.get("nodes", ()))
+
+    @property
+    def vms(self) -> list[str]:
+        """Those with a kernel of their own."""
+        return sorted(self.state.get("vms", ()))
 
     def image(self, name: str) -> str:
         """The full name of an image that all nodes have: ``reveal-collector``."""
@@ -101,12 +107,18 @@ class Cluster:
         """Start it again, on its port, and return when it is ready."""
         self._ask("resume", "")
 
+    def remove(self, node: str) -> None:
+        """Pull its plug and forget it, with its disk and what the cluster knows of it."""
+        self._ask("remove", node)
+
     def spread(self, archive: Archive) -> None:
         """Make an image known to all nodes, also to those that start later."""
         self._ask("spread", file=str(archive.file), image=archive.image)
 
     def execute(self, node: str, *command: str | Path, seconds: float = 60.0) -> str:
-        """What a command prints in the namespaces of a node; it must not fail."""
+        """What a command prints on a node; it must not fail."""
+        if vm.is_virtual(node):
+            return vm.execute(self.folder / "nodes" / node, *command, seconds=seconds)
         return nodes.execute(self.state["nodes"][node], *command, seconds=seconds)
 
     def import_image(self, node: str, archive: Path) -> None:
@@ -136,26 +148,33 @@ def supervised(state: dict[str, Any]) -> bool:
     return bool(state) and supervisor.started(state["pid"]) == state["started"] != 0
 
 
-def prepare(say: Say = print) -> tuple[Archive, ...]:
-    """Programs and images, built where they are not there yet."""
-    if why := machine.lacking():
+def prepare(say: Say = print, vms: int = 0) -> tuple[Archive, ...]:
+    """Programs and images, built where they are not there yet; disks where there are ``vms``."""
+    if why := machine.lacking(vms):
         raise StartError(why)
+    if vms:
+        rootfs.make(say)
     building.build(say, (*binaries.ALL, *binaries.NODES))
     return archives.make(Store(images_cache()), say)
 
 
-def up(folder: Path, count: int, made: tuple[Archive, ...], say: Say, *, bound: bool) -> Cluster:
-    """A cluster of so many nodes; one that runs gets the images and nodes that it lacks.
+def plan(made: tuple[Archive, ...], nodes: int, vms: int = 0) -> Plan:
+    """A cluster of so many nodes with these images."""
+    return Plan(nodes, {str(one.file): one.image for one in made}, vms)
+
+
+def up(folder: Path, wanted: Plan, say: Say, *, bound: bool) -> Cluster:
+    """A cluster as planned; one that runs gets the images and nodes that it lacks.
 
     ``bound``: it ends with the thread that calls.
     """
     found = Cluster(folder)
     if found.running and found.state["ready"]:
-        _complete(found, count, made, say)
+        _complete(found, wanted, say)
         return found
     if not found.running:
         _take(folder)
-        Plan(count, {str(one.file): one.image for one in made}).save(folder)
+        wanted.save(folder)
         _spawn(folder, bound)
     _follow(found, say)
     return found
@@ -174,10 +193,13 @@ def down(folder: Path) -> list[Path]:
     return supervisor.sweep(folder)
 
 
-def prepare_unless_up() -> None:
+def prepare_unless_up(vms: int = 0) -> None:
     """Before the first test: none's time limit has to hold minutes of building."""
-    if not Cluster(default_folder()).running:
-        prepare()
+    found = Cluster(default_folder())
+    if not found.running:
+        prepare(vms=vms)
+    elif vms:
+        rootfs.make()
 
 
 def _await_end(state: dict[str, Any], seconds: float) -> None:
@@ -189,18 +211,34 @@ def _await_end(state: dict[str, Any], seconds: float) -> None:
 
 
 @contextmanager
-def running(count: int, say: Say = print) -> Iterator[Cluster]:
-    """The cluster that is up already, with the images that it has, left up; else one of its own."""
+def running(count: int, say: Say = print, vms: int = 0) -> Iterator[Cluster]:
+    """The cluster that is up already, with the images that it has, left up; else one of its own.
+
+    Virtual machines that it lacks are added, and taken away afterwards.
+    """
     found = Cluster(default_folder())
     if found.running:
-        yield found
+        with _virtual(found, vms, say):
+            yield found
         return
-    made = prepare(say)
+    made = prepare(say, vms)
     folder = Path(tempfile.mkdtemp(prefix="reveal-cluster-"))
     try:
-        yield up(folder, count, made, say, bound=True)
+        yield up(folder, plan(made, count, vms), say, bound=True)
     finally:
         down(folder)
+
+
+@contextmanager
+def _virtual(found: Cluster, count: int, say: Say) -> Iterator[None]:
+    """As many as wanted; those that were not there are gone afterwards."""
+    there = found.vms
+    try:
+        _start(found, (f"vm{number}" for number in range(1, count + 1)), say)
+        yield
+    finally:
+        for name in set(found.vms) - set(there):
+            found.remove(name)
 
 
 def _take(folder: Path) -> None:
@@ -242,13 +280,21 @@ def _follow(cluster: Cluster, say: Say) -> None:
             time.sleep(0.1)
 
 
-def _complete(cluster: Cluster, count: int, made: tuple[Archive, ...], say: Say) -> None:
-    for number in range(len(cluster.nodes) + 1, count + 1):
-        _timed(say, f"node{number} Ready", partial(cluster.start, f"node{number}"))
+def _complete(cluster: Cluster, wanted: Plan, say: Say) -> None:
+    _start(cluster, wanted.names, say)
     known = set(cluster.state["images"])
-    for one in made:
-        if str(one.file) not in known:
-            _timed(say, f"{one.image} imported", partial(cluster.spread, one))
+    for file, image in wanted.images.items():
+        if file not in known:
+            archive = Archive(image, Path(file))
+            _timed(say, f"{image} imported", partial(cluster.spread, archive))
+
+
+def _start(cluster: Cluster, names: Iterable[str], say: Say) -> None:
+    """Those of the nodes that are not there."""
+    there = {*cluster.nodes, *cluster.vms}
+    for name in names:
+        if name not in there:
+            _timed(say, f"{name} Ready", partial(cluster.start, name))
 
 
 def _timed(say: Say, what: str, do: Callable[[], object]) -> None:

@@ -14,6 +14,9 @@ _NEEDED = {
     "unshare": "util-linux", "openssl": "openssl", "buildah": "buildah",
     "debootstrap": "debootstrap", "gcc": "gcc",
 }  # fmt: skip
+_NEEDED_BY_VMS = {
+    "qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs", "ssh": "openssh-client",
+}  # fmt: skip
 CNI_PLUGINS = Path("/usr/lib/cni")
 _SYS_RESOURCE = 24
 # the kubelet writes these for the whole machine
@@ -21,11 +24,12 @@ _SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/
              "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")  # fmt: skip
 
 
-def lacking() -> str:
+def lacking(vms: int = 0) -> str:
     """Why this machine cannot run nodes, in a sentence; empty when it can."""
     if os.geteuid() != 0:
         return "nodes are made of namespaces, cgroups and mounts, which takes root"
-    packages = {package for name, package in _NEEDED.items() if shutil.which(name) is None}
+    needed = {**_NEEDED, **(_NEEDED_BY_VMS if vms else {})}
+    packages = {package for name, package in needed.items() if shutil.which(name) is None}
     if not (CNI_PLUGINS / "bridge").exists():
         packages.add("containernetworking-plugins")
     if packages:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass
 from typing import Any
 
 _FIRST_NODE = 10
 NUMBERS = range(1, 10)
+_NAME = re.compile(r"(?P<kind>node|vm)(?P<number>[1-9])")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ LOOPBACK = Network("127.0.0.1", "10.0.0")
 BRIDGED = Network("10.89.0.1", "10.97.0", nodes="10.89.0", pods="10.245", bridge="reveal0")
 
 
+def number(name: str) -> int:
+    """Of a node: ``node1`` is the first; virtual machines, ``vm1``, are counted from the last."""
+    told = _NAME.fullmatch(name)
+    if told is None:
+        raise ValueError(f"no node can be called {name}")
+    counted = int(told["number"])
+    return counted if told["kind"] == "node" else NUMBERS[-counted]
+
+
 def build(network: Network) -> None:
     """The bridge, which carries the API server's address; one that is there stays."""
     if ip("link", "show", network.bridge, check=False):
@@ -69,6 +80,15 @@ def plug(network: Network, number: int, pid: int) -> None:
     unplug(network, number)
     end = network.plug(number)
     ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", pid)
+    ip("link", "set", end, "master", network.bridge, "up")
+    ip("route", "replace", network.pods_of(number), "via", network.node(number))
+
+
+def plug_tap(network: Network, number: int) -> None:
+    """A cable from the bridge to a virtual machine, which holds its other end."""
+    unplug(network, number)
+    end = network.plug(number)
+    ip("tuntap", "add", end, "mode", "tap")
     ip("link", "set", end, "master", network.bridge, "up")
     ip("route", "replace", network.pods_of(number), "via", network.node(number))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cluster import machine
-from cluster.certificates import Certificates
 from cluster.network import Network
 
 PAUSE = "registry.k8s.io/pause:3.10"
@@ -23,56 +23,84 @@ version = 2
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        SystemdCgroup = false
+        SystemdCgroup = {systemd}
         BinaryName = "{runc}"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{plugins}"
     conf_dir = "{cni}"
 """
+# a machine of its own: small, slow where it is emulated, and, as nodes with GPUs often are, tainted
+_APART: dict[str, Any] = {
+    "cgroupDriver": "systemd",
+    "systemReserved": {"memory": "256Mi"},
+    "runtimeRequestTimeout": "10m",
+    "registerWithTaints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}],
+}
 
 
-def write(folder: Path, network: Network, number: int, made: Certificates) -> None:
-    """Everything but the kubeconfigs, into the node's folder."""
-    name = folder.name
-    (folder / "resolv.conf").write_text("")  # pods ask the cluster's DNS, which asks nobody
-    cni = folder / "cni"
+@dataclass(frozen=True)
+class Setting:
+    """A node as its programs know it; paths are those that it sees itself.
+
+    ``shares_kernel``: it is a set of namespaces, and has no systemd to make its cgroups.
+    """
+
+    name: str
+    number: int
+    network: Network
+    folder: Path
+    authority: Path
+    certificate: Path
+    key: Path
+    shares_kernel: bool = True
+
+    @property
+    def address(self) -> str:
+        return self.network.node(self.number)
+
+
+def write(into: Path, node: Setting) -> None:
+    """Everything but the kubeconfigs; ``into`` is the folder of the setting as seen from here."""
+    (into / "resolv.conf").write_text("")  # pods ask the cluster's DNS, which asks nobody
+    cni = into / "cni"
     cni.mkdir(exist_ok=True)
-    (cni / "10-pods.conflist").write_text(json.dumps(_pods(network, number)))
-    kubelet = _kubelet(folder, network.node(number), network.dns, made)
-    (folder / "kubelet.json").write_text(json.dumps(kubelet))
-    (folder / "proxy.json").write_text(json.dumps(_proxy(folder, network, number, name)))
-    (folder / "containerd.toml").write_text(_containerd(cni))
+    (cni / "10-pods.conflist").write_text(json.dumps(_pods(node.network, node.number)))
+    kubelet = {**_kubelet(node), **({} if node.shares_kernel else _APART)}
+    (into / "kubelet.json").write_text(json.dumps(kubelet))
+    (into / "proxy.json").write_text(json.dumps(_proxy(node)))
+    (into / "containerd.toml").write_text(_containerd(node))
 
 
-def _containerd(cni: Path) -> str:
+def _containerd(node: Setting) -> str:
     """Without CAP_SYS_RESOURCE the score of a pause container (-998) must be clamped."""
-    free = machine.may_raise_limits()
+    free = machine.may_raise_limits() or not node.shares_kernel
     return _CONTAINERD.format(
         restricted="false" if free else "true", runc="runc" if free else _RUNC,
-        pause=PAUSE, plugins=machine.CNI_PLUGINS, cni=cni,
+        systemd="false" if node.shares_kernel else "true",
+        pause=PAUSE, plugins=machine.CNI_PLUGINS, cni=node.folder / "cni",
     )  # fmt: skip
 
 
-def _kubelet(folder: Path, address: str, dns: str, made: Certificates) -> dict[str, Any]:
+def _kubelet(node: Setting) -> dict[str, Any]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": address,
+        "address": node.address,
         "authentication": {
             "anonymous": {"enabled": False},
             "webhook": {"enabled": True},
-            "x509": {"clientCAFile": str(made.authority)},
+            "x509": {"clientCAFile": str(node.authority)},
         },
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "cgroupfs",
         "failCgroupV1": False,
         "failSwapOn": False,
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-        "tlsCertFile": str(made.certificate(folder.name)),
-        "tlsPrivateKeyFile": str(made.key(folder.name)),
+        "tlsCertFile": str(node.certificate),
+        "tlsPrivateKeyFile": str(node.key),
         "clusterDomain": "cluster.local",
-        "clusterDNS": [dns],
-        "resolvConf": str(folder / "resolv.conf"),
+        "clusterDNS": [node.network.dns],
+        "resolvConf": str(node.folder / "resolv.conf"),
         "evictionHard": {
             "memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%",
         },
@@ -86,15 +114,15 @@ def _kubelet(folder: Path, address: str, dns: str, made: Certificates) -> dict[s
     }  # fmt: skip
 
 
-def _proxy(folder: Path, network: Network, number: int, name: str) -> dict[str, Any]:
+def _proxy(node: Setting) -> dict[str, Any]:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
-        "clientConnection": {"kubeconfig": str(folder / "proxy.kubeconfig")},
-        "clusterCIDR": f"{network.pods}.0.0/16",
-        "hostnameOverride": name,
-        "bindAddress": network.node(number),
+        "clientConnection": {"kubeconfig": str(node.folder / "proxy.kubeconfig")},
+        "clusterCIDR": f"{node.network.pods}.0.0/16",
+        "hostnameOverride": node.name,
+        "bindAddress": node.address,
         "healthzBindAddress": "127.0.0.1:10256",
         "metricsBindAddress": "127.0.0.1:10249",
         # these are the whole machine's

@@ -17,19 +17,24 @@ from cluster import cgroups, inside, network, nodefiles
 from cluster.daemons import Daemon, StartError
 from cluster.inside import Inside
 from cluster.network import Network
+from cluster.nodefiles import Setting
 from cluster.plane import ControlPlane
 
 _E2E = Path(__file__).parents[1]
 _START_S = 10.0
+_POLITE_S = 3.0
+_LOAD_S = 180.0
 _NAMESPACES = ("-m", "-u", "-i", "-n", "-p", "-C")
 
 
 class Node:
     """A machine that can be switched on, have its plug or its cable pulled, and be looked into."""
 
-    def __init__(self, plane: ControlPlane, number: int, archives: tuple[Path, ...]) -> None:
-        self.number = number
-        self.name = f"node{number}"
+    patience = 180.0
+
+    def __init__(self, plane: ControlPlane, name: str, archives: tuple[Path, ...]) -> None:
+        self.number = network.number(name)
+        self.name = name
         self.folder = plane.folder / "nodes" / self.name
         self._network: Network = plane.options.network
         self._plane = plane
@@ -65,6 +70,19 @@ class Node:
         self._unshare.kill()
         self.pid = 0
 
+    def shut_down(self) -> None:
+        """Everything in it is asked to end."""
+        if self.running:
+            command = entering(self.pid, ("kill", "-TERM", "-1"))
+            subprocess.run(command, check=False, capture_output=True)
+            time.sleep(_POLITE_S)
+        self.kill()
+
+    def load(self, archive: Path) -> None:
+        """Import an image."""
+        if self.running:
+            execute(self.pid, *inside.importing(archive), seconds=_LOAD_S)
+
     @property
     def running(self) -> bool:
         return self._unshare.running
@@ -75,7 +93,11 @@ class Node:
         self._config("kubelet", user)
         self._config("proxy", made.issue("kube-proxy", "/CN=system:kube-proxy"))
         made.issue_server(self.name, f"DNS:{self.name}", f"IP:{self._network.node(self.number)}")
-        nodefiles.write(self.folder, self._network, self.number, made)
+        setting = Setting(
+            self.name, self.number, self._network, self.folder,
+            made.authority, made.certificate(self.name), made.key(self.name),
+        )  # fmt: skip
+        nodefiles.write(self.folder, setting)
         programs = {name: str(self._plane.programs[name]) for name in ("kubelet", "kube-proxy")}
         archives = tuple(map(str, self.archives))
         Inside(self.folder, self.number, self._network, programs, archives).save(self._told)

@@ -16,23 +16,22 @@ import string
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from cluster import archives, binaries, cgroups, inside, machine, network, nodes
+from cluster import archives, binaries, cgroups, inside, machine, network
 from cluster.daemons import Daemon, StartError
 from cluster.network import BRIDGED, NUMBERS
 from cluster.nodes import Node
 from cluster.plane import ControlPlane, Options
+from cluster.vm import Vm, is_virtual
 
 STATE, PLAN, SOCKET, LOG = "state.json", "plan.json", "control", "supervisor.log"
-_NODE_S = 180.0
 _DNS_S = 120.0
-_POLITE_S = 3.0
 _SYSCTL = "sysctl.json"
 # in no folder, and gone with the process that holds it
 _LOCK = f"\0reveal-cluster-{BRIDGED.bridge}"
@@ -44,9 +43,16 @@ class Plan:
 
     nodes: int
     images: dict[str, str]  # archive: image
+    vms: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Of all nodes; those with a kernel of their own come up while others are waited for."""
+        virtual = [f"vm{number}" for number in range(1, self.vms + 1)]
+        return [*virtual, *(f"node{number}" for number in range(1, self.nodes + 1))]
 
     def save(self, folder: Path) -> None:
-        (folder / PLAN).write_text(json.dumps({"nodes": self.nodes, "images": self.images}))
+        (folder / PLAN).write_text(json.dumps(asdict(self)))
 
 
 class Supervisor:
@@ -54,7 +60,7 @@ class Supervisor:
         self._folder = folder
         self._plan = Plan(**json.loads((folder / PLAN).read_text()))
         self._began = time.monotonic()
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, Node | Vm] = {}
         self._plane: ControlPlane | None = None
         self._scheduler: Daemon | None = None
         self._ready = False
@@ -86,21 +92,22 @@ class Supervisor:
             self._folder / "kube-scheduler.log",
         )  # fmt: skip
         self._scheduler.start()
-        self._boot(range(1, self._plan.nodes + 1))
+        self._boot(self._plan.names)
         self._dns()
         self._ready = True
         self._tell()
 
-    def _boot(self, numbers: range) -> None:
+    def _boot(self, names: Sequence[str]) -> None:
         assert self._plane is not None
-        for number in numbers:
-            node = Node(self._plane, number, tuple(map(Path, self._plan.images)))
-            self._nodes[node.name] = node
-            node.start()
+        archives = tuple(map(Path, self._plan.images))
+        for name in names:
+            kind = Vm if is_virtual(name) else Node
+            self._nodes[name] = kind(self._plane, name, archives)
+            self._nodes[name].start()
         self._tell()
-        for number in numbers:
-            _wait_for(partial(self._is_ready, f"node{number}"), _NODE_S, f"node{number}")
-            self._say(f"node{number} Ready")
+        for name in reversed(names):
+            _wait_for(partial(self._is_ready, name), self._nodes[name].patience, name)
+            self._say(f"{name} Ready")
 
     def _is_ready(self, name: str) -> bool:
         assert self._plane is not None
@@ -153,17 +160,18 @@ class Supervisor:
         return {}
 
     def _do(self, what: str, name: str) -> None:
-        number = int(name.removeprefix("node"))
+        number = network.number(name)
         if what == "start" and name not in self._nodes:
-            self._boot(range(number, number + 1))
+            self._boot([name])
             return
         node = self._nodes[name]
         actions: dict[str, Callable[[], object]] = {
             "start": node.start,
-            "stop": lambda: _end(node),
+            "stop": node.shut_down,
             "kill": node.kill,
             "cut": lambda: network.cut(BRIDGED, number),
             "join": lambda: network.join(BRIDGED, number),
+            "remove": lambda: self._remove(name),
         }
         actions[what]()
 
@@ -175,22 +183,32 @@ class Supervisor:
         else:
             self._plane.resume()
 
+    def _remove(self, name: str) -> None:
+        """It never was: disk and node object go too."""
+        assert self._plane is not None
+        node = self._nodes.pop(name)
+        node.kill()
+        self._plane.request("DELETE", f"/api/v1/nodes/{name}")
+        shutil.rmtree(node.folder)
+
     def _spread(self, file: str, image: str) -> None:
         """To all nodes, and to those that start later; an image of that name is replaced."""
         for node in self._nodes.values():
             if node.running:
-                nodes.execute(node.pid, *inside.importing(Path(file)), seconds=_NODE_S)
+                node.load(Path(file))
         name = image.rpartition(":")[0]
         others = {one: told for one, told in self._plan.images.items() if f"{name}:" not in told}
-        self._plan = Plan(self._plan.nodes, {**others, file: image})
+        self._plan = replace(self._plan, images={**others, file: image})
         for node in self._nodes.values():
             node.archives = tuple(map(Path, self._plan.images))
 
     def _tell(self) -> None:
         """The state file, whole at any time."""
+        pids = {name: one.pid for name, one in self._nodes.items()}
         state = {
             "pid": os.getpid(), "started": started(os.getpid()), "ready": self._ready,
-            "nodes": {name: one.pid for name, one in self._nodes.items()},
+            "nodes": {name: pid for name, pid in pids.items() if not is_virtual(name)},
+            "vms": {name: pid for name, pid in pids.items() if is_virtual(name)},
             "images": self._plan.images,
             "kubeconfig": str(self._plane.kubeconfig) if self._plane else "",
             "programs": str(self._plane.programs["kubectl"].parent) if self._plane else "",
@@ -250,15 +268,6 @@ def started(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] == "Z" else int(fields[19])
-
-
-def _end(node: Node) -> None:
-    """Everything in the node is asked to end, as at a shutdown."""
-    if node.running:
-        command = nodes.entering(node.pid, ("kill", "-TERM", "-1"))
-        subprocess.run(command, check=False, capture_output=True)
-        time.sleep(_POLITE_S)
-    node.kill()
 
 
 def _wait_for(ready: Callable[[], bool], seconds: float, what: str) -> None:

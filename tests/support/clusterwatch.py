@@ -80,7 +80,7 @@ class Watched:
 
     def watch(self, *nodes: str) -> None:
         """Label these nodes as those with GPUs, no others; until all of them are learned."""
-        for name in self.cluster.nodes:
+        for name in (*self.cluster.nodes, *self.cluster.vms):
             label = "true" if name in nodes else None
             target = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
             self.kube.patch(target, {"metadata": {"labels": {GPU_LABEL: label}}})

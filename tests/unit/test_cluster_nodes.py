@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cluster import cgroups, inside, machine, nodefiles, supervisor
+from cluster import (
+    cgroups,
+    emulator,
+    inside,
+    machine,
+    network,
+    nodefiles,
+    rootfs,
+    supervisor,
+    vm,
+)
+from cluster.emulator import Cable
 from cluster.handle import Cluster, supervised
 from cluster.inside import Inside
 from cluster.network import BRIDGED, LOOPBACK
+from cluster.nodefiles import Setting
+from cluster.rootfs import RootFs
 
 
 def test_a_node_has_an_address_and_a_range_of_pods() -> None:
@@ -33,9 +47,71 @@ def test_scores_are_clamped_only_where_they_must_be(
     free: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(machine, "may_raise_limits", lambda: free)
-    text = nodefiles._containerd(tmp_path)
+    text = nodefiles._containerd(_setting(tmp_path))
     assert f"restrict_oom_score_adj = {'false' if free else 'true'}" in text
     assert ('BinaryName = "runc"' in text) is free
+    assert "SystemdCgroup = false" in text
+
+
+def test_a_machine_of_its_own_has_systemd_make_its_cgroups(tmp_path: Path) -> None:
+    nodefiles.write(tmp_path, replace(_setting(Path("/told")), shares_kernel=False))
+    text = (tmp_path / "containerd.toml").read_text()
+    assert "SystemdCgroup = true" in text
+    assert "restrict_oom_score_adj = false" in text
+    kubelet = json.loads((tmp_path / "kubelet.json").read_text())
+    assert kubelet["cgroupDriver"] == "systemd"
+    assert kubelet["resolvConf"] == "/told/resolv.conf"
+    assert [one["key"] for one in kubelet["registerWithTaints"]] == ["nvidia.com/gpu"]
+
+
+def _setting(folder: Path) -> Setting:
+    files = (folder / "authority.crt", folder / "node1.crt", folder / "node1.key")
+    return Setting("node1", 1, BRIDGED, folder, *files)
+
+
+@pytest.mark.parametrize(("name", "number"), [("node1", 1), ("node9", 9), ("vm1", 9), ("vm2", 8)])
+def test_virtual_machines_have_the_last_numbers(name: str, number: int) -> None:
+    assert network.number(name) == number
+
+
+@pytest.mark.parametrize("name", ["node0", "node10", "node", "vm", "other"])
+def test_what_is_no_node_has_no_number(name: str) -> None:
+    with pytest.raises(ValueError):
+        network.number(name)
+
+
+def test_virtual_machines_boot_first_as_they_take_longest() -> None:
+    assert supervisor.Plan(2, {}, vms=1).names == ["vm1", "node1", "node2"]
+
+
+def test_only_images_that_workloads_and_collectors_need_go_to_a_virtual_machine() -> None:
+    files = ("pause-1.tar", "coredns-2.tar", "reveal-collector-3.tar", "reveal-analyzer-4.tar")
+    assert [one for one in files if vm.needed(Path(one))] == [
+        "pause-1.tar",
+        "reveal-collector-3.tar",
+    ]
+
+
+def test_a_virtual_machine_is_told_its_address_and_ways_by_its_kernel(tmp_path: Path) -> None:
+    cable = Cable("reveal0n9", "52:54:00:00:00:09")
+    command = emulator.command(RootFs(tmp_path), (tmp_path / "root.img",), cable, ("ip=1.2.3.4",))
+    words = command[command.index("-append") + 1].split()
+    assert {"root=LABEL=reveal-root", "ip=1.2.3.4", "console=ttyS0"} <= set(words)
+    assert "tap,id=cable,ifname=reveal0n9,script=no,downscript=no" in command
+
+
+def test_a_kernel_that_does_not_start_under_kvm_is_emulated(tmp_path: Path) -> None:
+    """There is no kernel in that folder, so none starts, whether there is KVM or not."""
+    assert "tcg,thread=multi" in emulator.accelerator(RootFs(tmp_path))
+
+
+def test_the_disk_is_made_anew_when_what_it_is_made_of_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = rootfs.digest()
+    assert rootfs.digest() == before
+    monkeypatch.setattr(rootfs, "_PACKAGES", (*rootfs._PACKAGES, "strace"))
+    assert rootfs.digest() != before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""What a node with a kernel of its own is told: a second disk, which it mounts at ``/told``."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from cluster import nodefiles
+from cluster.certificates import Certificates
+from cluster.nodefiles import Setting
+
+TOLD = Path("/told")
+LABEL = "reveal-told"
+_ROOM = 64 << 20
+_KEYS = ("host-key", "login-key")
+
+
+def keys(folder: Path, address: str) -> None:
+    """How the node proves itself, and how whoever runs commands on it does."""
+    for name in _KEYS:
+        if not (folder / name).exists():
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name]
+            subprocess.run([*command, "-f", str(folder / name)], check=True, capture_output=True)
+    told = (folder / "host-key.pub").read_text()
+    (folder / "known-hosts").write_text(f"{address} {told}")
+
+
+def write(folder: Path, setting: Setting, made: Certificates, programs: Iterable[Path]) -> Path:
+    """Everything but kubeconfigs and archives, into the folder that becomes the disk."""
+    into = folder / "told"
+    (into / "bin").mkdir(parents=True, exist_ok=True)
+    (into / "archives").mkdir(exist_ok=True)
+    nodefiles.write(into, setting)
+    (into / "environment").write_text(f"ADDRESS={setting.address}\n")
+    shutil.copy2(made.authority, into / setting.authority.name)
+    shutil.copy2(made.certificate(setting.name), into / setting.certificate.name)
+    shutil.copy2(made.key(setting.name), into / setting.key.name)
+    shutil.copy2(folder / "host-key", into / "host-key")
+    shutil.copy2(folder / "login-key.pub", into / "authorized-keys")
+    for program in programs:
+        _link(program, into / "bin" / program.name)
+    return into
+
+
+def disk(told: Path, archives: Iterable[Path], into: Path) -> None:
+    """A file system of what is in ``told`` and of the images."""
+    for archive in archives:
+        _link(archive, told / "archives" / archive.name)
+    held = sum(one.stat().st_size for one in told.rglob("*") if one.is_file())
+    into.unlink(missing_ok=True)
+    kib = (held + held // 10 + _ROOM) >> 10
+    command = ["mke2fs", "-q", "-t", "ext4", "-L", LABEL, "-d", str(told), str(into), f"{kib}k"]
+    subprocess.run(command, check=True, capture_output=True)
+    shutil.rmtree(told)
+
+
+def _link(file: Path, into: Path) -> None:
+    """A copy takes seconds and room; it is only wanted where a link cannot be had."""
+    into.unlink(missing_ok=True)
+    try:
+        into.hardlink_to(file)
+    except OSError:
+        shutil.copy2(file, into)

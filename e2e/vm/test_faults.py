@@ -1,0 +1,83 @@
+"""Faults on a node with a kernel of its own are told of it, and of no node beside it.
+
+What a kernel counts for itself (/proc/meminfo, /proc/stat, softirqs) is the same on all nodes that
+share it and names none of them. Here it is a node's own: faults that are told by it name the
+virtual machine, while the collector of ``node1`` reads the machine's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from charts import NAMESPACE
+from cluster.handle import Cluster
+from clusterfaults import Expected, fault, found, throttled
+from clusterwatch import Watched, now, summary
+from reveal_contract.kubernetes import LABEL_PROFILE
+
+pytestmark = pytest.mark.timeout(900)
+
+_QUIET_S = 60.0
+_PAGES = 160  # of 2 MiB: a sixth of its memory
+_HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
+_NOBODY = ""
+# datagrams to a port of loopback: the sender's CPU receives them as softirqs
+_FLOOD = """
+import socket
+there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+there.bind(("127.0.0.1", 0))
+there.setblocking(False)
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.connect(there.getsockname())
+while True:
+    here.send(b"x")
+"""
+
+
+def test_its_collector_runs_beside_that_of_another_node(watched: Watched, vm: str) -> None:
+    status = watched.profile["status"]
+    assert (status["readyNodes"], status["desiredNodes"]) == (2, 2)
+    pods = watched.kube.items("v1", "Pod", NAMESPACE, f"{LABEL_PROFILE}=gpu-nodes")
+    collectors = [one["spec"]["nodeName"] for one in pods if one["spec"].get("hostPID")]
+    assert sorted(collectors) == ["node1", vm]
+
+
+def test_nothing_is_found_while_nothing_happens(watched: Watched) -> None:
+    watched.calm()
+    began = now()
+    time.sleep(_QUIET_S)
+    assert [summary(one) for one in watched.reports(began)] == []
+
+
+def test_a_pod_held_back_by_its_quota(watched: Watched, vm: str, jobs: str) -> None:
+    expected = Expected(vm, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
+    with fault(watched) as began, throttled(watched, jobs, vm):
+        found(watched, expected, began)
+
+
+def test_huge_pages_set_aside_on_it_alone(watched: Watched, vm: str) -> None:
+    expected = Expected(vm, "Memory", "HugePagesIdle", _NOBODY)
+    with fault(watched) as began, _set_aside(watched.cluster, vm, _PAGES):
+        found(watched, expected, began)
+
+
+def test_softirqs_that_take_a_cpu(watched: Watched, vm: str, jobs: str) -> None:
+    expected = Expected(vm, "Network", "SoftirqPressure", f"{jobs}/flood")
+    with fault(watched) as began:
+        command = {"command": ["python3", "-c", _FLOOD]}
+        with watched.pod(jobs, vm, "flood", **command):
+            found(watched, expected, began)
+
+
+@contextmanager
+def _set_aside(cluster: Cluster, node: str, pages: int) -> Iterator[None]:
+    cluster.execute(node, "sh", "-c", f"echo {pages} >{_HUGE_PAGES}")
+    try:
+        assert int(cluster.execute(node, "cat", _HUGE_PAGES)) == pages
+        yield
+    finally:
+        cluster.execute(node, "sh", "-c", f"echo 0 >{_HUGE_PAGES}")
