@@ -25,6 +25,7 @@ from cluster import archives, binaries, building, inside, machine, nodes, rootfs
 from cluster.archives import Archive
 from cluster.daemons import StartError
 from cluster.supervisor import LOG, SOCKET, STATE, Plan
+from cluster.vm import Vm
 from images.store import Store
 from images.store import cache as images_cache
 
@@ -32,6 +33,7 @@ Say = Callable[[str], None]
 _E2E = Path(__file__).parents[1]
 _STOP_S = 90.0
 _KILL_S = 5.0
+_READY_S = Vm.patience
 
 
 def default_folder() -> Path:
@@ -81,6 +83,8 @@ class Cluster:
 
     def start(self, node: str) -> None:
         """Switch a node on, with what is on its disk; a new number is a new node."""
+        if vm.is_virtual(node):
+            rootfs.make()
         self._ask("start", node)
 
     def stop(self, node: str) -> None:
@@ -98,6 +102,12 @@ class Cluster:
     def join(self, node: str) -> None:
         """Plug the cable in again."""
         self._ask("join", node)
+
+    def is_ready(self, node: str) -> bool:
+        """Whether its kubelet has told so, and nobody misses it."""
+        path = '{.status.conditions[?(@.type=="Ready")].status}'
+        told = ("get", "node", node, "--ignore-not-found", "-o", f"jsonpath={path}")
+        return self.kubectl(*told) == "True"
 
     def crash_api(self) -> None:
         """The API server is killed and stays away; nodes and their pods run on."""
@@ -294,7 +304,16 @@ def _start(cluster: Cluster, names: Iterable[str], say: Say) -> None:
     there = {*cluster.nodes, *cluster.vms}
     for name in names:
         if name not in there:
-            _timed(say, f"{name} Ready", partial(cluster.start, name))
+            _timed(say, f"{name} Ready", partial(_start_one, cluster, name))
+
+
+def _start_one(cluster: Cluster, name: str) -> None:
+    cluster.start(name)
+    deadline = time.monotonic() + _READY_S
+    while not cluster.is_ready(name):
+        if time.monotonic() > deadline:
+            raise StartError(f"not within {_READY_S:.0f} s: {name}")
+        time.sleep(0.5)
 
 
 def _timed(say: Say, what: str, do: Callable[[], object]) -> None:

@@ -98,16 +98,19 @@ class Supervisor:
         self._tell()
 
     def _boot(self, names: Sequence[str]) -> None:
-        assert self._plane is not None
-        archives = tuple(map(Path, self._plan.images))
         for name in names:
-            kind = Vm if is_virtual(name) else Node
-            self._nodes[name] = kind(self._plane, name, archives)
-            self._nodes[name].start()
+            self._switch_on(name)
         self._tell()
         for name in reversed(names):
             _wait_for(partial(self._is_ready, name), self._nodes[name].patience, name)
             self._say(f"{name} Ready")
+
+    def _switch_on(self, name: str) -> None:
+        """A node that was not there before."""
+        assert self._plane is not None
+        kind = Vm if is_virtual(name) else Node
+        self._nodes[name] = kind(self._plane, name, tuple(map(Path, self._plan.images)))
+        self._nodes[name].start()
 
     def _is_ready(self, name: str) -> bool:
         assert self._plane is not None
@@ -162,7 +165,7 @@ class Supervisor:
     def _do(self, what: str, name: str) -> None:
         number = network.number(name)
         if what == "start" and name not in self._nodes:
-            self._boot([name])
+            self._switch_on(name)  # who asks waits: others may ask meanwhile
             return
         node = self._nodes[name]
         actions: dict[str, Callable[[], object]] = {
