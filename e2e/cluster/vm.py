@@ -146,9 +146,9 @@ def execute(
         f"root@{address}", "--", shlex.join(map(str, command)),
     )  # fmt: skip
     return subprocess.run(
-        list(map(str, ssh)), check=True, capture_output=True, timeout=seconds,
-        stdin=given or subprocess.DEVNULL,
-    ).stdout.decode()  # fmt: skip
+        list(map(str, ssh)), check=True, capture_output=True, text=True,
+        timeout=seconds, stdin=given or subprocess.DEVNULL,
+    ).stdout  # fmt: skip
 
 
 def _copy(disk: Path, into: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,6 +104,13 @@ def test_a_virtual_machine_is_told_its_address_and_ways_by_its_kernel(tmp_path: 
 def test_a_kernel_that_does_not_start_under_kvm_is_emulated(tmp_path: Path) -> None:
     """There is no kernel in that folder, so none starts, whether there is KVM or not."""
     assert "tcg,thread=multi" in emulator.accelerator(RootFs(tmp_path))
+
+
+def test_virtual_machines_need_further_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: name if "qemu" not in name else None)
+    assert "qemu-system-x86" in machine.lacking(vms=1)
+    assert "qemu-system-x86" not in machine.lacking()
 
 
 def test_the_disk_is_made_anew_when_what_it_is_made_of_changes(
