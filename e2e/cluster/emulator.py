@@ -33,19 +33,16 @@ class Cable:
 
 
 def command(
-    system: RootFs,
-    disks: tuple[Path, ...],
-    cable: Cable,
-    words: tuple[str, ...],
-    shape: Shape = Shape(),
+    system: RootFs, disks: tuple[Path, ...], cable: Cable, name: str, shape: Shape = Shape()
 ) -> list[str]:
-    """A machine that starts from the first disk, with ``words`` on its kernel's command line."""
+    """A machine of that name, which starts from the first disk."""
     drives = [("-drive", f"file={one},format=raw,if=virtio,cache=unsafe") for one in disks]
+    words = (f"root=LABEL={LABEL}", f"systemd.hostname={name}", "net.ifnames=0", "quiet")
     ends = f"tap,id=cable,ifname={cable.interface},script=no,downscript=no"
     return [
         _QEMU, *accelerator(system), *_QUIET, "-nodefaults",
         "-smp", str(shape.cpus), "-m", str(shape.memory_mib),
-        *_start(system, (f"root=LABEL={LABEL}", "net.ifnames=0", "quiet", *words)),
+        *_start(system, words),
         *(word for drive in drives for word in drive),
         "-netdev", ends, "-device", f"virtio-net-pci,netdev=cable,mac={cable.mac},romfile=",
     ]  # fmt: skip

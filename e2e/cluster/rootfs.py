@@ -24,10 +24,7 @@ _PACKAGES = (
     "kmod", "linux-image-cloud-amd64", "nftables", "openssh-server", "procps", "runc",
     "systemd-sysv", "udev",
 )  # fmt: skip
-_UNITS = (
-    "containerd", "images", "kubelet", "kube-proxy", "ssh", "systemd-network-generator",
-    "systemd-networkd",
-)  # fmt: skip
+_UNITS = ("containerd", "images", "kubelet", "kube-proxy", "ssh", "systemd-networkd")
 # the rest is for images and logs; blocks that nobody wrote take no room
 _SIZE = "12G"
 
@@ -60,7 +57,9 @@ def digest() -> str:
     """Of what it is made of."""
     told = hashlib.blake2b(" ".join((base.SUITE, _SIZE, *_PACKAGES, *_UNITS)).encode())
     for path in sorted(_GUEST.rglob("*")):
-        if path.is_file():
+        if path.is_symlink():
+            told.update(f"{path.relative_to(_GUEST)} {path.readlink()}\0".encode())
+        elif path.is_file():
             told.update(f"{path.relative_to(_GUEST)} {path.stat().st_mode & 0o111}\0".encode())
             told.update(path.read_bytes())
     return told.hexdigest()[:10]
@@ -93,7 +92,7 @@ def _make(folder: Path) -> None:
     include = f"--include={','.join(_PACKAGES)}"
     store.run("debootstrap", "--variant=minbase", include, base.SUITE, root)
     store.run("chroot", root, "apt-get", "clean")
-    shutil.copytree(_GUEST, root, dirs_exist_ok=True)
+    shutil.copytree(_GUEST, root, symlinks=True, dirs_exist_ok=True)
     (root / "told").mkdir()
     (root / "etc" / "machine-id").write_text("")  # each node is given one at its first start
     store.run("chroot", root, "systemctl", "enable", "--quiet", *_UNITS)

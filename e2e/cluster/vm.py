@@ -57,7 +57,7 @@ class Vm:
         vmfiles.disk(self._write(), filter(needed, self.archives), told)
         network.plug_tap(self._network, self.number)
         cable = Cable(self._network.plug(self.number), _MAC.format(self.number))
-        command = emulator.command(system, (disk, told), cable, self._words())
+        command = emulator.command(system, (disk, told), cable, self.name)
         self._qemu = Daemon(self.name, command, self._log)
         self._qemu.start()
 
@@ -96,14 +96,6 @@ class Vm:
     @property
     def pid(self) -> int:
         return self._qemu.pid if self._qemu is not None else 0
-
-    def _words(self) -> tuple[str, ...]:
-        """Of the kernel's command line: who it is, and the ways to the pods of other nodes."""
-        net = self._network
-        address = f"{net.node(self.number)}::{net.api}:255.255.255.0:{self.name}:eth0:none"
-        others = (one for one in network.NUMBERS if one != self.number)
-        routes = (f"rd.route={net.pods_of(one)}:{net.node(one)}" for one in others)
-        return (f"systemd.hostname={self.name}", f"ip={address}", *routes)
 
     def _write(self) -> Path:
         plane, made, name = self._plane, self._plane.certificates, self.name

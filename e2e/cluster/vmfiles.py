@@ -9,11 +9,24 @@ from pathlib import Path
 
 from cluster import nodefiles
 from cluster.certificates import Certificates
+from cluster.network import NUMBERS, Network
 from cluster.nodefiles import Setting
 
 TOLD = Path("/told")
 LABEL = "reveal-told"
 _ROOM = 64 << 20
+_LINK = """\
+[Match]
+Name=eth0
+[Network]
+Address={address}/24
+Gateway={gateway}
+"""
+_ROUTE = """\
+[Route]
+Destination={pods}
+Gateway={node}
+"""
 _KEYS = ("host-key", "login-key")
 
 
@@ -33,6 +46,7 @@ def write(folder: Path, setting: Setting, made: Certificates, programs: Iterable
     (into / "bin").mkdir(parents=True, exist_ok=True)
     (into / "archives").mkdir(exist_ok=True)
     nodefiles.write(into, setting)
+    (into / "eth0.network").write_text(links(setting.network, setting.number))
     (into / "environment").write_text(f"ADDRESS={setting.address}\n")
     shutil.copy2(made.authority, into / setting.authority.name)
     shutil.copy2(made.certificate(setting.name), into / setting.certificate.name)
@@ -42,6 +56,16 @@ def write(folder: Path, setting: Setting, made: Certificates, programs: Iterable
     for program in programs:
         _link(program, into / "bin" / program.name)
     return into
+
+
+def links(network: Network, number: int) -> str:
+    """Its address, the way out and to the pods of other nodes (systemd.network(5))."""
+    routes = "".join(
+        _ROUTE.format(pods=network.pods_of(other), node=network.node(other))
+        for other in NUMBERS
+        if other != number
+    )
+    return _LINK.format(address=network.node(number), gateway=network.api) + routes
 
 
 def disk(told: Path, archives: Iterable[Path], into: Path) -> None:

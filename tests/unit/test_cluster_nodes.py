@@ -20,6 +20,7 @@ from cluster import (
     rootfs,
     supervisor,
     vm,
+    vmfiles,
 )
 from cluster.emulator import Cable
 from cluster.handle import Cluster, supervised
@@ -93,12 +94,19 @@ def test_only_images_that_workloads_and_collectors_need_go_to_a_virtual_machine(
     ]
 
 
-def test_a_virtual_machine_is_told_its_address_and_ways_by_its_kernel(tmp_path: Path) -> None:
+def test_a_virtual_machine_starts_from_its_own_disk_and_is_told_its_name(tmp_path: Path) -> None:
     cable = Cable("reveal0n9", "52:54:00:00:00:09")
-    command = emulator.command(RootFs(tmp_path), (tmp_path / "root.img",), cable, ("ip=1.2.3.4",))
+    command = emulator.command(RootFs(tmp_path), (tmp_path / "root.img",), cable, "vm1")
     words = command[command.index("-append") + 1].split()
-    assert {"root=LABEL=reveal-root", "ip=1.2.3.4", "console=ttyS0"} <= set(words)
+    assert {"root=LABEL=reveal-root", "systemd.hostname=vm1", "console=ttyS0"} <= set(words)
     assert "tap,id=cable,ifname=reveal0n9,script=no,downscript=no" in command
+
+
+def test_a_virtual_machine_knows_the_ways_to_the_pods_of_all_other_nodes() -> None:
+    told = vmfiles.links(BRIDGED, 9)
+    assert "Address=10.89.0.19/24\nGateway=10.89.0.1\n" in told
+    assert told.count("[Route]") == 8
+    assert "Destination=10.245.2.0/24\nGateway=10.89.0.12\n" in told
 
 
 def test_a_kernel_that_does_not_start_under_kvm_is_emulated(tmp_path: Path) -> None:
