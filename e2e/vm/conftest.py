@@ -35,5 +35,5 @@ def vm(cluster: Cluster) -> str:
 @pytest.fixture(scope="session")
 def watched(release: Watched, vm: str) -> Watched:
     """The virtual machine and one node of the machine itself."""
-    release.watch("node1", vm)
+    release.watch(release.cluster.nodes[0], vm)
     return release

@@ -2,7 +2,7 @@
 
 What a kernel counts for itself (/proc/meminfo, /proc/stat, softirqs) is the same on all nodes that
 share it and names none of them. Here it is a node's own: faults that are told by it name the
-virtual machine, while the collector of ``node1`` reads the machine's.
+virtual machine, while the collector of the other node reads those of the machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_its_collector_runs_beside_that_of_another_node(watched: Watched, vm: st
     assert (status["readyNodes"], status["desiredNodes"]) == (2, 2)
     pods = watched.kube.items("v1", "Pod", NAMESPACE, f"{LABEL_PROFILE}=gpu-nodes")
     collectors = [one["spec"]["nodeName"] for one in pods if one["spec"].get("hostPID")]
-    assert sorted(collectors) == ["node1", vm]
+    assert sorted(collectors) == [watched.cluster.nodes[0], vm]
 
 
 def test_nothing_is_found_while_nothing_happens(watched: Watched) -> None:

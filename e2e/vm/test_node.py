@@ -48,7 +48,7 @@ def test_its_pods_reach_pods_of_other_nodes_and_are_reached(
 ) -> None:
     with (
         release.pod(jobs, vm, "there", command=_SERVE),
-        release.pod(jobs, "node1", "here", command=_SERVE),
+        release.pod(jobs, release.cluster.nodes[0], "here", command=_SERVE),
     ):
         for asking, asked in (("here", "there"), ("there", "here")):
             address = (release.kube.get("v1", "Pod", asked, jobs) or {})["status"]["podIP"]
