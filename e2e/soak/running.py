@@ -87,19 +87,24 @@ class Soak:
             self._watched.kube.create(one)
 
     def _end(self, step: Step) -> None:
-        """Its last line says that it worked."""
         started = self._running.pop(step.name)
+        try:
+            self._tell(step, round(self._elapsed - started.at_s))
+        finally:
+            for one in self._objects(step):
+                self._watched.kube.delete(one)
+
+    def _tell(self, step: Step, seconds: int) -> None:
+        """Its last line says that it worked."""
         pod = self._watched.kube.get("v1", "Pod", step.name, self._namespace) or {}
-        states = pod.get("status", {}).get("containerStatuses", [{}])
         told = self._watched.cluster.kubectl("-n", self._namespace, "logs", step.name, "--tail=1")
         self._result.jobs.append({
-            "name": step.name, "kind": step.kind, "node": step.node,
-            "seconds": round(self._elapsed - started.at_s), "last line": told.strip(),
+            "name": step.name, "kind": step.kind, "node": step.node, "seconds": seconds,
+            "last line": told.strip(),
         })  # fmt: skip
-        for one in self._objects(step):
-            self._watched.kube.delete(one)
-        if states[0].get("restartCount") != 0:
-            self._problem(f"{step.name} did not run through: {states[0]}")
+        [state] = pod.get("status", {}).get("containerStatuses") or [{}]
+        if state.get("restartCount") != 0:
+            self._problem(f"{step.name} did not run through: {state}")
 
     def _objects(self, step: Step) -> list[Object]:
         image = self._watched.cluster.image("reveal-workload")
