@@ -58,9 +58,9 @@ class Watched:
         return told
 
     def reports(self, since: str = "") -> list[Object]:
-        """Those first seen at that time or later, oldest first."""
+        """Those first seen at that time or later, oldest first, whose status is written, too."""
         found = self.kube.items(names.API_VERSION, names.REPORT_KIND)
-        anomalies = [one for one in found if one["spec"]["kind"] == "Anomaly"]
+        anomalies = [one for one in found if one["spec"]["kind"] == "Anomaly" and "status" in one]
         made = [one for one in anomalies if one["spec"]["firstSeenTime"] >= since]
         return sorted(made, key=lambda one: str(one["spec"]["firstSeenTime"]))
 
