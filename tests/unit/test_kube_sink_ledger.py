@@ -60,7 +60,19 @@ def test_a_pod_that_becomes_known_is_written_at_once_and_their_order_is_not() ->
     desk.tell(changed(pods=(b, a, c)))
     desk.turn()
     assert desk.written[-1].status["podNames"] == "ml/b,ml/a,ml/c"
-    assert desk.said == ["AnomalyDetected"]
+    # on the node when it opened, and on the first of the pods when it was known
+    assert desk.said == ["AnomalyDetected", "AnomalyDetected"]
+
+
+def test_a_report_that_another_analyzer_began_tells_no_pod_again() -> None:
+    pod = Pod("ml", "a", "uid-a", "", 60, 60, Confidence.MEASURED)
+    began = report(finding(), "p", 0)
+    desk = Desk(known=False)
+    desk.list(began)
+    desk.tell(changed(pods=(pod,)))
+    desk.turn()
+    assert desk.written[-1].status["podNames"] == "ml/a"
+    assert desk.said == []
 
 
 def test_while_it_is_open_it_is_seen_at_least_every_five_minutes() -> None:

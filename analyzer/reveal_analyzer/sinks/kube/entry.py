@@ -52,6 +52,7 @@ class Entry:
     ``changed_s`` is when the finding behind it was heard of last: None for a report that was
     found in the API.  ``followed``: who found it still sees it, or not; ``unheld_s`` is since when
     nobody does.  ``fresh``: it opened here.  ``worst`` is the highest severity it ever had.
+    ``blamed``: a pod was told of it, or may have been by another analyzer.
     After ``tries`` that the API answered with an error of its own the next is at ``again_s``.
     """
 
@@ -63,6 +64,7 @@ class Entry:
     followed: bool = False
     unheld_s: float | None = None
     fresh: bool = False
+    blamed: bool = False
     told: tuple[str, ...] | None = None
     told_s: float = 0.0
     tries: int = 0
@@ -103,7 +105,9 @@ class Entry:
         if report is None or report.status is not row["status"]:
             raise ValueError("it lacks what every report has")
         events = [_event(event) for event in row["events"]]
-        return cls(str(row["finding"]), report, report.severity, fresh=True, events=events)
+        return cls(
+            str(row["finding"]), report, report.severity, fresh=True, blamed=True, events=events
+        )
 
 
 def _event_row(event: Said | Posting) -> dict[str, Any]:

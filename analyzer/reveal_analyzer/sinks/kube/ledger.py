@@ -97,10 +97,11 @@ class Ledger:
         entry.worst = max(entry.worst, finding.severity, key=lambda one: one.rank)
         if entry.admission is not Admission.SUMMED:
             self._say(entry, said)
+            self._blame(entry, finding)
         elif grew and entry.high:
             entry.admission = Admission.WAITING
             entry.events.clear()
-            self._say(entry, telling.opened(finding))
+            self._open(entry, finding)
 
     def restore(self, entries: Iterable[Entry]) -> None:
         """What an earlier run could not deliver."""
@@ -188,7 +189,7 @@ class Ledger:
         entry = Entry(finding.id, made, finding.severity, changed_s=now_s)
         entry.followed = entry.fresh = not resolved
         if self._add(entry) and not resolved:
-            self._say(entry, telling.opened(finding))
+            self._open(entry, finding)
 
     def _add(self, entry: Entry) -> bool:
         if len(self._entries) >= MAX_ENTRIES:
@@ -209,11 +210,24 @@ class Ledger:
         if self._events:
             entry.events += said
 
+    def _open(self, entry: Entry, finding: Finding) -> None:
+        self._say(entry, telling.opened(finding))
+        entry.blamed = telling.culprit(finding) is not None
+
+    def _blame(self, entry: Entry, finding: Finding) -> None:
+        """A pod that is known only after the opening hears of it, too; one pod does."""
+        if entry.blamed or not entry.report.open:
+            return
+        said = telling.of_culprit(finding)
+        entry.blamed = bool(said)
+        self._say(entry, said)
+
     def _take_listed(self, entry: Entry | None, one: Listed, now_s: float) -> None:
         told = one.report.core if one.whole else ()
         if entry is None:
             identity = str(one.report.spec["findingID"])
             entry = Entry(identity, one.report, one.report.severity, Admission.ADMITTED)
+            entry.blamed = True
             entry.told, entry.told_s, entry.labels = told, now_s, dict(one.labels)
             self._add(entry)
         elif entry.told is None:
@@ -225,7 +239,7 @@ class Ledger:
         entry.report = replace(entry.report, name=other.report.name, spec=other.report.spec)
         entry.told, entry.told_s, entry.labels = other.told, other.told_s, other.labels
         entry.worst = max(entry.worst, other.worst, key=lambda one: one.rank)
-        entry.admission = Admission.ADMITTED
+        entry.admission, entry.blamed = Admission.ADMITTED, True
         if entry.changed_s is None:
             return  # of an earlier run: what it had to say is still to be said, under the same name
         entry.events = [

@@ -27,12 +27,19 @@ def opened(finding: Finding) -> list[Said]:
         return []
     across = finding.scope is FindingScope.CROSS_NODE
     reason = events.CROSS_NODE_OUTLIER if across else events.ANOMALY_DETECTED
-    said = [Said(reason, _note(finding), finding.last_seen_ns)]
-    if (pod := culprit(finding)) is not None:
-        who = pod.namespace, pod.name, pod.uid
-        note = f"On node {finding.node_name}: {_note(finding)}"
-        said.append(Said(reason, note, finding.last_seen_ns, who))
-    return said
+    return [Said(reason, _note(finding), finding.last_seen_ns), *of_culprit(finding)]
+
+
+def of_culprit(finding: Finding) -> list[Said]:
+    """The same on the pod that it surely comes from, where there is one and it is known."""
+    pod = culprit(finding)
+    if pod is None or finding.kind is FindingKind.CONFIGURATION:
+        return []
+    across = finding.scope is FindingScope.CROSS_NODE
+    reason = events.CROSS_NODE_OUTLIER if across else events.ANOMALY_DETECTED
+    note = f"On node {finding.node_name}: {_note(finding)}"
+    who = pod.namespace, pod.name, pod.uid
+    return [Said(reason, note, finding.last_seen_ns, who)]
 
 
 def changed(finding: Finding, worst: Severity, *, was_open: bool) -> list[Said]:
