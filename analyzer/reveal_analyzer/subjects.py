@@ -165,6 +165,11 @@ class Directory:
         """The latest of an instance by its instance, those before it told apart by their uid."""
         return who.instance if self.latest(who) else f"{who.instance}~{who.uid}"
 
+    def there(self, who: Who, since_ns: int) -> bool:
+        """Whether it is not known to have ended before that time."""
+        identity = self.identity(who)
+        return identity is None or not identity.until_ns or identity.until_ns >= since_ns
+
     def latest(self, who: Who) -> bool:
         """Whether nobody else came after it under its name."""
         known = self._by_instance.get(who.instance, ())
@@ -215,7 +220,8 @@ class SubjectHistory:
         ranked = sorted(
             best.values(), key=lambda c: (-_guilt(c.change, wanted.fell), c.who.instance)
         )
-        ranked = _without_replaced(ranked, directory)
+        onset = first_ns - _MARGIN * SECOND_NS
+        ranked = [c for c in _without_replaced(ranked, directory) if directory.there(c.who, onset)]
         moved = [c for c in ranked[:_MOST] if abs(c.change) >= _LEAST]
         return named(moved or _present(best.values(), directory), directory, wanted)
 

@@ -72,6 +72,12 @@ def test_a_pod_that_is_gone_is_named_where_none_took_its_place() -> None:
     assert [(one.uid, one.share_percent) for one in named.pods] == [("old", 0)]
 
 
+def test_a_pod_that_was_gone_before_it_began_has_no_part_in_it() -> None:
+    gone = pod("a", "old", until_ns=50 * SECOND_NS)
+    named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 1.3)}, [gone, pod("b", "u2")])
+    assert [one.name for one in named.pods] == ["b"]
+
+
 def test_a_container_carries_its_pods_uid() -> None:
     worker = Identity("ml/a/w", CONTAINER, "c1", "ml", "a", "w", parent="ml/a")
     named = changed({"ml/a": (0.3, 1.3), "ml/a/w": (0.2, 1.2)}, [pod("a"), worker])
