@@ -214,6 +214,8 @@ class SubjectHistory:
         best: dict[Who, _Change] = {}
         for metric in wanted.metrics or _DEFAULTS[wanted.subsystem]:
             for change in _changes(metric, during, before, directory):
+                if _eased(change) and not wanted.fell:
+                    continue
                 held = best.get(change.who)
                 if held is None or abs(change.change) > abs(held.change):
                     best[change.who] = change
@@ -288,6 +290,11 @@ def _without_replaced(ranked: Sequence[_Change], directory: Directory) -> list[_
 def _guilt(change: float, fell: bool) -> float:
     """What grew is rather the cause, what shrank rather the victim: a fall counts a quarter."""
     return -change if fell else max(change, -change / 4)
+
+
+def _eased(change: _Change) -> bool:
+    """Whether what harms it became less: it did nothing, and nothing was done to it."""
+    return change.change < 0 and catalogue.find(change.metric).harm is Harm.HIGHER
 
 
 def of_subject(channel: Channel) -> bool:

@@ -19,10 +19,11 @@ Used = dict[str, tuple[float, float]]  # CPUs by instance, before and from secon
 
 
 def changed(
-    used: Used, identities: list[Identity], subsystem: Subsystem = Subsystem.CPU, host: float = 2.0
-) -> Named:
+    used: Used, identities: list[Identity], subsystem: Subsystem = Subsystem.CPU, host: float = 2.0,
+    metric: str = "",
+) -> Named:  # fmt: skip
     """Two minutes of CPU use; the episode is the second one of them."""
-    channels = [Channel(USAGE, name, Kind.COUNTER) for name in used]
+    channels = [Channel(metric or USAGE, name, Kind.COUNTER) for name in used]
     table = ChannelTable((*channels, Channel("cpu.run_time", "0", Kind.COUNTER)), ())
     history = SubjectHistory(lambda: identities)
     made = plan(table)
@@ -30,7 +31,9 @@ def changed(
         values = [each[second >= 60] * 1e9 for each in used.values()]
         seen = np.array([*values, host * 1e9])
         history.push(Second(made, second * SECOND_NS, seen[:0], seen))
-    return history.changed(Wanted((), subsystem), 60 * SECOND_NS, 120 * SECOND_NS)
+    return history.changed(
+        Wanted((metric,) if metric else (), subsystem), 60 * SECOND_NS, 120 * SECOND_NS
+    )
 
 
 def pod(name: str, uid: str = "u1", **more: object) -> Identity:
@@ -46,6 +49,14 @@ def test_a_pod_that_grew_is_named_with_its_share_of_the_host() -> None:
     assert (first.share_percent, first.change_percent) == (60, 50)
     assert first.confidence is Confidence.MEASURED
     assert (named.subjects, named.first) == ((), "ml/a")
+
+
+def test_a_pod_that_was_held_back_in_the_minute_before_is_not_named_for_the_next_one() -> None:
+    throttled = {"ml/now": (0.0, 0.9), "ml/before": (0.8, 0.0)}
+    named = changed(
+        throttled, [pod("now"), pod("before", "u2")], metric="cpu.subject.throttled_time"
+    )
+    assert [one.name for one in named.pods] == ["now"]
 
 
 def test_what_a_subject_inside_used_is_not_its_parents() -> None:
