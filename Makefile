@@ -10,11 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e soak bench docs chart goldens clean
-=======
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 bench docs chart goldens clean
->>>>>>> 5d64e7d (Cluster: nodes with a kernel, systemd and cgroups of version 2 of their own)
+.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 soak bench docs chart goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
