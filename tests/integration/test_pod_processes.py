@@ -113,6 +113,14 @@ def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str
     assert not process.said("Traceback")
 
 
+def test_an_analyzer_that_is_ready_has_loaded_what_a_finding_takes(pod: Pod) -> None:
+    """It is seconds' worth, in which no node would be judged and no lease renewed."""
+    with pod.running(ANALYZER) as process:
+        until(lambda: pod.is_ready, "it is ready")
+        assert "/sklearn/ensemble/" in Path(f"/proc/{process.pid}/maps").read_text()
+        assert process.end() == 0
+
+
 def test_the_collector_is_who_the_environment_says(pod: Pod) -> None:
     with pod.running(COLLECTOR) as process:
         until(pod.sequences, "a slice came")
