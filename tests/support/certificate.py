@@ -1,4 +1,4 @@
-"""Certificates of a server on loopback, made by openssl for a test."""
+"""Certificates of a server, made by openssl for a test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ class Certificate:
 
 
 def on_loopback(folder: Path) -> Certificate:
-    """Signed by an authority of its own, good for 127.0.0.1 and localhost for a day."""
+    return signed(folder, "IP:127.0.0.1", "DNS:localhost")
+
+
+def signed(folder: Path, *names: str) -> Certificate:
+    """By an authority of its own, good for these names (``DNS:example.com``) for a day."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl on PATH")
     made = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
@@ -32,7 +36,7 @@ def on_loopback(folder: Path) -> Certificate:
     )  # fmt: skip
     request, extension = folder / "server.csr", folder / "server.ext"
     _openssl("req", *_KEY, "-subj", "/CN=a server", "-keyout", made.key, "-out", request)
-    extension.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    extension.write_text(f"subjectAltName={','.join(names)}\n")
     _openssl(
         "x509", "-req", "-in", request, "-CA", made.authority, "-CAkey", folder / "ca.key",
         "-CAcreateserial", "-days", "1", "-extfile", extension, "-out", made.certificate,

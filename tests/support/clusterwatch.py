@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,12 @@ from cluster.handle import Cluster
 from controlplane import Kube, Object, condition, wait_for
 from reveal_contract import kubernetes as names
 from reveal_contract.finding import rfc3339
+from reveal_contract.kubernetes import ANALYZER, COLLECTOR, child_name
 
 PROFILE = "gpu-nodes"
 GPU_LABEL = "nvidia.com/gpu.present"
 _EVENTS = "events.k8s.io/v1"
-_ENFORCE = "pod-security.kubernetes.io/enforce"
+ENFORCE = "pod-security.kubernetes.io/enforce"
 # a busy machine takes its time to start six processes of Python
 _READY_S = 180.0
 _LEARNED_S = 240.0
@@ -88,6 +89,30 @@ class Watched:
         wait_for(lambda: _holds(self.profile, "Ready"), _READY_S, "the profile is Ready")
         wait_for(lambda: self._learned(len(nodes)), _LEARNED_S, "the nodes are learned")
 
+    def change(self, **spec: Any) -> None:
+        """Merge into the profile's spec; until its pods are those of it, on nodes that are learned.
+
+        A field that is None goes.
+        """
+        target = {
+            "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
+            "metadata": {"name": PROFILE},
+        }  # fmt: skip
+        generation = self.kube.patch(target, {"spec": spec})["metadata"]["generation"]
+        wait_for(lambda: self._at(generation), _READY_S, "the operator has seen to it")
+        for kind, component in (("daemonset", COLLECTOR), ("deployment", ANALYZER)):
+            rolled_out(self.cluster, f"{kind}/{child_name(component, PROFILE)}")
+        wait_for(lambda: self._learned(len(self.labelled)), _LEARNED_S, "the nodes are learned")
+
+    @property
+    def labelled(self) -> list[str]:
+        """The nodes that are watched."""
+        found = self.kube.items("v1", "Node", labels=f"{GPU_LABEL}=true")
+        return sorted(one["metadata"]["name"] for one in found)
+
+    def _at(self, generation: int) -> bool:
+        return bool(self.profile["status"]["observedGeneration"] >= generation)
+
     def calm(self, seconds: float = 120) -> None:
         """Until nothing is open, so that what comes next is of what comes next."""
         wait_for(lambda: not self.open(), seconds, "nothing is open")
@@ -127,28 +152,44 @@ def workload(image: str, namespace: str, node: str, name: str, **container: Any)
     }  # fmt: skip
 
 
-def install(cluster: Cluster, folder: Path) -> Watched:
-    """Install or upgrade the release with the images that the nodes have, and the profile."""
+def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = None) -> Watched:
+    """Install or upgrade the release with the images that the nodes have, and the profile.
+
+    ``values``: instead of the Redis for evaluation.
+    """
     kube = Kube(cluster.kubeconfig)
     kube.apply({
         "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": NAMESPACE, "labels": {_ENFORCE: "privileged"}},
+        "metadata": {"name": NAMESPACE, "labels": {ENFORCE: "privileged"}},
     })  # fmt: skip
     registry, tag = parts(cluster.image("reveal-collector"))
-    _, redis_tag = parts(cluster.image("reveal-redis"))
-    values = {
-        "image.registry": registry, "image.tag": tag, "evaluationRedis.enabled": "true",
-        "evaluationRedis.image.registry": registry,
-        "evaluationRedis.image.repository": "reveal-redis",
-        "evaluationRedis.image.tag": redis_tag,
-    }  # fmt: skip
-    flags = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+    more = _evaluation(cluster) if values is None else values
+    given = {"image.registry": registry, "image.tag": tag, **more}
+    flags = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
     helm = Helm(cluster.program("helm"), folder, cluster.kubeconfig)
     helm("upgrade", "reveal", CHART, "--install", "--namespace", NAMESPACE, *flags)
+    rolled_out(cluster, "deployment/reveal-operator")
     cluster.kubectl("apply", "-f", str(ROOT / "examples" / "minimal.yaml"))
     made = Watched(cluster, kube)
     wait_for(lambda: made.profile.get("status"), 60, "the operator takes the profile")
     return made
+
+
+def _evaluation(cluster: Cluster) -> dict[str, str]:
+    """The Redis that the chart brings, of the image that the nodes have."""
+    registry, tag = parts(cluster.image("reveal-redis"))
+    return {
+        "evaluationRedis.enabled": "true",
+        "evaluationRedis.image.registry": registry,
+        "evaluationRedis.image.repository": "reveal-redis",
+        "evaluationRedis.image.tag": tag,
+    }
+
+
+def rolled_out(cluster: Cluster, workload: str) -> None:
+    """Wait until all pods of that Deployment or DaemonSet of the release are the latest ones."""
+    limit = f"--timeout={_READY_S:.0f}s"
+    cluster.kubectl("-n", NAMESPACE, "rollout", "status", workload, limit)
 
 
 def parts(image: str) -> tuple[str, str]:

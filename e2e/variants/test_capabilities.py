@@ -1,0 +1,89 @@
+"""``privilege: Capabilities``: what is lost, and that faults are found all the same."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from charts import NAMESPACE
+from clusterfaults import KNOWN_S, Expected, fault, forgetful, found, throttled
+from clustertold import Told, evaluation_redis, told_by
+from clusterwatch import Watched
+from controlplane import wait_for
+from podprocesses import main_process
+from reveal_contract.kubernetes import LABEL_COMPONENT
+from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
+from reveal_operator.profile import Collector, Privilege
+
+pytestmark = pytest.mark.timeout(900)
+
+NODE = "node1"
+_TOLD_S = 60.0
+_SETTLED_S = 15.0  # sources that ask in the background have answered, subjects have their columns
+_COLLECTORS = f"{LABEL_COMPONENT}=collector"
+
+
+def told(watched: Watched) -> Told:
+    """By the collector that runs now."""
+    client, since = evaluation_redis(watched), time.time_ns() + round(_SETTLED_S * 1e9)
+    return wait_for(lambda: told_by(client, NODE, since), _TOLD_S, f"{NODE} says how it is")
+
+
+@pytest.fixture(scope="module")
+def privileged(three_nodes: Watched) -> Told:
+    """What a privileged collector gives here; asked before ``capabilities`` changes it."""
+    return told(three_nodes)
+
+
+@pytest.fixture
+def one_guarded(capabilities: Watched) -> Iterator[Watched]:
+    capabilities.watch(NODE)
+    yield capabilities
+    capabilities.watch(*capabilities.cluster.nodes)
+
+
+def test_what_is_lost_is_what_the_page_says(privileged: Told, capabilities: Watched) -> None:
+    """docs/privileges.md: on this kernel nothing but GPUs, and of those there are none here."""
+    now = told(capabilities)
+    rows = [_row(source, privileged, now) for source in sorted(privileged.sources)]
+    sys.stdout.write("\n| source | Privileged | Capabilities | why |\n|---|---|---|---|\n")
+    sys.stdout.writelines(rows)
+    assert now.sources == privileged.sources - _promised()
+    for source in now.sources:
+        assert now.metrics[source] == privileged.metrics[source], source
+    assert now.degraded == privileged.degraded
+
+
+def _promised() -> frozenset[str]:
+    """What the page says is lost although the capabilities are given."""
+    return frozenset(source for need in NEEDS if need.kind is Kind.VARIABLE for source in need.gone)
+
+
+def _row(source: str, privileged: Told, now: Told) -> str:
+    before, after = (len(one.metrics.get(source, ())) for one in (privileged, now))
+    return f"| {source} | {before} | {after} | {now.missing.get(source, '')} |\n"
+
+
+def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities: Watched) -> None:
+    wanted = names_of(Collector(privilege=Privilege.CAPABILITIES), Kind.CAPABILITY)
+    pods = capabilities.kube.items("v1", "Pod", NAMESPACE, _COLLECTORS)
+    assert len(pods) == len(capabilities.cluster.nodes)
+    for process in map(main_process, pods):
+        assert set(process.capabilities) == set(wanted)
+        assert process.status("NoNewPrivs") == "1"
+        assert process.read_only_root
+
+
+def test_a_pod_held_back_by_its_quota(capabilities: Watched, jobs: str) -> None:
+    expected = Expected("node2", "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
+    with fault(capabilities) as began, throttled(capabilities, jobs, "node2"):
+        found(capabilities, expected, began)
+
+
+def test_a_pod_killed_for_its_memory(one_guarded: Watched, jobs: str) -> None:
+    expected = Expected(NODE, "Memory", "OOMKill", f"{jobs}/forgetful")
+    with fault(one_guarded, KNOWN_S) as began, forgetful(one_guarded, jobs, NODE):
+        found(one_guarded, expected, began)

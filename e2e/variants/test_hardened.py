@@ -1,0 +1,127 @@
+"""All that can be closed is: the kernel says so of each process, and a fault is still found.
+
+Pod Security has one level a namespace, and the operator makes collectors in its own: so that is
+``privileged``, for them alone. What else stands there fits ``restricted``, as the API server says.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from charts import NAMESPACE
+from clusterfaults import Expected, fault, found, throttled
+from clusterwatch import ENFORCE
+from controlplane import ApiError, Kube, Object, unique
+from hardening import Hardened
+from podprocesses import Process, main_process
+from reveal_contract.kubernetes import LABEL_COMPONENT
+from tlsredis import PORT, USER
+
+pytestmark = pytest.mark.timeout(900)
+
+SECCOMP_FILTER = "2"  # proc_pid_status(5)
+NOBODY = "65532"
+CAPABILITIES = {"SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"}
+
+
+def confined(process: Process) -> None:
+    """What holds of every process of the release, collectors included; it is shown, too."""
+    told = ", ".join(process.capabilities) or "none"
+    fields = (process.status(name) for name in ("Uid", "NoNewPrivs", "Seccomp"))
+    sys.stdout.write(f"| {process.name} | {told} | {' | '.join(fields)} | read-only |\n")
+    assert process.status("Seccomp") == SECCOMP_FILTER
+    assert process.status("NoNewPrivs") == "1"
+    assert process.read_only_root
+
+
+@pytest.mark.parametrize("component", ["operator", "analyzer"])
+def test_operator_and_analyzer_can_do_nothing_to_their_node(
+    hardened: Hardened, component: str
+) -> None:
+    for process in map(main_process, hardened.pods(component)):
+        confined(process)
+        assert process.capabilities == ()
+        assert set(process.status("Uid").split()) == {NOBODY}
+
+
+def test_collectors_have_three_capabilities(hardened: Hardened) -> None:
+    found = hardened.pods("collector")
+    assert len(found) == len(hardened.watched.cluster.nodes)
+    for process in map(main_process, found):
+        confined(process)
+        assert set(process.capabilities) == CAPABILITIES
+
+
+@pytest.fixture
+def restricted(hardened: Hardened) -> Iterator[str]:
+    name = unique("restricted")
+    labels = {ENFORCE: "restricted"}
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    hardened.watched.kube.create(made)
+    yield name
+    hardened.watched.kube.delete(made)
+
+
+def test_only_collectors_need_a_privileged_namespace(hardened: Hardened, restricted: str) -> None:
+    def admitted(component: str) -> list[Object]:
+        pod = _again(hardened.pods(component)[0], restricted)
+        return hardened.watched.kube.apply(pod, dry_run=True)
+
+    assert admitted("operator") and admitted("analyzer")
+    with pytest.raises(ApiError, match="violates PodSecurity") as refused:
+        admitted("collector")
+    assert "hostPath" in str(refused.value) or "host namespaces" in str(refused.value)
+
+
+def _again(pod: Object, namespace: str) -> Object:
+    """The pod as one that is to be made in another namespace, whose account stands for its own."""
+    spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+    spec |= {"serviceAccountName": "default", "serviceAccount": "default"}
+    about = {"name": "again", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
+
+
+def test_redis_is_asked_over_tls_and_by_its_user_alone(hardened: Hardened) -> None:
+    clients = hardened.redis.observer.client_list()
+    ours = [one for one in clients if one["user"] != "observer"]
+    assert {one["user"] for one in ours} == {USER}
+    # a collector a node, and the analyzers
+    assert len(ours) > len(hardened.watched.cluster.nodes)
+    assert not _answered_in_plain(hardened.redis.pod["status"]["podIP"])
+
+
+def _answered_in_plain(address: str) -> bytes:
+    with suppress(ConnectionResetError), socket.create_connection((address, PORT), 5) as plain:
+        plain.sendall(b"PING\r\n")
+        return plain.recv(64)
+    return b""
+
+
+def test_each_policy_is_for_the_pods_of_its_name(hardened: Hardened) -> None:
+    """The cluster's network enforces none of them: only whom they are for can be seen here."""
+    kube = hardened.watched.kube
+    selected = {
+        policy["metadata"]["name"]: {
+            pod["metadata"]["labels"][LABEL_COMPONENT] for pod in _selected(kube, policy)
+        }
+        for policy in kube.items("networking.k8s.io/v1", "NetworkPolicy", NAMESPACE)
+    }
+    assert selected == {"reveal-operator": {"operator"}, "reveal-analyzer": {"analyzer"}}
+
+
+def _selected(kube: Kube, policy: Object) -> list[Object]:
+    labels = policy["spec"]["podSelector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    return kube.items("v1", "Pod", NAMESPACE, selector)
+
+
+def test_a_fault_is_one_report(hardened: Hardened, jobs: str) -> None:
+    watched = hardened.watched
+    expected = Expected("node2", "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
+    with fault(watched) as began, throttled(watched, jobs, "node2"):
+        found(watched, expected, began)

@@ -1,0 +1,66 @@
+"""What running collectors say of themselves in the Redis of a release on real nodes."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from charts import NAMESPACE
+from clusterwatch import Watched
+from reveal_contract import catalogue, names
+from reveal_contract.channels import ChannelTable
+
+_SECRET = "reveal-evaluation-redis"
+_POD = "app.kubernetes.io/component=evaluation-redis"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of one node: its metrics by source, and the sources it is missing, with the reason."""
+
+    metrics: Mapping[str, frozenset[str]]
+    missing: Mapping[str, str]
+    degraded: tuple[str, ...]
+
+    @property
+    def sources(self) -> frozenset[str]:
+        return frozenset(self.metrics)
+
+
+def evaluation_redis(watched: Watched) -> redis.Redis:
+    """The chart's, by the address of its pod: the machine has routes to all pods."""
+    [pod] = watched.kube.items("v1", "Pod", NAMESPACE, _POD)
+    return redis.Redis(pod["status"]["podIP"], **login(watched, _SECRET))
+
+
+def login(watched: Watched, secret: str) -> dict[str, Any]:
+    """User and password of a Secret, as redis-py takes them."""
+    found = watched.kube.get("v1", "Secret", secret, NAMESPACE)
+    assert found is not None
+    data = {key: b64decode(found["data"][key]).decode() for key in ("username", "password")}
+    return {"username": data["username"], "password": data["password"]}
+
+
+def told_by(client: redis.Redis, node: str, since_ns: int = 0) -> Told | None:
+    """What the node's collector said last; None until it has said anything since then."""
+    said: Any = client.hget(names.NODES_KEY, node)
+    if said is None:
+        return None
+    report = json.loads(said)
+    table: Any = client.hget(names.CATALOGUE_KEY, report["table"])
+    if table is None or report["time"] < since_ns:
+        return None
+    metrics: dict[str, set[str]] = {}
+    for channel in (read := ChannelTable.from_json(table)).fast + read.slow:
+        source = catalogue.find(channel.metric).source
+        metrics.setdefault(source, set()).add(channel.metric)
+    return Told(
+        {source: frozenset(found) for source, found in metrics.items()},
+        {row["source"]: row["reason"] for row in report["missing"]},
+        tuple(report["degraded"]),
+    )

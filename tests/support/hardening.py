@@ -1,0 +1,55 @@
+"""A release on real nodes in which everything that can be closed is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from charts import NAMESPACE
+from clusterwatch import Watched, install
+from controlplane import Object
+from reveal_contract.kubernetes import LABEL_COMPONENT
+from tlsredis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
+
+# sources of perf events, as examples/least-privilege.yaml leaves them out
+_COUNTED = ["perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", "energy"]
+_VALUES = {
+    "redis.url": URL,
+    "redis.existingSecret": LOGIN,
+    "redis.tls.caSecret": AUTHORITY,
+    "networkPolicy.enabled": "true",
+    "networkPolicy.redisPorts": f"{{{PORT}}}",
+    "podDisruptionBudget.enabled": "true",
+}
+_REPLICAS = 2
+
+
+@dataclass(frozen=True)
+class Hardened:
+    watched: Watched
+    redis: TlsRedis
+
+    def pods(self, component: str) -> list[Object]:
+        """Those that run and are to stay."""
+        labels = f"{LABEL_COMPONENT}={component}"
+        found = self.watched.kube.items("v1", "Pod", NAMESPACE, labels)
+        alive = [one for one in found if "deletionTimestamp" not in one["metadata"]]
+        assert alive, component
+        return alive
+
+
+@contextmanager
+def hardened_release(watched: Watched, folder: Path) -> Iterator[Hardened]:
+    """Until it is left; then the default release is there again."""
+    cluster = watched.cluster
+    with tls_redis(cluster, folder) as server:
+        install(cluster, folder, _VALUES)
+        privilege = {"privilege": "Capabilities", "sources": {"exclude": _COUNTED}}
+        watched.change(collector=privilege, analyzer={"replicas": _REPLICAS})
+        try:
+            yield Hardened(watched, server)
+        finally:
+            install(cluster, folder)
+            watched.change(collector=None, analyzer=None)
