@@ -34,6 +34,7 @@ APP = "reveal"
 
 ANNOTATION_INTENT = f"{GROUP}/intent-hash"  # of a child as it was applied last
 ANNOTATION_SETTINGS = f"{GROUP}/settings-hash"  # of a pod template: new settings, new pods
+ANNOTATION_HYPOTHESES = f"{GROUP}/hypotheses-hash"  # the same of a ConfigMap that a profile names
 
 # of the pods' environment
 NODE_VARIABLE = "REVEAL_NODE_NAME"

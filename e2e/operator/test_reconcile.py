@@ -9,11 +9,13 @@ import pytest
 
 from controlplane import Object, condition, wait_for
 from operatorstage import (
+    NAMESPACE,
     QUIET_S,
     SOON_S,
     Stage,
 )
 from reveal_contract.kubernetes import (
+    ANNOTATION_HYPOTHESES,
     LABEL_MANAGED_BY,
     LABEL_PROFILE,
 )
@@ -58,6 +60,40 @@ def test_an_edit_rolls_out(stage: Stage) -> None:
         return bool(template != before["spec"]["template"]["metadata"]["annotations"])
 
     wait_for(rolled, SOON_S, "new settings, new pods")
+
+
+def test_other_hypotheses_roll_out(stage: Stage) -> None:
+    config = {
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"mine.yaml": "hypotheses: []"},
+        "metadata": {"name": "mine", "namespace": NAMESPACE},
+    }  # fmt: skip
+    stage.kube.create(config)
+    names = [stage.apply({"analyzer": {"hypothesesConfigMapRef": {"name": "mine"}}}) for _ in "ab"]
+    others = stage.apply()
+    for name in (*names, others):
+        stage.made(name)
+
+    def templates() -> list[Object]:
+        found = [stage.child("Deployment", "analyzer", name) for name in (*names, others)]
+        return [one["spec"]["template"]["metadata"]["annotations"] for one in found if one]
+
+    def known() -> bool:
+        return all(ANNOTATION_HYPOTHESES in one for one in templates()[:2])
+
+    wait_for(known, SOON_S, "the hypotheses are known")
+    stage.settle()
+    before = templates()
+    stage.kube.patch(config, {"data": {"mine.yaml": "hypotheses: [] # others"}})
+
+    def rolled() -> bool:
+        pairs = zip(templates(), before, strict=True)
+        return [now != then for now, then in pairs] == [True, True, False]
+
+    wait_for(rolled, SOON_S, "other hypotheses, other pods")
+    quiet = stage.settle()
+    stage.kube.patch(config, {"metadata": {"labels": {"team": "a"}}})
+    stage.settle()
+    assert stage.writes(quiet) == []
 
 
 def test_several_analyzers_have_a_budget_of_disruptions_one_has_none(stage: Stage) -> None:

@@ -155,7 +155,7 @@ class Operator:
             loop.call_soon_threadsafe(self._queue.add, key, after)
 
         self._indices.use({})  # those of the run before know too much
-        registry = register(add, self._indices, self._plans.owner, configure)
+        registry = register(add, self._indices, self._plans.concerned, configure)
         self._register_login(registry)
         thread = ThreadPoolExecutor(1, thread_name_prefix="kopf")
         try:
@@ -321,8 +321,9 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.watching.client_timeout = 310
     settings.watching.connect_timeout = 5.0
     settings.watching.chunk_size = 200
-    for _, _, resource in CHILDREN.values():
-        settings.watching.label_selectors[resource] = SELECTOR
+    for kind, (_, _, resource) in CHILDREN.items():
+        if kind != "ConfigMap":  # those that profiles name have no labels of ours
+            settings.watching.label_selectors[resource] = SELECTOR
     # one namespace and known kinds: it need not list namespaces and CRDs, nor may it
     settings.scanning.disabled = True
     # worker_limit stays None: below the number of objects it never gets through the first listing

@@ -181,6 +181,9 @@ def learning(telemetry: Mapping[str, Any] | None) -> Check:
     if not telemetry or "nodesLearning" not in telemetry:
         return Check(LEARNING, UNKNOWN, *_NO_TELEMETRY)
     count, reporting = telemetry["nodesLearning"], telemetry.get("nodesReporting", 0)
+    if not reporting:
+        told = "no node is heard yet; if that lasts, collectors do not reach Redis: see their logs"
+        return Check(LEARNING, UNKNOWN, "NodesSilent", told)
     if count:
         told = f"{count} of {reporting} nodes are being learned: certain causes are told already"
         return Check(LEARNING, TRUE, "NodesLearning", told)

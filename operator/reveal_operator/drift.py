@@ -60,6 +60,11 @@ def fingerprint(live: Object) -> str:
     return _hash([about, annotations, said])
 
 
+def content(config: Object) -> str:
+    """Of what a ConfigMap holds."""
+    return _hash([config.get("data"), config.get("binaryData")])
+
+
 def covers(live: Object, intent: Object) -> bool:
     """Whether every field of ``intent`` has its value in ``live``."""
     metadata = {key: intent["metadata"].get(key) for key in _OURS_OF_METADATA}

@@ -18,10 +18,11 @@ from reveal_contract.kubernetes import (
     PROFILES,
     VERSION,
 )
+from reveal_operator.drift import content
 from reveal_operator.seen import ChildSeen, ProfileSeen, child_seen, profile_of, profile_seen
 
-# whose child one of that kind and name is meant to be; "" for nobody's
-Owner = Callable[[str, str], str]
+# the profiles that one of that kind and name is meant for
+Concerned = Callable[[str, str], set[str]]
 Add = Callable[[str, float], None]  # to the queue: a key, after so many seconds
 
 SELECTOR = f"{LABEL_MANAGED_BY}={OPERATOR_MANAGER}"
@@ -32,6 +33,7 @@ CHILDREN = {
     "Deployment": ("apps", "v1", "deployments"),
     "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
 }
+CONTENTS = "contents"  # of all ConfigMaps there: profiles may name any
 # changes of a child come in swarms while pods start: one visit for all of half a second
 CHILD_S = 0.5
 
@@ -58,6 +60,10 @@ class Indices:
     def children(self, profile: str) -> list[ChildSeen]:
         return [seen for _, _, index in CHILDREN.values() for seen in self._of(index, profile)]
 
+    def content(self, config: str) -> str:
+        """A hash of what the ConfigMap of that name holds; "" where there is none."""
+        return next(iter(self._of(CONTENTS, config)), "")
+
     def all_children(self) -> list[ChildSeen]:
         names = {name for _, _, index in CHILDREN.values() for name in self._names(index)}
         return [child for name in names for child in self.children(name)]
@@ -77,7 +83,7 @@ class Indices:
 def register(
     add: Add,
     indices: Indices,
-    owner: Owner,
+    concerned: Concerned,
     configure: Callable[[kopf.OperatorSettings], None],
 ) -> kopf.OperatorRegistry:
     """The handlers of one run of kopf."""
@@ -90,12 +96,13 @@ def register(
 
     _register_profiles(registry, add)
     for kind in CHILDREN:
-        _register_children(registry, add, owner, kind)
+        _register_children(registry, add, concerned, kind)
+    _register_contents(registry)
     return registry
 
 
 def index_names() -> list[str]:
-    return [PROFILES, *(index for _, _, index in CHILDREN.values())]
+    return [PROFILES, *(index for _, _, index in CHILDREN.values()), CONTENTS]
 
 
 def _register_profiles(registry: kopf.OperatorRegistry, add: Add) -> None:
@@ -111,7 +118,15 @@ def _register_profiles(registry: kopf.OperatorRegistry, add: Add) -> None:
         add(name, 0.0)
 
 
-def _register_children(registry: kopf.OperatorRegistry, add: Add, owner: Owner, kind: str) -> None:
+def _register_contents(registry: kopf.OperatorRegistry) -> None:
+    @kopf.index(*CHILDREN["ConfigMap"], registry=registry, id=CONTENTS)
+    async def index(body: kopf.Body, name: str, **_: Any) -> dict[str, str]:
+        return {name: content(body)}
+
+
+def _register_children(
+    registry: kopf.OperatorRegistry, add: Add, concerned: Concerned, kind: str
+) -> None:
     selector, labels = CHILDREN[kind], {LABEL_MANAGED_BY: OPERATOR_MANAGER}
 
     @kopf.index(*selector, registry=registry, id=selector[-1], labels=labels)
@@ -121,5 +136,5 @@ def _register_children(registry: kopf.OperatorRegistry, add: Add, owner: Owner, 
     @kopf.on.event(*selector, registry=registry, id=f"{selector[-1]}-changed")
     async def changed(body: kopf.Body, name: str, **_: Any) -> None:
         # also whose it is meant to be: somebody may have taken its owner and labels away
-        for profile in {profile_of(body), owner(kind, name)} - {""}:
+        for profile in ({profile_of(body)} | concerned(kind, name)) - {""}:
             add(profile, CHILD_S)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reveal_contract.kubernetes import ANNOTATION_HYPOTHESES
 from reveal_operator.drift import stamped
 from reveal_operator.manifests import children
 from reveal_operator.overlap import Placement, placement_of
@@ -25,6 +26,11 @@ class Plan:
     placement: Placement | None
     rejected: Trouble | None = None
 
+    @property
+    def hypotheses(self) -> str:
+        """The ConfigMap that analyzers read when they start; "" for none."""
+        return self.profile.analyzer.hypotheses if self.profile else ""
+
 
 def plan_of(seen: ProfileSeen, defaults: Defaults) -> Plan:
     """Pure: the same profile and defaults give the same plan."""
@@ -35,6 +41,24 @@ def plan_of(seen: ProfileSeen, defaults: Defaults) -> Plan:
         return Plan(None, (), None, Trouble(error.reason, str(error)))
     pods = [child["spec"]["template"]["spec"] for child in made if child["kind"] == "DaemonSet"]
     return Plan(profile, made, placement_of(pods[0]) if pods else None)
+
+
+def reading(children: Iterable[Manifest], content: str) -> tuple[Manifest, ...]:
+    """The same, with analyzers that are other pods where their hypotheses are others.
+
+    Without ``content`` there is nothing to read, and the pods say so themselves.
+    """
+    if not content:
+        return tuple(children)
+    return tuple(_annotated(one, content) if one["kind"] == "Deployment" else one
+                 for one in children)  # fmt: skip
+
+
+def _annotated(deployment: Manifest, content: str) -> Manifest:
+    spec, template = deployment["spec"], deployment["spec"]["template"]
+    annotations = {**template["metadata"]["annotations"], ANNOTATION_HYPOTHESES: content}
+    metadata = {**template["metadata"], "annotations": annotations}
+    return stamped({**deployment, "spec": {**spec, "template": {**template, "metadata": metadata}}})
 
 
 class Plans:
@@ -60,9 +84,13 @@ class Plans:
             self._defaults = defaults
             self._known.clear()
 
-    def owner(self, kind: str, name: str) -> str:
-        """Whose plan has a child of that name, whatever that child says itself; "" for nobody's."""
-        return self._owners.get((kind, name), "")
+    def concerned(self, kind: str, name: str) -> set[str]:
+        """Whose plan has a child of that name, whatever it says itself, and who reads it."""
+        found = {self._owners.get((kind, name), "")}
+        if kind == "ConfigMap":
+            known = list(self._known.items())  # kopf asks, in a thread of its own
+            found |= {who for who, (_, plan) in known if plan.hypotheses == name}
+        return found - {""}
 
     def forget(self, name: str) -> bool:
         """Whether there was a plan of that profile."""

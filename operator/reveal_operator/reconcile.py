@@ -32,7 +32,7 @@ from reveal_operator.inspection import Inspection
 from reveal_operator.metrics import Metrics
 from reveal_operator.neighbours import Neighbours
 from reveal_operator.overlap import Placement
-from reveal_operator.plan import Plan, Plans
+from reveal_operator.plan import Plan, Plans, reading
 from reveal_operator.reports import Reports
 from reveal_operator.retention import Limits
 from reveal_operator.seen import ChildSeen, ProfileSeen
@@ -54,6 +54,9 @@ class View(Protocol):
 
     def children(self, profile: str) -> list[ChildSeen]:
         """What belongs to a profile."""
+
+    def content(self, config: str) -> str:
+        """A hash of what a ConfigMap holds; "" where there is none."""
 
 
 class Reconciler:
@@ -116,7 +119,8 @@ class Reconciler:
         seen = self._view.children(profile.name)
         outcome = Outcome()
         if plan.profile is not None and not plan.profile.paused:
-            outcome = await self._children.sync(profile, plan.children, seen)
+            wanted = reading(plan.children, self._view.content(plan.hypotheses))
+            outcome = await self._children.sync(profile, wanted, seen)
         before = self._statuses.current(profile)
         facts, again = await self._facts(profile, plan, seen, outcome)
         moment = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

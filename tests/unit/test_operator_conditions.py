@@ -168,6 +168,11 @@ def test_what_an_analyzer_said_counts_while_it_lives() -> None:
     assert of(facts, LEARNING) == ("Unknown", "TelemetryPending")
 
 
+def test_nodes_that_nobody_heard_are_not_learned() -> None:
+    facts = replace(GOOD, telemetry=TELEMETRY | {"nodesReporting": 0})
+    assert of(facts, LEARNING) == ("Unknown", "NodesSilent")
+
+
 def test_learning_is_told() -> None:
     facts = replace(GOOD, telemetry=TELEMETRY | {"nodesLearning": 2})
     assert of(facts, LEARNING) == ("True", "NodesLearning")
