@@ -25,14 +25,17 @@ _QUIET_S = 60.0
 _PAGES = 160  # of 2 MiB: a sixth of its memory
 _HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 _NOBODY = ""
-# datagrams to a port of loopback: the sender's CPU receives them as softirqs
+# each datagram is handed to all who listen, in a softirq of the CPU that sends it
 _FLOOD = """
 import socket
-there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-there.bind(("127.0.0.1", 0))
-there.setblocking(False)
+there = ("127.255.255.255", 9999)
+listening = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(8)]
+for one in listening:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(there)
 here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-here.connect(there.getsockname())
+here.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+here.connect(there)
 while True:
     here.send(b"x")
 """
