@@ -1,6 +1,6 @@
 """Faults on a node with a kernel of its own are told of it, and of no node beside it.
 
-What a kernel counts for itself (/proc/meminfo, /proc/stat, softirqs) is the same on all nodes that
+What a kernel counts for itself (/proc/meminfo, /proc/stat) is the same on all nodes that
 share it and names none of them. Here it is a node's own: faults that are told by it name the
 virtual machine, while the collector of the other node reads those of the machine.
 """
@@ -25,20 +25,6 @@ _QUIET_S = 60.0
 _PAGES = 160  # of 2 MiB: a sixth of its memory
 _HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 _NOBODY = ""
-# each datagram is handed to all who listen, in a softirq of the CPU that sends it
-_FLOOD = """
-import socket
-there = ("127.255.255.255", 9999)
-listening = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(8)]
-for one in listening:
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.bind(there)
-here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-here.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-here.connect(there)
-while True:
-    here.send(b"x")
-"""
 
 
 def test_its_collector_runs_beside_that_of_another_node(watched: Watched, vm: str) -> None:
@@ -66,14 +52,6 @@ def test_huge_pages_set_aside_on_it_alone(watched: Watched, vm: str) -> None:
     expected = Expected(vm, "Memory", "HugePagesIdle", _NOBODY)
     with fault(watched) as began, _set_aside(watched.cluster, vm, _PAGES):
         found(watched, expected, began)
-
-
-def test_softirqs_that_take_a_cpu(watched: Watched, vm: str, jobs: str) -> None:
-    expected = Expected(vm, "Network", "SoftirqPressure", f"{jobs}/flood")
-    with fault(watched) as began:
-        command = {"command": ["python3", "-c", _FLOOD]}
-        with watched.pod(jobs, vm, "flood", **command):
-            found(watched, expected, began)
 
 
 @contextmanager
