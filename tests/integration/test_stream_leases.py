@@ -50,6 +50,18 @@ def test_two_share_the_shards_by_rank(stream: Stream) -> None:
     assert 20 <= len(wanted) <= 44
 
 
+@pytest.mark.slow
+def test_by_the_times_as_they_are_another_takes_over_within_ten_seconds(stream: Stream) -> None:
+    dead, heir = stream.reader("dead", timing=Timing()), stream.reader("heir", timing=Timing())
+    dead.poll()
+    heir.poll()
+    assert len(dead.shards) == names.SHARDS
+    died = time.monotonic()
+    while len(heir.shards) < names.SHARDS:
+        heir.poll()
+        assert time.monotonic() - died < 10
+
+
 def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: Stream) -> None:
     nodes = [f"node-{i}" for i in range(20)]
     dead = stream.reader("dead")
