@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 _BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
 _FOLDED = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
 _SHARE = 1_000_000  # parts per million
+_FEW = 8  # rows of places that are added up sooner than numpy is asked
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def _spread(at: Places) -> Ratio | None:
     if len(per_cpu) < 2:
         return None
 
-    return Ratio(metric, "", lambda seconds: _range(_sums_read(seconds.take(per_cpu))))
+    sums = _sums_of(per_cpu)
+    return Ratio(metric, "", lambda seconds: float(max(now := sums(seconds)) - min(now)))
 
 
 def _busiest(at: Places) -> Ratio | None:
@@ -83,7 +85,8 @@ def _busiest(at: Places) -> Ratio | None:
     per_cpu = _busy_by_cpu(at)
     if not len(per_cpu):
         return None
-    return Ratio(metric, "", lambda seconds: float(_sums_read(seconds.take(per_cpu)).max()))
+    sums = _sums_of(per_cpu)
+    return Ratio(metric, "", lambda seconds: float(max(sums(seconds))))
 
 
 def _busy_by_cpu(at: Places) -> NDArray[np.intp]:
@@ -158,14 +161,18 @@ def _sum_read(seconds: Floats, places: Sequence[int]) -> float:
     return sum(value for at in places if not math.isnan(value := seconds.item(at)))
 
 
-def _sums_read(values: Floats) -> Floats:
-    """The sum of what was read, of each row."""
-    sums: Floats = np.add.reduce(np.where(np.isnan(values), 0.0, values), axis=1)
+def _sums_of(rows: NDArray[np.intp]) -> Callable[[Floats], list[float]]:
+    """What makes of the seconds the sum of what was read, of each row of places."""
+    if len(rows) <= _FEW:
+        places = rows.tolist()
+        return lambda seconds: [_sum_read(seconds, row) for row in places]
+
+    def sums(seconds: Floats) -> list[float]:
+        values = seconds.take(rows)
+        made: list[float] = np.add.reduce(np.where(np.isnan(values), 0.0, values), axis=1).tolist()
+        return made
+
     return sums
-
-
-def _range(values: Floats) -> float:
-    return float(values.max() - values.min())
 
 
 def _at_least(value: float, least: float) -> float:

@@ -93,14 +93,20 @@ class NodeAnalyzer:
         self._last: tuple[bytes, int] | None = None
         self._load: dict[str, float] = {}
 
-    def step(self, message: Message, table: ChannelTable, *, silent: bool = False) -> list[Update]:
-        """Judge one slice; ``silent`` learns from it and reports nothing."""
+    def step(
+        self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
+    ) -> list[Update]:
+        """Judge one slice; ``silent`` learns from it and reports nothing.
+
+        ``data`` are the bytes the message was decoded from, where they are at hand.
+        """
         message = self._clock.follow(message, holds=self._cases.any_open)
         self._follow_time(message)
         second = self._deriver.second(message, table)
         self._history.push(second)
         self.minutes.push(second)
-        self._methods.push(message, table)
+        # who looks at each window keeps the numbers
+        self._methods.push(message, table, b"" if self._paper else data)
         updates = self._decide(second)
         if not self._paper:
             updates = self._heart.step(message, table, self._cases.latest, updates)

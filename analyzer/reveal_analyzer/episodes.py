@@ -61,7 +61,8 @@ class Verdict:
 
     def anomalous(self) -> set[Subsystem]:
         """Subsystems with anything to say this second: over the cut, or a signature present."""
-        return self.scored() | {hit.rule.subsystem for hit in self.present}
+        scored = self.scored()
+        return scored | {hit.rule.subsystem for hit in self.present} if self.present else scored
 
 
 @dataclass
@@ -148,6 +149,9 @@ class EpisodeTracker:
         changes = self._after_gap(verdict.start_ns)
         self._recent.append(verdict)
         free = verdict.anomalous()
+        if not free and not self.open:  # nearly all seconds of nearly all nodes
+            self._suspected = False
+            return changes
         for episode in self.open:
             mine = self._belonging(episode, verdict, free)
             free -= mine
@@ -186,7 +190,7 @@ class EpisodeTracker:
         for episode in self.open:
             if now_ns - episode.last_ns >= self.settings.calm * SECOND_NS:
                 episode.calm = self.settings.calm
-        return self._resolved()
+        return self._resolved() if self.open else []
 
     def _resolved(self) -> list[tuple[Change, Episode]]:
         ended = [e for e in self.open if e.calm >= self.settings.calm]

@@ -15,8 +15,8 @@ import numpy as np
 from reveal_analyzer.columns import known
 from reveal_analyzer.detectors.trio import MIN_WINDOWS
 from reveal_analyzer.paper import PaperDetector, PaperOptions, PaperVerdict
-from reveal_analyzer.windows import Layout, Slice, WarmUp, WindowRing
-from reveal_contract import catalogue
+from reveal_analyzer.windows import Layout, Sealed, Slice, WarmUp, WindowRing
+from reveal_contract import catalogue, wire
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Scope
 from reveal_contract.wire import Message
@@ -39,10 +39,14 @@ class Methods:
         self._detector: PaperDetector | None = None
         self._verdict: PaperVerdict | None = None
 
-    def push(self, message: Message, table: ChannelTable) -> None:
-        """Take in a slice; those of the warm-up are kept."""
+    def push(self, message: Message, table: ChannelTable, data: bytes = b"") -> None:
+        """Take in a slice; those of the warm-up are kept.
+
+        ``data`` is the message as it came, where it is at hand: it is kept instead of the
+        numbers, which are thirty times as much for the caches of who reads thousands of nodes.
+        """
         self._follow(table)
-        one = Slice(message.fast, message.fast_missing, self._layout)
+        one = self._slice(message, data)
         self._ring.push(one)
         self._verdict = None
         if not self._warmup.complete:
@@ -61,11 +65,16 @@ class Methods:
             self._verdict = self._detector.judge(self._ring.window())
         return self._verdict
 
+    def _slice(self, message: Message, data: bytes) -> Slice | Sealed:
+        if data:
+            return Sealed(data, self._gauges, len(message.fast), self._layout)
+        return Slice(message.fast, message.fast_missing, self._layout)
+
     def _follow(self, table: ChannelTable) -> None:
         """Find the channels learned first in another table; those gone read as missing."""
         if table is self._table:
             return
-        self._table = table
+        self._table, self._gauges = table, wire.gauges(table)
         at = {(c.metric, c.instance): place for place, c in enumerate(table.fast)}
         if self._channels is None:
             self._channels = [c for c in table.fast if self._wanted(c)]

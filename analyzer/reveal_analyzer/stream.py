@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from reveal_analyzer import tier
 from reveal_analyzer.consumer import BATCH, LEAST, Consumer, Entry
 from reveal_analyzer.leases import Leases, Timing
 from reveal_analyzer.link import OUTAGE, Link, connect
@@ -353,7 +354,7 @@ def _peek(entry: Entry) -> tuple[str, bytes]:
 
 def _decode(data: bytes, known: Known) -> wire.Message:
     """The message; raises ``WireError`` when its table and itself disagree, too."""
-    message = wire.decode(data, known.gauges)
+    message = wire.decode(data, known.gauges, tier.current().unpack)
     if message.slow.size != len(known.table.slow):
         raise wire.WireError(
             f"table has {len(known.table.slow)} slow channels, message {message.slow.size}"

@@ -22,6 +22,7 @@ from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.hypotheses import gate
 from reveal_analyzer.live import steps
 from reveal_analyzer.live.steps import Families, Place, Places, Singles
+from reveal_contract import wire
 
 Derive = Callable[[deriving.Ticks, Floats, Floats, deriving.Recipe], tuple[Floats, Floats]]
 Met = Callable[[gate.Entries, Floats, Floats, float], Places]
@@ -39,13 +40,15 @@ _COMPILED_S = 300.0  # 10 to 20 s where nothing else runs
 class Tier:
     """Of a window (ticks, channels) ``features``, of vectors of those ``scaled``, the scores.
 
-    The rest is what is done with each second of a node (``deriving``, ``gate``, ``live.steps``).
+    The rest is what is done with each second of a node (``wire``, ``deriving``, ``gate``,
+    ``live.steps``).
     """
 
     name: str
     features: Callable[[Floats], Floats]
     scaled: Callable[[Scaler, Floats], Scores]
     forest_scores: Callable[[Forest, Scores], Floats]
+    unpack: wire.Unpack = wire.unpack
     derive: Derive = deriving.derive
     met: Met = gate.met
     exchange: Exchange = steps.exchange
@@ -103,7 +106,7 @@ def _compile_apart() -> None:
 def numba_tier() -> Tier:
     """Numba's loops, not compiled yet; raises ``ImportError`` where numba cannot be used."""
     # half a second and 100 MB to load
-    from reveal_analyzer import numba_deriving  # noqa: PLC0415
+    from reveal_analyzer import numba_deriving, numba_unpacking  # noqa: PLC0415
     from reveal_analyzer.detectors import numba_forest, numba_scaler  # noqa: PLC0415
     from reveal_analyzer.features import numba_impl  # noqa: PLC0415
     from reveal_analyzer.hypotheses import numba_gate  # noqa: PLC0415
@@ -111,6 +114,6 @@ def numba_tier() -> Tier:
 
     return Tier(
         "numba", numba_impl.features, numba_scaler.scaled, numba_forest.scores,
-        numba_deriving.derive, numba_gate.met,
+        numba_unpacking.unpack, numba_deriving.derive, numba_gate.met,
         numba_steps.exchange, numba_steps.judge, numba_steps.learn,
     )  # fmt: skip

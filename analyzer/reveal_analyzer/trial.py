@@ -17,6 +17,7 @@ from reveal_analyzer.detectors.forest import Forest
 from reveal_analyzer.detectors.scaler import Scaler
 from reveal_analyzer.hypotheses.gate import Entries
 from reveal_analyzer.live.steps import Families
+from reveal_contract import wire
 
 Answer = NDArray[Any]
 
@@ -42,6 +43,8 @@ def _answers(one: tier.Tier) -> Iterator[Answer]:
 
 
 def _seconds(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
+    for missing in (False, True):
+        yield from _values(one, rng, missing)
     fast, slow = rng.integers(0, 9, (10, 3)), rng.integers(0, 9, 1)
     ticks = Ticks(fast, fast > 7, slow, slow > 9)
     pair = np.arange(2)
@@ -50,6 +53,18 @@ def _seconds(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     yield from (seconds, values)
     entries = Entries(pair, pair - 1, np.array([[0.0, 9.0, 0.0]] * 2), np.zeros(2, np.bool_))
     yield one.met(entries, values, values, 2.0)
+
+
+def _values(one: tier.Tier, rng: np.random.Generator, missing: bool) -> Iterator[Answer]:
+    """Of messages whose steps take one byte, and nearly all of them."""
+    for most in (9, 1 << 50):
+        fast, slow = rng.integers(0, most, (10, 3)), rng.integers(0, 9, 2)
+        gone, slow_gone = np.full(fast.shape, missing), np.full(slow.shape, missing)
+        gone[:, 1:] = False
+        sent = wire.Message("n", bytes(16), 1, 1, 1, bytes(8), fast, slow, gone, slow_gone)
+        gauges = np.array([True, False, True])
+        came = wire.decode(wire.encode(sent, gauges), gauges, one.unpack)
+        yield from (came.fast, came.slow, came.fast_missing, came.slow_missing)
 
 
 def _scores(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:

@@ -10,6 +10,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from reveal_contract import wire
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -28,11 +30,18 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """The ticks of a second as they came (ticks, the table's channels), and how to read them."""
+    """The ticks of a second (ticks, the table's channels), and how to read them."""
 
     ticks: Ints
     missing: Bools
     layout: Layout
+
+    @property
+    def length(self) -> int:
+        return len(self.ticks)
+
+    def opened(self) -> Slice:
+        return self
 
     def values(self) -> Floats:
         """(ticks, the layout's channels) in base units, NaN where a sample is missing."""
@@ -40,6 +49,20 @@ class Slice:
         values[self.missing] = np.nan
         gone = np.full((len(values), 1), np.nan)
         return np.hstack([values, gone])[:, self.layout.places] * self.layout.scale
+
+
+@dataclass(frozen=True, eq=False)
+class Sealed:
+    """The same as the bytes it came in: a tenth to a thirtieth, for a look that is seldom taken."""
+
+    data: bytes
+    gauges: Bools
+    length: int  # ticks
+    layout: Layout
+
+    def opened(self) -> Slice:
+        message = wire.decode(self.data, self.gauges)
+        return Slice(message.fast, message.fast_missing, self.layout)
 
 
 class WindowRing:
@@ -52,16 +75,16 @@ class WindowRing:
     def __init__(self, window_slices: int = 3) -> None:
         if window_slices < 1:
             raise ValueError(f"a window has at least one slice, not {window_slices}")
-        self._slices: deque[Slice] = deque(maxlen=window_slices)
+        self._slices: deque[Slice | Sealed] = deque(maxlen=window_slices)
 
     @property
     def complete(self) -> bool:
         """Whether there is a window."""
         return len(self._slices) == self._slices.maxlen
 
-    def push(self, one: Slice) -> None:
+    def push(self, one: Slice | Sealed) -> None:
         """Take a slice; its arrays must not be changed later."""
-        if self._slices and len(self._slices[-1].ticks) != len(one.ticks):
+        if self._slices and self._slices[-1].length != one.length:
             self.reset()
         self._slices.append(one)
 
@@ -70,7 +93,7 @@ class WindowRing:
 
         A new C-contiguous array, NaN where a sample is missing.
         """
-        return np.ascontiguousarray(np.concatenate([one.values() for one in self._slices]))
+        return np.ascontiguousarray(np.concatenate([one.opened().values() for one in self._slices]))
 
     def reset(self) -> None:
         """Forget the slices before a gap: no window may span it."""
@@ -82,15 +105,15 @@ class WarmUp:
 
     def __init__(self, windows: int) -> None:
         self._left = windows
-        self._kept: list[_Packed | None] = []  # None is a gap
+        self._kept: list[Sealed | _Packed | None] = []  # None is a gap
 
     @property
     def complete(self) -> bool:
         return self._left <= 0
 
-    def take(self, one: Slice, *, window: bool) -> None:
+    def take(self, one: Slice | Sealed, *, window: bool) -> None:
         """Keep a slice; ``window`` says that it completes one."""
-        self._kept.append(_Packed.of(one))
+        self._kept.append(one if isinstance(one, Sealed) else _Packed.of(one))
         self._left -= window
 
     def gap(self) -> None:
@@ -103,7 +126,7 @@ class WarmUp:
             if packed is None:
                 ring.reset()
                 continue
-            ring.push(packed.unpacked())
+            ring.push(packed.opened())
             if ring.complete:
                 yield ring.window()
 
@@ -122,7 +145,7 @@ class _Packed:
         missing = one.missing if one.missing.any() else None
         return cls(by_channel.shape, squeezed, missing, one.layout)
 
-    def unpacked(self) -> Slice:
+    def opened(self) -> Slice:
         data = zstandard.ZstdDecompressor().decompress(self.ticks)
         ticks = np.frombuffer(data, np.int64).reshape(self.shape).T
         missing = np.zeros(ticks.shape, np.bool_) if self.missing is None else self.missing

@@ -43,7 +43,7 @@ class Analysis(Protocol):
     def learning(self) -> bool: ...
 
     def step(
-        self, message: Message, table: ChannelTable, *, silent: bool = False
+        self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
     ) -> Sequence[Change]: ...
 
     def finish(self) -> Sequence[Change]:
@@ -156,7 +156,8 @@ class Worker:
             # what was open when the last owner ended, and goes on, is told anew
             open_yet = node.analysis.finish() if node.replaying and not one.history else ()
             node.replaying = one.history
-            return [*open_yet, *node.analysis.step(one.message, one.table, silent=one.history)]
+            told = node.analysis.step(one.message, one.table, data=one.data, silent=one.history)
+            return [*open_yet, *told]
         except Exception:
             # a defect that one node's data brings out must not silence the others
             self._nodes.pop(one.node, None)

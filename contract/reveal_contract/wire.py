@@ -25,6 +25,8 @@ level and the others are differences, so a message needs none before it.
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,11 +49,13 @@ from reveal_contract.envelope import (
 from reveal_contract.metric import Kind
 
 __all__ = [
-    "MAX_NODE_BYTES", "Bools", "Ints", "Message", "WireError", "decode", "encode", "gauges", "peek",
+    "MAX_NODE_BYTES", "Bools", "Ints", "Message", "Unpack", "Values", "WireError",
+    "bits", "decode", "encode", "gauges", "peek", "unpack",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_STEPS: Bools = np.zeros(0, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,10 @@ class Message:
     lateness: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
 
+Values = tuple[Ints, Ints, Bools, Bools]  # fast and slow ones, and which of them are missing
+Unpack = Callable[[Head, Body, Bools], Values]
+
+
 def gauges(table: ChannelTable) -> Bools:
     """Which fast channels of a table are levels (gauges and states), as ``encode`` needs it."""
     return np.array([channel.kind is not Kind.COUNTER for channel in table.fast], np.bool_)
@@ -96,31 +104,42 @@ def encode(message: Message, gauges: Bools) -> bytes:
     return seal(head, Body(flags, first_planes, step_planes, data))
 
 
-def decode(data: bytes, gauges: Bools | None = None) -> Message:
-    """The message in these bytes.
+def unpack(head: Head, body: Body, levels: Bools) -> Values:
+    """The values in a body: the reference, in numpy.
 
-    ``gauges`` (fast channels) turns the steps of gauges back into levels; without it the steps
-    stay as they were sent.  Raises ``WireError`` for anything that ``encode`` did not write,
-    before allocating more than the message claims.
+    ``levels`` says which fast channels are to be made levels again, none where it is empty.
     """
-    head, body = unseal(data)
     ticks, width = head.ticks, head.width
     firsts, steps = width + head.slow_width, width * (ticks - 1)
     parts = sizes(head, body.flags, body.first_planes, body.step_planes)
-    lateness, first_bytes, step_bytes, fast_bits, slow_bits = _cut(bytes(body.data), parts)
+    _, first_bytes, step_bytes, fast_bits, slow_bits = _cut(bytes(body.data), parts)
     first = _unplane(first_bytes, firsts, body.first_planes)
     fast = np.empty((ticks, width), np.int64)
     fast[0] = first[:width]
     fast[1:] = _unplane(step_bytes, steps, body.step_planes).reshape(width, ticks - 1).T
-    if gauges is not None:
-        _levels(fast, gauges)
+    if levels.size:
+        _levels(fast, levels)
+    slow = first[width:].astype(np.int64)
+    return fast, slow, bits(fast_bits, fast.shape), bits(slow_bits, slow.shape)
+
+
+def decode(data: bytes, gauges: Bools | None = None, unpack: Unpack = unpack) -> Message:
+    """The message in these bytes.
+
+    ``gauges`` (fast channels) turns the steps of gauges back into levels; without it the steps
+    stay as they were sent.  ``unpack`` does the arithmetic.  Raises ``WireError`` for anything
+    that ``encode`` did not write, before allocating more than the message claims.
+    """
+    head, body = unseal(data)
+    if gauges is not None and gauges.size != head.width:
+        raise WireError(f"table has {gauges.size} fast channels, message {head.width}")
+    levels = _STEPS if gauges is None else gauges
+    fast, slow, fast_missing, slow_missing = unpack(head, body, levels)
     return Message(
         node=head.node, boot=head.boot, sequence=head.sequence, start_ns=head.start_ns,
         tick_us=head.tick_us, table=head.table,
-        fast=fast, slow=first[width:].astype(np.int64),
-        fast_missing=_bits(fast_bits, width * ticks).reshape(ticks, width),
-        slow_missing=_bits(slow_bits, head.slow_width),
-        lateness=np.frombuffer(lateness, "<i4"),
+        fast=fast, slow=slow, fast_missing=fast_missing, slow_missing=slow_missing,
+        lateness=np.frombuffer(body.data[: 4 * head.ticks], "<i4"),
     )  # fmt: skip
 
 
@@ -157,8 +176,6 @@ def _held(levels: Ints, missing: Bools) -> Ints:
 
 
 def _levels(fast: Ints, gauges: Bools) -> None:
-    if gauges.shape != fast.shape[1:]:
-        raise WireError(f"table has {gauges.size} fast channels, message {fast.shape[1]}")
     levels = np.flatnonzero(gauges)
     fast[:, levels] = np.add.accumulate(fast.take(levels, axis=1), axis=0)
 
@@ -195,10 +212,13 @@ def _masks(message: Message) -> tuple[int, bytes]:
     return flags, b"".join(parts)
 
 
-def _bits(data: bytes, count: int) -> Bools:
+def bits(data: bytes, shape: tuple[int, ...]) -> Bools:
+    """The mask in these bytes, one bit a value; none is missing where there are no bytes."""
     if not data:
-        return np.zeros(count, np.bool_)
-    return np.unpackbits(np.frombuffer(data, np.uint8), count=count).astype(np.bool_)
+        return np.zeros(shape, np.bool_)
+    count = math.prod(shape)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), count=count)
+    return bits.astype(np.bool_).reshape(shape)
 
 
 def _lateness(message: Message, ticks: int) -> bytes:

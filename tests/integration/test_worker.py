@@ -50,7 +50,7 @@ class Recorder:
     open: Finding | None = None
 
     def step(
-        self, message: Message, table: ChannelTable, *, silent: bool = False
+        self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
     ) -> Sequence[Change]:
         if message.sequence == 13:
             raise ZeroDivisionError("thirteen")

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from exploring import examples
-from reveal_analyzer.windows import Layout, Slice, WarmUp, WindowRing
+from reveal_analyzer.windows import Layout, Sealed, Slice, WarmUp, WindowRing
+from reveal_contract import wire
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,11 +21,21 @@ def of(ticks: Ints, missing: NDArray[np.bool_] | None = None, at: Layout | None 
     return Slice(ticks, none if missing is None else missing, at or layout(ticks.shape[1]))
 
 
+def sealed(one: Slice) -> Sealed:
+    """As it would come over the wire, of counters and gauges by turns."""
+    gauges = np.arange(one.ticks.shape[1]) % 2 > 0
+    nothing = np.zeros(0, np.int64)
+    message = wire.Message(
+        "n", bytes(16), 1, 1, 1, bytes(8), one.ticks, nothing, one.missing, nothing > 0
+    )
+    return Sealed(wire.encode(message, gauges), gauges, one.length, one.layout)
+
+
 def slices(count: int, channels: int = 3, ticks: int = 10) -> Ints:
     return np.arange(count * ticks * channels).reshape(count, ticks, channels)
 
 
-def pushed(ring: WindowRing, one: Slice) -> Floats | None:
+def pushed(ring: WindowRing, one: Slice | Sealed) -> Floats | None:
     ring.push(one)
     return ring.window() if ring.complete else None
 
@@ -46,6 +57,17 @@ def test_slices_cut_from_columns_still_make_contiguous_windows() -> None:
     assert window is not None
     assert window.flags.c_contiguous
     np.testing.assert_array_equal(window, wide[:, :, ::2].reshape(20, 3))
+
+
+def test_slices_kept_as_they_came_make_the_same_windows() -> None:
+    ring, opened, made = WindowRing(2), WindowRing(2), slices(4)
+    for at, ticks in enumerate(made):
+        one = of(ticks, ticks % 7 == at)
+        expected, found = pushed(opened, one), pushed(ring, sealed(one))
+        np.testing.assert_array_equal(found, expected)
+    shorter = sealed(of(made[0][:5]))
+    ring.push(shorter)
+    assert not ring.complete
 
 
 def test_no_window_spans_a_gap() -> None:
@@ -86,9 +108,10 @@ def test_a_window_of_no_slices_is_refused() -> None:
 @given(
     st.lists(st.one_of(st.none(), st.integers(0, 2**32 - 1)), min_size=1, max_size=12),
     st.integers(1, 3),
+    st.booleans(),
 )
 def test_a_kept_warm_up_gives_the_very_windows_there_were(
-    course: list[int | None], length: int
+    course: list[int | None], length: int, as_they_came: bool
 ) -> None:
     """A number makes a slice, nothing is a gap."""
     ring, kept, seen = WindowRing(length), WarmUp(4), []
@@ -104,7 +127,7 @@ def test_a_kept_warm_up_gives_the_very_windows_there_were(
         ticks = rng.integers(bounds.min, bounds.max, (2, 3), endpoint=True)
         one = of(ticks, rng.random((2, 3)) < 0.1)
         window = pushed(ring, one)
-        kept.take(one, window=window is not None)
+        kept.take(sealed(one) if as_they_came else one, window=window is not None)
         seen += [] if window is None else [window]
     again = list(kept.windows(WindowRing(length)))
     assert kept.complete == (len(seen) >= 4)

@@ -45,7 +45,8 @@ class HeartbeatWatch:
                 self._plans.clear()
             self._plans[table.key] = plan(table, self._leave_out)
         seconds = self._series.second(message, self._plans[table.key])
-        self._choose(seconds)
+        if seconds or self._seen:
+            self._choose(seconds)
         self.beats = {}
         for subject, tracker in self._trackers.items():
             beat = tracker.step(seconds.get(subject, {}), learn=learn)

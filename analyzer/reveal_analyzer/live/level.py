@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class OwnLevel:
 
     def __init__(self, settings: LiveSettings) -> None:
         self._settings = settings
-        self._scores = np.zeros(settings.keep)  # a ring
+        self._scores = array("d", bytes(8 * settings.keep))  # a ring
         self._taken = 0
         self._spare = -1
         self._high = 0.0
@@ -26,9 +27,10 @@ class OwnLevel:
 
     def learn(self, score: float) -> None:
         """Take in the score of a second that was accepted."""
-        place = self._taken % self._scores.size
-        left = self._scores.item(place) if self._taken >= self._scores.size else -math.inf
-        self._scores[place] = score
+        scores = self._scores
+        place = self._taken % len(scores)
+        left = scores[place] if self._taken >= len(scores) else -math.inf
+        scores[place] = score
         self._taken += 1
         if self._stays(left, score):
             return
@@ -44,13 +46,14 @@ class OwnLevel:
             self._spare = _spare(known)
             if self._spare != before or known <= max(self._spare + 1, _LEAST):
                 return False
-        return left == came or max(left, came) < self._high or min(left, came) > self._high
+        high = self._high
+        return left == came or (left < high and came < high) or (left > high and came > high)
 
     def _usual_high(self) -> float:
         """The 98th percentile."""
-        known = min(self._taken, self._scores.size)
+        known = min(self._taken, len(self._scores))
         place = max(known - 1 - self._spare, 0)
-        return float(np.partition(self._scores[:known], place)[place])
+        return float(np.partition(np.frombuffer(self._scores)[:known], place)[place])
 
 
 def _spare(known: int) -> int:

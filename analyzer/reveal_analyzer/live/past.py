@@ -2,8 +2,10 @@
 
 Taking them means sorting every column of five minutes.  So each column's seconds lie side by
 side, and a column that has stood still all the time is neither sorted nor kept: on most hosts
-that is every second one.  New seconds wait in rows of their own until somebody asks: to put
-each among its column's would touch a thousand places far apart.
+that is every second one.  Half of the rest came back to what stood at the same place of the ring:
+what stands at the ranks is kept, and only rows in which something changed are sorted again.  New
+seconds wait in rows of their own until somebody asks: to put each among its column's would touch
+a thousand places far apart.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.steps import Places, Singles
 
 _WAITING = 32  # seconds
+_PICKS = 7
 
 
 class Past:
@@ -41,8 +44,11 @@ class Past:
     def _begin(self, columns: int) -> None:
         self._still: Singles = np.zeros(columns, np.float32)
         self._moving: Places = np.zeros(0, np.intp)  # the columns that have a place in _kept
-        shape = 0, self._rows[0].size, self._settings.keep
-        self._kept: Singles = np.zeros(shape, np.float32)
+        rows = 0, self._rows[0].size
+        self._kept: Singles = np.zeros((*rows, self._settings.keep), np.float32)
+        self._picks: Singles = np.zeros((*rows, _PICKS), np.float32)  # lowest, at ranks, highest
+        self._stale = np.zeros(rows, np.bool_)  # rows changed since their picks were taken
+        self._ordered = 0  # seconds that there were then
 
     def __len__(self) -> int:
         return min(self._taken + len(self._new), self._settings.keep)
@@ -56,13 +62,22 @@ class Past:
     def ranges(self) -> Ranges:
         """What the past covered; needs one second at least."""
         self._take_in()
-        wanted = ranks(len(self))
-        ordered = np.sort(self._kept[:, :, : len(self)], axis=-1)
-        picks = np.ascontiguousarray(ordered[:, :, wanted].T)  # ranks, rows, columns that move
+        self._order()
+        picks = np.ascontiguousarray(self._picks[:, :, 1:-1].T)  # ranks, rows, columns that move
         made = Ranges.still(self._still, self._settings)
         made.settle(self._moving, picks[:, self._upward], picks[:, self._downward])
-        self._settle(ordered)
+        self._settle()
         return made
+
+    def _order(self) -> None:
+        """Sort what changed, and keep what stands where it is asked for."""
+        seconds = len(self)
+        if seconds != self._ordered:  # the ranks are others
+            self._stale[:] = True
+        rows = self._kept[self._stale, :seconds]
+        rows.sort(axis=-1)
+        self._picks[self._stale] = rows[:, [0, *ranks(seconds), -1]]
+        self._stale[:], self._ordered = False, seconds
 
     def move(self, source: NDArray[np.intp]) -> None:
         """Columns changed: where each came from, -1 for those that were 0 before."""
@@ -76,7 +91,7 @@ class Past:
         place[self._moving] = np.arange(self._moving.size)
         before = np.where(new, -1, place[source])
         self._moving = np.flatnonzero(before >= 0)
-        self._kept = self._kept[before[self._moving]]
+        self._only(before[self._moving])
 
     def _take_in(self) -> None:
         """Put the seconds that waited in their places."""
@@ -87,10 +102,19 @@ class Past:
             self._still[:] = self._new[0][0, 0]
         rows = np.array(self._new, np.float32)[:, *self._rows]
         self._add((rows != self._still).any(axis=(0, 1)))
-        places = np.arange(self._taken, self._taken + len(rows)) % self._settings.keep
-        self._kept[:, :, places] = rows[:, :, self._moving].transpose(2, 1, 0)
+        coming = rows[:, :, self._moving].transpose(2, 1, 0)
+        places = self._places(len(rows))
+        self._stale |= (self._kept[:, :, places] != coming).any(axis=-1)
+        self._kept[:, :, places] = coming
         self._taken += len(rows)
         self._new = []
+
+    def _places(self, seconds: int) -> slice | Places:
+        """Where in the ring the next ones go."""
+        keep, first = self._settings.keep, self._taken % self._settings.keep
+        if first + seconds <= keep:
+            return slice(first, first + seconds)
+        return np.arange(first, first + seconds) % keep
 
     def _add(self, moved: NDArray[np.bool_]) -> None:
         """Columns that have stood still until now get a place, with what they were so far."""
@@ -101,12 +125,20 @@ class Past:
             past = np.broadcast_to(self._still[fresh][:, None, None], shape)
             self._moving = np.concatenate([self._moving, fresh])
             self._kept = np.concatenate([self._kept, past])
+            unknown = np.zeros((*shape[:2], _PICKS), np.float32)
+            self._picks = np.concatenate([self._picks, unknown])
+            self._stale = np.concatenate([self._stale, np.ones(shape[:2], np.bool_)])
 
-    def _settle(self, ordered: Singles) -> None:
+    def _settle(self) -> None:
         """Columns of which every second is now alike stand still again."""
-        first = ordered[:, 0, 0]
-        ends = ordered[:, :, :: max(ordered.shape[-1] - 1, 1)]
-        calm = (ends == first[:, None, None]).all(axis=(1, 2))
+        first = self._picks[:, 0, 0]
+        calm = (self._picks[:, :, [0, -1]] == first[:, None, None]).all(axis=(1, 2))
         if calm.any():
             self._still[self._moving[calm]] = first[calm]
-            self._moving, self._kept = self._moving[~calm], self._kept[~calm]
+            self._moving = self._moving[~calm]
+            self._only(~calm)
+
+    def _only(self, wanted: Places | NDArray[np.bool_]) -> None:
+        """Go on with these of the columns that had a place."""
+        self._kept, self._picks = self._kept[wanted], self._picks[wanted]
+        self._stale = self._stale[wanted]
