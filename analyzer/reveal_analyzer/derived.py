@@ -5,7 +5,6 @@ Their catalogue rows are in ``reveal_contract.catalogue.derived``; here stands h
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -158,7 +157,8 @@ def _places(at: Places, metrics: Sequence[str], instance: str) -> list[int]:
 
 def _sum_read(seconds: Floats, places: Sequence[int]) -> float:
     """The sum of what was read; a few numbers are added sooner than numpy is asked."""
-    return sum(value for at in places if not math.isnan(value := seconds.item(at)))
+    read = seconds.item
+    return sum([value for at in places if (value := read(at)) == value])  # NaN is unlike itself
 
 
 def _sums_of(rows: NDArray[np.intp]) -> Callable[[Floats], list[float]]:

@@ -148,17 +148,19 @@ class StreamReader:
             log.warning("subjects of %s are not known: %s", node, error)
             return ()
 
-    def poll(self) -> list[Received]:
+    def poll(self, most: int = BATCH) -> list[Received]:
         """The slices that came since the last call, after the rest of a tick of 50 ms.
 
-        A backlog comes in portions of about 512 slices, without ticks between them.
+        A backlog comes in portions of ``most`` slices, without ticks between them.
         """
-        time.sleep(max(0.0, min(TICK_SECONDS, self._next_tick - time.monotonic())))
-        self._next_tick = time.monotonic() + TICK_SECONDS
+        due = self.link.due()
+        if not (due and self._backlog):  # the tick of the read goes on meanwhile
+            time.sleep(max(0.0, min(TICK_SECONDS, self._next_tick - time.monotonic())))
+            self._next_tick = time.monotonic() + TICK_SECONDS
         out: list[Received] = []
-        if self.link.due():
+        if due or self.link.due():
             try:
-                self._turn(out)
+                self._turn(out, most)
                 self.link.up()
             except OUTAGE as error:
                 self._recover = True
@@ -172,7 +174,7 @@ class StreamReader:
             self._done(one)
         if self.link.connected:
             try:
-                self._settle()
+                self._settle_later()
             except OUTAGE as error:
                 self._recover = True
                 self.link.down(error)
@@ -192,19 +194,19 @@ class StreamReader:
                 log.info("redis is away, leases run out by themselves: %s", error)
         self.link.client.close()
 
-    def _turn(self, out: list[Received]) -> None:
+    def _turn(self, out: list[Received], most: int) -> None:
         if self._leases.due():
             changes = self._leases.beat()
             self._drop(changes.lost)
             self._to_take.extend(changes.gained)
-        self._settle()
         if not self._backlog:
+            self._settle()
             self._read(set(self._leases.held()))
-        for _ in range(min(BATCH, len(self._backlog))):
+        for _ in range(min(most, len(self._backlog))):
             self._accept(self._backlog.popleft(), out)
         self._seat(out)
-        self._settle()
-        if self._backlog or self._to_take:
+        self._settle_later()
+        if self._to_take:
             self._next_tick = 0.0  # there is more at once
 
     def _read(self, held: set[int]) -> None:
@@ -331,6 +333,11 @@ class StreamReader:
         if not one.history:
             self._in_hand.get(one.shard, set()).discard(one.id)
             self._owed.setdefault(one.shard, []).append(one.id)
+
+    def _settle_later(self) -> None:
+        """At once, unless more follows at once: then what is read together is sent together."""
+        if not self._backlog:
+            self._settle()
 
     def _settle(self) -> None:
         if self._owed:

@@ -30,6 +30,7 @@ FORGET_SECONDS = 6 * 3600.0  # a node silent for so long has left the cluster
 _SILENT_SECONDS = 10.0  # between two looks for such: of thousands of nodes one costs a millisecond
 _FACTS_SECONDS = 1.0  # between two looks for nodes whose facts are due
 _SITUATION_SECONDS = 1.0
+_PORTION = 16  # slices decoded, then judged: half a megabyte, which is still in the cache
 _SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
 
 
@@ -98,7 +99,7 @@ class Worker:
 
     def turn(self) -> None:
         """One poll of the stream (50 ms) and all that follows from it."""
-        received = self._reader.poll()
+        received = self._reader.poll(_PORTION)
         self._forget(self._reader.lost_nodes())
         self._tell_situation()
         for one in received:

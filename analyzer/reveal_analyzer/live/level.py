@@ -47,7 +47,7 @@ class OwnLevel:
             if self._spare != before or known <= max(self._spare + 1, _LEAST):
                 return False
         high = self._high
-        return left == came or (left < high and came < high) or (left > high and came > high)
+        return left == came or (left < high and came <= high) or (left > high and came >= high)
 
     def _usual_high(self) -> float:
         """The 98th percentile."""
