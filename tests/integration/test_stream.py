@@ -48,6 +48,23 @@ def test_what_is_not_acknowledged_stays_pending_and_comes_to_the_next(stream: St
     assert stream.pending("n") == 0
 
 
+def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowledged_together(
+    stream: Stream,
+) -> None:
+    stream.send(*(message("n", sequence) for sequence in range(7)))
+    reader, portions, pending = stream.reader(), list[list[tuple[str, int]]](), list[int]()
+    while sum(map(len, portions)) < 7:
+        if portion := reader.poll(3):
+            portions.append(places(portion))
+            pending.append(stream.pending("n"))
+        reader.ack(portion)
+    assert portions == [
+        [("n", at) for at in range(first, min(first + 3, 7))] for first in (0, 3, 6)
+    ]
+    assert pending == [7, 7, 1]  # with the last portion goes what was done with before
+    assert stream.pending("n") == 0
+
+
 def test_repeats_are_dropped_and_acknowledged(stream: Stream) -> None:
     slices = [message("n", sequence) for sequence in range(3)]
     stream.send(*slices, *slices, message("n", 3))
