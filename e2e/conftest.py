@@ -72,7 +72,7 @@ def three_nodes(release: Watched) -> Watched:
     return release
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def one_node(release: Watched) -> Iterator[Watched]:
     """``node1`` alone is: what the kernel counts for the machine would be every node's."""
     release.watch("node1")

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from charts import NAMESPACE
-from clusterwatch import Watched, now, summary
+from clusterwatch import Watched
+from faultstory import healthy
 from reveal_contract.kubernetes import LABEL_PROFILE
 
 pytestmark = pytest.mark.timeout(900)
@@ -24,7 +25,5 @@ def test_each_gpu_node_has_a_collector_that_reports(three_nodes: Watched) -> Non
 
 
 def test_nothing_is_found_on_idle_nodes(three_nodes: Watched) -> None:
-    three_nodes.calm()
-    began = now()
-    time.sleep(IDLE_S)
-    assert [summary(one) for one in three_nodes.reports(began)] == []
+    with healthy("idle nodes", three_nodes):
+        time.sleep(IDLE_S)

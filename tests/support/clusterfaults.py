@@ -16,27 +16,32 @@ _VISIBLE_S = 60.0
 _LASTS_S = 20.0
 _ENDS_S = 120.0
 _EAT = "kept = [b'x' * (1 << 20) for _ in range(200)]"
+TELLS = "date +%s.%N"  # a pod's log says when it began to do harm
+FORGETFUL = f'sleep {KNOWN_S:.0f}; {TELLS}; while true; do python3 -c "{_EAT}"; sleep 2; done'
 
 
 @dataclass(frozen=True)
 class Expected:
+    """What the one report is to say; of a ``victim`` that nobody is to blame for its loss."""
+
     node: str
     subsystem: str
     hypothesis: str
     pod: str
+    victim: bool = False
 
 
 def throttled(watched: Watched, namespace: str, node: str) -> AbstractContextManager[None]:
     """A pod that wants a CPU and may have a seventh of one."""
     limits = {"cpu": "150m", "memory": "128Mi"}
-    container = {"command": ["python3", "-c", SPIN], "resources": {"limits": limits}}
+    command = ["sh", "-c", f"{TELLS}; exec python3 -c '{SPIN}'"]
+    container = {"command": command, "resources": {"limits": limits}}
     return watched.pod(namespace, node, "throttled", **container)
 
 
 def forgetful(watched: Watched, namespace: str, node: str) -> AbstractContextManager[None]:
     """A pod that is killed for its memory again and again, once it is known."""
-    loop = f'sleep {KNOWN_S:.0f}; while true; do python3 -c "{_EAT}"; sleep 2; done'
-    container = {"command": ["sh", "-c", loop], "resources": {"limits": {"memory": "64Mi"}}}
+    container = {"command": ["sh", "-c", FORGETFUL], "resources": {"limits": {"memory": "64Mi"}}}
     return watched.pod(namespace, node, "forgetful", **container)
 
 

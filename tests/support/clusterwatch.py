@@ -125,9 +125,20 @@ class Watched:
         return told.get("nodesReporting") == count and told.get("nodesLearning") == 0
 
     @contextmanager
-    def pod(self, namespace: str, node: str, name: str, **container: Any) -> Iterator[None]:
-        """A pod of the workload image on a node, gone afterwards; it runs when this is entered."""
+    def pod(
+        self,
+        namespace: str,
+        node: str,
+        name: str,
+        files: Mapping[str, Path] | None = None,
+        **container: Any,
+    ) -> Iterator[None]:
+        """A pod of the workload image on a node, gone afterwards; it runs when this is entered.
+
+        ``files`` of the machine are mounted at these paths.
+        """
         made = workload(self.cluster.image("reveal-workload"), namespace, node, name, **container)
+        mount(made, files or {})
         self.kube.create(made)
         try:
             wait_for(lambda: self._runs(namespace, name), 60, f"{name} runs")
@@ -150,6 +161,18 @@ def workload(image: str, namespace: str, node: str, name: str, **container: Any)
             "containers": [main],
         },
     }  # fmt: skip
+
+
+def mount(pod: Object, files: Mapping[str, Path]) -> None:
+    """Files of the node's host, as volumes of the pod's first container."""
+    spec = pod["spec"]
+    spec["volumes"] = [
+        {"name": f"file-{number}", "hostPath": {"path": str(file)}}
+        for number, file in enumerate(files.values())
+    ]
+    spec["containers"][0]["volumeMounts"] = [
+        {"name": f"file-{number}", "mountPath": path} for number, path in enumerate(files)
+    ]
 
 
 def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = None) -> Watched:

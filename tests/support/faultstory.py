@@ -1,0 +1,193 @@
+"""The story of a fault on real nodes: it begins, one report tells of it, it ends; a row a story.
+
+Rows are appended to the file that ``REVEAL_FAULT_ROWS`` names; ``python -m faults.table`` makes a
+table of them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from clusterfaults import Expected
+from clusterwatch import Watched, now, summary
+from controlplane import Object
+from waiting import comes_true
+
+log = logging.getLogger(__name__)
+_VISIBLE_S = 40.0
+_LOOK_S = 0.2  # between two looks: who looks all the time is a noisy neighbour, too
+_LASTS_S = 8.0
+_ENDS_S = 90.0
+_TOLD_S = 10.0
+_ROWS = "REVEAL_FAULT_ROWS"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was told of one fault: a row of the table."""
+
+    fault: str
+    watched: int
+    found: bool
+    node: bool
+    subsystem: bool
+    pod: bool
+    hypothesis: bool
+    reports: int
+    events: int
+    seconds: float | None
+    resolved_s: float | None
+    said: tuple[str, ...]
+
+    @property
+    def wrong(self) -> list[str]:
+        """The columns that are not as they are to be."""
+        columns = ("found", "node", "subsystem", "pod", "hypothesis")
+        found = [name for name in columns if not getattr(self, name)]
+        found += [name for name in ("reports", "events") if getattr(self, name) != 1]
+        return found + [name for name in ("seconds", "resolved_s") if getattr(self, name) is None]
+
+    def save(self) -> None:
+        _save(asdict(self))
+
+
+@dataclass
+class Story:
+    """A fault that may have begun."""
+
+    watched: Watched
+    expected: Expected
+    since: str
+    seconds: float | None = None
+
+    def begins(self) -> None:
+        """Now: wait for what `kubectl get` is to show, and let the fault last a while."""
+        began = time.time()
+        self._follow(lambda: began)
+
+    def begins_in(self, namespace: str, pod: str) -> None:
+        """The same, where the first line of a pod's log tells when it began."""
+        self._follow(lambda: _told_by(self.watched, namespace, pod))
+
+    def _follow(self, began: Callable[[], float]) -> None:
+        if not comes_true(self.reports, _VISIBLE_S):
+            return
+        first = time.time()
+        if comes_true(self._right, _VISIBLE_S):
+            visible = time.time()
+            self.seconds = round(visible - began(), 1)
+        log.info("%.1f s to the first of its reports, %s to the right one", first - began(),
+                 self.seconds)  # fmt: skip
+        time.sleep(_LASTS_S)
+
+    def reports(self) -> list[Object]:
+        time.sleep(_LOOK_S)
+        return self.watched.reports(self.since)
+
+    def _right(self) -> bool:
+        return any(not wrong(one, self.expected) for one in self.reports())
+
+    def resolved(self) -> bool:
+        return all(one["status"].get("state") == "Resolved" for one in self.reports())
+
+
+@contextmanager
+def fault(about: str, watched: Watched, expected: Expected) -> Iterator[Story]:
+    """Inside, it happens; afterwards it is over, and one report and its Events told of it."""
+    watched.calm()
+    story = Story(watched, expected, now())
+    yield story
+    ended = time.monotonic()
+    over = comes_true(story.resolved, _ENDS_S)
+    resolved_s = round(time.monotonic() - ended, 1) if over else None
+    comes_true(lambda: len(_reasons(story)) >= 2 * len(story.reports()), _TOLD_S)
+    row = judged(about, story, resolved_s)
+    row.save()
+    listed = watched.cluster.kubectl("get", "anomalyreports", "-o", "wide")
+    log.info("%s", row)
+    for one in story.reports() if row.wrong else ():
+        log.info("%s", json.dumps({**one["spec"], **one["status"]}))
+    assert not row.wrong, (row.wrong, row, expected)
+    (name,) = (one["metadata"]["name"] for one in story.reports())
+    assert name in listed
+    assert len(watched.events(name, "Pod")) <= 1
+
+
+@contextmanager
+def healthy(name: str, watched: Watched) -> Iterator[None]:
+    """Inside nothing is wrong, and nothing is found."""
+    watched.calm()
+    since, began = now(), time.time()
+    yield
+    told = [summary(one) for one in watched.reports(since)]
+    _save({"healthy": name, "seconds": round(time.time() - began), "findings": len(told),
+           "said": told})  # fmt: skip
+    assert told == []
+
+
+def judged(name: str, story: Story, resolved_s: float | None) -> Row:
+    """The story's row: of several reports, by the one that is right in most."""
+    reports, expected = story.reports(), story.expected
+    missed = min((wrong(one, expected) for one in reports), key=len, default=_ALL)
+    reasons = _reasons(story)
+    whole = reasons.count("AnomalyDetected") == reasons.count("AnomalyResolved")
+    return Row(
+        fault=name, watched=_desired(story.watched), found=bool(reports),
+        node="node" not in missed, subsystem="subsystem" not in missed,
+        pod="pod" not in missed, hypothesis="hypothesis" not in missed,
+        reports=len(reports), events=reasons.count("AnomalyDetected") if whole else 0,
+        seconds=story.seconds, resolved_s=resolved_s if reports else None,
+        said=tuple(summary(one) for one in reports),
+    )  # fmt: skip
+
+
+_ALL = ("node", "subsystem", "pod", "hypothesis")
+
+
+def wrong(report: Object, expected: Expected) -> tuple[str, ...]:
+    """Which of node, subsystem, pod and hypothesis a report has not."""
+    status = report.get("status", {})
+    named = [f"{pod['namespace']}/{pod['name']}" for pod in status.get("pods", ())]
+    if expected.victim:
+        pod = not named and expected.pod in status.get("victims", ())
+    else:
+        pod = named[:1] == [expected.pod]
+    right = (
+        report["spec"]["nodeName"] == expected.node,
+        status.get("subsystem") == expected.subsystem,
+        pod,
+        (status.get("hypothesis") or {}).get("name") == expected.hypothesis,
+    )
+    return tuple(name for name, holds in zip(_ALL, right, strict=True) if not holds)
+
+
+def _save(row: Object) -> None:
+    if path := os.environ.get(_ROWS):
+        with Path(path).open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _desired(watched: Watched) -> int:
+    """How many nodes are watched."""
+    return int(watched.profile["status"].get("desiredNodes", 0))
+
+
+def _told_by(watched: Watched, namespace: str, pod: str) -> float:
+    log_of_pod = watched.cluster.kubectl("-n", namespace, "logs", pod)
+    return float(log_of_pod.splitlines()[0])
+
+
+def _reasons(story: Story) -> list[str]:
+    """Events on nodes of all reports of a story."""
+    return [
+        reason
+        for one in story.reports()
+        for reason in story.watched.events(one["metadata"]["name"])
+    ]
