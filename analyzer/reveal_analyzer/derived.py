@@ -21,6 +21,8 @@ from reveal_contract.metric import Metric
 Floats = NDArray[np.float64]
 _BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
 _FOLDED = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
+# of /proc/interrupts, of x86 and of Arm: rescheduling, function calls
+_BETWEEN_CPUS = ("RES", "CAL", "IPI0", "IPI1")
 _SHARE = 1_000_000  # parts per million
 _FEW = 8  # rows of places that are added up sooner than numpy is asked
 
@@ -37,7 +39,8 @@ class Ratio:
 def ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio, ...]:
     """All derived columns these channels allow."""
     at = {(channels[k].metric, channels[k].instance): k for k in kept}
-    made = [_busy(at), _spread(at), _busiest(at), _retransmit_share(at), _reserved_share(at)]
+    made = [_busy(at), _spread(at), _busiest(at), _external_interrupts(at)]
+    made += [_retransmit_share(at), _reserved_share(at)]
     disks = dict.fromkeys(name for metric, name in at if metric == "storage.disk.reads")
     made += [_await(at, disk) for disk in disks]
     made += [
@@ -92,6 +95,20 @@ def _busy_by_cpu(at: Places) -> NDArray[np.intp]:
     cpus = [name for metric, name in at if metric == "cpu.user" and name]
     rows = [_places(at, _BUSY, cpu) for cpu in cpus]
     return np.array([row for row in rows if len(row) == len(_BUSY)], np.intp)
+
+
+def _external_interrupts(at: Places) -> Ratio | None:
+    """All, without those that CPUs send each other: a wake-up on another CPU takes one."""
+    total = at.get(("cpu.interrupts.total", ""))
+    if total is None:
+        return None
+    names = [("cpu.interrupts.irq", one) for one in _BETWEEN_CPUS]
+    sent = [at[name] for name in names if name in at]
+    return Ratio(
+        catalogue.find("cpu.interrupts.external"),
+        "",
+        lambda now: max(now.item(total) - _sum_read(now, sent), 0.0),
+    )
 
 
 def _retransmit_share(at: Places) -> Ratio | None:

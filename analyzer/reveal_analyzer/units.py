@@ -10,7 +10,7 @@ _TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _COUNT_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
-_SIGNS = {"Hz": "Hz", "watts": " W", "joules": " J", "celsius": " C"}
+_SIGNS = {"Hz": "Hz", "watts": " W", "joules": " J", "celsius": " C", "events/s": "/s"}
 
 
 def human(value: float, unit: str, kind: Kind) -> str:

@@ -25,7 +25,7 @@ SWAPPING = (
     "memory.vm.workingset_refault_anon", "memory.vm.pswpin", "memory.vm.pswpout",
     "memory.pressure.some",
 )  # fmt: skip
-SYMPTOMS = ("cpu.interrupts.total", "memory.tlb_shootdowns")
+SYMPTOMS = ("cpu.interrupts.external", "memory.tlb_shootdowns")
 OTHER = ("cpu.steal",)
 TABLE = ChannelTable(
     tuple(Channel(name, "", Kind.COUNTER) for name in (*SYMPTOMS, *OTHER, *SWAPPING)), ()
@@ -61,7 +61,7 @@ def told(held: list[str], moved: dict[str, float]) -> Finding:
 
 
 def test_the_cause_is_named_with_its_own_evidence_before_its_symptoms() -> None:
-    moved = {"cpu.interrupts.total": 40.0, "memory.tlb_shootdowns": 30.0, "cpu.steal": 5.0}
+    moved = {"cpu.interrupts.external": 40.0, "memory.tlb_shootdowns": 30.0, "cpu.steal": 5.0}
     held = ["InterruptPressure", "Swapping"]
     finding = told(held, moved | dict.fromkeys(SWAPPING, 12.0))
     assert finding.hypothesis is not None
@@ -76,7 +76,7 @@ def test_the_cause_is_named_with_its_own_evidence_before_its_symptoms() -> None:
 
 
 def test_a_signature_alone_is_its_own_cause() -> None:
-    finding = told(["InterruptPressure"], {"cpu.interrupts.total": 40.0})
+    finding = told(["InterruptPressure"], {"cpu.interrupts.external": 40.0})
     assert finding.hypothesis is not None
     assert finding.hypothesis.name == "InterruptPressure"
     assert finding.subsystem is Subsystem.CPU

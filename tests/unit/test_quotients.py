@@ -90,3 +90,14 @@ def test_residency_is_a_share_of_the_tscs_ticks() -> None:
 def test_their_rows_are_derived() -> None:
     for each in QUOTIENTS:
         assert catalogue.find(each.metric).lane is Lane.DERIVED
+
+
+@pytest.mark.parametrize("cpus_call", [{}, {"RES": 3_000.0, "CAL": 31_000.0}])
+def test_interrupts_that_cpus_send_each_other_are_not_external(cpus_call: dict[str, float]) -> None:
+    sources = {"LOC": 2_000.0, **cpus_call}
+    channels = [Channel("cpu.interrupts.total")]
+    channels += [Channel("cpu.interrupts.irq", name) for name in sources]
+    seconds = np.array([sum(sources.values()), *sources.values()])
+    (external,) = ratios(channels, range(len(channels)))
+    assert external.metric.name == "cpu.interrupts.external"
+    assert external.compute(seconds) == 2_000.0

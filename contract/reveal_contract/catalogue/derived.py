@@ -85,6 +85,12 @@ ROWS: tuple[Metric, ...] = (
         quantum=1e8,
     ),
     Metric(
+        "cpu.interrupts.external", "events/s", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
+        Lane.DERIVED, "intr - (RES + CAL)", "Interrupts of devices and timers: those by which CPUs"
+        " wake or call each other are left out",
+        quantum=100, family="cpu.interrupts.total",
+    ),
+    Metric(
         "cpu.stalled_subjects", "1", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
         Lane.DERIVED, "cpuacct.usage, pids.current",
         "Subjects that worked steadily and now get no CPU time though they are alive",
