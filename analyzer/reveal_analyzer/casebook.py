@@ -38,7 +38,7 @@ class _Open:
     trace: Trace
     methods: Methods
     notes: tuple[str, ...] = ()
-    said: tuple[object, ...] = ()  # the gist of what was told last
+    pods: tuple[object, ...] = ()  # those that were told of last
 
 
 class Casebook:
@@ -85,13 +85,17 @@ class Casebook:
         return [self._told(change, episode) for change, episode in self._episodes.finish()]
 
     def _looked_at(self, episodes: Sequence[Episode], now_ns: int) -> list[Update]:
-        """What is known better by now of cases that opened a while ago."""
+        """Cases that opened a while ago, where other pods are named by now.
+
+        Of other subjects it is not told: as time goes by, what a fault did is found with its
+        neighbours, too (a parent is charged with what its child wrote, when that ends).
+        """
         updates = []
         for episode in episodes:
             if (now_ns - episode.opened_ns) // SECOND_NS in _LOOKS_S:
-                said = self._about(episode).said
+                pods = self._about(episode).pods
                 update = self._told(Change.CHANGED, episode)
-                if self._about(episode).said != said:
+                if self._about(episode).pods != pods:
                     updates.append(update)
         return updates
 
@@ -147,17 +151,15 @@ class Casebook:
         if change in (Change.SUSPECTED, Change.RESOLVED):
             del self._open[id(episode)]
         found = attribution.finding(case, self._rules, self._history)
-        about.said = _gist(found)
+        about.pods = _pods(found)
         row = partial(attribution.evidence, about.trace)
         return Update(change, self._shown.told(found, about.trace.evidence.columns, row))
 
 
-def _gist(found: Finding) -> tuple[object, ...]:
-    """What people act upon: what is told again when it changes."""
-    cause = found.hypothesis.name if found.hypothesis else ""
+def _pods(found: Finding) -> tuple[object, ...]:
+    """Whom people would go to: who is named first, and everybody who is."""
     pods = tuple((pod.namespace, pod.name, pod.uid) for pod in found.pods)
-    others = frozenset(subject.name for subject in found.subjects)
-    return found.subsystem, found.severity, cause, pods[:1], frozenset(pods), others
+    return pods[:1], frozenset(pods)
 
 
 def _strength(methods: Methods) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -208,25 +210,41 @@ def test_what_is_known_from_the_opening_on_is_told_once() -> None:
     assert [pod.name for pod in only.finding.pods] == ["hog"]
 
 
+def test_who_is_no_pod_is_named_at_the_opening_and_not_instead_of_another_later() -> None:
+    parent = dict.fromkeys(range(4, 15), 900000000.0)
+    (only,) = openings_told_anew([], known_from=99, beside=parent)
+    assert [subject.name for subject in only.finding.subjects] == [CGROUP]
+
+
 CGROUP = "/kubepods/pod1"
+BESIDE = "/parent.service"
 HOG = Identity(CGROUP, SubjectKind.POD, "u1", "ml", "hog")
 
 
-def openings_told_anew(names: list[Identity], known_from: int) -> list[Update]:
-    """A quota holds a cgroup back for 15 s; whose it is, is known from a second on."""
+def openings_told_anew(
+    names: list[Identity], known_from: int, beside: Mapping[int, float] | None = None
+) -> list[Update]:
+    """A quota holds a cgroup back for 15 s; whose it is, is known from a second on.
+
+    ``beside``: by second, how much another is held back.
+    """
     metric = "cpu.subject.throttled_time"
-    made = plan(ChannelTable((Channel(metric, CGROUP, Kind.COUNTER),), ()))
+    both = tuple(Channel(metric, name, Kind.COUNTER) for name in (CGROUP, BESIDE))
+    made = plan(ChannelTable(both, ()))
     rule = RULES["CPUQuotaThrottling"]
     history = SubjectHistory(lambda: names)
     book = Casebook("n1", list(RULES.values()), history, lambda: ())
     hit = Hit(rule, tuple(c for c in made.columns if c.metric.name == metric))
     values = np.array([5e8 * (c in hit.columns) for c in made.columns])
+    others = beside or {}
     still = np.zeros((2, values.size))
     updates = []
     for second in range(15):
         if second >= known_from:
             names[:] = [HOG]
-        history.push(Second(made, second * SECOND_NS, values, np.array([5e8])))
+        history.push(
+            Second(made, second * SECOND_NS, values, np.array([5e8, others.get(second, 0.0)]))
+        )
         seen = Observed(second * SECOND_NS, made, values, still, still[0], still[0])
         updates += book.step(Verdict(second * SECOND_NS, {}, [hit], [hit]), seen)
     return updates
