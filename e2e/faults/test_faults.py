@@ -9,20 +9,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from cluster.handle import Cluster
 from clusterfaults import SPIN, TELLS, Expected, throttled
 from clusterwatch import TRAINING, Watched
 from faultstory import fault
+from workloads import command
 
 pytestmark = pytest.mark.timeout(900)
 
 _IDLE_S = 120.0
 _IDLE_PERCENT = 40.0
-_STARTED_S = 30.0  # a job that starts is no finding, and its pod must be known by then
+_STARTED_S = 25.0  # a job that starts is no finding, and its pod must be known by then
+_PORT = "29500"
+_SPARE = {"name": "OPENBLAS_NUM_THREADS", "value": "1"}
+# one segment a packet, as on a wire: what is dropped would else be 64 KB at a time; and no loss
+# probes, which where a round trip takes 0.1 ms go out whenever the other rank is woken late
+_AS_ON_A_WIRE = (
+    "for each in /run/netns/*; do nsenter --net=$each ethtool -K eth0 tso off gso off gro off;"
+    " nsenter --net=$each sysctl -w net.ipv4.tcp_early_retrans=0; done;"
+    " for each in $(ls /sys/class/net | grep ^veth) eth0;"
+    " do ethtool -K $each tso off gso off gro off; done"
+)
 
 
 def test_a_pod_held_back_by_its_quota(three_nodes: Watched, jobs: str) -> None:
@@ -47,6 +59,19 @@ def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Watched, jobs: str) ->
         story.begins_in(jobs, "noisy")
 
 
+@pytest.mark.parametrize("per_mille", [10, 1])
+def test_packets_that_a_node_loses(three_nodes: Watched, jobs: str, per_mille: int) -> None:
+    """Two ranks train across two nodes, and what leaves one of them is lost at random."""
+    expected = Expected("node2", "Network", "PacketLoss", f"{jobs}/rank-1", victim=True)
+    name = f"packet loss of {per_mille / 10:g} % on a node"
+    with (
+        training_across(three_nodes, jobs),
+        fault(name, three_nodes, expected) as story,
+        loss(three_nodes.cluster, "node2", per_mille),
+    ):
+        story.begins()
+
+
 @contextmanager
 def training(watched: Watched, jobs: str, node: str) -> Iterator[None]:
     """The job of a pod that is known by now, on a machine where it need not wait."""
@@ -54,6 +79,38 @@ def training(watched: Watched, jobs: str, node: str) -> Iterator[None]:
     with watched.pod(jobs, node, "training", **TRAINING):
         time.sleep(_STARTED_S)
         yield
+
+
+@contextmanager
+def training_across(watched: Watched, jobs: str) -> Iterator[None]:
+    """A job of two pods on two nodes, which sum their gradients over TCP twenty times a second."""
+    _await_idle_machine()
+    with ExitStack() as stack:
+        address: tuple[str, ...] = ()
+        for rank, node in enumerate(("node1", "node2")):
+            container = {"command": command("allreduce", _PORT, *address), "env": [_SPARE]}
+            stack.enter_context(watched.pod(jobs, node, f"rank-{rank}", **container))
+            pod = watched.kube.get("v1", "Pod", f"rank-{rank}", jobs) or {}
+            address = (pod["status"]["podIP"],)
+        for node in ("node1", "node2"):
+            watched.cluster.execute(node, "sh", "-c", _AS_ON_A_WIRE)
+        time.sleep(_STARTED_S)
+        yield
+
+
+@contextmanager
+def loss(cluster: Cluster, node: str, per_mille: int) -> Iterator[None]:
+    """So many of a thousand packets that pods send off the node never leave it."""
+    table = ("ip", "reveal_fault")
+    chain = ("add", "chain", *table, "out", "{ type filter hook forward priority 0; }")
+    rule = f"oifname eth0 ip protocol tcp numgen random mod 1000 < {per_mille} drop"
+    cluster.execute(node, "nft", "add", "table", *table)
+    try:
+        cluster.execute(node, "nft", *chain)
+        cluster.execute(node, "nft", "add", "rule", *table, "out", *rule.split())
+        yield
+    finally:
+        cluster.execute(node, "nft", "delete", "table", *table)
 
 
 def _await_idle_machine() -> None:

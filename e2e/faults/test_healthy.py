@@ -1,4 +1,4 @@
-"""What is no fault: a rolling update, and a job that ends and starts again."""
+"""What is no fault: a rolling update, a job that ends and starts again, a node that comes back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from contextlib import contextmanager
 
 import pytest
 
+from charts import NAMESPACE
 from clusterwatch import TRAINING, Watched
-from controlplane import Object
+from controlplane import Object, condition, wait_for
 from faultstory import healthy
 
 pytestmark = pytest.mark.timeout(900)
 
 _RUNS_S = 40.0
 _SETTLES_S = 15.0
+_AWAY_S = 150.0
 _SERVE = ["python3", "-m", "http.server", "8080"]
 
 
@@ -32,6 +34,29 @@ def test_a_job_that_ends_and_starts_again_is_no_finding(three_nodes: Watched, jo
         for name in ("first", "second"):
             with three_nodes.pod(jobs, "node3", name, **TRAINING):
                 time.sleep(_RUNS_S)
+        time.sleep(_SETTLES_S)
+
+
+def test_a_node_that_is_drained_and_comes_back_is_no_finding(
+    three_nodes: Watched, jobs: str
+) -> None:
+    """Telemetry tells of it instead; its pods go elsewhere and the node is learned anew."""
+    cluster, node = three_nodes.cluster, _without_redis(three_nodes)
+    with (
+        healthy("a node drained, shut down and back", three_nodes),
+        serving(three_nodes, jobs),
+    ):
+        cluster.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
+                        "--timeout=90s")  # fmt: skip
+        cluster.stop(node)
+        try:
+            wait_for(lambda: _reporting(three_nodes) == 2, _AWAY_S, "telemetry tells of two nodes")
+        finally:
+            cluster.start(node)
+            wait_for(lambda: _ready(three_nodes, node), 60, f"{node} is Ready")
+            cluster.kubectl("uncordon", node)
+        three_nodes.watch(*cluster.nodes)
+        assert _reporting(three_nodes) == 3
         time.sleep(_SETTLES_S)
 
 
@@ -58,3 +83,19 @@ def serving(watched: Watched, jobs: str) -> Iterator[None]:
 def _rolled_out(watched: Watched, jobs: str) -> None:
     words = ("rollout", "status", "deployment/serving", "--timeout=120s")
     watched.cluster.kubectl("-n", jobs, *words)
+
+
+def _without_redis(watched: Watched) -> str:
+    """The last node that the evaluation's Redis, which forgets all when it moves, is not on."""
+    pods = watched.kube.items("v1", "Pod", NAMESPACE)
+    holds = {one["spec"].get("nodeName") for one in pods if "redis" in one["metadata"]["name"]}
+    return [name for name in watched.cluster.nodes if name not in holds][-1]
+
+
+def _reporting(watched: Watched) -> int:
+    return int(watched.telemetry.get("nodesReporting", 0))
+
+
+def _ready(watched: Watched, node: str) -> bool:
+    found = watched.kube.get("v1", "Node", node) or {}
+    return bool(condition(found, "Ready").get("status") == "True")

@@ -7,18 +7,27 @@ where each has a kernel of its own. Huge pages that one node of three reserves a
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cluster.handle import Cluster
 from clusterfaults import FORGETFUL, KNOWN_S, Expected
 from clusterwatch import Watched
 from faultstory import fault
+from reveal_cli.faults.disk import disk_of
 from workloads import command
 
 pytestmark = pytest.mark.timeout(900)
+
+_STARTED_S = 20.0  # a job that starts is no finding
+_SLOW_BYTES = 1 << 20
+_BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
 @dataclass(frozen=True)
@@ -66,3 +75,40 @@ def test_a_pod_that_does_harm(
         one_node.pod(jobs, "node1", "culprit", {"/data": data_file}, **container),
     ):
         story.begins_in(jobs, "culprit")
+
+
+def test_a_volume_that_is_slow_for_one_pod(one_node: Watched, jobs: str, data_file: Path) -> None:
+    """A data loader whose reads the block layer holds back, as a volume's quota does."""
+    expected = Expected("node1", "Storage", "BlockedOnIO", f"{jobs}/loader")
+    container = {"command": command("loading", "/data")}
+    with one_node.pod(jobs, "node1", "loader", {"/data": data_file}, **container):
+        time.sleep(_STARTED_S)
+        with (
+            fault("slow volume of one pod", one_node, expected) as story,
+            held_back(one_node, jobs, "loader", data_file),
+        ):
+            story.begins()
+
+
+@contextmanager
+def held_back(watched: Watched, namespace: str, pod: str, file: Path) -> Iterator[None]:
+    """The reads of a pod's containers from the disk of a file, to 1 MiB a second."""
+    found = watched.kube.get("v1", "Pod", pod, namespace) or {}
+    limits = _limits(watched.cluster, found["metadata"]["uid"])
+    disk = disk_of(file)
+    try:
+        for limit in limits:
+            limit.write_text(f"{disk} {_SLOW_BYTES}")
+        yield
+    finally:
+        for limit in limits:
+            if limit.exists():
+                limit.write_text(f"{disk} 0")
+
+
+def _limits(cluster: Cluster, uid: str) -> list[Path]:
+    if not _BLKIO.is_dir():
+        pytest.skip("the kernel's blkio controller is not mounted apart (cgroup v2)")
+    found = list(_BLKIO.glob(f"reveal-node*/kubepods/**/pod{uid}/*/blkio.throttle.read_bps_device"))
+    assert found, f"no cgroup of pod {uid}"
+    return found
