@@ -6,6 +6,7 @@ Several may run on one Redis: they share the nodes, and take over from one that 
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import signal
@@ -68,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.warning("ended before all was acknowledged, the next analyzer gets the rest")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        gc.freeze()  # .7 s of looking through all that libraries brought, at the process's end
     return 0
 
 

@@ -30,8 +30,8 @@ def test_row_is_whole(row: Metric) -> None:
 
 # what is measured, in one unit each; everything else is a number of things, and says of which
 MEASURES = {
-    "ns", "bytes", "bytes/s", "bits/s", "Hz", "ppm", "percent", "celsius", "joules", "watts",
-    "transfers/s",
+    "ns", "bytes", "bytes/s", "bits/s", "events/s", "Hz", "ppm", "percent", "celsius", "joules",
+    "watts", "transfers/s",
 }  # fmt: skip
 OTHER_SPELLINGS = {
     "s", "ms", "us", "seconds", "sectors", "jiffies", "b", "kb", "mb", "gb", "kib", "mib", "byte",
