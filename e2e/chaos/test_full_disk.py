@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from clusterchaos import ANALYZER, COLLECTOR, Pods, restarts
-from clusterfaults import Expected, fault, found, throttled
+from clusterfaults import Expected, throttled
 from controlplane import Object
+from faultstory import fault
 from reveal_contract.kubernetes import RUN_FOLDER
 
 pytestmark = pytest.mark.timeout(900)
@@ -36,11 +37,11 @@ def test_a_finding_is_told_while_all_run_folders_are_full(pods: Pods, jobs: str)
     with (
         _full(pods, analyzer),
         _full(pods, collector),
-        fault(pods.watched) as began,
+        fault("run folders full", pods.watched, expected) as story,
         throttled(pods.watched, jobs, NODE),
     ):
         _away(pods)  # the report has to wait, and there is no room for what waits
-        found(pods.watched, expected, began)
+        story.begins()
     [analyzer], [collector] = pods.of(ANALYZER), pods.of(COLLECTOR, NODE)
     assert (restarts(analyzer), restarts(collector)) == before
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from clusterfaults import Expected, fault, found, throttled
+from clusterfaults import Expected, throttled
+from faultstory import fault
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -26,28 +27,33 @@ PODS = (COLLECTOR, ANALYZER, OPERATOR, REDIS)  # Redis comes back empty: it keep
 @pytest.mark.parametrize("component", PODS)
 def test_a_pod_is_killed(pods: Pods, jobs: str, component: str, moment: str) -> None:
     node = NODE if component == COLLECTOR else ""
-    _one_report(pods, jobs, moment, lambda: pods.kill(component, node))
+    about = f"{component} killed, {moment}"
+    _one_report(pods, jobs, about, moment, lambda: pods.kill(component, node))
 
 
 @pytest.mark.parametrize("moment", ["onset", "open"])
 def test_the_api_server_is_killed(pods: Pods, jobs: str, moment: str) -> None:
-    _one_report(pods, jobs, moment, lambda: _without_api(pods))
+    about = f"API server killed, {moment}"
+    _one_report(pods, jobs, about, moment, lambda: _without_api(pods))
 
 
 def test_the_kubelet_is_killed(pods: Pods, jobs: str) -> None:
     def kill() -> None:
         pods.cluster.execute(NODE, "pkill", "-KILL", "-x", "kubelet")
 
-    _one_report(pods, jobs, "open", kill)
+    _one_report(pods, jobs, "kubelet killed", "open", kill)
 
 
-def _one_report(pods: Pods, jobs: str, moment: str, breaks: Callable[[], None]) -> None:
+def _one_report(pods: Pods, jobs: str, about: str, moment: str, breaks: Callable[[], None]) -> None:
     """What ``fault`` asserts at its end: one report, each Event once, resolved."""
     expected = Expected(NODE, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with fault(pods.watched) as began, throttled(pods.watched, jobs, NODE):
+    with (
+        fault(about, pods.watched, expected) as story,
+        throttled(pods.watched, jobs, NODE),
+    ):
         if moment == "onset":
             breaks()
-        found(pods.watched, expected, began)
+        story.begins()
         if moment == "open":
             breaks()
             time.sleep(_GOES_ON_S)

@@ -7,9 +7,10 @@ import time
 import pytest
 
 from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from clusterfaults import SPIN, Expected, fault, found, throttled
+from clusterfaults import SPIN, Expected, throttled
 from clusterwatch import now, summary
 from controlplane import condition, wait_for
+from faultstory import fault
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -25,16 +26,19 @@ def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: 
         "command": ["sh", "-c", f"sleep {_WAITS_S}; exec python3 -c '{SPIN}'"],
         "resources": {"limits": {"cpu": "150m", "memory": "128Mi"}},
     }
-    with fault(pods.watched) as began, pods.watched.pod(jobs, node, "late", **container):
+    with (
+        fault("node cut off", pods.watched, expected) as story,
+        pods.watched.pod(jobs, node, "late", **container),
+    ):
         pods.cluster.cut(node)
         try:
             time.sleep(_CUT_S)
         finally:
             pods.cluster.join(node)
         joined = now()
-        found(pods.watched, expected, began)
-        first_seen = pods.watched.report(began.report)["spec"]["firstSeenTime"]
-        assert began.time < first_seen < joined, "what it saw meanwhile came to the analyzer"
+        story.begins()
+        first_seen = pods.watched.report(story.report)["spec"]["firstSeenTime"]
+        assert story.since < first_seen < joined, "what it saw meanwhile came to the analyzer"
         _await_ready(pods, node, "True", 90)  # its kubelet has to know that the pod is to go
 
 
@@ -53,9 +57,9 @@ def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
 def test_what_was_open_on_a_lost_node_is_told_once(pods: Pods, jobs: str) -> None:
     node = _free_node(pods)
     expected = Expected(node, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with fault(pods.watched) as began:
+    with fault("node lost", pods.watched, expected) as story:
         with throttled(pods.watched, jobs, node):
-            found(pods.watched, expected, began)
+            story.begins()
             _lose(pods, node)
         _return(pods, node)  # where the pod is known to be gone
 

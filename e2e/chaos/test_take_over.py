@@ -7,8 +7,9 @@ import time
 import pytest
 
 from clusterchaos import ANALYZER, Pods, replicas
-from clusterfaults import Expected, fault, found, throttled
+from clusterfaults import Expected, throttled
 from controlplane import wait_for
+from faultstory import fault
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -22,8 +23,11 @@ def test_the_other_analyzer_takes_over(pods: Pods, jobs: str) -> None:
     with replicas(pods.watched, 2):
         pods.watched.watch(*pods.cluster.nodes)  # handed over nodes are learned anew
         pods.watched.calm(_UNFOLLOWED_S)
-        with fault(pods.watched) as began, throttled(pods.watched, jobs, NODE):
-            found(pods.watched, expected, began)
+        with (
+            fault("analyzer lost", pods.watched, expected) as story,
+            throttled(pods.watched, jobs, NODE),
+        ):
+            story.begins()
             _lose_owner(pods)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from cluster.handle import Cluster
 from clusterfaults import SPIN, TELLS, Expected, throttled
-from clusterwatch import TRAINING, Watched
+from clusterwatch import ONE_THREAD, TRAINING, Watched
 from faultstory import fault
 from workloads import command
 
@@ -26,7 +26,6 @@ _IDLE_S = 120.0
 _IDLE_PERCENT = 40.0
 _STARTED_S = 25.0  # a job that starts is no finding, and its pod must be known by then
 _PORT = "29500"
-_SPARE = {"name": "OPENBLAS_NUM_THREADS", "value": "1"}
 # one segment a packet, as on a wire: what is dropped would else be 64 KB at a time; and no loss
 # probes, which where a round trip takes 0.1 ms go out whenever the other rank is woken late
 _AS_ON_A_WIRE = (
@@ -88,7 +87,7 @@ def training_across(watched: Watched, jobs: str) -> Iterator[None]:
     with ExitStack() as stack:
         address: tuple[str, ...] = ()
         for rank, node in enumerate(("node1", "node2")):
-            container = {"command": command("allreduce", _PORT, *address), "env": [_SPARE]}
+            container = {"command": command("allreduce", _PORT, *address), "env": [ONE_THREAD]}
             stack.enter_context(watched.pod(jobs, node, f"rank-{rank}", **container))
             pod = watched.kube.get("v1", "Pod", f"rank-{rank}", jobs) or {}
             address = (pod["status"]["podIP"],)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from clusterwatch import ONE_THREAD, Object
 from soak.schedule import Step
 
-Object = dict[str, Any]
 PORT = 8080
 _JOBS = Path(__file__).with_name("jobs")
 _DATA = "/data"
-# numpy's own threads would make of each product a matter of the whole machine
-_ENVIRONMENT = [{"name": "OPENBLAS_NUM_THREADS", "value": "1"}]
 # steps of the long job have a rhythm of their own
 _PERIODS = {"steady": "0.4"}
 
@@ -37,7 +34,7 @@ def _pod(step: Step, image: str, namespace: str, command: tuple[str, ...]) -> Ob
         "spec": {
             "nodeName": step.node, "terminationGracePeriodSeconds": 1,
             "containers": [{
-                "name": "main", "image": image, "env": _ENVIRONMENT,
+                "name": "main", "image": image, "env": [ONE_THREAD],
                 "command": ["python3", "-u", "-c", (_JOBS / program).read_text(), *words],
                 "volumeMounts": [{"name": "data", "mountPath": _DATA}],
             }],

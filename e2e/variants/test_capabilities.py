@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from charts import NAMESPACE
-from clusterfaults import KNOWN_S, Expected, fault, forgetful, found, throttled
+from clusterfaults import Expected, forgetful, throttled
 from clustertold import Told, evaluation_redis, told_by
 from clusterwatch import Watched
 from controlplane import wait_for
+from faultstory import fault
 from podprocesses import main_process
 from reveal_contract.kubernetes import LABEL_COMPONENT
 from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
@@ -79,11 +80,17 @@ def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities:
 
 def test_a_pod_held_back_by_its_quota(capabilities: Watched, jobs: str) -> None:
     expected = Expected("node2", "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with fault(capabilities) as began, throttled(capabilities, jobs, "node2"):
-        found(capabilities, expected, began)
+    with (
+        fault("quota, Capabilities", capabilities, expected) as story,
+        throttled(capabilities, jobs, "node2"),
+    ):
+        story.begins_in(jobs, "throttled")
 
 
 def test_a_pod_killed_for_its_memory(one_guarded: Watched, jobs: str) -> None:
     expected = Expected(NODE, "Memory", "OOMKill", f"{jobs}/forgetful")
-    with fault(one_guarded, KNOWN_S) as began, forgetful(one_guarded, jobs, NODE):
-        found(one_guarded, expected, began)
+    with (
+        fault("OOM, Capabilities", one_guarded, expected) as story,
+        forgetful(one_guarded, jobs, NODE),
+    ):
+        story.begins_in(jobs, "forgetful")

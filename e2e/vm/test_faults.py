@@ -15,8 +15,9 @@ import pytest
 
 from charts import NAMESPACE
 from cluster.handle import Cluster
-from clusterfaults import Expected, fault, found, throttled
+from clusterfaults import Expected, throttled
 from clusterwatch import Watched, now, summary
+from faultstory import fault
 from reveal_contract.kubernetes import LABEL_PROFILE
 
 pytestmark = pytest.mark.timeout(900)
@@ -44,14 +45,20 @@ def test_nothing_is_found_while_nothing_happens(watched: Watched) -> None:
 
 def test_a_pod_held_back_by_its_quota(watched: Watched, vm: str, jobs: str) -> None:
     expected = Expected(vm, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with fault(watched) as began, throttled(watched, jobs, vm):
-        found(watched, expected, began)
+    with (
+        fault("quota, on a VM", watched, expected) as story,
+        throttled(watched, jobs, vm),
+    ):
+        story.begins()
 
 
 def test_huge_pages_set_aside_on_it_alone(watched: Watched, vm: str) -> None:
     expected = Expected(vm, "Memory", "HugePagesIdle", _NOBODY)
-    with fault(watched) as began, _set_aside(watched.cluster, vm, _PAGES):
-        found(watched, expected, began)
+    with (
+        fault("huge pages, on a VM", watched, expected) as story,
+        _set_aside(watched.cluster, vm, _PAGES),
+    ):
+        story.begins()
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from charts import NAMESPACE
 from cluster.handle import Cluster
+from clustertold import evaluation_redis
 from clusterwatch import PROFILE, Watched
 from controlplane import Object, condition, wait_for
 from reveal_contract import kubernetes as names
@@ -16,7 +16,6 @@ from reveal_contract import names as stream
 
 COLLECTOR, ANALYZER, OPERATOR = names.COLLECTOR, names.ANALYZER, names.OPERATOR
 REDIS = "evaluation-redis"
-_LOGIN, _KEYS = "reveal-evaluation-redis", ("username", "password")
 _BACK_S = 180.0
 _CONTAINERD = "containerd://"
 
@@ -69,12 +68,9 @@ class Pods:
 
     def owner(self, node: str) -> str:
         """The analyzer that holds the lease of a node's shard; nobody while none does."""
-        [server] = self.of(REDIS)
-        login = self.watched.kube.get("v1", "Secret", _LOGIN, NAMESPACE) or {}
-        user, password = (b64decode(login["data"][key]).decode() for key in _KEYS)
         key = stream.owner_key(PROFILE, stream.shard(node))
-        words = ("redis-cli", "--user", user, "--pass", password, "--no-auth-warning", "GET", key)
-        return self.execute(server, *words).strip()
+        held: bytes | None = evaluation_redis(self.watched).get(key)
+        return (held or b"").decode()
 
     def all_ready(self) -> bool:
         found = [pod for part in (COLLECTOR, ANALYZER, OPERATOR, REDIS) for pod in self.of(part)]
@@ -109,10 +105,7 @@ def replicas(watched: Watched, count: int) -> Iterator[None]:
 
 
 def _scale(watched: Watched, count: int) -> None:
-    profile = {
-        "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND, "metadata": {"name": PROFILE},
-    }  # fmt: skip
-    watched.kube.patch(profile, {"spec": {"analyzer": {"replicas": count}}})
+    watched.change(analyzer={"replicas": count})
     pods = Pods(watched)
     wait_for(lambda: len(pods.of(ANALYZER)) == count, _BACK_S, f"{count} analyzers")
     wait_for(pods.all_ready, _BACK_S, "they are ready")

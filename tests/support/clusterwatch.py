@@ -35,11 +35,10 @@ while True:
         weights @ weights
     time.sleep(max(0.0, 0.25 - (time.monotonic() - began)))
 """
+# numpy's own threads would make of each product a matter of the whole machine
+ONE_THREAD: Object = {"name": "OPENBLAS_NUM_THREADS", "value": "1"}
 # a job that computes a part of the time, as steady as can be
-TRAINING: Object = {
-    "command": ["python3", "-u", "-c", _TRAIN],
-    "env": [{"name": "OPENBLAS_NUM_THREADS", "value": "1"}],
-}
+TRAINING: Object = {"command": ["python3", "-u", "-c", _TRAIN], "env": [ONE_THREAD]}
 
 
 @dataclass(frozen=True)
