@@ -2,23 +2,27 @@
 
 Nearly all is freed by its reference count; the collector is there for cycles, and looks for
 them among all that lives: a second for two thousand nodes, in which nobody is served.  So what
-has lived for some seconds is set aside, where it is not looked at, and looked at again once
-nodes were let go, which are cycles.
+is new is looked at while it is still in the cache, and then set aside.  What was in use at that
+moment, and became a cycle later, is found by a look at everything: once nodes were let go, which
+are cycles, and now and then.
 """
 
 from __future__ import annotations
 
 import gc
 
-ASIDE_SECONDS = 2.0  # what is young is few, and still in the cache: a look at it takes milliseconds
-FULL_SECONDS = 300.0  # between two looks at everything, at least
+ASIDE_SECONDS = 0.1  # a look at what is new takes some milliseconds; after two seconds, 130
+DROPPED_SECONDS = 300.0  # between two looks at everything, at least
+FULL_SECONDS = 3600.0
+_NEVER = 1_000_000  # objects; Python's own looks would come in between
 
 
 class Garbage:
-    """Called each turn; ``now`` in seconds of a monotonic clock."""
+    """``turn`` is called each turn, with ``now`` in seconds of a monotonic clock."""
 
-    def __init__(self) -> None:
-        self._due = self._full = 0.0
+    def __init__(self, now: float) -> None:
+        self._before = gc.get_threshold()
+        self._due = self._full = now
         self._dropped = False
 
     def dropped(self) -> None:
@@ -30,10 +34,16 @@ class Garbage:
         if now < self._due:
             return
         self._due = now + ASIDE_SECONDS
-        if self._dropped and now >= self._full:
-            self._dropped, self._full = False, now + FULL_SECONDS
+        gc.set_threshold(_NEVER)
+        if now >= self._full + (DROPPED_SECONDS if self._dropped else FULL_SECONDS):
+            self._dropped, self._full = False, now
             gc.unfreeze()
             gc.collect()
         else:
-            gc.collect(1)  # the young ones: what is dead among them is not set aside
+            gc.collect(1)
         gc.freeze()
+
+    def close(self) -> None:
+        """Leave it to Python again."""
+        gc.set_threshold(*self._before)
+        gc.unfreeze()

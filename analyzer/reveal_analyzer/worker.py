@@ -84,7 +84,7 @@ class Worker:
         self._said_failed: dict[str, float] = {}
         self._facts = FactsFeed(reader.link.client)
         self._facts_due = self._silent_due = 0.0
-        self._garbage = Garbage()
+        self._garbage = Garbage(time.monotonic())
         metrics.watch(self._status)
 
     @property
@@ -104,6 +104,7 @@ class Worker:
         self._tell_situation()
         for one in received:
             self._report(self._step(one))
+            self._tell_minute(one.node)
             if not one.history:
                 self._metrics.verdict.observe(max(0.0, time.time() - _closed(one.message)))
         self._reader.ack(received)
@@ -122,6 +123,7 @@ class Worker:
         self._reader.close()
         for sink in self._sinks:
             sink.close()
+        self._garbage.close()
 
     def _tell_situation(self) -> None:
         """What is watched, when it is due and at once when the shards are others."""
@@ -183,13 +185,18 @@ class Worker:
             if facts.node in self._nodes:
                 self._report(self._nodes[facts.node].configuration.step(facts, time.time_ns()))
 
+    def _tell_minute(self, name: str) -> None:
+        if self._fleet is None or (node := self._nodes.get(name)) is None:
+            return
+        if (ended := node.analysis.minutes.take()) is not None:
+            self._fleet.tell(name, ended)
+
     def _compare(self) -> None:
         """Tell of the nodes here, and hold all nodes against each other if that is ours."""
         now = time.monotonic()
         if self._fleet is None or not self._fleet.due(now) or not self._reader.connected:
             return
-        told = ((name, node.analysis.minutes) for name, node in self._nodes.items())
-        self._report(self._fleet.step(told, now))
+        self._report(self._fleet.step(now))
 
     def _report(self, changes: Sequence[Change]) -> None:
         for change in changes:

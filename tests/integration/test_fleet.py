@@ -233,7 +233,7 @@ def test_a_full_redis_gives_no_lead_and_stops_nobody(
     client.config_set("maxmemory", "1")
     assert not Leader(client, "default", "one", BRIEF).beat()
     told = Fleet(client, "default", "one", AT_ONCE)
-    assert told.step((), 0.0) == []
+    assert told.step(0.0) == []
     told.close()
 
 
@@ -328,13 +328,13 @@ def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: Exit
     client = connect(f"unix://{server.socket}")
     stack.callback(client.close)
     told = Fleet(client, "default", "one", AT_ONCE)
-    assert told.step((), 0.0) == []
+    assert told.step(0.0) == []
     assert told.leads
     server.stop()
-    assert told.step((), 1.0) == []
+    assert told.step(1.0) == []
     told.close()
     server.start()
-    until(lambda: told.step((), 2.0) == [] and told.leads, seconds=2)
+    until(lambda: told.step(2.0) == [] and told.leads, seconds=2)
 
 
 def test_what_cannot_be_compared_costs_no_slices(
@@ -342,10 +342,10 @@ def test_what_cannot_be_compared_costs_no_slices(
 ) -> None:
     told = Fleet(stream.client, "default", "one", AT_ONCE)
     monkeypatch.setattr(comparison, "judge", lambda summaries: 1 / 0)
-    assert told.step((), 100.0) == []
+    assert told.step(100.0) == []
     assert "nodes could not be compared" in caplog.text
     assert not told.due(159.0)
     assert told.due(160.0)
     monkeypatch.undo()
-    assert told.step((), 160.0) == []
+    assert told.step(160.0) == []
     assert told.leads

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_analyzer.garbage import ASIDE_SECONDS, FULL_SECONDS, Garbage
+from reveal_analyzer.garbage import ASIDE_SECONDS, DROPPED_SECONDS, FULL_SECONDS, Garbage
 
 
 class Node:
@@ -18,14 +18,15 @@ class Node:
         self.me = self
 
 
-@pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
-    yield
-    gc.unfreeze()
+@pytest.fixture
+def garbage() -> Iterator[Garbage]:
+    made = Garbage(0.0)
+    yield made
+    made.close()
 
 
-def test_what_lives_is_not_looked_at_again() -> None:
-    garbage, node = Garbage(), Node()
+def test_what_lives_is_not_looked_at_again(garbage: Garbage) -> None:
+    node = Node()
     garbage.turn(0.0)
     assert gc.get_freeze_count() > 0
     assert not any(one is node for one in gc.get_objects())
@@ -37,28 +38,48 @@ def test_what_lives_is_not_looked_at_again() -> None:
     assert not any(one is later[0] for one in gc.get_objects())
 
 
-def test_nodes_that_were_let_go_are_freed_once_somebody_says_so() -> None:
-    garbage, node = Garbage(), Node()
+def test_nodes_that_were_let_go_are_freed_once_somebody_says_so(garbage: Garbage) -> None:
+    node = Node()
     garbage.turn(0.0)
     gone = weakref.ref(node)
     del node
-    garbage.turn(ASIDE_SECONDS)
+    garbage.turn(DROPPED_SECONDS)
     assert gone() is not None
     garbage.dropped()
-    garbage.turn(2 * ASIDE_SECONDS)
+    garbage.turn(DROPPED_SECONDS + ASIDE_SECONDS)
     assert gone() is None
 
 
-def test_everything_is_looked_at_every_five_minutes_at_most() -> None:
-    garbage = Garbage()
-    garbage.dropped()
-    garbage.turn(0.0)
+def test_what_was_in_use_when_it_was_set_aside_is_found_once_an_hour(garbage: Garbage) -> None:
     node = Node()
-    garbage.turn(ASIDE_SECONDS)
+    garbage.turn(0.0)
+    gone = weakref.ref(node)
+    del node
+    garbage.turn(FULL_SECONDS - ASIDE_SECONDS)
+    assert gone() is not None
+    garbage.turn(FULL_SECONDS)
+    assert gone() is None
+
+
+def test_python_looks_by_itself_again_afterwards() -> None:
+    before = gc.get_threshold()
+    garbage = Garbage(0.0)
+    garbage.turn(0.0)
+    assert gc.get_threshold() != before
+    garbage.close()
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
+
+
+def test_everything_is_looked_at_every_five_minutes_at_most(garbage: Garbage) -> None:
+    garbage.dropped()
+    garbage.turn(DROPPED_SECONDS)
+    node = Node()
+    garbage.turn(DROPPED_SECONDS + ASIDE_SECONDS)
     gone = weakref.ref(node)
     del node
     garbage.dropped()
-    garbage.turn(2 * ASIDE_SECONDS)
+    garbage.turn(2 * DROPPED_SECONDS - ASIDE_SECONDS)
     assert gone() is not None
-    garbage.turn(FULL_SECONDS)
+    garbage.turn(2 * DROPPED_SECONDS)
     assert gone() is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import redis
@@ -12,7 +11,7 @@ from reveal_analyzer.configuration.watch import News
 from reveal_analyzer.fleet.comparison import Comparison, Pace
 from reveal_analyzer.fleet.exchange import Exchange
 from reveal_analyzer.fleet.leader import Leader, Term
-from reveal_analyzer.fleet.minute import Minutes
+from reveal_analyzer.fleet.minute import Gathered
 from reveal_analyzer.fleet.teller import Teller
 from reveal_analyzer.link import OUTAGE
 from reveal_contract.facts import Facts
@@ -64,11 +63,15 @@ class Fleet:
     def forget(self, node: str) -> None:
         self._teller.forget(node)
 
-    def step(self, minutes: Iterable[tuple[str, Minutes]], now: float) -> list[News]:
+    def tell(self, node: str, minute: Gathered) -> None:
+        """A minute of one of the analyzer's nodes has ended."""
+        self._teller.tell(node, minute)
+
+    def step(self, now: float) -> list[News]:
         """Tell what ended, compare if it is ours to do; ``now`` is monotonic, in seconds."""
         self._due = now + self._timing.step
         try:
-            self._teller.step(minutes)
+            self._teller.step()
             return self._lead(now)
         except OUTAGE as error:  # whoever reads the slices says so
             log.debug("the fleet is not compared: %s", error)

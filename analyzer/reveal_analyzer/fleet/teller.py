@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from reveal_analyzer.fleet.exchange import Exchange
 from reveal_analyzer.fleet.inventory import comparable, node_class
-from reveal_analyzer.fleet.minute import Gathered, Minutes
+from reveal_analyzer.fleet.minute import Gathered
 from reveal_analyzer.fleet.told import UNKNOWN, Setup, summarise
 from reveal_contract.facts import Facts
 
@@ -34,11 +32,12 @@ class Teller:
         self._setups.pop(node, None)
         self._ended.pop(node, None)
 
-    def step(self, minutes: Iterable[tuple[str, Minutes]]) -> None:
-        """Look for minutes that ended, tell some of them."""
-        for node, one in minutes:
-            if (ended := one.take()) is not None:
-                self._ended[node] = ended
+    def tell(self, node: str, minute: Gathered) -> None:
+        """Soon, of a minute that ended; the last one where nobody was told of the one before."""
+        self._ended[node] = minute
+
+    def step(self) -> None:
+        """Tell of some that ended."""
         now = {node: self._ended.pop(node) for node in list(self._ended)[:BATCH]}
         who = self._exchange.subjects(list(now))
         self._exchange.put(

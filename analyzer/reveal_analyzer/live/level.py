@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-
-import numpy as np
+from bisect import bisect_left, insort
+from functools import cache
 
 from reveal_analyzer.live.settings import LiveSettings
 
@@ -20,42 +20,30 @@ class OwnLevel:
     def __init__(self, settings: LiveSettings) -> None:
         self._settings = settings
         self._scores = array("d", bytes(8 * settings.keep))  # a ring
+        self._ordered = array("d")  # the same, lowest first
         self._taken = 0
-        self._spare = -1
-        self._high = 0.0
         self.cut = settings.limit
 
     def learn(self, score: float) -> None:
         """Take in the score of a second that was accepted."""
-        scores = self._scores
+        scores, ordered = self._scores, self._ordered
         place = self._taken % len(scores)
-        left = scores[place] if self._taken >= len(scores) else -math.inf
+        if self._taken >= len(scores):
+            del ordered[bisect_left(ordered, scores[place])]
         scores[place] = score
+        insort(ordered, score)
         self._taken += 1
-        if self._stays(left, score):
-            return
-        self._high = self._usual_high()
         if self._taken >= _LEAST:
-            level = self._settings.multiple * self._high
+            level = self._settings.multiple * self._usual_high()
             self.cut = min(max(self._settings.limit, level), self._settings.blind)
-
-    def _stays(self, left: float, came: float) -> bool:
-        """Whether the usual high cannot have moved, as nearly always: then nothing is sorted."""
-        if left == -math.inf:  # there is one more
-            known, before = self._taken, self._spare
-            self._spare = _spare(known)
-            if self._spare != before or known <= max(self._spare + 1, _LEAST):
-                return False
-        high = self._high
-        return left == came or (left < high and came <= high) or (left > high and came >= high)
 
     def _usual_high(self) -> float:
         """The 98th percentile."""
-        known = min(self._taken, len(self._scores))
-        place = max(known - 1 - self._spare, 0)
-        return float(np.partition(np.frombuffer(self._scores)[:known], place)[place])
+        known = len(self._ordered)
+        return self._ordered[max(known - 1 - _spare(known), 0)]
 
 
+@cache
 def _spare(known: int) -> int:
     """How many scores may be higher than the usual high.
 
