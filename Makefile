@@ -67,8 +67,9 @@ cluster: $(DEV) ## a real Kubernetes of 3 nodes on this machine, with our images
 cluster-down: $(DEV) ## takes it down and leaves nothing behind
 	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes down $(ARGS)
 
-e2e: assets ## pytest against a real Kubernetes control plane (ARGS="-k operator")
-	@REVEAL_NODES=$(or $(REVEAL_NODES),required) $(BIN)/pytest e2e --ignore=e2e/vm $(ARGS)
+FOLDER ?= e2e
+e2e: assets ## pytest against a real Kubernetes control plane (FOLDER=e2e/operator ARGS="-k rbac")
+	@REVEAL_NODES=$(or $(REVEAL_NODES),required) $(BIN)/pytest $(FOLDER) --ignore=e2e/vm $(ARGS)
 
 e2e-v2: assets ## pytest on a node with a kernel of its own, systemd and cgroup v2 alone (root, qemu; minutes)
 	@$(BIN)/pytest e2e/vm $(ARGS)

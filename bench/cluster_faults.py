@@ -1,6 +1,6 @@
 """The table of faults on a real cluster, of rows that its tests wrote.
 
-    REVEAL_FAULT_ROWS=rows.jsonl make e2e ARGS="e2e/faults"     as often as wanted
+    REVEAL_FAULT_ROWS=rows.jsonl make e2e FOLDER=e2e/faults     as often as wanted
     python bench/cluster_faults.py rows.jsonl
 
 Writes ``bench/results/cluster_faults.json`` and prints the table in Markdown.
