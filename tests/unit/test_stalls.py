@@ -42,3 +42,34 @@ def test_process_groups_are_too_coarsely_counted() -> None:
     watch = StallWatch()
     group = (Channel("cpu.subject.usage", "pgrp:job[1]"),)
     assert sum(watch.push(group, np.array([v])) for v in [BUSY] * 30 + [IDLE] * 9) == 0
+
+
+SERVER = (*CHANNELS, Channel("network.subject.rx_packets", "/job"))
+
+
+def served(packets: list[float], usages: list[float]) -> list[int]:
+    watch = StallWatch()
+    rows = zip(usages, [4.0] * len(usages), packets, strict=True)
+    return [watch.push(SERVER, np.array(row)) for row in rows]
+
+
+@pytest.mark.parametrize("late", [0.0, 60.0])  # its network is read late, with the last requests
+def test_a_server_that_nobody_asks_waits(late: float) -> None:
+    packets = [60.0] * 30 + [0.0] * 4 + [late] + [0.0] * 25
+    assert sum(served(packets, [BUSY] * 30 + [IDLE] * 30)) == 0
+
+
+def test_a_frozen_server_stands_still_while_its_clients_go_on() -> None:
+    packets = [60.0] * 30 + [0.0] * 4 + [240.0] + [0.0] * 4 + [300.0]
+    said = served(packets, [BUSY] * 30 + [IDLE] * 10)
+    assert said == [0] * 34 + [1] * 6
+
+
+def test_a_job_with_a_network_that_it_does_not_live_on_stands_still() -> None:
+    said = served([1.0] * 30 + [0.0] * 6, [BUSY] * 30 + [IDLE] * 6)
+    assert said == [0] * 33 + [1] * 3
+
+
+def test_a_network_that_is_not_read_says_nothing() -> None:
+    nan = float("nan")
+    assert sum(served([nan] * 40, [BUSY] * 30 + [IDLE] * 10)) == 7
