@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from reveal_collector.scan import Gated
 from reveal_collector.source import Roots
+
+# What the protocols counted stands still while no interface, the loopback one among them,
+# carried a packet.  What has another cause (a timer ran out) shows with the next packet.
+CARRIED = Gated("network", leads=True)
+COUNTED = Gated("network")
 
 
 def net_file(roots: Roots, name: str) -> Path:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from reveal_collector.frugal import READ_SIZE
 from reveal_collector.scan import (
@@ -18,6 +19,7 @@ from reveal_collector.scan import (
     Columns,
     FileScan,
     Form,
+    Gated,
     Mismatch,
     TokenPlan,
     TokenReader,
@@ -113,8 +115,14 @@ class TokenSource:
         self._remedy = remedy
         self._learn_layout, self._form = learn, form
         self._arrange = arrange
+        self._gate: Gated | None = None
         self._reader = TokenReader(TokenPlan(0, (), ()))
         self._length = 0
+
+    def resting(self, gate: Gated) -> Self:
+        """The same source, which the scanner in C reads when something can have happened only."""
+        self._gate = gate
+        return self
 
     def open(self) -> None:
         self._file.open()
@@ -135,7 +143,7 @@ class TokenSource:
             return self._read_anew(data)
 
     def scans(self) -> Sequence[FileScan]:
-        return [FileScan(self._reader.plan, self._file.fd, self._length)]
+        return [FileScan(self._reader.plan, self._file.fd, self._length, self._gate)]
 
     def close(self) -> None:
         self._file.close()

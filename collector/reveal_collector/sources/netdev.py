@@ -6,7 +6,7 @@ left out until it does.
 
 from __future__ import annotations
 
-from reveal_collector.netfile import net_file
+from reveal_collector.netfile import CARRIED, net_file
 from reveal_collector.source import Roots, Source
 from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
@@ -22,7 +22,7 @@ _RECEIVED, _SENT = 2, 10  # packets, after the name
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [TokenSource("netdev", Lane.FAST, net_file(roots, "dev"), learn)]
+    return [TokenSource("netdev", Lane.FAST, net_file(roots, "dev"), learn).resting(CARRIED)]
 
 
 def learn(text: str) -> Layout:

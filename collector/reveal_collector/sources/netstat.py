@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from reveal_collector.netfile import net_file
+from reveal_collector.netfile import COUNTED, net_file
 from reveal_collector.source import Roots, Source
 from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.catalogue import UnknownMetricError, find
@@ -25,11 +25,12 @@ _SIX = re.compile(r"([A-Za-z]+6)([A-Z]\w*)\Z")
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [
+    made = [
         TokenSource("netstat", Lane.FAST, net_file(roots, "netstat"), learn),
         TokenSource("snmp", Lane.FAST, net_file(roots, "snmp"), learn),
         TokenSource("snmp6", Lane.SLOW, net_file(roots, "snmp6"), learn_six, "IPv6 is off"),
     ]
+    return [one.resting(COUNTED) for one in made]
 
 
 def learn(text: str) -> Layout:
