@@ -113,7 +113,7 @@ ROWS: tuple[Metric, ...] = (
     Metric(
         "storage.disk.await", "ns", Kind.RATIO, Subsystem.STORAGE, Scope.DISK, "derived",
         Lane.DERIVED, "await", "Mean time a request took on the device, queue included",
-        quantum=5e5, harm=Harm.HIGHER, family="storage.disk.await",
+        quantum=1e6, harm=Harm.HIGHER, family="storage.disk.await",
     ),
 )  # fmt: skip
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()

@@ -12,8 +12,8 @@ _OPERATIONS = partial(
     source="diskstats", lane=Lane.FAST, quantum=5,
 )  # fmt: skip
 _BYTES = partial(_OPERATIONS, unit="bytes", quantum=1e5)
-# 30 ms a second, as a fault makes hundreds; milliseconds in the file
-_TIME = partial(_OPERATIONS, unit="ns", quantum=3e7, harm=Harm.HIGHER)
+# 60 ms a second, as a fault makes hundreds and a job that begins to read 40; milliseconds in the file
+_TIME = partial(_OPERATIONS, unit="ns", quantum=6e7, harm=Harm.HIGHER)
 _REQUESTS = "storage.disk.queue_time"  # the family of what sums up the time of requests
 _PRESSURE = partial(
     Metric, unit="ns", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.NODE,
