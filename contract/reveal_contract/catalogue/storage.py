@@ -12,7 +12,8 @@ _OPERATIONS = partial(
     source="diskstats", lane=Lane.FAST, quantum=5,
 )  # fmt: skip
 _BYTES = partial(_OPERATIONS, unit="bytes", quantum=1e5)
-# 60 ms a second, as a fault makes hundreds and a job that begins to read 40; milliseconds in the file
+# 60 ms a second, as a fault makes hundreds and a job that begins to read 40; the file has
+# milliseconds
 _TIME = partial(_OPERATIONS, unit="ns", quantum=6e7, harm=Harm.HIGHER)
 _REQUESTS = "storage.disk.queue_time"  # the family of what sums up the time of requests
 _PRESSURE = partial(
