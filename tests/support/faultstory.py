@@ -82,9 +82,7 @@ class Story:
             return
         first = time.time()
         if _seen(self._right, _VISIBLE_S):
-            visible = time.time()
-            self.report = self._right()[0]["metadata"]["name"]
-            self.seconds = round(visible - began(), 1)
+            self.seconds = round(time.time() - began(), 1)
         log.info("%.1f s to the first of its reports, %s to the right one", first - began(),
                  self.seconds)  # fmt: skip
         time.sleep(_LASTS_S)
@@ -93,8 +91,10 @@ class Story:
         time.sleep(_LOOK_S)
         return self.watched.reports(self.since)
 
-    def _right(self) -> list[Object]:
-        return [one for one in self.reports() if not wrong(one, self.expected)]
+    def _right(self) -> str:
+        names = (one["metadata"]["name"] for one in self.reports() if not wrong(one, self.expected))
+        self.report = next(names, "")
+        return self.report
 
     def resolved(self) -> bool:
         return all(one["status"].get("state") == "Resolved" for one in self.reports())
