@@ -78,7 +78,7 @@ class Plan:
 
 
 _SHARED: OrderedDict[bytes, Plan] = OrderedDict()
-_MOST_SHARED = 256  # tables: what differs between nodes are their pods
+_MOST_SHARED = 16  # of a megabyte each; what differs between nodes are their pods
 
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
@@ -123,6 +123,7 @@ def shared_plan(table: ChannelTable) -> Plan:
         made = _SHARED[table.key] = plan(table)
         if len(_SHARED) > _MOST_SHARED:
             _SHARED.popitem(last=False)
+    _SHARED.move_to_end(table.key)
     return made
 
 

@@ -61,7 +61,7 @@ class Deriver:
 
     def _plan_of(self, table: ChannelTable) -> Plan:
         if table.key not in self._plans:
-            if len(self._plans) > 8:  # tables of the past
+            if len(self._plans) > 1:  # of the past; a table may come back soon
                 self._plans.clear()
             made = plan(table, self._leave_out) if self._leave_out else shared_plan(table)
             self._plans[table.key] = made

@@ -17,7 +17,10 @@ from reveal_contract.names import CATALOGUE_KEY
 
 log = logging.getLogger(__name__)
 
-REMEMBERED = 512
+REMEMBERED = 512  # bad ones
+# A table is half a megabyte, and each pod that starts or ends makes another one: who comes back to
+# an old one later asks for it again.
+UNUSED_SECONDS = 120.0
 RETRY_SECONDS = 0.25
 MAX_WAITING = 4096  # slices; at 5 KB each they hold 20 MB
 WAIT_SECONDS = 60.0
@@ -35,12 +38,16 @@ class Tables:
     """The announced tables, fetched once each; unknown ones are asked for again and again."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, Known] = OrderedDict()
+        self._known: dict[bytes, Known] = {}
+        self._used: OrderedDict[bytes, float] = OrderedDict()  # when, the longest ago first
         self._asked: dict[bytes, float] = {}
         self._bad: set[bytes] = set()
 
     def get(self, key: bytes) -> Known | None:
-        return self._known.get(key)
+        found = self._known.get(key)
+        if found is not None:
+            self._use(key)
+        return found
 
     def fetch(self, client: redis.Redis, keys: Iterable[bytes]) -> bool:
         """Ask for those that are due; whether any is known now that was not."""
@@ -69,9 +76,20 @@ class Tables:
             self._bad = {*self._bad, key} if len(self._bad) < REMEMBERED else {key}
             return False
         self._known[key] = Known(table, wire.gauges(table))
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        self._use(key)
+        self._forget()
         return True
+
+    def _use(self, key: bytes) -> None:
+        self._used[key] = time.monotonic()
+        self._used.move_to_end(key)
+
+    def _forget(self) -> None:
+        """Tables that nobody has used for a while, when there is a new one."""
+        due = time.monotonic() - UNUSED_SECONDS
+        while next(iter(self._used.values())) < due:
+            key, _ = self._used.popitem(last=False)
+            del self._known[key]
 
 
 @dataclass(frozen=True)

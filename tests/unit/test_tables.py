@@ -1,0 +1,47 @@
+"""Channel tables are remembered while somebody uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handclock import Clock
+from reveal_analyzer import tables
+from reveal_analyzer.tables import UNUSED_SECONDS, Tables
+from reveal_contract.channels import Channel, ChannelTable
+
+MADE = [ChannelTable((Channel("cpu.user", str(cpu)),), ()) for cpu in range(3)]
+
+
+class Catalogue:
+    """The tables that collectors announced."""
+
+    def hmget(self, _: str, keys: list[str]) -> list[str | None]:
+        announced = {one.key.hex(): one.to_json() for one in MADE}
+        return [announced.get(key) for key in keys]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(tables.time, "monotonic", made)
+    return made
+
+
+def test_a_table_that_nobody_uses_is_forgotten_and_fetched_again(clock: Clock) -> None:
+    known, client = Tables(), Catalogue()
+    first, second, third = (one.key for one in MADE)
+
+    def fetch(key: bytes) -> Any:
+        return known.fetch(client, [key])  # type: ignore[arg-type]
+
+    assert fetch(first) and fetch(second)
+    for _ in range(4):
+        clock.now += UNUSED_SECONDS / 3
+        assert known.get(second) is not None
+    assert fetch(third)
+    assert known.get(first) is None
+    assert known.get(second) is not None
+    assert fetch(first)
+    assert known.get(first) is not None
