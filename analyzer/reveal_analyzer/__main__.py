@@ -149,6 +149,7 @@ def build(
     from reveal_analyzer import tier  # noqa: PLC0415 - a second of imports
     from reveal_analyzer.detectors import isolation_forest  # noqa: PLC0415
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
+    from reveal_analyzer.fits import Fits  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import schema  # noqa: PLC0415
 
@@ -167,9 +168,12 @@ def build(
     if settings.metrics_port:
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
 
+    # where the three decide, each node has them all the time
+    fits = None if settings.mode == "paper" else Fits()
+
     def analysis(node: str) -> NodeAnalyzer:
         subjects = partial(reader.subjects, node)
-        return NodeAnalyzer(node, settings, rules=rules, subjects=subjects)
+        return NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fits=fits)
 
     fleet = Fleet(reader.link.client, settings.profile, owner)
     follow = cluster.follow if cluster is not None else None

@@ -11,6 +11,7 @@ from reveal_analyzer.casebook import Casebook, Update
 from reveal_analyzer.clocksteps import ClockSteps
 from reveal_analyzer.context import changed_lines, warmup_load
 from reveal_analyzer.episodes import Change, Verdict
+from reveal_analyzer.fits import Fits
 from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.heartbeat.telling import Heart
 from reveal_analyzer.hypotheses import schema
@@ -62,7 +63,7 @@ class NodeAnalyzer:
     ``leave_out`` names channels that detection must not see (subjects are still named from
     all): a bench leaves the injected fault's own cgroup out.  ``subjects`` gives the node's
     subject table as it is now.  ``shown`` is a selection of metrics for evidence and, where it
-    asks for that, for scores.
+    asks for that, for scores.  ``fits`` is what nodes that are judged together share.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class NodeAnalyzer:
         rules: Sequence[schema.Rule] | None = None,
         subjects: Subjects = nobody,
         shown: Shown = EVERYTHING,
+        fits: Fits | None = None,
     ) -> None:
         self.node = node
         self.minutes = Minutes(self._periods)
@@ -82,7 +84,7 @@ class NodeAnalyzer:
         self._signatures = Signatures(rules)
         self._shown = shown
         unseen = shown.leaves_out(leave_out)
-        self._methods = Methods(settings.window_seconds, settings.warmup_seconds, unseen)
+        self._methods = Methods(settings.window_seconds, settings.warmup_seconds, unseen, fits)
         self._history = SubjectHistory(subjects)
         self._newcomers = Newcomers()
         self._cases = Casebook(node, rules, self._history, self._agreeing, shown)

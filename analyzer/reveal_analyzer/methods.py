@@ -3,7 +3,7 @@
 Their reference is the warm-up's windows.  To fit on it takes a hundred times what the rest of a
 node's second does, to score a window several times that.  So the warm-up is kept as it came and
 looked at when there is something to explain, or in each second where the three decide
-(``--mode paper``).
+(``--mode paper``).  What was fitted is let go when nothing was explained for a while.
 """
 
 from __future__ import annotations
@@ -14,22 +14,33 @@ import numpy as np
 
 from reveal_analyzer.columns import known
 from reveal_analyzer.detectors.trio import MIN_WINDOWS
+from reveal_analyzer.fits import Fits
 from reveal_analyzer.paper import PaperDetector, PaperOptions, PaperVerdict
 from reveal_analyzer.windows import Layout, Sealed, Slice, WarmUp, WindowRing
 from reveal_contract import catalogue, wire
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.memory import give_back
 from reveal_contract.metric import Scope
 from reveal_contract.wire import Message
 
 _MOST_WINDOWS = 300
+UNUSED_SLICES = 120
 
 
 class Methods:
-    """Windows of one node's fast channels and the trio's verdicts on them."""
+    """Windows of one node's fast channels and the trio's verdicts on them.
+
+    ``fits`` says when it may be fitted; None: whenever a verdict is asked for.
+    """
 
     def __init__(
-        self, window: int, warmup: int, leave_out: Callable[[Channel], bool] | None = None
+        self,
+        window: int,
+        warmup: int,
+        leave_out: Callable[[Channel], bool] | None = None,
+        fits: Fits | None = None,
     ) -> None:
+        self._fits = fits
         self._leave_out = leave_out
         self._window, self._ring = window, WindowRing(window)
         self._learned = min(max(MIN_WINDOWS, warmup - window + 1), _MOST_WINDOWS)
@@ -37,6 +48,8 @@ class Methods:
         self._channels: list[Channel] | None = None
         self._table: ChannelTable | None = None
         self._detector: PaperDetector | None = None
+        self._now_ns = 0
+        self._unused = 0
         self._verdict: PaperVerdict | None = None
 
     def push(self, message: Message, table: ChannelTable, data: bytes = b"") -> None:
@@ -48,7 +61,10 @@ class Methods:
         self._follow(table)
         one = self._slice(message, data)
         self._ring.push(one)
-        self._verdict = None
+        self._verdict, self._now_ns = None, message.start_ns
+        self._unused += 1
+        if self._unused > UNUSED_SLICES:
+            self._detector = None
         if not self._warmup.complete:
             self._warmup.take(one, window=self._ring.complete)
 
@@ -61,9 +77,20 @@ class Methods:
     def verdict(self) -> PaperVerdict | None:
         """What the three say of the window that ends now; None without one or a reference."""
         if self._verdict is None and self._ring.complete and self._warmup.complete:
-            self._detector = self._detector or self._fitted()
-            self._verdict = self._detector.judge(self._ring.window())
+            self._detector = self._detector or self._fit()
+            self._verdict = self._detector and self._detector.judge(self._ring.window())
+        self._unused = 0
         return self._verdict
+
+    def _fit(self) -> PaperDetector | None:
+        """None where it has to wait for other nodes' fits."""
+        if self._fits is not None and not self._fits.allow(self._now_ns):
+            return None
+        detector = self._fitted()
+        give_back()
+        if self._fits is not None:
+            self._fits.hold(detector)
+        return detector
 
     def _slice(self, message: Message, data: bytes) -> Slice | Sealed:
         if data:
@@ -86,7 +113,7 @@ class Methods:
         )
 
     def _fitted(self) -> PaperDetector:
-        """The three, fitted on the warm-up, which is not needed any more."""
+        """The three, fitted on the warm-up: each time the same."""
         assert self._channels is not None
         rows = [catalogue.find(c.metric) for c in self._channels]
         detector = PaperDetector(
@@ -98,7 +125,6 @@ class Methods:
         )
         for window in self._warmup.windows(WindowRing(self._window)):
             detector.learn(window)
-        self._warmup = WarmUp(0)
         return detector
 
     def _wanted(self, channel: Channel) -> bool:

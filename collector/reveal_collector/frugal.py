@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import gc
 
+from reveal_contract.memory import give_back
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h
 _KEPT_FREE = 64 << 10  # bytes at the heap's end; more goes back to the kernel
 _OWN_PAGES = 64 << 10  # blocks from this size on are mapped, and unmapped when freed
@@ -30,10 +32,3 @@ def after_start() -> None:
     gc.collect()
     gc.freeze()
     give_back()
-
-
-def give_back() -> None:
-    """After work that took much memory for a moment: what is free of it goes to the kernel."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

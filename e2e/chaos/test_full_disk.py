@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from clusterchaos import ANALYZER, COLLECTOR, Pods, restarts
-from clusterfaults import Expected, throttled
 from controlplane import Object
-from faultstory import fault
+from faultstory import held_back
 from reveal_contract.kubernetes import RUN_FOLDER
 
 pytestmark = pytest.mark.timeout(900)
@@ -32,26 +30,16 @@ with open({_FILLER!r}, "wb", buffering=0) as file:
 
 def test_a_finding_is_told_while_all_run_folders_are_full(pods: Pods, jobs: str) -> None:
     [analyzer], [collector] = pods.of(ANALYZER), pods.of(COLLECTOR, NODE)
-    expected = Expected(NODE, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
     before = restarts(analyzer), restarts(collector)
     with (
         _full(pods, analyzer),
         _full(pods, collector),
-        fault("run folders full", pods.watched, expected) as story,
-        throttled(pods.watched, jobs, NODE),
+        held_back("run folders full", pods.watched, jobs, NODE) as story,
     ):
-        _away(pods)  # the report has to wait, and there is no room for what waits
+        pods.without_api(_AWAY_S)  # the report has to wait, and there is no room for what waits
         story.begins()
     [analyzer], [collector] = pods.of(ANALYZER), pods.of(COLLECTOR, NODE)
     assert (restarts(analyzer), restarts(collector)) == before
-
-
-def _away(pods: Pods) -> None:
-    pods.cluster.crash_api()
-    try:
-        time.sleep(_AWAY_S)
-    finally:
-        pods.cluster.resume_api()
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from clusterfaults import Expected, throttled
-from faultstory import fault
+from faultstory import held_back
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -34,7 +33,7 @@ def test_a_pod_is_killed(pods: Pods, jobs: str, component: str, moment: str) -> 
 @pytest.mark.parametrize("moment", ["onset", "open"])
 def test_the_api_server_is_killed(pods: Pods, jobs: str, moment: str) -> None:
     about = f"API server killed, {moment}"
-    _one_report(pods, jobs, about, moment, lambda: _without_api(pods))
+    _one_report(pods, jobs, about, moment, lambda: pods.without_api(_AWAY_S))
 
 
 def test_the_kubelet_is_killed(pods: Pods, jobs: str) -> None:
@@ -46,22 +45,10 @@ def test_the_kubelet_is_killed(pods: Pods, jobs: str) -> None:
 
 def _one_report(pods: Pods, jobs: str, about: str, moment: str, breaks: Callable[[], None]) -> None:
     """What ``fault`` asserts at its end: one report, each Event once, resolved."""
-    expected = Expected(NODE, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with (
-        fault(about, pods.watched, expected) as story,
-        throttled(pods.watched, jobs, NODE),
-    ):
+    with held_back(about, pods.watched, jobs, NODE) as story:
         if moment == "onset":
             breaks()
         story.begins()
         if moment == "open":
             breaks()
             time.sleep(_GOES_ON_S)
-
-
-def _without_api(pods: Pods) -> None:
-    pods.cluster.crash_api()
-    try:
-        time.sleep(_AWAY_S)
-    finally:
-        pods.cluster.resume_api()

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from clusterfaults import SPIN, Expected, throttled
+from clusterfaults import SPIN, quota, throttled
 from clusterwatch import now, summary
 from controlplane import condition, wait_for
 from faultstory import fault
@@ -21,13 +21,12 @@ _SETTLES_S = 20.0
 
 def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: str) -> None:
     node = _free_node(pods)
-    expected = Expected(node, "CPU", "CPUQuotaThrottling", f"{jobs}/late")
     container = {
         "command": ["sh", "-c", f"sleep {_WAITS_S}; exec python3 -c '{SPIN}'"],
         "resources": {"limits": {"cpu": "150m", "memory": "128Mi"}},
     }
     with (
-        fault("node cut off", pods.watched, expected) as story,
+        fault("node cut off", pods.watched, quota(node, jobs, "late")) as story,
         pods.watched.pod(jobs, node, "late", **container),
     ):
         pods.cluster.cut(node)
@@ -56,8 +55,7 @@ def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
 
 def test_what_was_open_on_a_lost_node_is_told_once(pods: Pods, jobs: str) -> None:
     node = _free_node(pods)
-    expected = Expected(node, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with fault("node lost", pods.watched, expected) as story:
+    with fault("node lost", pods.watched, quota(node, jobs)) as story:
         with throttled(pods.watched, jobs, node):
             story.begins()
             _lose(pods, node)

@@ -7,9 +7,8 @@ import time
 import pytest
 
 from clusterchaos import ANALYZER, Pods, replicas
-from clusterfaults import Expected, throttled
 from controlplane import wait_for
-from faultstory import fault
+from faultstory import held_back
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -19,14 +18,10 @@ _UNFOLLOWED_S = 360.0  # what was open when nodes were handed over and is not se
 
 
 def test_the_other_analyzer_takes_over(pods: Pods, jobs: str) -> None:
-    expected = Expected(NODE, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
     with replicas(pods.watched, 2):
         pods.watched.watch(*pods.cluster.nodes)  # handed over nodes are learned anew
         pods.watched.calm(_UNFOLLOWED_S)
-        with (
-            fault("analyzer lost", pods.watched, expected) as story,
-            throttled(pods.watched, jobs, NODE),
-        ):
+        with held_back("analyzer lost", pods.watched, jobs, NODE) as story:
             story.begins()
             _lose_owner(pods)
 

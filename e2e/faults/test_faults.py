@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from cluster.handle import Cluster
-from clusterfaults import SPIN, TELLS, Expected, throttled
+from clusterfaults import SPIN, TELLS, THROTTLED, Expected
 from clusterwatch import ONE_THREAD, TRAINING, Watched
-from faultstory import fault
+from faultstory import fault, held_back
 from workloads import command
 
 pytestmark = pytest.mark.timeout(900)
@@ -37,12 +37,8 @@ _AS_ON_A_WIRE = (
 
 
 def test_a_pod_held_back_by_its_quota(three_nodes: Watched, jobs: str) -> None:
-    expected = Expected("node2", "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with (
-        fault("CPU quota of a pod", three_nodes, expected) as story,
-        throttled(three_nodes, jobs, "node2"),
-    ):
-        story.begins_in(jobs, "throttled")
+    with held_back("CPU quota of a pod", three_nodes, jobs, "node2") as story:
+        story.begins_in(jobs, THROTTLED)
 
 
 def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Watched, jobs: str) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from charts import NAMESPACE
-from clusterfaults import Expected, forgetful, throttled
+from clusterfaults import THROTTLED, Expected, forgetful
 from clustertold import Told, evaluation_redis, told_by
 from clusterwatch import Watched
 from controlplane import wait_for
-from faultstory import fault
+from faultstory import fault, held_back
 from podprocesses import main_process
 from reveal_contract.kubernetes import LABEL_COMPONENT
 from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
@@ -79,12 +79,8 @@ def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities:
 
 
 def test_a_pod_held_back_by_its_quota(capabilities: Watched, jobs: str) -> None:
-    expected = Expected("node2", "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with (
-        fault("quota, Capabilities", capabilities, expected) as story,
-        throttled(capabilities, jobs, "node2"),
-    ):
-        story.begins_in(jobs, "throttled")
+    with held_back("quota, Capabilities", capabilities, jobs, "node2") as story:
+        story.begins_in(jobs, THROTTLED)
 
 
 def test_a_pod_killed_for_its_memory(one_guarded: Watched, jobs: str) -> None:

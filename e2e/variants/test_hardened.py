@@ -14,10 +14,10 @@ from contextlib import suppress
 import pytest
 
 from charts import NAMESPACE
-from clusterfaults import Expected, throttled
+from clusterfaults import THROTTLED
 from clusterwatch import ENFORCE
 from controlplane import ApiError, Kube, Object, unique
-from faultstory import fault
+from faultstory import held_back
 from hardening import Hardened
 from podprocesses import Process, main_process
 from reveal_contract.kubernetes import LABEL_COMPONENT
@@ -123,9 +123,5 @@ def _selected(kube: Kube, policy: Object) -> list[Object]:
 
 def test_a_fault_is_one_report(hardened: Hardened, jobs: str) -> None:
     watched = hardened.watched
-    expected = Expected("node2", "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with (
-        fault("quota, hardened", watched, expected) as story,
-        throttled(watched, jobs, "node2"),
-    ):
-        story.begins_in(jobs, "throttled")
+    with held_back("quota, hardened", watched, jobs, "node2") as story:
+        story.begins_in(jobs, THROTTLED)

@@ -15,9 +15,9 @@ import pytest
 
 from charts import NAMESPACE
 from cluster.handle import Cluster
-from clusterfaults import Expected, throttled
+from clusterfaults import Expected
 from clusterwatch import Watched, now, summary
-from faultstory import fault
+from faultstory import fault, held_back
 from reveal_contract.kubernetes import LABEL_PROFILE
 
 pytestmark = pytest.mark.timeout(900)
@@ -44,11 +44,7 @@ def test_nothing_is_found_while_nothing_happens(watched: Watched) -> None:
 
 
 def test_a_pod_held_back_by_its_quota(watched: Watched, vm: str, jobs: str) -> None:
-    expected = Expected(vm, "CPU", "CPUQuotaThrottling", f"{jobs}/throttled")
-    with (
-        fault("quota, on a VM", watched, expected) as story,
-        throttled(watched, jobs, vm),
-    ):
+    with held_back("quota, on a VM", watched, jobs, vm) as story:
         story.begins()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,6 +76,14 @@ class Pods:
     def all_ready(self) -> bool:
         found = [pod for part in (COLLECTOR, ANALYZER, OPERATOR, REDIS) for pod in self.of(part)]
         return all(condition(pod, "Ready").get("status") == "True" for pod in found)
+
+    def without_api(self, seconds: float) -> None:
+        """The API server is gone for so long."""
+        self.cluster.crash_api()
+        try:
+            time.sleep(seconds)
+        finally:
+            self.cluster.resume_api()
 
     def _named(self, name: str) -> Object:
         return self.watched.kube.get("v1", "Pod", name, NAMESPACE) or {}

@@ -10,6 +10,7 @@ from clusterwatch import Watched
 from controlplane import unique, wait_for
 
 KNOWN_S = 10.0  # a finding names those who are known when it opens
+THROTTLED = "throttled"  # its name
 SPIN = "while True: sum(range(10000))"
 _EAT = "kept = [b'x' * (1 << 20) for _ in range(200)]"
 TELLS = "date +%s.%N"  # a pod's log says when it began to do harm
@@ -30,12 +31,17 @@ class Expected:
     victim: bool = False
 
 
+def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
+    """What is to be told of a pod that its CPU quota holds back."""
+    return Expected(node, "CPU", "CPUQuotaThrottling", f"{namespace}/{pod}")
+
+
 def throttled(watched: Watched, namespace: str, node: str) -> AbstractContextManager[None]:
     """A pod that wants a CPU and may have a seventh of one."""
     limits = {"cpu": "150m", "memory": "128Mi"}
     command = ["sh", "-c", f"{TELLS}; exec python3 -c '{SPIN}'"]
     container = {"command": command, "resources": {"limits": limits}}
-    return watched.pod(namespace, node, "throttled", **container)
+    return watched.pod(namespace, node, THROTTLED, **container)
 
 
 def forgetful(watched: Watched, namespace: str, node: str) -> AbstractContextManager[None]:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clusterfaults import Expected
+from clusterfaults import Expected, quota, throttled
 from clusterwatch import Watched, now, summary
 from controlplane import Object
 from waiting import comes_true
@@ -132,6 +132,14 @@ def fault(about: str, watched: Watched, expected: Expected) -> Iterator[Story]:
     (name,) = (one["metadata"]["name"] for one in story.reports())
     assert name in listed
     assert len(watched.events(name, "Pod")) <= 1
+
+
+@contextmanager
+def held_back(about: str, watched: Watched, namespace: str, node: str) -> Iterator[Story]:
+    """The fault that every node can have: a pod wants a CPU, and its quota is a seventh of one."""
+    expected = quota(node, namespace)
+    with fault(about, watched, expected) as story, throttled(watched, namespace, node):
+        yield story
 
 
 @contextmanager

@@ -1,0 +1,37 @@
+"""Which nodes of an analyzer may have the paper's detectors fitted for an explanation.
+
+A fit holds up all other nodes for up to half a second, and what it made takes 4 MB: a fault that
+a thousand nodes show at once must be told of a thousand times, and need not be explained so often.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakSet
+
+from reveal_analyzer.paper import PaperDetector
+from reveal_analyzer.seconds import SECOND_NS
+
+MOST = 64
+_APART_NS = SECOND_NS
+
+
+class Fits:
+    """Shared by the nodes of an analyzer; times are those of the slices, ns."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._held: WeakSet[PaperDetector] = WeakSet()
+        self._last_ns: int | None = None
+
+    def allow(self, now_ns: int) -> bool:
+        """Whether one may be fitted now; who may not asks again with its next slice."""
+        if len(self._held) >= self._most:
+            return False
+        if self._last_ns is not None and abs(now_ns - self._last_ns) < _APART_NS:
+            return False
+        self._last_ns = now_ns
+        return True
+
+    def hold(self, detector: PaperDetector) -> None:
+        """It counts as long as somebody keeps it."""
+        self._held.add(detector)

@@ -1,0 +1,59 @@
+"""The paper's detectors are fitted for an explanation, by few nodes at a time, and let go again."""
+
+from __future__ import annotations
+
+import gc
+
+from node import SECOND_NS, Node
+from reveal_analyzer.fits import Fits
+from reveal_analyzer.methods import UNUSED_SLICES, Methods
+from reveal_analyzer.paper import PaperVerdict
+
+WINDOW, WARMUP = 3, 60
+
+
+def learned(node: Node, fits: Fits | None) -> Methods:
+    methods = Methods(WINDOW, WARMUP, fits=fits)
+    _watch(methods, node, WARMUP)
+    return methods
+
+
+def _watch(methods: Methods, node: Node, seconds: int) -> None:
+    for _ in range(seconds):
+        methods.push(node.slice(), node.table)
+
+
+def _next(methods: Methods, node: Node) -> PaperVerdict | None:
+    _watch(methods, node, 1)
+    return methods.verdict()
+
+
+def test_a_second_apart_and_no_more_than_that_many() -> None:
+    fits, nodes = Fits(most=2), [Node(seed=seed) for seed in range(3)]
+    first, second, third = (learned(node, fits) for node in nodes)
+    assert first.verdict()
+    assert second.verdict() is None  # in the same second
+    assert _next(second, nodes[1])
+    for _ in range(3):
+        assert _next(third, nodes[2]) is None
+    del first
+    gc.collect()
+    assert _next(third, nodes[2])
+
+
+def test_each_node_may_where_nothing_is_shared() -> None:
+    assert all(learned(Node(seed=seed), None).verdict() for seed in range(3))
+
+
+def test_what_is_not_asked_for_any_more_is_let_go_and_made_again_alike() -> None:
+    asked, unasked = Node(), Node()
+    kept, fits = learned(asked, None), Fits(most=1)
+    methods = learned(unasked, fits)
+    assert methods.verdict() == kept.verdict()
+    for _ in range(UNUSED_SLICES):
+        _next(kept, asked)
+    _watch(methods, unasked, UNUSED_SLICES)
+    assert not fits.allow(10**6 * SECOND_NS)
+    _watch(methods, unasked, 1)
+    _watch(kept, asked, 1)
+    assert methods.verdict() == kept.verdict()
