@@ -78,7 +78,8 @@ class Methods:
         """What the three say of the window that ends now; None without one or a reference."""
         if self._verdict is None and self._ring.complete and self._warmup.complete:
             self._detector = self._detector or self._fit()
-            self._verdict = self._detector and self._detector.judge(self._ring.window())
+            if self._detector is not None:
+                self._verdict = self._detector.judge(self._ring.window())
         self._unused = 0
         return self._verdict
 
