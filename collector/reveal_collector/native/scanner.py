@@ -18,6 +18,13 @@ from reveal_collector.native.packing import CFile, CShape, Packer
 from reveal_collector.realtime import no_real_time
 from reveal_collector.scan import BACK_OFF, QUIET, FileScan
 
+# a view of what a length is told of; as an array of ctypes each length would be a type of its own,
+# which lives until cycles are sought
+_memory = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
+    ("PyMemoryView_FromMemory", ctypes.pythonapi)
+)
+_READABLE = 0x100  # PyBUF_READ of CPython's object.h
+
 EVERY_TICK = -1
 MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner's files in a slice
 
@@ -98,7 +105,7 @@ class Scan:
         )  # fmt: skip
         self._gates = {key: number for number, key in enumerate(dict.fromkeys(led))}
         files = [file for entry in entries for file in self._files(entry)]
-        self._array = (CFile * max(len(files), 1))(*files)
+        self._array = _of_files(len(files))(*files)
         self._shape = CShape(
             layout.fast, layout.slow, layout.owners, len(self._gates), layout.quiet, layout.back_off
         )
@@ -260,9 +267,14 @@ class Ticker:
         scan.close()
 
 
+def _of_files(count: int) -> type[ctypes.Array[CFile]]:
+    """The type of an array with room for them: few such types are made, for the same reason."""
+    return CFile * (1 << count.bit_length())
+
+
 def _copied(kind: str, address: int, count: int) -> array[int]:
     made = array(kind)
-    made.frombytes((ctypes.c_char * (count * made.itemsize)).from_address(address))
+    made.frombytes(_memory(address, count * made.itemsize, _READABLE))
     return made
 
 
