@@ -162,6 +162,6 @@ def _pods(found: Finding) -> tuple[object, ...]:
     return pods[:1], frozenset(pods)
 
 
-def _strength(methods: Methods) -> tuple[int, int]:
+def _strength(methods: Methods) -> tuple[int, int, int]:
     """The verdict of the window most of the three agreed on is the one to keep."""
-    return sum(m.agrees for m in methods), sum(m.score_percent for m in methods)
+    return len(methods), sum(m.agrees for m in methods), sum(m.score_percent for m in methods)

@@ -39,6 +39,7 @@ class EpisodeSettings:
     suspect: int = 2  # of the last 3: suspected
     suspect_of: int = 3
     calm: int = 10  # without an anomalous second: resolved
+    unseen: int = 60  # nobody saw the node: resolved; a collector that starts again takes less
     joins: int = 5  # after the opening other subsystems still belong to it
 
 
@@ -143,6 +144,7 @@ class EpisodeTracker:
         self.open: list[Episode] = []
         self._recent: deque[Verdict] = deque(maxlen=self.settings.of)
         self._suspected = False
+        self._last_ns = 0
 
     def step(self, verdict: Verdict) -> list[tuple[Change, Episode]]:
         """Take in one second; say what opened, grew or resolved."""
@@ -184,12 +186,12 @@ class EpisodeTracker:
         return {s for s in free if young or s in episode.subsystems}
 
     def _after_gap(self, now_ns: int) -> list[tuple[Change, Episode]]:
-        """Nothing spans a time that nobody saw: what is older than it would last is over."""
+        """A time that nobody saw is no calm one; but what it is long enough for may be over."""
         while self._recent and now_ns - self._recent[0].start_ns >= self.settings.of * SECOND_NS:
             self._recent.popleft()
-        for episode in self.open:
-            if now_ns - episode.last_ns >= self.settings.calm * SECOND_NS:
-                episode.calm = self.settings.calm
+        unseen, self._last_ns = now_ns - self._last_ns - SECOND_NS, now_ns
+        for episode in self.open if unseen >= self.settings.unseen * SECOND_NS else ():
+            episode.calm = self.settings.calm
         return self._resolved() if self.open else []
 
     def _resolved(self) -> list[tuple[Change, Episode]]:

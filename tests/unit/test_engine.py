@@ -134,7 +134,7 @@ def test_evidence_stays_with_its_column_when_the_table_changes_in_an_episode() -
     throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
     run(judge, node, 6, throttled)
     node.table = ChannelTable(TABLE.fast[::-1], TABLE.slow)
-    (resolved,) = run(judge, node, 6, throttled) + run(judge, node, 12)
+    (resolved,) = run(judge, node, 6, throttled) + run(judge, node, 16)
     assert resolved.finding.evidence[0].metric == "cpu.subject.throttled_time"
     assert resolved.finding.claim.startswith("A CPU quota held tasks back 5")
 
@@ -235,6 +235,16 @@ def test_a_finding_does_not_go_on_over_a_time_that_nobody_saw(node: Node) -> Non
     assert [u.finding.id for u in after if u.change is Change.RESOLVED] == [before.finding.id]
     (opened,) = [u for u in after if u.change is Change.OPENED]
     assert opened.finding.id != before.finding.id
+
+
+def test_a_collector_that_starts_again_in_half_a_minute_makes_no_second_finding(node: Node) -> None:
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
+    run(judge, node, 6, throttled)
+    node.second += 30
+    after = run(judge, node, 6, throttled) + run(judge, node, 12)
+    assert changes(after) == ["Resolved"]
 
 
 def with_more(*fast: Channel) -> ChannelTable:
