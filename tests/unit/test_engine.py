@@ -134,7 +134,7 @@ def test_evidence_stays_with_its_column_when_the_table_changes_in_an_episode() -
     throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
     run(judge, node, 6, throttled)
     node.table = ChannelTable(TABLE.fast[::-1], TABLE.slow)
-    (resolved,) = run(judge, node, 6, throttled) + run(judge, node, 16)
+    (resolved,) = run(judge, node, 6, throttled) + run(judge, node, 12)
     assert resolved.finding.evidence[0].metric == "cpu.subject.throttled_time"
     assert resolved.finding.claim.startswith("A CPU quota held tasks back 5")
 
@@ -243,7 +243,7 @@ def test_a_collector_that_starts_again_in_half_a_minute_makes_no_second_finding(
     throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
     run(judge, node, 6, throttled)
     node.second += 30
-    after = run(judge, node, 6, throttled) + run(judge, node, 12)
+    after = run(judge, node, 6, throttled) + run(judge, node, 16)
     assert changes(after) == ["Resolved"]
 
 
