@@ -35,6 +35,7 @@ class _Subject:
     usage: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))
     received: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))
     since: deque[float] = field(default_factory=lambda: deque(maxlen=_SILENT_S))
+    counts: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))  # of tasks
     tasks: float = float("nan")
     idle: int = 0
     steady: bool = False
@@ -45,24 +46,32 @@ class _Subject:
         if math.isnan(usage) or tasks == 0 or (self.idle and tasks != self.tasks):
             self.usage.clear()
             self.received.clear()
+            self.counts.clear()
             self.since.clear()
             self.idle, self.steady, self.tasks = 0, False, tasks
             return False
         if usage > _IDLE:
-            self._work(usage, came)
-            self.tasks = tasks
+            self._work(usage, came, tasks)
             return False
         self.idle += 1
         self.since.append(came)
-        return self.steady and self.idle >= _STILL_S and not self._waits
+        return self.steady and self.idle >= _STILL_S and not (self._waits or self._ended)
 
-    def _work(self, usage: float, came: float) -> None:
+    def _work(self, usage: float, came: float, tasks: float) -> None:
         if self.idle:
             self.idle = 0
             self.since.clear()
         self.usage.append(usage)
         self.received.append(came)
+        self.counts.append(tasks)
+        self.tasks = tasks
         self.steady = len(self.usage) == _ACTIVE_S and min(self.usage) >= _WORKING
+
+    @property
+    def _ended(self) -> bool:
+        """Whether its last second at work was one in which tasks ended: counted after they did."""
+        *before, last = self.counts
+        return last < min(before)
 
     @property
     def _waits(self) -> bool:

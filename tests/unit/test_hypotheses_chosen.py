@@ -223,3 +223,30 @@ def test_an_instance_is_meant_by_its_name_or_a_pattern() -> None:
     columns = tuple(Column(metric, name, LEVEL) for name in ("NET_RX", "NET_TX", "BLOCK"))
     evidence = Evidence(columns, np.zeros(3), np.zeros((2, 3)))
     assert evidence.places(item).tolist() == [0, 1]
+
+
+FAINT = """
+version: 1
+hypotheses:
+  - name: Held
+    subsystem: CPU
+    claim: a
+    remediation: r.
+    certain:
+      {hold: [3, 5], severity: High, all: [{metric: cpu.subject.throttled_time, above: 1.0e+8}]}
+    expects: [{metric: cpu.subject.throttled_time}]
+  - name: Faint
+    subsystem: CPU
+    claim: b
+    remediation: r.
+    expects: [{metric: cpu.steal}, {metric: cpu.pressure.some, weight: 4}]
+"""
+
+
+def test_a_signature_whose_level_was_learned_as_usual_yields_to_no_faint_cause() -> None:
+    """An analyzer that was killed when a fault began has learned from its first seconds."""
+    rules = [rule for rule in parse(FAINT, "faint.yaml") if isinstance(rule, Rule)]
+    fell = Expectation("cpu.subject.throttled_time", direction="down")
+    made = Made().met([fell]).moved("cpu.steal")
+    assert 0 < confidence(rules[1], made.evidence()) < NAMED
+    assert choose(rules, made.shown(Subsystem.CPU, ["Held"])).rule is rules[0]

@@ -28,6 +28,7 @@ def test_a_steady_job_without_cpu_time_stands_still_until_it_works_again() -> No
     [
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 30 + [0.0] * 10),  # it ended
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 30 + [1.0] * 10),  # its workers ended
+        ([BUSY] * 30 + [IDLE] * 10, [4.0] * 29 + [1.0] * 11),  # and were counted at once
         ([BUSY] * 30 + [float("nan")] * 10, [4.0] * 40),  # its cgroup is gone
         ([BUSY] * 10 + [IDLE] * 10, [4.0] * 20),  # it has just begun
         ([IDLE] * 40, [4.0] * 40),  # it never worked

@@ -124,7 +124,7 @@ def _within(fits: Iterable[_Fit], subsystem: Subsystem) -> _Fit | None:
     held = [fit for fit in mine if fit.held]
     # one that is contradicted yields to a cause that fits, where there is any
     certain = [fit for fit in held if fit.degree > 0] or (
-        held if not any(fit.degree for fit in mine) else []
+        held if not any(fit.degree >= NAMED for fit in mine) else []
     )
     if certain:
         return max(certain, key=lambda fit: (round(fit.merit, 1), -(fit.turn or 0)))
