@@ -10,7 +10,9 @@ from typing import Any
 
 # the memory of a single minute swings by what a garbage collector has not come to yet
 _MEDIAN_OF = 3
-SETTLED_MINUTES = 5
+# by then one job of each kind has come, changed phase and gone: each takes a table, and what the
+# allocator keeps of the old one
+SETTLED_MINUTES = 10
 
 
 @dataclass(frozen=True)
