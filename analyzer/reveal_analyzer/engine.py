@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from reveal_analyzer.acquainted import Subjects, nobody
 from reveal_analyzer.casebook import Casebook, Update
 from reveal_analyzer.clocksteps import ClockSteps
 from reveal_analyzer.context import changed_lines, warmup_load
@@ -24,7 +25,7 @@ from reveal_analyzer.newcomers import Newcomers
 from reveal_analyzer.paper_mode import PaperMode
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
-from reveal_analyzer.subjects import SubjectHistory, Subjects, nobody
+from reveal_analyzer.subjects import SubjectHistory
 from reveal_analyzer.trace import Observed
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Method

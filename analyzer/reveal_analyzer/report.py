@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.acquainted import Subjects, nobody
 from reveal_analyzer.casebook import Casebook
 from reveal_analyzer.episodes import Change, Verdict
 from reveal_analyzer.hypotheses import schema
@@ -26,7 +27,7 @@ from reveal_analyzer.live.steps import Singles
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
-from reveal_analyzer.subjects import SubjectHistory, Subjects, nobody
+from reveal_analyzer.subjects import SubjectHistory
 from reveal_analyzer.trace import Observed
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.acquainted import REMEMBERED_S, Acquainted, Subjects, nobody
 from reveal_analyzer.columns import known
 from reveal_analyzer.seconds import SECOND_NS, Second
 from reveal_analyzer.shares import Shares, host_places, host_value, split
@@ -19,7 +20,7 @@ from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.metric import Capacity, Harm, Scope, Subsystem
 from reveal_contract.subjects import Identity
 
-_KEPT = 150  # seconds
+_KEPT = REMEMBERED_S
 _BEFORE = 60  # seconds before an episode that its subjects are compared with
 _MARGIN = 3  # seconds just before the onset that may already belong to it
 _LEAST = 0.5  # change, in asinh units, below which a subject is not named
@@ -44,8 +45,6 @@ _DEFAULTS = {
         "gpu.subject.sm_utilization", "gpu.subject.memory_used", "cpu.subject.usage",
     ),
 }  # fmt: skip
-
-Subjects = Callable[[], Iterable[Identity]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +183,11 @@ class _Compared(NamedTuple):
     before: _Means
 
 
-def nobody() -> Iterable[Identity]:
-    """No subject table is at hand."""
-    return ()
-
-
 class SubjectHistory:
     """The subjects' channels of the last minutes of one node; ``subjects`` says who they are."""
 
     def __init__(self, subjects: Subjects = nobody) -> None:
-        self._subjects = subjects
+        self._subjects = Acquainted(subjects)
         self._rows: deque[_Row] = deque(maxlen=_KEPT)
         self._channels: tuple[Channel, ...] = ()
         self._seen = _Seen.of(())
@@ -244,7 +238,7 @@ class SubjectHistory:
 
     def present(self, instance: str, at_ns: int) -> Named:
         """Who stands behind an instance, where it is not its share that speaks."""
-        directory = Directory(self._subjects())
+        directory = self._directory()
         change = _Change(directory.who(instance, at_ns), "cpu.subject.usage", 0.0, 0.0, 0.0)
         return named([change], directory, Wanted((), Subsystem.CPU))
 
@@ -254,12 +248,15 @@ class SubjectHistory:
         Kept until the next second, as culprits and victims are asked for together.
         """
         if self._latest is None or self._latest[0] != (first_ns, last_ns):
-            directory = Directory(self._subjects())
+            directory = self._directory()
             onset = first_ns - _MARGIN * SECOND_NS
             during = self._means(first_ns, last_ns, directory)
             before = self._means(onset - _BEFORE * SECOND_NS, onset, directory)
             self._latest = (first_ns, last_ns), _Compared(directory, during, before)
         return self._latest[1]
+
+    def _directory(self) -> Directory:
+        return Directory(self._subjects.now(self._rows[-1].start_ns if self._rows else 0))
 
     def _means(self, first_ns: int, last_ns: int, directory: Directory) -> _Means:
         """Mean of every subject channel over a time; seconds without the subject count as 0."""

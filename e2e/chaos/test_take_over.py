@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(900)
 
 NODE = "node2"
 TAKES_OVER_S = 10.0
-_UNFOLLOWED_S = 360.0  # what was open when nodes were handed over and is not seen anew
+_UNFOLLOWED_S = 180.0  # what was open when nodes were handed over and is not seen anew
 
 
 def test_the_other_analyzer_takes_over(pods: Pods, jobs: str) -> None:

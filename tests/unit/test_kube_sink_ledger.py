@@ -189,7 +189,7 @@ def test_a_report_that_somebody_is_behind_is_not_taken_on() -> None:
     assert written.name == "p-n1-cpu-2"
 
 
-def test_what_nobody_follows_is_resolved_after_five_minutes() -> None:
+def test_what_nobody_follows_is_resolved_after_a_minute() -> None:
     desk = Desk(known=False)
     desk.list(report(finding(), "p", 1))
     desk.run(int(module.ORPHANED_S))
@@ -200,6 +200,29 @@ def test_what_nobody_follows_is_resolved_after_five_minutes() -> None:
     assert "nobody follows it" in over.status["notes"][-1]
     assert desk.said == ["AnomalyResolved"]
     assert len(desk.ledger) == 0
+
+
+def test_while_its_node_is_learned_nobody_can_be_behind_it() -> None:
+    desk = Desk(known=False)
+    desk.list(report(finding(), "p", 1))
+    for _ in range(60):
+        desk.now += 5
+        learning = {"n1": Watched(desk.now, 0.0, learning=True)}
+        desk.follow(replace(desk.situation(), nodes=learning))
+        desk.turn()
+    desk.run(int(module.ORPHANED_S) - 10)
+    assert desk.written == []
+    desk.run(15)
+    assert desk.written[-1].status["state"] == "Resolved"
+
+
+def test_a_node_that_is_not_heard_gets_more_time() -> None:
+    desk = Desk(known=False)
+    desk.list(report(finding(), "p", 1))
+    desk.run(int(module.ABANDONED_S), nodes=())
+    assert desk.written == []
+    desk.run(10, nodes=())
+    assert desk.written[-1].status["state"] == "Resolved"
 
 
 def test_nobody_is_missed_while_redis_is_away() -> None:
@@ -265,7 +288,9 @@ def test_findings_across_nodes_are_the_leaders() -> None:
     desk.list(across)
     desk.run(1000, leads=True, cases=frozenset({"cpu-x"}))
     assert {one.status["state"] for one in desk.written} == {"Open"}
-    desk.run(int(module.ORPHANED_S) + 10, leads=True)
+    desk.run(int(module.ABANDONED_S), leads=True)
+    assert {one.status["state"] for one in desk.written} == {"Open"}
+    desk.run(10, leads=True)
     assert desk.written[-1].status["state"] == "Resolved"
     desk = Desk(known=False)
     desk.list(across)

@@ -113,3 +113,18 @@ def test_without_a_subject_table_names_are_those_of_the_channels() -> None:
     assert [(one.kind, one.confidence) for one in named.subjects] == [
         ("Unit", Confidence.MEASURED), ("ProcessGroup", Confidence.INFERRED)
     ]  # fmt: skip
+
+
+def test_a_pod_stays_named_by_a_finding_that_outlasts_its_collector() -> None:
+    announced = [pod("job")]
+    channels = (Channel("cpu.subject.throttled_time", "ml/job", Kind.COUNTER),)
+    history, made = SubjectHistory(lambda: announced), plan(ChannelTable(channels, ()))
+    for second in range(100):
+        seen = np.array([9e8 if second >= 70 else 0.0])
+        history.push(Second(made, second * SECOND_NS, seen[:0], seen))
+    wanted = Wanted(("cpu.subject.throttled_time",), Subsystem.CPU)
+    opened = history.changed(wanted, 70 * SECOND_NS, 80 * SECOND_NS)
+    announced.clear()
+    over = history.changed(wanted, 70 * SECOND_NS, 100 * SECOND_NS)
+    assert over.names == opened.names == ("ml/job",)
+    assert [one.uid for one in over.pods] == ["u1"]

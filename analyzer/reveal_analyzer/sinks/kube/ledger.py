@@ -5,7 +5,7 @@ its state, severity, subsystem, cause or pods change, else every five minutes wh
 
 What the API lists as open is compared with what is found here.  A report whose finding nobody is
 behind any more (its analyzer was restarted, its node taken over or gone) is taken on by a like
-finding that opens on the same node, or resolved after ``ORPHANED_S``.
+finding that opens on the same node, or resolved after ``ORPHANED_S`` in which it would have been.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ MAX_ENTRIES = 10_000
 REFRESH_S = 300.0
 REFRESH_SETTING_S = 3600.0  # a setting stays as it is for months
 REFRESH_SUMMARY_S = 60.0
-ORPHANED_S = 300.0  # nobody is behind it: warm-up and detection take a minute or two
+ORPHANED_S = 60.0  # nobody is behind it though its node is learned: detection takes ten seconds
+ABANDONED_S = 300.0  # nor is its node heard; and across nodes minutes are compared
 SILENT_S = 900.0  # its node sends nothing
 RESERVE = 5  # one in so many of a minute's reports is kept for what is High or Critical
 CALM = 2  # and one in so many for what is new, before what was too much is told one by one
@@ -261,9 +262,16 @@ class Ledger:
         elif self._silent(entry, situation):
             self._resolve(entry, _SILENT, now_ns)
         else:
-            entry.unheld_s = situation.at_s if entry.unheld_s is None else entry.unheld_s
-            if situation.at_s - entry.unheld_s >= ORPHANED_S:
-                self._resolve(entry, _ORPHANED, now_ns)
+            self._wait(entry, situation, now_ns)
+
+    def _wait(self, entry: Entry, situation: Situation, now_ns: int) -> None:
+        """Nobody is behind it: what its node still shows is found anew once that is learned."""
+        watched = None if entry.report.cross_node else situation.nodes.get(entry.report.node)
+        if entry.unheld_s is None or (watched is not None and watched.learning):
+            entry.unheld_s = situation.at_s
+        patience = ABANDONED_S if watched is None else ORPHANED_S
+        if situation.at_s - entry.unheld_s >= patience:
+            self._resolve(entry, _ORPHANED, now_ns)
 
     def _held(self, entry: Entry, situation: Situation) -> bool:
         """Whether a finding that is followed here is behind the report."""
