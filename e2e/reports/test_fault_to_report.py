@@ -18,6 +18,7 @@ from reveal_cli.workloads import Workload
 from watching import Watching, of_the_fault, state
 
 FAULT, FAULT_S = "cpu_contend", 20.0
+_WRITTEN_S = 20.0  # a busy machine writes later
 
 
 @pytest.mark.timeout(400)
@@ -46,10 +47,10 @@ def _one_report(fault: Injection, watching: Watching) -> None:
         listed = kubectl(watching.plane, "get", "anomalyreports")
         assert name in listed
         print(f"\n{seconds:.1f} s from the fault to its report:\n{listed}")
-        wait_for(lambda: watching.events(name), 5, "an Event of it")
+        wait_for(lambda: watching.events(name), _WRITTEN_S, "an Event of it")
         time.sleep(max(0.0, FAULT_S - seconds))
     wait_for(lambda: state(watching, name) == "Resolved", 60, "it resolves itself")
-    wait_for(lambda: len(watching.events(name)) == 2, 5, "an Event of that")
+    wait_for(lambda: len(watching.events(name)) == 2, _WRITTEN_S, "an Event of that")
     _agree(watching, name, began_ns)
 
 
@@ -75,9 +76,15 @@ def _agree(watching: Watching, name: str, began_ns: int) -> None:
     assert "series" not in detected
     found = wait_for(lambda: answer(watching.port, "/metrics")[0] == 200, 10, "metrics")
     assert found
-    told = {row["id"] for row in watching.rows}
-    assert watching.metric("reveal_findings_total") == len(told)
-    assert watching.metric('reveal_report_writes_total{result="created"}') == len(told)
-    assert len(watching.reports) == len(told)
-    assert watching.metric("reveal_kubernetes_up") == 1
-    assert watching.metric("reveal_reports_waiting") == 0
+    # the host's own troubles go on meanwhile: rows come before what the API is told
+    wait_for(lambda: _is_all_told(watching), _WRITTEN_S, "all that was found is told")
+
+
+def _is_all_told(watching: Watching) -> bool:
+    numbers = (
+        watching.metric("reveal_findings_total"),
+        watching.metric('reveal_report_writes_total{result="created"}'),
+        len(watching.reports),
+    )
+    up, waiting = watching.metric("reveal_kubernetes_up"), watching.metric("reveal_reports_waiting")
+    return {*numbers} == {len({row["id"] for row in watching.rows})} and (up, waiting) == (1, 0)

@@ -21,7 +21,7 @@ FORGETFUL = f'sleep {KNOWN_S:.0f}; {TELLS}; while true; do python3 -c "{_EAT}"; 
 class Expected:
     """What the one report is to say; of a ``victim`` that nobody is to blame for its loss.
 
-    Without ``pod`` the report names none.
+    Without ``pod`` the report names none.  Reports of hypotheses ``beside`` it are right, too.
     """
 
     node: str
@@ -29,6 +29,7 @@ class Expected:
     hypothesis: str
     pod: str = ""
     victim: bool = False
+    beside: tuple[str, ...] = ()
 
 
 def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
