@@ -78,16 +78,19 @@ def assert_whole(directory: Path) -> dict[str, Any]:
 @pytest.mark.timeout(60)
 def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) -> None:
     out = tmp_path / "out"
+    began = time.monotonic()
     scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(out), "--json")
     said, warned = scan.communicate(timeout=40)
+    seconds = time.monotonic() - began
     assert scan.returncode == 0, warned
     assert warned == ""
     summary = assert_whole(out)
     assert said == (out / FINDINGS).read_text()
-    assert 11 <= summary["slices"]["received"] <= 15
+    received, judged = summary["slices"]["received"], summary["judgedSeconds"]
+    assert 11 <= received <= seconds  # one a second; a busy machine begins and ends later
     assert summary["slices"]["lost"] == 0
     assert summary["channels"] >= 300
-    assert 3 <= summary["judgedSeconds"] <= 5
+    assert 3 <= judged <= received - 9
     host.assert_clean()
     for _ in range(2):
         again = subprocess.run(
