@@ -23,6 +23,7 @@ from cluster.network import Network
 
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
 _OWN = ("var/lib", "var/log")
+_IMPORTED = Path("/var/lib/imported")
 _PATIENCE_S = 60.0
 _RESTART_S = 1.0
 
@@ -132,12 +133,11 @@ class First:
 
     def _import(self) -> None:
         """Images as archives, each once for as long as the node's disk lives."""
-        done = Path("/var/lib/imported")
-        done.mkdir(exist_ok=True)
+        _IMPORTED.mkdir(exist_ok=True)
         for archive in map(Path, self._told.archives):
-            if not (done / archive.name).exists():
+            if not imported(archive).exists():
                 _run(*importing(archive))
-                (done / archive.name).touch()
+                imported(archive).touch()
 
     def _start(self, name: str) -> None:
         log = self._told.folder / f"{name}.log"
@@ -160,6 +160,11 @@ class First:
 def importing(archive: Path) -> tuple[str, ...]:
     """The command that puts an image into a node's containerd, where kubelets look."""
     return ("ctr", "-n", "k8s.io", "images", "import", "--all-platforms", str(archive))
+
+
+def imported(archive: Path) -> Path:
+    """Whose being there says that the node has it."""
+    return _IMPORTED / archive.name
 
 
 def _run(*command: Any, check: bool = True) -> int:

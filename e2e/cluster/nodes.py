@@ -82,6 +82,7 @@ class Node:
         """Import an image."""
         if self.running:
             execute(self.pid, *inside.importing(archive), seconds=_LOAD_S)
+            execute(self.pid, "touch", inside.imported(archive))  # else it is when it starts again
 
     @property
     def running(self) -> bool:
