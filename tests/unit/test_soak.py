@@ -75,7 +75,8 @@ def test_a_clock_that_was_not_read_anew_counts_once() -> None:
 
 
 def test_growth_is_from_when_it_had_settled() -> None:
-    sizes = [50, 80, 95, 98, 99, 100, 100, 100, 101, 103, 104, 104, 104]
+    settling = [50, 80, 95, 98, 99] + (usage.SETTLED_MINUTES - 5) * [99]
+    sizes = [*settling, 100, 100, 100, 101, 103, 104, 104, 104]
     [cost] = usage.costs([sample(minute, size) for minute, size in enumerate(sizes)])
     assert cost.growth_percent == pytest.approx(4)
 
@@ -91,9 +92,10 @@ def test_two_replicas_on_a_node_are_one_memory() -> None:
 
 
 def test_a_result_says_what_is_wrong(tmp_path: Path) -> None:
-    result = Result(12, "2026-11-21T10:00:00Z")
-    result.minutes, result.finished = 12.0, True
-    result.samples = [sample(minute, 100 + 2 * minute) for minute in range(13)]
+    minutes = 2 * usage.SETTLED_MINUTES + 2
+    result = Result(minutes, "2026-11-21T10:00:00Z")
+    result.minutes, result.finished = float(minutes), True
+    result.samples = [sample(minute, 100 + 2 * minute) for minute in range(minutes + 1)]
     assert result.grown and not result.good
     result.save(tmp_path)
     assert json.loads((tmp_path / "cluster_soak.json").read_text())["grown"] == result.grown
