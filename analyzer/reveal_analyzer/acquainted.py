@@ -15,8 +15,6 @@ from reveal_contract.subjects import Identity
 Subjects = Callable[[], Iterable[Identity]]
 REMEMBERED_S = 150  # as long as what they did
 
-_Key = tuple[str, str]
-
 
 def nobody() -> Iterable[Identity]:
     """No subject table is at hand."""
@@ -28,18 +26,16 @@ class Acquainted:
 
     def __init__(self, subjects: Subjects = nobody) -> None:
         self._subjects = subjects
-        self._known: dict[_Key, Identity] = {}
+        self._known: dict[tuple[str, str], Identity] = {}
 
     def now(self, now_ns: int) -> tuple[Identity, ...]:
         """Those announced, and those that have gone without being said to have ended."""
         announced = {(one.instance, one.uid): one for one in self._subjects()}
+        since_ns = now_ns - REMEMBERED_S * SECOND_NS
         missing = {
             key: one if one.until_ns else replace(one, until_ns=now_ns)
-            for key, one in self._known.items() if key not in announced
-        }  # fmt: skip
-        kept = {
-            key: one for key, one in missing.items()
-            if now_ns - one.until_ns < REMEMBERED_S * SECOND_NS
-        }  # fmt: skip
-        self._known = kept | announced
+            for key, one in self._known.items()
+            if key not in announced and (not one.until_ns or one.until_ns > since_ns)
+        }
+        self._known = missing | announced
         return tuple(self._known.values())

@@ -163,5 +163,5 @@ def _pods(found: Finding) -> tuple[object, ...]:
 
 
 def _strength(methods: Methods) -> tuple[int, int, int]:
-    """The verdict of the window most of the three agreed on is the one to keep."""
+    """The verdict of the window most of the three agreed on is the one to keep, any over none."""
     return len(methods), sum(m.agrees for m in methods), sum(m.score_percent for m in methods)

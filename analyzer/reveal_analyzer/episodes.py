@@ -144,7 +144,6 @@ class EpisodeTracker:
         self.open: list[Episode] = []
         self._recent: deque[Verdict] = deque(maxlen=self.settings.of)
         self._suspected = False
-        self._last_ns = 0
 
     def step(self, verdict: Verdict) -> list[tuple[Change, Episode]]:
         """Take in one second; say what opened, grew or resolved."""
@@ -186,10 +185,10 @@ class EpisodeTracker:
         return {s for s in free if young or s in episode.subsystems}
 
     def _after_gap(self, now_ns: int) -> list[tuple[Change, Episode]]:
-        """A time that nobody saw is no calm one; but what it is long enough for may be over."""
+        """A time that nobody saw is no calm one, but a long one ends what was open."""
+        unseen = now_ns - self._recent[-1].start_ns - SECOND_NS if self._recent else 0
         while self._recent and now_ns - self._recent[0].start_ns >= self.settings.of * SECOND_NS:
             self._recent.popleft()
-        unseen, self._last_ns = now_ns - self._last_ns - SECOND_NS, now_ns
         for episode in self.open if unseen >= self.settings.unseen * SECOND_NS else ():
             episode.calm = self.settings.calm
         return self._resolved() if self.open else []

@@ -6,6 +6,7 @@ a thousand nodes show at once must be told of a thousand times, and need not be 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from weakref import WeakSet
 
 from reveal_analyzer.paper import PaperDetector
@@ -20,18 +21,16 @@ class Fits:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._held: WeakSet[PaperDetector] = WeakSet()
+        self._held: WeakSet[PaperDetector] = WeakSet()  # as long as somebody keeps them
         self._last_ns: int | None = None
 
-    def allow(self, now_ns: int) -> bool:
-        """Whether one may be fitted now; who may not asks again with its next slice."""
+    def fitted(self, now_ns: int, fit: Callable[[], PaperDetector]) -> PaperDetector | None:
+        """What ``fit`` makes; None where it has to wait: ask again with the next slice."""
         if len(self._held) >= self._most:
-            return False
+            return None
         if self._last_ns is not None and abs(now_ns - self._last_ns) < _APART_NS:
-            return False
+            return None
         self._last_ns = now_ns
-        return True
-
-    def hold(self, detector: PaperDetector) -> None:
-        """It counts as long as somebody keeps it."""
-        self._held.add(detector)
+        made = fit()
+        self._held.add(made)
+        return made

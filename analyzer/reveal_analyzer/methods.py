@@ -85,13 +85,9 @@ class Methods:
 
     def _fit(self) -> PaperDetector | None:
         """None where it has to wait for other nodes' fits."""
-        if self._fits is not None and not self._fits.allow(self._now_ns):
-            return None
-        detector = self._fitted()
-        give_back()
-        if self._fits is not None:
-            self._fits.hold(detector)
-        return detector
+        if self._fits is None:
+            return self._fitted()
+        return self._fits.fitted(self._now_ns, self._fitted)
 
     def _slice(self, message: Message, data: bytes) -> Slice | Sealed:
         if data:
@@ -126,6 +122,7 @@ class Methods:
         )
         for window in self._warmup.windows(WindowRing(self._window)):
             detector.learn(window)
+        give_back()
         return detector
 
     def _wanted(self, channel: Channel) -> bool:

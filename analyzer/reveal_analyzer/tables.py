@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 import redis
 
@@ -38,16 +39,14 @@ class Tables:
     """The announced tables, fetched once each; unknown ones are asked for again and again."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Known] = {}
-        self._used: OrderedDict[bytes, float] = OrderedDict()  # when, the longest ago first
+        # and when each was used, the longest ago first
+        self._known: dict[bytes, tuple[Known, float]] = {}
         self._asked: dict[bytes, float] = {}
         self._bad: set[bytes] = set()
 
     def get(self, key: bytes) -> Known | None:
-        found = self._known.get(key)
-        if found is not None:
-            self._use(key)
-        return found
+        found = self._known.pop(key, None)
+        return self._use(key, found[0]) if found is not None else None
 
     def fetch(self, client: redis.Redis, keys: Iterable[bytes]) -> bool:
         """Ask for those that are due; whether any is known now that was not."""
@@ -75,20 +74,19 @@ class Tables:
                 log.warning("announced channel table %s cannot be used: %s", key.hex(), error)
             self._bad = {*self._bad, key} if len(self._bad) < REMEMBERED else {key}
             return False
-        self._known[key] = Known(table, wire.gauges(table))
-        self._use(key)
+        self._use(key, Known(table, wire.gauges(table)))
         self._forget()
         return True
 
-    def _use(self, key: bytes) -> None:
-        self._used[key] = time.monotonic()
-        self._used.move_to_end(key)
+    def _use(self, key: bytes, known: Known) -> Known:
+        self._known[key] = known, time.monotonic()
+        return known
 
     def _forget(self) -> None:
         """Tables that nobody has used for a while, when there is a new one."""
         due = time.monotonic() - UNUSED_SECONDS
-        while next(iter(self._used.values())) < due:
-            key, _ = self._used.popitem(last=False)
+        unused = takewhile(lambda one: one[1][1] < due, self._known.items())
+        for key, _ in list(unused):
             del self._known[key]
 
 

@@ -225,12 +225,17 @@ def now() -> str:
     return rfc3339(time.time_ns() - _EARLY_NS)
 
 
+def cause(report: Object) -> str:
+    """The name of its hypothesis; "" where none fits."""
+    return str((report.get("status", {}).get("hypothesis") or {}).get("name", ""))
+
+
 def summary(report: Object) -> str:
     """One line, for a person who reads the output of a test."""
     spec, status = report["spec"], report["status"]
-    hypothesis = (status.get("hypothesis") or {}).get("name", "-")
     pods = status.get("podNames", "")
-    return f"{spec['nodeName']} {status['subsystem']} {hypothesis} [{pods}] {status['claim']}"
+    where = f"{spec['nodeName']} {status['subsystem']}"
+    return f"{where} {cause(report) or '-'} [{pods}] {status['claim']}"
 
 
 def _holds(thing: Object, kind: str) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from clusterfaults import Expected, quota, throttled
-from clusterwatch import Watched, now, summary
+from clusterwatch import Watched, cause, now, summary
 from controlplane import Object
 from waiting import comes_true
 
@@ -90,7 +90,7 @@ class Story:
     def reports(self) -> list[Object]:
         time.sleep(_LOOK_S)
         told = self.watched.reports(self.since)
-        return [one for one in told if _cause(one) not in self.expected.beside]
+        return [one for one in told if cause(one) not in self.expected.beside]
 
     def _right(self) -> str:
         names = (one["metadata"]["name"] for one in self.reports() if not wrong(one, self.expected))
@@ -186,13 +186,9 @@ def wrong(report: Object, expected: Expected) -> tuple[str, ...]:
         report["spec"]["nodeName"] == expected.node,
         status.get("subsystem") == expected.subsystem,
         pod,
-        _cause(report) == expected.hypothesis,
+        cause(report) == expected.hypothesis,
     )
     return tuple(name for name, holds in zip(_ALL, right, strict=True) if not holds)
-
-
-def _cause(report: Object) -> str:
-    return str((report.get("status", {}).get("hypothesis") or {}).get("name", ""))
 
 
 def _save(row: Object) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 from node import SECOND_NS, Node
 from reveal_analyzer.fits import Fits
 from reveal_analyzer.methods import UNUSED_SLICES, Methods
@@ -53,7 +55,7 @@ def test_what_is_not_asked_for_any_more_is_let_go_and_made_again_alike() -> None
     for _ in range(UNUSED_SLICES):
         _next(kept, asked)
     _watch(methods, unasked, UNUSED_SLICES)
-    assert not fits.allow(10**6 * SECOND_NS)
+    assert fits.fitted(10**6 * SECOND_NS, lambda: pytest.fail("one is held")) is None
     _watch(methods, unasked, 1)
     _watch(kept, asked, 1)
     assert methods.verdict() == kept.verdict()
