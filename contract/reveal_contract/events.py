@@ -36,17 +36,21 @@ _MAX_NAME = 253
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why an Event is told: constants that people filter by."""
+    """Why an Event is told: constants that people filter by.
+
+    ``once``: of one pair of objects it is told once, whoever tells it and whenever.
+    """
 
     name: str
     action: str
     type: str
+    once: bool = False
 
 
-ANOMALY_DETECTED = Reason("AnomalyDetected", "Detect", WARNING)
+ANOMALY_DETECTED = Reason("AnomalyDetected", "Detect", WARNING, once=True)
 ANOMALY_ESCALATED = Reason("AnomalyEscalated", "Escalate", WARNING)
 ANOMALY_RESOLVED = Reason("AnomalyResolved", "Resolve", NORMAL)
-CROSS_NODE_OUTLIER = Reason("CrossNodeOutlier", "Compare", WARNING)
+CROSS_NODE_OUTLIER = Reason("CrossNodeOutlier", "Compare", WARNING, once=True)
 PROFILE_REJECTED = Reason("ProfileRejected", "Validate", WARNING)
 COLLECTOR_DEGRADED = Reason("CollectorDegraded", "Collect", WARNING)
 COLLECTOR_RECOVERED = Reason("CollectorRecovered", "Collect", NORMAL)
@@ -144,7 +148,8 @@ class Posting:
 
 def event_name(event: Event, start_ns: int) -> str:
     """The same for the same thing told at the same time, by whomever."""
-    seed = "\0".join((*event.key, str(start_ns))).encode(errors="replace")
+    when = "" if event.reason.once else str(start_ns)
+    seed = "\0".join((*event.key, when)).encode(errors="replace")
     digest = hashlib.blake2b(seed, digest_size=8).hexdigest()
     about = event.regarding.name.lower()[: _MAX_NAME - len(digest) - 1].rstrip(".-")
     return f"{about}.{digest}"

@@ -114,6 +114,11 @@ class Report:
         return bool(self.spec["scope"] == FindingScope.CROSS_NODE.value)
 
     @property
+    def known_ns(self) -> int:
+        """From when it was first seen to when it was last."""
+        return _ns(self.status["lastSeenTime"]) - _ns(self.spec["firstSeenTime"])
+
+    @property
     def core(self) -> tuple[str, ...]:
         """What is worth a write at once when it changes."""
         status = self.status

@@ -72,13 +72,19 @@ def test_a_long_note_says_that_it_was_cut() -> None:
     assert 1010 < len(note.encode()) <= 1024
 
 
-def test_the_name_is_the_same_at_a_retry_by_another_and_differs_by_time_and_subject() -> None:
-    name = events.event_name(SAID, AT)
-    other = replace(SAID, instance="another pod", note="other words")
+@pytest.mark.parametrize("reason", events.REASONS, ids=lambda reason: reason.name)
+def test_the_name_is_the_same_at_a_retry_by_another_and_differs_by_subject_and_time(
+    reason: events.Reason,
+) -> None:
+    """Time does not tell the openings of one report apart: it opens once."""
+    said = replace(SAID, reason=reason)
+    name = events.event_name(said, AT)
+    other = replace(said, instance="another pod", note="other words")
     assert events.event_name(other, AT) == name
     assert events.event_name(replace(other, regarding=events.node("n1")), AT) == name
-    assert events.event_name(SAID, AT + 1) != name
-    assert events.event_name(replace(SAID, related=events.report("x")), AT) != name
+    assert events.event_name(replace(said, related=events.report("x")), AT) != name
+    opening = reason in (events.ANOMALY_DETECTED, events.CROSS_NODE_OUTLIER)
+    assert (events.event_name(said, AT + 1) == name) == opening
 
 
 def test_reasons_are_unique_constants_that_the_api_takes() -> None:
@@ -105,15 +111,16 @@ def test_the_first_is_created_the_second_patched_others_counted() -> None:
 
 
 def test_a_series_is_written_at_its_end_and_the_next_time_begins_anew() -> None:
+    said = replace(SAID, reason=events.ANOMALY_ESCALATED)
     book = EventBook()
-    first = book.note(SAID, AT)
+    first = book.note(said, AT)
     for minute in (1, 2, 3):
-        book.note(SAID, AT + minute * MINUTE)
+        book.note(said, AT + minute * MINUTE)
     assert book.due(AT + 8 * MINUTE) == []
     (ended,) = book.due(AT + 9 * MINUTE)
     assert ended.patch is not None and ended.patch["series"]["count"] == 4
     assert book.due(AT + 10 * MINUTE) == []
-    anew = book.note(SAID, AT + 11 * MINUTE)
+    anew = book.note(said, AT + 11 * MINUTE)
     assert anew is not None and anew.patch is None
     assert first is not None and anew.name != first.name
 

@@ -15,6 +15,8 @@ from reveal_contract.metric import Subsystem
 from reveal_contract.names import shard
 from reveal_contract.report import report
 
+MINUTE = 60 * SECOND
+
 
 def test_opened_and_resolved_are_two_writes_and_two_events() -> None:
     desk = Desk()
@@ -66,7 +68,7 @@ def test_a_pod_that_becomes_known_is_written_at_once_and_their_order_is_not() ->
 
 def test_a_report_that_another_analyzer_began_tells_no_pod_again() -> None:
     pod = Pod("ml", "a", "uid-a", "", 60, 60, Confidence.MEASURED)
-    began = report(finding(), "p", 0)
+    began = report(finding(first_seen_ns=AT - 16 * MINUTE), "p", 0)
     desk = Desk(known=False)
     desk.list(began)
     desk.tell(changed(pods=(pod,)))
@@ -154,12 +156,21 @@ def test_nothing_is_written_before_it_is_known_what_the_api_has() -> None:
 def test_what_the_api_has_as_open_goes_on_and_is_not_detected_again() -> None:
     desk = Desk(known=False)
     desk.tell(opened())
-    there = report(finding(severity=Severity.LOW, first_seen_ns=AT - 1), "p", 1)
+    there = report(finding(severity=Severity.LOW, first_seen_ns=AT - 16 * MINUTE), "p", 1)
     desk.list(there)
     (written,) = desk.turn()
     assert written.spec == there.spec
     assert written.status["severity"] == "Medium"
     assert desk.said == []
+
+
+def test_what_began_just_before_another_took_over_is_told_under_the_same_name() -> None:
+    """The first may have died between the report and its Event; the API knows one that it has."""
+    desk = Desk(known=False)
+    desk.tell(opened())
+    desk.list(report(finding(first_seen_ns=AT - 14 * MINUTE), "p", 1))
+    desk.turn()
+    assert desk.said == ["AnomalyDetected"]
 
 
 def test_a_finding_that_opens_where_nobody_is_behind_a_report_takes_it_on() -> None:
@@ -175,7 +186,7 @@ def test_a_finding_that_opens_where_nobody_is_behind_a_report_takes_it_on() -> N
     assert written.status["severity"] == "High"
     desk.tell(resolved("cpu-after"))
     assert desk.turn()[0].name == there.name
-    assert desk.said == ["AnomalyResolved"]
+    assert desk.said == ["AnomalyDetected", "AnomalyResolved"]
     desk.tell(opened("cpu-third"))
     assert desk.turn()[0].name == "p-n1-cpu-third"
 

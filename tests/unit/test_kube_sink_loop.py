@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kube_fake import FakeKube
-from made_findings import Update, changed, finding, opened, resolved
+from made_findings import changed, finding, opened, resolved
 from reveal_analyzer.sinks.kube import pace
 from reveal_analyzer.sinks.kube.calls import AwayError, InvalidError, RefusedError
-from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.sinks.kube.spool import FILE
-from reveal_analyzer.situation import Situation, Watched
 from reveal_contract.finding import Confidence, Pod, Severity
-from reveal_contract.names import SHARDS
-from reveal_contract.settings import AnalyzerSettings
-
-ALL = frozenset(range(SHARDS))
+from sinkbench import Bench
 
 
 @pytest.fixture(autouse=True)
@@ -29,40 +24,6 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "REFUSED_FIRST_S", 0.01)
     monkeypatch.setattr(pace, "LONGEST_S", 0.05)
     monkeypatch.setattr("reveal_analyzer.sinks.kube.loop.TURN_SECONDS", 0.01)
-
-
-class Bench:
-    def __init__(
-        self, folder: Path | None = None, api: FakeKube | None = None, **other: Any
-    ) -> None:
-        self.api = api or FakeKube()
-        given: dict[str, Any] = {"profile": "p", "report": "kubernetes", **other}
-        self.sink = KubeSink(AnalyzerSettings(**given), self.api, "pod-0", folder)
-        self.follow()
-
-    def follow(self, **other: Any) -> None:
-        now = time.monotonic()
-        given: dict[str, Any] = {
-            "connected": True, "shards": ALL, "nodes": {"n1": Watched(now, 0.0)}, **other,
-        }  # fmt: skip
-        self.sink.follow(Situation(at_s=now, **given))
-
-    def tell(self, *updates: Update) -> None:
-        for update in updates:
-            self.sink.write(update)
-
-    def until(self, done: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 5
-        while not done():
-            assert time.monotonic() < deadline, (self.api.calls[-9:], self.sink.figures())
-            time.sleep(0.005)
-
-    def idle(self) -> bool:
-        return self.sink.figures()["waiting"] == 0
-
-    @property
-    def state(self) -> str:
-        return str(self.api.reports["p-n1-cpu-1"].get("status", {}).get("state"))
 
 
 @pytest.fixture
@@ -234,6 +195,23 @@ def test_a_restart_between_report_and_event_tells_the_event(tmp_path: Path) -> N
     second.until(second.idle)
     second.sink.close()
     assert api.reasons() == ["AnomalyDetected"]
+
+
+def test_one_who_takes_over_between_report_and_event_tells_the_event(tmp_path: Path) -> None:
+    api = FakeKube()
+    api.fail = lambda name, about: AwayError("503") if name == "create_event" else None
+    first = Bench(tmp_path / "a", api)
+    first.tell(opened())
+    first.until(lambda: "apply_report_status" in api.writes)
+    first.sink.close()
+    api.fail = lambda name, about: None
+    for number in range(2):  # what the first of them told the second does not tell again
+        second = Bench(tmp_path / f"b{number}", api)
+        second.tell(opened(f"cpu-anew-{number}"))
+        second.until(second.idle)
+        second.until(lambda: api.reasons() == ["AnomalyDetected"])
+        second.sink.close()
+    assert list(api.reports) == ["p-n1-cpu-1"]
 
 
 def test_the_end_delivers_what_is_left(tmp_path: Path) -> None:

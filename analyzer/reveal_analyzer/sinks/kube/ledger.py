@@ -23,7 +23,7 @@ from reveal_contract import events
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.report import Report, from_object, report
 from reveal_contract.settings import AnalyzerSettings
-from reveal_contract.tokens import TokenBucket
+from reveal_contract.tokens import NS, TokenBucket
 
 MAX_ENTRIES = 10_000
 REFRESH_S = 300.0
@@ -32,13 +32,13 @@ REFRESH_SUMMARY_S = 60.0
 ORPHANED_S = 60.0  # nobody is behind it though its node is learned: detection takes ten seconds
 ABANDONED_S = 300.0  # nor is its node heard; and across nodes minutes are compared
 SILENT_S = 900.0  # its node sends nothing
+RETOLD_NS = 15 * 60 * NS  # the API still has every Event of a report as young: they live an hour
 RESERVE = 5  # one in so many of a minute's reports is kept for what is High or Critical
 CALM = 2  # and one in so many for what is new, before what was too much is told one by one
 
 _ORPHANED = "nobody follows it any more: its analyzer began anew and has not seen it since"
 _SILENT = f"its node has sent nothing for {SILENT_S / 60:.0f} minutes: nobody can say more of it"
 _ALL_TOLD = "all of them are resolved, or reported one by one"
-_OPENING = (events.ANOMALY_DETECTED, events.CROSS_NODE_OUTLIER)
 
 
 @dataclass(frozen=True)
@@ -236,15 +236,20 @@ class Ledger:
             entry.labels, entry.told_s = dict(one.labels), now_s
 
     def _continue(self, entry: Entry, other: Entry) -> None:
-        """What is found here is what ``other`` told of: its report goes on, and opens nothing."""
+        """What is found here is what ``other`` told of: its report goes on.
+
+        Whoever began it may have died before its opening was told: a young one's is told again,
+        and the API knows an Event that it has.
+        """
         entry.report = replace(entry.report, name=other.report.name, spec=other.report.spec)
         entry.told, entry.told_s, entry.labels = other.told, other.told_s, other.labels
         entry.worst = max(entry.worst, other.worst, key=lambda one: one.rank)
-        entry.admission, entry.blamed = Admission.ADMITTED, True
-        if entry.changed_s is None:
-            return  # of an earlier run: what it had to say is still to be said, under the same name
+        entry.admission = Admission.ADMITTED
+        if entry.changed_s is None or entry.report.known_ns < RETOLD_NS:
+            return  # of an earlier run is what it had to say still to be said, under the same name
+        entry.blamed = True
         entry.events = [
-            one for one in entry.events if not isinstance(one, Said) or one.reason not in _OPENING
+            one for one in entry.events if not isinstance(one, Said) or not one.reason.once
         ]
 
     def _judge(self, entry: Entry, situation: Situation, now_ns: int) -> None:

@@ -1,0 +1,53 @@
+"""The whole Kubernetes sink with its thread, beside an API that is held in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kube_fake import FakeKube
+from made_findings import Update
+from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.situation import Situation, Watched
+from reveal_contract.names import SHARDS
+from reveal_contract.settings import AnalyzerSettings
+
+ALL = frozenset(range(SHARDS))
+
+
+class Bench:
+    """Reports of the profile "p", of the node "n1"."""
+
+    def __init__(
+        self, folder: Path | None = None, api: FakeKube | None = None, **other: Any
+    ) -> None:
+        self.api = api or FakeKube()
+        given: dict[str, Any] = {"profile": "p", "report": "kubernetes", **other}
+        self.sink = KubeSink(AnalyzerSettings(**given), self.api, "pod-0", folder)
+        self.follow()
+
+    def follow(self, **other: Any) -> None:
+        now = time.monotonic()
+        given: dict[str, Any] = {
+            "connected": True, "shards": ALL, "nodes": {"n1": Watched(now, 0.0)}, **other,
+        }  # fmt: skip
+        self.sink.follow(Situation(at_s=now, **given))
+
+    def tell(self, *updates: Update) -> None:
+        for update in updates:
+            self.sink.write(update)
+
+    def until(self, done: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 5
+        while not done():
+            assert time.monotonic() < deadline, (self.api.calls[-9:], self.sink.figures())
+            time.sleep(0.005)
+
+    def idle(self) -> bool:
+        return self.sink.figures()["waiting"] == 0
+
+    @property
+    def state(self) -> str:
+        return str(self.api.reports["p-n1-cpu-1"].get("status", {}).get("state"))
