@@ -22,7 +22,7 @@ _SETTLES_S = 20.0
 
 def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: str) -> None:
     node = _free_node(pods)
-    expected = replace(quota(node, jobs, "late"), beside=("PacketLoss",))
+    expected = replace(quota(node, jobs, "late"), beside=("LinkDown",))
     container = {
         "command": ["sh", "-c", f"sleep {_WAITS_S}; exec python3 -c '{SPIN}'"],
         "resources": {"limits": {"cpu": "150m", "memory": "128Mi"}},

@@ -15,6 +15,7 @@ def _interface(root: Path, name: str, index: int, other: int, kind: str = "") ->
     folder.mkdir(parents=True)
     told = {
         "ifindex": index, "iflink": other, "operstate": "up", "carrier_changes": 2,
+        "carrier_down_count": 1,
         "uevent": f"{f'DEVTYPE={kind}' if kind else ''}\nINTERFACE={name}\nIFINDEX={index}",
     }  # fmt: skip
     for file, value in told.items():
@@ -28,12 +29,12 @@ def _interface(root: Path, name: str, index: int, other: int, kind: str = "") ->
         ("cali0123456789a", 4, "", False),
         ("eth0", 9, "", True),  # of a node that is a container
         ("ens5", 7, "", True),
-        ("cni0", 7, "bridge", True),
-        ("bond0.100", 3, "vlan", True),
-        ("tunl0", 0, "", True),
+        ("cni0", 7, "bridge", False),
+        ("bond0.100", 3, "vlan", False),
+        ("tunl0", 0, "", False),
     ],
 )
-def test_the_ends_of_pods_cables_are_left_out(
+def test_what_is_no_card_is_left_out(
     tmp_path: Path, name: str, other: int, kind: str, read: bool
 ) -> None:
     _interface(tmp_path, name, 7, other, kind)
@@ -42,3 +43,13 @@ def test_the_ends_of_pods_cables_are_left_out(
     links.open()
     names = {one.instance for one in links.channels}
     assert names == ({name, "eth1"} if read else {"eth1"})
+
+
+def test_what_is_on_a_bus_is_a_card_by_any_name(tmp_path: Path) -> None:
+    _interface(tmp_path, "rail0", 2, 2)
+    (tmp_path / "class/net/rail0/device").mkdir()
+    [links, _] = nic.sources(Roots(sys=tmp_path))
+    links.open()
+    assert {one.metric for one in links.channels} == {
+        "network.nic.carrier_changes", "network.nic.link_downed", "network.nic.up",
+    }  # fmt: skip

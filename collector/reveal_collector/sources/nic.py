@@ -1,10 +1,10 @@
 """``/sys/class/net``: what ``net/dev`` does not say of an interface.
 
-Link state and its changes cost nothing and are read once a second.  Speed takes the RTNL lock
-and statistics may ask the card, so both are left to the rare lane, and to real interfaces.
-
-The host's end of a pod's cable (veth) goes down when the pod ends: that says nothing of the host,
-and such ends are left out.  ``eth0`` of a node that is a container is such an end, too, and stays.
+Link state and its changes cost nothing and are read once a second, of cards and of the ``eth0``
+that stands for one in a node that is a container: the host's end of a pod's cable (veth) goes
+down when the pod ends, and a bridge when its last pod does, which says nothing of the host; bonds
+and VLANs go down with their cards.  Speed takes the RTNL lock and statistics may ask the card, so
+both are left to the rare lane, and to real interfaces.
 """
 
 from __future__ import annotations
@@ -18,45 +18,32 @@ from reveal_collector.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-_LINK = {"carrier_changes": "carrier_changes", "operstate": "up"}
+_LINK = {
+    "carrier_changes": "carrier_changes",
+    "carrier_down_count": "link_downed",  # since Linux 4.16
+    "operstate": "up",
+}
 _STATISTICS = (
     "rx_crc_errors", "rx_missed_errors", "rx_length_errors", "rx_over_errors", "rx_nohandler",
     "tx_aborted_errors", "tx_window_errors",
 )  # fmt: skip
 _BITS_PER_MBIT = 1e6
+_NO_CARD = "this host has no network card of its own, virtual interfaces only"
 
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "class/net"
     return [
-        NumberFiles("nic", Lane.SLOW, folder, lambda: dict(_links(folder))),
-        NumberFiles(
-            "nicstats", Lane.RARE, folder, lambda: dict(_cards(folder)),
-            "this host has no network card of its own, virtual interfaces only",
-        ),
-    ]  # fmt: skip
+        NumberFiles("nic", Lane.SLOW, folder, lambda: dict(_links(folder)), _NO_CARD),
+        NumberFiles("nicstats", Lane.RARE, folder, lambda: dict(_cards(folder)), _NO_CARD),
+    ]
 
 
 def _links(folder: Path) -> Iterator[tuple[Path, Channel]]:
     for path in sorted(folder.iterdir()):
-        if path.name != "lo" and not _is_a_pods(path):
+        if path.name.startswith(("eth", "en")) or (path / "device").exists():
             for file, field in _LINK.items():
                 yield path / file, channel(f"network.nic.{field}", path.name)
-
-
-def _is_a_pods(path: Path) -> bool:
-    """Of a pair whose other end is elsewhere; other virtual interfaces say what they are."""
-    if path.name.startswith(("eth", "en")) or (path / "device").exists():
-        return False
-    index, other = _text(path / "ifindex"), _text(path / "iflink")
-    return other not in ("", "0", index) and "DEVTYPE=" not in _text(path / "uevent")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
 
 
 def _cards(folder: Path) -> Iterator[tuple[Path, Channel]]:

@@ -62,11 +62,15 @@ _INTERFACES = (
     _NIC("network.nic.tx_compressed", origin="tx_compressed", meaning="Compressed packets sent"),
     _LINK(
         "network.nic.carrier_changes", unit="events", origin="carrier_changes", harm=Harm.HIGHER,
-        meaning="Times the link went up or down",
+        meaning="Times the link of a card went up or down",
     ),
     _LINK(
-        "network.nic.up", unit="state", kind=Kind.STATE, origin="operstate", harm=Harm.LOWER,
-        meaning="Whether the interface can carry packets: 1 up, 0 down",
+        "network.nic.link_downed", unit="events", origin="carrier_down_count", harm=Harm.HIGHER,
+        meaning="Times a card lost its link",
+    ),
+    _LINK(
+        "network.nic.up", unit="state", kind=Kind.STATE, origin="operstate", quantum=0.05,
+        harm=Harm.LOWER, meaning="Whether the card can carry packets: 1 up, 0 down",
     ),
     _CARD(
         "network.nic.speed", unit="bits/s", kind=Kind.STATE, origin="speed", quantum=1e9,

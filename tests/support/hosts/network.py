@@ -125,6 +125,7 @@ def add_nic(tree: Tree, nic: Nic) -> None:
 def _attributes(tree: Tree, place: str, nic: Nic) -> None:
     tree.write(f"{place}/operstate", ("up" if nic.up else "down") + "\n")
     tree.write(f"{place}/carrier_changes", 2)
+    tree.write(f"{place}/carrier_down_count", 1)
     tree.write(f"{place}/mtu", nic.mtu)
     tree.write(f"{place}/address", "02:42:ac:11:00:02\n")
     tree.write(f"{place}/type", 772 if nic.name == "lo" else 32 if nic.name[:2] == "ib" else 1)
