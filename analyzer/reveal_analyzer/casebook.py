@@ -68,6 +68,12 @@ class Casebook:
         """Whether a finding goes on."""
         return bool(self._episodes.open)
 
+    def opened_within(self, seconds: int) -> bool:
+        """Whether a finding goes on that opened so many seconds ago at most."""
+        latest = self.latest
+        since = latest.start_ns - seconds * SECOND_NS if latest is not None else 0
+        return any(episode.opened_ns > since for episode in self._episodes.open)
+
     def step(self, verdict: Verdict, seen: Observed, note: str = "") -> list[Update]:
         """Take in one second; ``note`` is written on every case that is open in it."""
         self._seen.append(seen)

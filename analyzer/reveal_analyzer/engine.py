@@ -155,7 +155,10 @@ class NodeAnalyzer:
         lasting, present = self._certain(second)
         excused = self._newcomers.push(second)
         alarm = bool(present) or self._heart.slower
-        self._scored = scored = live.step(self._scorable(second), alarm=alarm, excused=excused)
+        told = self._cases.opened_within(live.settings.give_up)
+        self._scored = scored = live.step(
+            self._scorable(second), alarm=alarm, told=told, excused=excused
+        )
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:

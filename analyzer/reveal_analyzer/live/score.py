@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class LiveScore:
         self._before: Before | None = None  # the reference that the alarm now on began with
         self._waiting: deque[_Waiting] = deque()
         self._levels = {s: OwnLevel(settings) for s in Subsystem}
-        self._dropping = False
+        self._dropping = self._told = False
         self._own_excess: Singles = np.zeros((2, 2, 0), np.float32)
         self._plan: Plan | None = None
 
@@ -92,14 +93,24 @@ class LiveScore:
         return self.age <= self.settings.warmup
 
     def step(
-        self, second: Second, *, alarm: bool = False, excused: Collection[Subsystem] = ()
+        self,
+        second: Second,
+        *,
+        alarm: bool = False,
+        told: bool = False,
+        excused: Collection[Subsystem] = (),
     ) -> Scored:
         """Score one second; it joins the past later, if nothing speaks against it.
 
-        ``alarm`` says that something else, a certain signature, speaks against it; the score
-        of an ``excused`` subsystem does not pass its cut.
+        ``alarm`` says that something else, a certain signature, speaks against it, ``told`` that
+        a finding goes on: what that shows by fits and starts, and showed before it was found, is
+        no habit of the node.  The score of an ``excused`` subsystem does not pass its cut.
         """
         self.follow(second)
+        if told and not self._told:
+            for waiting in islice(reversed(self._waiting), self.settings.found):
+                waiting.alarm = True
+        self._told = told
         self.age += 1
         views = self._held.push(self._weighing.seen(second.values))
         if self.ranges is None or self.age % self.settings.refit == 0:
@@ -108,7 +119,7 @@ class LiveScore:
             self._waiting.append(_Waiting(views, None, None, alarm=False))
             self._release(3)
             return Scored(ready=False)
-        return self._judge(views, self.ranges, alarm, excused)
+        return self._judge(views, self.ranges, alarm or told, excused)
 
     def forget_recent(self) -> None:
         """After a gap: held views must not span it."""

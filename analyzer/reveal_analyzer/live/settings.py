@@ -23,6 +23,7 @@ class LiveSettings:
     multiple: float = 2.2  # and at least this many times the own healthy level
     blind: float = 27.0  # the cut never passes this: columns are clipped at 50, nothing would
     transient: int = 8  # an excursion this short is the node's nature: its score is learned
+    found: int = 10  # what is told has shown itself for so long at most
     give_up: int = 60  # an alarm this long becomes the new normal
 
 
