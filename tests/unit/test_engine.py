@@ -313,3 +313,25 @@ def test_a_first_reader_that_keeps_the_disk_busy_a_few_percent_is_no_finding() -
         "storage.pressure.full": 8e3, "cpu.iowait": 2.0,
     }  # fmt: skip
     assert run(judge, node, 40, reading) == []
+
+
+def test_a_job_that_comes_to_an_idle_node_and_waits_a_little_is_no_finding() -> None:
+    """Two ranks that start a thread for each exchange waited 2.6 % of the time."""
+    pressure = Channel("cpu.subject.pressure", "ml/rank-0", Kind.COUNTER, 1e3, Lane.SLOW)
+    node, judge = Node(TABLE), analyzer()
+    run(judge, node, QUIET_S)
+    node.table = ChannelTable(TABLE.fast, (*TABLE.slow, pressure))
+    assert run(judge, node, 40, {pressure.label: 26e3}) == []
+
+
+@pytest.mark.parametrize(("faults", "names"), [(5e3, set()), (60e3, {"ForkStorm"})])
+def test_threads_are_no_storm_of_processes(faults: float, names: set[str]) -> None:
+    """The kernel counts both as forks; a process faults its pages in, a thread has its parent's."""
+    table = with_more(
+        Channel("cpu.forks", "", Kind.COUNTER), Channel("memory.vm.pgfault", "", Kind.COUNTER)
+    )
+    node, judge = Node(table), analyzer()
+    run(judge, node, QUIET_S, {"cpu.forks": 2.0, "memory.vm.pgfault": 500.0})
+    updates = run(judge, node, 8, {"cpu.forks": 320.0, "memory.vm.pgfault": faults})
+    causes = {u.finding.hypothesis.name for u in updates if u.finding.hypothesis}
+    assert causes == names
