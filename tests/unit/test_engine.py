@@ -92,7 +92,7 @@ def test_activity_alone_is_context_and_no_finding(node: Node) -> None:
 
 def test_harm_that_falls_is_no_finding(node: Node) -> None:
     judge = analyzer()
-    run(judge, node, QUIET_S, RETRANSMISSION)
+    run(judge, node, QUIET_S, FAINT_RETRANSMISSION)
     assert run(judge, node, 30) == []
 
 
@@ -246,6 +246,16 @@ def test_a_collector_that_starts_again_in_half_a_minute_makes_no_second_finding(
     node.second += 30
     after = run(judge, node, 6, throttled) + run(judge, node, 16)
     assert changes(after) == ["Resolved"]
+
+
+def test_half_a_percent_lost_is_told_whatever_the_node_is_used_to(node: Node) -> None:
+    judge = analyzer()
+    sent = {"network.tcp.out_segs": 8000.0}
+    run(judge, node, QUIET_S, {**sent, "network.tcp.retrans_segs": 20.0})
+    updates = run(judge, node, 14, {**sent, "network.tcp.retrans_segs": 60.0})
+    assert "Opened" in changes(updates)
+    hypothesis = updates[-1].finding.hypothesis
+    assert hypothesis is not None and hypothesis.name == "PacketLoss"
 
 
 def test_a_fault_that_comes_by_fits_and_starts_is_found_again(node: Node) -> None:
