@@ -70,7 +70,7 @@ ROWS: tuple[Metric, ...] = (
         "cpu.subject.tasks", "threads", Kind.GAUGE, Subsystem.CPU, Scope.SUBJECT, "subjects",
         Lane.SLOW, "pids.current", "Threads and processes of this subject.", 8,
     ),
-    _counter("cpu.subject.pressure", "ns", 1e7, "cpu.pressure some total",
+    _counter("cpu.subject.pressure", "ns", 2e7, "cpu.pressure some total",
              "Time at least one task of this subject waited for a CPU.", Harm.HIGHER),
     _bytes("memory.subject.usage", "memory.usage_in_bytes, memory.current, rss",
            "Memory charged to this subject; of a process group, its resident memory."),
