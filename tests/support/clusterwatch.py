@@ -187,7 +187,12 @@ def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = N
     registry, tag = parts(cluster.image("reveal-collector"))
     more = _evaluation(cluster) if values is None else values
     given = {"image.registry": registry, "image.tag": tag, **more}
-    flags = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
+    # a tag of digits alone, or with one "e" among them, is no number
+    flags = [
+        word
+        for key, value in given.items()
+        for word in ("--set-string" if key.endswith("tag") else "--set", f"{key}={value}")
+    ]
     helm = Helm(cluster.program("helm"), folder, cluster.kubeconfig)
     helm("upgrade", "reveal", CHART, "--install", "--namespace", NAMESPACE, *flags)
     rolled_out(cluster, "deployment/reveal-operator")
