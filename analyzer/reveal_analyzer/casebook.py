@@ -70,9 +70,10 @@ class Casebook:
 
     def opened_within(self, seconds: int) -> bool:
         """Whether a finding goes on that opened so many seconds ago at most."""
-        latest = self.latest
-        since = latest.start_ns - seconds * SECOND_NS if latest is not None else 0
-        return any(episode.opened_ns > since for episode in self._episodes.open)
+        return any(
+            self._seen[-1].start_ns - episode.opened_ns < seconds * SECOND_NS
+            for episode in self._episodes.open
+        )
 
     def step(self, verdict: Verdict, seen: Observed, note: str = "") -> list[Update]:
         """Take in one second; ``note`` is written on every case that is open in it."""

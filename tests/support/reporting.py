@@ -9,16 +9,15 @@ from typing import Any
 
 from cluster.plane import ControlPlane
 from controlplane import Kube, unique, wait_for
+from ledger_desk import ALL
 from made_findings import Update
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.situation import Situation, Watched
 from reveal_contract import kubernetes as names
-from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
 
 DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))
-ALL = frozenset(range(SHARDS))
 EVENTS = "events.k8s.io/v1"
 Object = dict[str, Any]
 

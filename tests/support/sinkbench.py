@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kube_fake import FakeKube
+from ledger_desk import ALL
 from made_findings import Update
 from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.situation import Situation, Watched
-from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
-
-ALL = frozenset(range(SHARDS))
 
 
 class Bench:
