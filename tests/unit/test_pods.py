@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exploring import examples
-from hosts.cgroups import HYBRID, V1, V2, Container, Layout, PodSpec, add_cgroups, pod_list
+from hosts.cgroups import (
+    HOST_NETWORK,
+    HYBRID,
+    V1,
+    V2,
+    Container,
+    Layout,
+    PodSpec,
+    add_cgroups,
+    pod_list,
+)
 from hosts.tree import Tree
 from reveal_collector.pods.file import FilePods
 from reveal_collector.pods.podlist import PodIndex, pod_of, pods_of
-from reveal_collector.source import Source
+from reveal_collector.source import LayoutChanged, Source
 from reveal_collector.sources import subjects
 from reveal_collector.sources.cgroups import hierarchies
 from reveal_collector.sources.tenants import Choice, Tenants
@@ -239,6 +249,28 @@ def test_a_pod_goes_on_through_another_process_when_one_ends(tmp_path: Path) -> 
         rows = [read(network)[label] for _ in range(10)]
     assert rows[-1] == 1000
     assert None in rows or rows[0] == 1000
+
+
+@pytest.mark.parametrize("first", [f"net:[{HOST_NETWORK}]", ""])
+@pytest.mark.parametrize(("seconds", "after"), [(1, 2), (120, 10), (3600, 31)])
+def test_a_pod_without_a_network_of_its_own_is_looked_at_again(
+    tmp_path: Path, first: str, seconds: int, after: int
+) -> None:
+    """A runtime moves a process into its pod's cgroup before it enters the pod's network."""
+    tree, layout = Tree(tmp_path), Layout()
+    add_cgroups(tree, layout, [TRAIN])
+    links = [f"proc/{pid}/ns/net" for pid in (100, 101, 110)]
+    for link in links:
+        tree.link(link, first) if first else tree.remove(link)
+    with opened(tree, layout) as (_, sources):
+        network = sources["subject-network"]
+        assert not any(read(network) for _ in range(seconds))
+        for link in links:
+            tree.link(link, f"net:[{TRAIN.netns}]")
+        for _ in range(after):
+            with suppress(LayoutChanged):
+                row = read(network)
+    assert row["network.subject.rx_bytes{ml/train-0}"] == 1000
 
 
 def test_a_process_belongs_to_the_subject_of_its_cgroup(tmp_path: Path) -> None:

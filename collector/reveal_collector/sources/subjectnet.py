@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.source import LayoutChanged, Roots, Unsupported
@@ -32,11 +34,14 @@ _RX_BYTES, _RX_PACKETS, _RX_DROP, _TX_BYTES, _TX_PACKETS, _TX_DROP = (
     FIELDS.index(name)
     for name in ("rx_bytes", "rx_packets", "rx_drop", "tx_bytes", "tx_packets", "tx_drop")
 )
-# A subject that used no CPU is looked at every so many seconds, and one whose process ended
-# or that is not to be told is looked for so often.
+# A subject that used no CPU is looked at every so many seconds.
 IDLE_SECONDS = 5
+# One without a namespace of its own is looked at again the next second, a second later for
+# every so many looks, and at last so often.
+_LOOKS_A_SECOND = 3
+_RARELY_SECONDS = 30
+_NEVER = sys.maxsize
 _TRIED = 3  # processes of a subject
-_TRIES = 12
 
 
 def parse_dev(data: bytes) -> tuple[int, int, int, int, int]:
@@ -104,6 +109,22 @@ class _Namespace:
         self.values = [None] * len(METRICS)
 
 
+@dataclass
+class _Search:
+    """Looks at a subject that has no namespace of its own yet.
+
+    It is never given up: a container runtime puts a process into its cgroup first and into its
+    network namespace then, and a pod may get its first process late.
+    """
+
+    looks: int = 0
+    due: int = 0  # second of the next one
+
+    def missed(self, second: int) -> None:
+        self.looks += 1
+        self.due = second + min(1 + self.looks // _LOOKS_A_SECOND, _RARELY_SECONDS)
+
+
 class SubjectNetwork:
     """Traffic, drops and TCP retransmissions by subject, once a second."""
 
@@ -117,8 +138,9 @@ class SubjectNetwork:
         self._seen: tuple[Tenant, ...] | None = None
         self._spaces: dict[Tenant, _Namespace] = {}
         self._clocks: dict[Tenant, int] = {}
-        self._tries: dict[Tenant, int] = {}
+        self._searches: dict[Tenant, _Search] = {}
         self._second = 0
+        self._next = 0  # second in which some search is due
         self._opened = False
 
     def open(self) -> None:
@@ -146,6 +168,8 @@ class SubjectNetwork:
             due = (self._second + place) % IDLE_SECONDS == 0
             if space.id and (due or clocks.get(tenant) != before.get(tenant)):
                 space.read()
+                if not space.id:
+                    self._next = 0
             row += space.values
         return row
 
@@ -160,7 +184,7 @@ class SubjectNetwork:
     def _follow(self) -> bool:
         """Whether the columns are others now: subjects came or went, or got a process."""
         current = self._tenants.current
-        if current is self._seen and self._second % IDLE_SECONDS:
+        if current is self._seen and self._second < self._next:
             return False
         self._seen = current
         for tenant in [one for one in self._spaces if one not in current]:
@@ -169,7 +193,8 @@ class SubjectNetwork:
             space = self._spaces.get(tenant) or _Namespace(self._proc)
             if tenant.kind in _KINDS and not space.id and self._enter(tenant, space):
                 self._spaces[tenant] = space
-        self._tries = {one: tries for one, tries in self._tries.items() if one in current}
+        self._searches = {one: self._searches[one] for one in current if one in self._searches}
+        self._next = min((one.due for one in self._searches.values()), default=_NEVER)
         channels = tuple(
             channel(metric, tenant.instance) for tenant in self._spaces for metric in METRICS
         )
@@ -177,20 +202,17 @@ class SubjectNetwork:
         return changed
 
     def _enter(self, tenant: Tenant, space: _Namespace) -> bool:
-        """Follow a subject by one of its processes, if it has a namespace of its own.
-
-        One that has not, or has had no process for a minute, is not looked at again.
-        """
-        self._tries[tenant] = tries = self._tries.get(tenant, 0) + 1
-        if tries > _TRIES:
+        """Follow a subject by one of its processes, if it has a namespace of its own."""
+        search = self._searches.setdefault(tenant, _Search())
+        if self._second < search.due:
             return False
+        taken = {self._host, *(one.id for one in self._spaces.values() if one.id)}
         for pid in self._processes(tenant):
             namespace = self._namespace(pid)
-            if namespace in (self._host, *(one.id for one in self._spaces.values() if one.id)):
-                self._tries[tenant] = _TRIES
-            elif namespace and space.enter(pid, namespace):
-                self._tries[tenant] = 0
+            if namespace and namespace not in taken and space.enter(pid, namespace):
+                del self._searches[tenant]
                 return True
+        search.missed(self._second)
         return False
 
     def _processes(self, tenant: Tenant) -> list[str]:
