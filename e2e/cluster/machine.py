@@ -13,6 +13,7 @@ _NEEDED = {
     "conntrack": "conntrack", "iptables": "iptables", "ip": "iproute2", "nsenter": "util-linux",
     "unshare": "util-linux", "openssl": "openssl", "buildah": "buildah",
     "debootstrap": "debootstrap", "gcc": "gcc",
+    "ethtool": "ethtool",  # of the tests of packet loss
 }  # fmt: skip
 _NEEDED_BY_VMS = {
     "qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs", "ssh": "openssh-client",

@@ -26,7 +26,10 @@ LOST = {
     "SYS_NICE": {"real_time"},
 }
 # their channels follow what runs on the host at the moment
-RESTLESS = {"cgroups", "cgroup-cpu", "process-groups", "subject-network", "subject-perf", "nic"}
+RESTLESS = {
+    "cgroups", "cgroup-cpu", "process-groups", "subject-network", "subject-storage", "subject-perf",
+    "nic",
+}  # fmt: skip
 
 pytestmark = [
     pytest.mark.root,

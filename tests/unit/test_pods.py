@@ -71,6 +71,7 @@ def opened(
     pods.look()
     tenants.look(0.0)
     sources = {source.name: source for source in subjects.of_tenants(tree.roots, tenants)}
+    del sources["subject-storage"]  # the cgroups here count it themselves
     for source in sources.values():
         source.open()
     try:

@@ -226,12 +226,40 @@ FILES: tuple[CgroupFile, ...] = (
 
 
 def hierarchies(root: Path) -> dict[str, Path]:
-    """Where each controller's tree begins: version 1 by controller, version 2 as ``UNIFIED``."""
+    """Where each controller's tree begins: version 1 by controller, version 2 as ``UNIFIED``.
+
+    A blkio that counts nothing is left out.
+    """
     found = {name: root / name for name in _VERSION_1 if (root / name / "cgroup.procs").exists()}
+    if "blkio" in found and not _counts(found["blkio"]):
+        del found["blkio"]
     for place in (root, root / "unified"):
         if (place / "cgroup.controllers").exists():
             return {**found, UNIFIED: place}
     return found
+
+
+def _counts(blkio: Path) -> bool:
+    """Whether block I/O is counted: since Linux 6.10 only once a limit was set on some disk.
+
+    Any disk that is has a line in the root cgroup, which all I/O of the host passes.
+    """
+    for name in ("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"):
+        try:
+            return b":" in (blkio / name).read_bytes()
+        except OSError:
+            continue
+    return True
+
+
+def counts_storage(trees: Mapping[str, Path]) -> bool:
+    """Whether cgroups themselves say what was read from and written to storage."""
+    if "blkio" in trees:
+        return True
+    try:
+        return b"io" in (trees[UNIFIED] / "cgroup.controllers").read_bytes().split()
+    except (KeyError, OSError):
+        return False
 
 
 def nested(roots: Roots) -> Path | None:

@@ -17,6 +17,7 @@ from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources.cgroups import FILES, CgroupFile, cpu_root, hierarchies
 from reveal_collector.sources.processes import ProcessGroups
 from reveal_collector.sources.subjectnet import SubjectNetwork
+from reveal_collector.sources.subjectstorage import SubjectStorage
 from reveal_collector.sources.tenants import Choice, Tenant, Tenants
 from reveal_collector.textfile import KeptFile
 from reveal_contract.catalogue import find
@@ -43,6 +44,7 @@ def of_tenants(roots: Roots, tenants: Tenants) -> list[Source]:
         CgroupClocks(trees, tenants),
         CgroupUse(trees, tenants),
         SubjectNetwork(roots, tenants),
+        SubjectStorage(roots, tenants),
         ProcessGroups(roots.proc, cpu_root(trees), choice),
     ]
 

@@ -57,7 +57,8 @@ _COUNTED = (
     "perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", *WITH_PERF_CGROUPS,
 )  # fmt: skip
 _GPUS = ("nvml", "nvml-state", "nvml-subjects")
-_OF_OTHERS = ("subject-network", "process-groups")  # they look at other processes
+# they look at other processes
+_OF_OTHERS = ("subject-network", "subject-storage", "process-groups")
 _LOWEST_FREE_PORT = 1024
 
 SECCOMP, APPARMOR, SELINUX = "seccomp", "AppArmor", "SELinux"
@@ -102,16 +103,16 @@ NEEDS: tuple[Need, ...] = (
         Kind.CAPABILITY, "SYS_PTRACE",
         "/proc/PID/io, /proc/PID/ns and /proc/PID/root are shown to who might trace the process"
         " (PTRACE_MODE_READ); nothing is ever traced",
-        "network by pod, I/O of process groups, room on the host's file systems; among the facts"
-        " the name of the host's system",
+        "network by pod, I/O of process groups and, where cgroups do not count it, by pod, room on"
+        " the host's file systems; among the facts the name of the host's system",
         gone=("filesystems",), less=_OF_OTHERS,
     ),
     Need(
         Kind.CAPABILITY, "DAC_READ_SEARCH",
         "/proc/PID/io (0400) belongs to the user of the process, and file systems are mounted"
         " below folders that are closed to others",
-        "I/O of process groups of other users; room on file systems mounted there",
-        less=("process-groups", "filesystems"),
+        "I/O of processes of other users; room on file systems mounted there",
+        less=("subject-storage", "process-groups", "filesystems"),
     ),
     Need(
         Kind.CAPABILITY, "SYS_NICE",

@@ -1,0 +1,182 @@
+"""Source: what subjects read from and wrote to storage, by their processes.
+
+For hosts of cgroup version 1 whose blkio counts nothing: since Linux 6.10 it begins with the
+first limit that somebody sets on a disk, and says 0 until then.  A process's own count
+(``/proc/PID/io``, proc(5)) takes reads when they are asked of the device and writes when they
+make a page dirty, so that writeback by the kernel's threads is still its writer's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from reveal_collector.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.sources.cgroups import below, counts_storage, cpu_root
+from reveal_collector.sources.groups import Ledger, Reading
+from reveal_collector.sources.processes import MOST_PROCESSES, parse_io
+from reveal_collector.sources.tenants import Tenant, Tenants
+from reveal_collector.sources.walking import WALK_DEPTH
+from reveal_collector.textfile import KeptFile, channel
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+METRICS = ("storage.subject.read_bytes", "storage.subject.write_bytes")
+IDLE_SECONDS = 5  # a subject that used no CPU is looked at so often
+_LIST_SECONDS = 3  # between two looks for processes that came
+_UNKNOWN: tuple[None, None] = (None, None)
+
+
+class _Process:
+    """The count of one process; the same ``reading`` as long as it says the same."""
+
+    def __init__(self, pid: int, folder: Path, group: int) -> None:
+        self._file = KeptFile(folder / "io")
+        self._text = b""
+        stat = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+        self.reading = Reading(group, int(stat[1]), int(stat[19]), str(pid), (0,) * 4, 0, 0)
+        self._file.open()
+        try:
+            self.renew()
+        except BaseException:
+            self.close()
+            raise
+
+    def renew(self) -> None:
+        """Raises ``OSError`` where the process is gone or is another user's now."""
+        text = self._file.read()
+        if not text:
+            raise ProcessLookupError(self._file.path)
+        if text != self._text:
+            self._text, old = text, self.reading
+            totals = (0, 0, *parse_io(text))
+            self.reading = Reading(old.group, old.parent, old.start, old.name, totals, 0, 0)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class SubjectStorage:
+    """Bytes read and written by subject, once a second."""
+
+    name, lane = "subject-storage", Lane.SLOW
+
+    def __init__(self, roots: Roots, tenants: Tenants) -> None:
+        self.channels: tuple[Channel, ...] = ()
+        self._proc, self._tenants = roots.proc, tenants
+        self._tree = cpu_root(tenants.trees)
+        self._tick = os.sysconf("SC_CLK_TCK")
+        self._opened = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._ledger = Ledger()
+        self._groups: dict[Tenant, int] = {}  # below 0: a process leads none of them
+        self._processes: dict[Tenant, dict[int, _Process]] = {}
+        self._clocks: dict[Tenant, int] = {}
+        self._seen: tuple[Tenant, ...] | None = None
+        self._second = self._born_after = 0
+
+    def open(self) -> None:
+        if self._tree is None:
+            raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
+        if counts_storage(self._tenants.trees):
+            raise Unsupported("cgroups count what is read and written themselves: not needed")
+        self._reset()
+        # who began before may have read in another cgroup, or before we looked
+        self._born_after = int(time.clock_gettime(time.CLOCK_BOOTTIME) * self._tick)
+        self._tenants.start()
+        self._opened = True
+        self._follow()
+        for tenant in self._processes:
+            self._list(tenant)
+        self._add_up()
+
+    def read(self) -> Sequence[int | None]:
+        if self._tenants.current is not self._seen:
+            self._follow()
+            raise LayoutChanged(self.name)
+        self._second += 1
+        clocks, before = self._tenants.clocks.copy(), self._clocks
+        self._clocks = clocks
+        for place, tenant in enumerate(self._processes):
+            turn = self._second + place
+            if turn % IDLE_SECONDS == 0 or clocks.get(tenant) != before.get(tenant):
+                if turn % _LIST_SECONDS == 0 or not self._processes[tenant]:
+                    self._list(tenant)
+                self._renew(tenant)
+        self._add_up()
+        return [value for tenant in self._processes for value in self._values(tenant)]
+
+    def close(self) -> None:
+        if self._opened:
+            self._opened = False
+            self._tenants.stop()
+        for tenant in list(self._processes):
+            self._drop(tenant)
+        self.channels = ()
+
+    def _follow(self) -> None:
+        """Take over the subjects that there are now."""
+        self._seen = self._tenants.current
+        for tenant in [one for one in self._processes if one not in self._seen]:
+            self._drop(tenant)
+        for tenant in self._seen:
+            self._groups.setdefault(tenant, -2 - len(self._groups))
+            self._processes.setdefault(tenant, {})
+        self.channels = tuple(
+            channel(metric, tenant.instance) for tenant in self._processes for metric in METRICS
+        )
+
+    def _drop(self, tenant: Tenant) -> None:
+        for process in self._processes.pop(tenant).values():
+            process.close()
+
+    def _list(self, tenant: Tenant) -> None:
+        """Begin with the processes that came to a subject, and end with those that left it."""
+        here = self._pids(tenant)
+        followed = self._processes[tenant]
+        for pid in followed.keys() - here:
+            followed.pop(pid).close()
+        room = MOST_PROCESSES - sum(len(held) for held in self._processes.values())
+        for pid in sorted(here - followed.keys())[: max(room, 0)]:
+            try:
+                folder = self._proc / str(pid)
+                followed[pid] = _Process(pid, folder, self._groups[tenant])
+            except (OSError, Unsupported, ValueError, IndexError):
+                continue  # ended, another user's, or garbled
+
+    def _renew(self, tenant: Tenant) -> None:
+        followed = self._processes[tenant]
+        for pid, process in list(followed.items()):
+            try:
+                process.renew()
+            except (OSError, ValueError):
+                followed.pop(pid).close()
+
+    def _pids(self, tenant: Tenant) -> set[int]:
+        """The processes of a subject's cgroup and of those below it."""
+        assert self._tree is not None
+        top = self._tree / tenant.path[1:]
+        found: set[int] = set()
+        for cgroup in itertools.chain((top,), below(top, WALK_DEPTH)):
+            try:
+                found.update(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
+            except (OSError, ValueError):
+                continue
+        return found - {0}  # 0: a process outside of this PID namespace
+
+    def _add_up(self) -> None:
+        readings = {
+            pid: process.reading
+            for followed in self._processes.values()
+            for pid, process in followed.items()
+        }
+        self._ledger.update(readings, self._born_after)
+
+    def _values(self, tenant: Tenant) -> tuple[int | None, int | None]:
+        group = self._ledger.groups.get(self._groups[tenant])
+        return _UNKNOWN if group is None else (group.totals[2], group.totals[3])

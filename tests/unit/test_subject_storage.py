@@ -1,0 +1,136 @@
+"""What subjects read and wrote, by their processes, where cgroups do not count it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hosts.tree import Tree
+from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_collector.sources.cgroups import counts_storage, hierarchies
+from reveal_collector.sources.subjectstorage import SubjectStorage
+from reveal_collector.sources.tenants import Choice, Tenants
+
+UNIT = "/system.slice/job.service"
+READ, WRITTEN = (f"storage.subject.{name}{{{UNIT}}}" for name in ("read_bytes", "write_bytes"))
+UNCOUNTED = "Total 0\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """A host of cgroup version 1 on which no limit of I/O was ever set; two processes of a unit."""
+    tree = Tree(tmp_path)
+    for controller in ("cpu", "cpuacct", "blkio"):
+        tree.write(f"cgroup/{controller}/cgroup.procs", "1\n")
+        tree.write(f"cgroup/{controller}{UNIT}/cgroup.procs", "10\n11\n")
+    tree.write("cgroup/blkio/blkio.throttle.io_service_bytes_recursive", UNCOUNTED)
+    tree.write(f"cgroup/blkio{UNIT}/blkio.throttle.io_service_bytes_recursive", UNCOUNTED)
+    tree.write(f"cgroup/cpuacct{UNIT}/cpuacct.usage", "7\n")
+    process(tree, 10, 1000, 2000)
+    process(tree, 11, 50, 0, parent=10)
+    return tree
+
+
+def process(
+    tree: Tree, pid: int, read: int, written: int, *, parent: int = 1, start: int = 5
+) -> None:
+    fields = ["0"] * 30
+    fields[1], fields[19] = str(parent), str(start)
+    tree.write(f"proc/{pid}/stat", f"{pid} (a b) S {' '.join(fields[1:])}\n")
+    tree.write(
+        f"proc/{pid}/io", f"rchar: 9\nwchar: 9\nread_bytes: {read}\nwrite_bytes: {written}\n"
+    )
+
+
+def ends(tree: Tree, pid: int) -> None:
+    tree.write(f"proc/{pid}/io", "")
+    tree.remove(f"proc/{pid}")
+
+
+@contextmanager
+def opened(tree: Tree) -> Iterator[tuple[SubjectStorage, Tenants]]:
+    tenants = Tenants(hierarchies(tree.roots.cgroup), Choice())
+    tenants._users = 1  # kept up by the test, not by a thread
+    tenants.look(0.0)
+    source = SubjectStorage(tree.roots, tenants)
+    source.open()
+    try:
+        yield source, tenants
+    finally:
+        source.close()
+
+
+def read(source: SubjectStorage, seconds: int = 1) -> dict[str, int | None]:
+    for _ in range(seconds):
+        row = source.read()
+    return dict(zip((one.label for one in source.channels), row, strict=True))
+
+
+def test_a_blkio_that_counts_nothing_is_no_hierarchy(tree: Tree) -> None:
+    cgroup = tree.roots.cgroup
+    assert set(hierarchies(cgroup)) == {"cpu", "cpuacct"}
+    assert not counts_storage(hierarchies(cgroup))
+    tree.write(
+        "cgroup/blkio/blkio.throttle.io_service_bytes_recursive", "8:0 Read 0\n8:0 Total 0\n"
+    )
+    assert "blkio" in hierarchies(cgroup)
+    with pytest.raises(Unsupported, match="not needed"), opened(tree):
+        pass
+
+
+@pytest.mark.parametrize(("controllers", "counts"), [("cpu io", True), ("cpu memory", False)])
+def test_version_2_counts_where_its_controller_is(
+    tmp_path: Path, controllers: str, counts: bool
+) -> None:
+    tree = Tree(tmp_path)
+    tree.write("cgroup/cgroup.controllers", f"{controllers}\n")
+    assert counts_storage(hierarchies(tree.roots.cgroup)) is counts
+
+
+def test_what_its_processes_do_is_the_subject_s(tree: Tree) -> None:
+    with opened(tree) as (source, _):
+        assert read(source) == {READ: 0, WRITTEN: 0}  # what was before is not counted
+        process(tree, 10, 1500, 2000)
+        process(tree, 11, 50, 300, parent=10)
+        assert read(source, 5) == {READ: 500, WRITTEN: 300}
+
+
+def test_a_process_that_comes_counts_in_full_and_one_that_ends_only_once(tree: Tree) -> None:
+    """What a child did is its parent's as soon as the parent has waited for it (kernel: exit.c)."""
+    with opened(tree) as (source, _):
+        tree.write(f"cgroup/cpuacct{UNIT}/cgroup.procs", "10\n11\n12\n")
+        process(tree, 12, 700, 0, parent=10, start=2**40)
+        assert read(source, 15)[READ] == 700
+        ends(tree, 12)
+        tree.write(f"cgroup/cpuacct{UNIT}/cgroup.procs", "10\n11\n")
+        process(tree, 10, 1000 + 700 + 25, 2000)
+        assert read(source, 15)[READ] == 725
+
+
+def test_a_subject_nobody_may_look_at_has_no_number(tree: Tree) -> None:
+    for pid in (10, 11):
+        tree.remove(f"proc/{pid}/io")
+    with opened(tree) as (source, _):
+        assert read(source) == {READ: None, WRITTEN: None}
+
+
+def test_subjects_come_and_go(tree: Tree) -> None:
+    with opened(tree) as (source, tenants):
+        tree.write("cgroup/cpuacct/system.slice/new.service/cgroup.procs", "20\n")
+        process(tree, 20, 5, 5, start=2**40)
+        tenants.look(1.0)
+        with pytest.raises(LayoutChanged):
+            source.read()
+        now = read(source, 5)
+        assert now["storage.subject.read_bytes{/system.slice/new.service}"] == 5
+        assert now[READ] == 0
+        for controller in ("cpu", "cpuacct"):
+            tree.remove(f"cgroup/{controller}{UNIT}")
+        tenants.look(2.0)
+        tenants.look(60.0)
+        with pytest.raises(LayoutChanged):
+            source.read()
+        assert READ not in read(source)
