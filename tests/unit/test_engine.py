@@ -199,6 +199,21 @@ def test_a_level_that_stays_is_one_finding_until_the_levels_from_before_return(n
     assert 398 <= lasted / SECOND_NS <= 412
 
 
+@pytest.mark.parametrize("lasts", [90, 400])
+@pytest.mark.parametrize("fault", [RETRANSMISSION, {"cpu.pressure.some": 9.5e5}])
+def test_a_level_that_was_learned_and_left_is_told_when_it_comes_again(
+    node: Node, fault: dict[str, float], lasts: int
+) -> None:
+    """Between the two the node is told another table of channels."""
+    judge = analyzer()
+    run(judge, node, QUIET_S)
+    assert "Opened" in changes(run(judge, node, lasts, fault))
+    assert changes(run(judge, node, 20)) == ["Resolved"]
+    node.table = ChannelTable(TABLE.fast[::-1], TABLE.slow)
+    assert changes(run(judge, node, 20)) == []
+    assert "Opened" in changes(run(judge, node, 12, fault))
+
+
 def test_what_stays_fades_and_hides_no_other_fault(node: Node) -> None:
     judge = analyzer()
     run(judge, node, QUIET_S)

@@ -12,12 +12,11 @@ import numpy as np
 from reveal_analyzer import tier
 from reveal_analyzer.columns import Column, Plan
 from reveal_analyzer.live.held import Held, moved
-from reveal_analyzer.live.level import OwnLevel
-from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.learned import Aside, Learned, source_of
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.regimes import Regimes, workloads
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.staying import Before, Staying, moved_reference
+from reveal_analyzer.live.staying import CALM_S, Before, Staying, moved_reference
 from reveal_analyzer.live.steps import Floats, Singles
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.live.weights import by_subsystem
@@ -73,14 +72,13 @@ class LiveScore:
         self.ranges: Ranges | None = None
         self._labels: tuple[str, ...] = ()
         self._held = Held(settings.views)
-        self._past = Past(settings)
+        self._learned = Learned(settings)
+        self._aside: Aside | None = None  # from before the alarm whose level is learned
         self._regimes = Regimes(settings.keep)
         self._staying = Staying()
         self._before: Before | None = None  # the reference that the alarm now on began with
         self._waiting: deque[_Waiting] = deque()
-        self._levels = {s: OwnLevel(settings) for s in Subsystem}
         self._dropping = self._told = False
-        self._own_excess: Singles = np.zeros((2, 2, 0), np.float32)
         self._plan: Plan | None = None
 
     @property
@@ -146,13 +144,15 @@ class LiveScore:
     ) -> Scored:
         weighing = self._weighing
         excess, weighed, means = tier.current().judge(
-            views, ranges.bounds, self._own_excess[1], weighing.weights, weighing.families
+            views, ranges.bounds, self._learned.own_excess[1], weighing.weights, weighing.families
         )
         scores = by_subsystem(means)
-        over = {s: score / self._levels[s].cut for s, score in scores.items()}
+        over = {s: score / self._learned.cut(s) for s, score in scores.items()}
         over |= {s: min(over[s], 1.0) for s in excused}
         ready = not self.learning
         staying = self._staying.step(views, weighing)
+        if self._staying.returned:
+            self._take_back()
         scored = Scored(ready, over, weighed[:2], weighed[2], staying)
         self._follow_alarm(ready and (scored.anomalous or alarm))
         left_out = 0 < self.alarm_seconds <= self.settings.give_up
@@ -163,15 +163,28 @@ class LiveScore:
     def _follow_alarm(self, on: bool) -> None:
         self.alarm_seconds = self.alarm_seconds + 1 if on else 0
         if self.alarm_seconds == 1 and self.ranges is not None:
-            cuts = {subsystem: level.cut for subsystem, level in self._levels.items()}
-            self._before = Before(self.ranges, self._own_excess[1].copy(), cuts, self._highest)
-        elif self.alarm_seconds == self.settings.give_up and self._before is not None:
-            self._staying.begin(self._before)
+            own_excess, cuts = self._learned.own_excess[1].copy(), self._learned.cuts
+            self._before = Before(self.ranges, own_excess, cuts, self._highest)
+        elif (
+            self.alarm_seconds == self.settings.give_up
+            and self._before is not None
+            and self._staying.begin(self._before)
+        ):
+            self._aside = Aside.of(self._learned, self._labels)
+
+    def _take_back(self) -> None:
+        """The levels from before an alarm have returned: its own were never this node's."""
+        if self._aside is not None:
+            self._learned, self._aside = self._aside.taken_back(self._labels), None
+            for waiting in islice(self._waiting, max(0, len(self._waiting) - CALM_S)):
+                waiting.alarm = True
+            self._fit()
 
     def _fit(self) -> None:
-        if len(self._past) < _LEAST_PAST:
+        past = self._learned.past
+        if len(past) < _LEAST_PAST:
             return
-        self.ranges = self._past.ranges()
+        self.ranges = past.ranges()
         self._baseline = _six_digits(self._weighing.base_units(self.ranges.middle))
         self._highest = self._weighing.base_units(self.ranges.high[0])
 
@@ -198,16 +211,14 @@ class LiveScore:
         self._dropping = not ended
 
     def _learn(self, second: _Waiting) -> None:
-        self._past.append(second.views)
+        self._learned.past.append(second.views)
         self._regimes.learn(second.views)
         self._learn_score(second)
 
     def _learn_score(self, second: _Waiting) -> None:
         if second.excess is None or second.scores is None or self.age <= _SILENCE_FROM:
             return
-        tier.current().learn(self._own_excess, second.excess)
-        for subsystem, score in second.scores.items():
-            self._levels[subsystem].learn(score)
+        self._learned.learn_score(second.excess, second.scores)
 
     def follow(self, second: Second) -> None:
         """Take over the columns of this second's table; what is new was 0 before."""
@@ -219,18 +230,16 @@ class LiveScore:
         if before:
             self._rearrange(before)
         else:
-            self._own_excess = np.zeros((2, 2, len(self.columns)), np.float32)
+            self._learned.begin(len(self.columns))
         for views in self._regimes.enter(workloads(second.plan.channels)):
-            self._past.append(views)
+            self._learned.past.append(views)
         self._fit()
 
     def _rearrange(self, before: tuple[str, ...]) -> None:
-        old = {label: at for at, label in enumerate(before)}
-        source = np.array([old.get(label, -1) for label in self._labels])
+        source = source_of(self._labels, before)
         self._held.move(source)
-        self._past.move(source)
+        self._learned.move(source)
         self._regimes.move(source)
-        self._own_excess = moved(self._own_excess, source)
         self._staying.move(source)
         if self._before is not None:
             self._before = moved_reference(self._before, source)

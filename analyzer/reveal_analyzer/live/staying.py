@@ -19,7 +19,7 @@ from reveal_analyzer.live.weighing import Weighing
 from reveal_contract.metric import Subsystem
 
 MOST_S = 24 * 3600  # after a day it is how the node is
-_CALM_S = 10  # seconds within the past from before: it has returned
+CALM_S = 10  # seconds within the past from before: it has returned
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Staying:
     """What of an alarm is still there, second by second."""
 
     def __init__(self) -> None:
+        self.returned = False  # in the second in which the levels from before have
         self._before: Before | None = None
         self._seconds = 0
         self._calm = 0
@@ -45,13 +46,19 @@ class Staying:
         """The reference from before what stays; None while nothing does."""
         return self._before
 
-    def begin(self, before: Before) -> None:
-        """An alarm has lasted so long that its level is learned; of two the first counts."""
-        if self._before is None:
-            self._before, self._seconds, self._calm = before, 0, 0
+    def begin(self, before: Before) -> bool:
+        """An alarm has lasted so long that its level is learned; of two the first counts.
+
+        Whether it is this one.
+        """
+        if self._before is not None:
+            return False
+        self._before, self._seconds, self._calm = before, 0, 0
+        return True
 
     def step(self, views: Singles, weighing: Weighing) -> frozenset[Subsystem]:
         """The subsystems that are still as far outside the past from before as alarms are."""
+        self.returned = False
         if self._before is None:
             return frozenset()
         excess = self._before.ranges.excess(views)
@@ -60,7 +67,8 @@ class Staying:
         there = frozenset(s for s, score in scores.items() if score > self._before.cuts[s])
         self._seconds += 1
         self._calm = 0 if there else self._calm + 1
-        if self._calm >= _CALM_S or self._seconds >= MOST_S:
+        self.returned = self._calm >= CALM_S
+        if self.returned or self._seconds >= MOST_S:
             self._before = None
         return there
 

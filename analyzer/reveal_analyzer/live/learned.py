@@ -1,0 +1,82 @@
+"""What the score has learned of one node: its past, and what silences it.
+
+A lasting alarm is learned as the node's new normal.  When the levels from before return, what
+was known then is worth more than what the fault taught: it is set aside when the alarm begins to
+be learned, packed as it may be for hours, and taken back.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from reveal_analyzer import tier
+from reveal_analyzer.live.held import moved
+from reveal_analyzer.live.level import OwnLevel
+from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.steps import Singles
+from reveal_contract.metric import Subsystem
+
+
+class Learned:
+    """``own_excess`` (2, 2, columns): the highest and second highest of lately."""
+
+    def __init__(self, settings: LiveSettings) -> None:
+        self.past = Past(settings)
+        self.own_excess: Singles = np.zeros((2, 2, 0), np.float32)
+        self._levels = {subsystem: OwnLevel(settings) for subsystem in Subsystem}
+
+    @property
+    def cuts(self) -> dict[Subsystem, float]:
+        return {subsystem: level.cut for subsystem, level in self._levels.items()}
+
+    def cut(self, subsystem: Subsystem) -> float:
+        return self._levels[subsystem].cut
+
+    def begin(self, columns: int) -> None:
+        """Nothing of these columns has been in excess yet."""
+        self.own_excess = np.zeros((2, 2, columns), np.float32)
+
+    def learn_score(self, excess: Singles, scores: Mapping[Subsystem, float]) -> None:
+        """This node does that."""
+        tier.current().learn(self.own_excess, excess)
+        for subsystem, score in scores.items():
+            self._levels[subsystem].learn(score)
+
+    def move(self, source: NDArray[np.intp]) -> None:
+        """Columns changed: where each came from, -1 for those that were 0 before."""
+        self.past.move(source)
+        self.own_excess = moved(self.own_excess, source)
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What was learned up to a time, and the labels of its columns."""
+
+    packed: bytes
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, learned: Learned, labels: tuple[str, ...]) -> Aside:
+        return cls(zstandard.compress(pickle.dumps(learned), 1), labels)
+
+    def taken_back(self, labels: Sequence[str]) -> Learned:
+        """The same, of the columns that there are now."""
+        data = zstandard.decompress(self.packed)
+        learned = cast("Learned", pickle.loads(data))  # noqa: S301 - bytes of our own
+        if tuple(labels) != self.labels:
+            learned.move(source_of(labels, self.labels))
+        return learned
+
+
+def source_of(labels: Sequence[str], before: Sequence[str]) -> NDArray[np.intp]:
+    """Where each column was before, -1 for those that were not there."""
+    old = {label: at for at, label in enumerate(before)}
+    return np.array([old.get(label, -1) for label in labels], np.intp)
