@@ -117,6 +117,20 @@ def test_a_subject_nobody_may_look_at_has_no_number(tree: Tree) -> None:
         assert read(source) == {READ: None, WRITTEN: None}
 
 
+def test_one_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> None:
+    many = range(100, 1100)
+    for pid in many:
+        process(tree, pid, 0, 0)
+    pids = "".join(f"{pid}\n" for pid in many)
+    tree.write("cgroup/cpuacct/system.slice/a.service/cgroup.procs", pids)
+    with opened(tree) as (source, _):
+        process(tree, 10, 1500, 2000)
+        process(tree, 100, 70, 0)
+        now = read(source, 5)
+    assert now[READ] == 500
+    assert now["storage.subject.read_bytes{/system.slice/a.service}"] == 70
+
+
 def test_subjects_come_and_go(tree: Tree) -> None:
     with opened(tree) as (source, tenants):
         tree.write("cgroup/cpuacct/system.slice/new.service/cgroup.procs", "20\n")

@@ -4,6 +4,9 @@ For hosts of cgroup version 1 whose blkio counts nothing: since Linux 6.10 it be
 first limit that somebody sets on a disk, and says 0 until then.  A process's own count
 (``/proc/PID/io``, proc(5)) takes reads when they are asked of the device and writes when they
 make a page dirty, so that writeback by the kernel's threads is still its writer's.
+
+Of a subject of very many processes the oldest are followed: what they started is theirs once it
+has ended and they have waited for it.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from reveal_contract.metric import Lane
 METRICS = ("storage.subject.read_bytes", "storage.subject.write_bytes")
 IDLE_SECONDS = 5  # a subject that used no CPU is looked at so often
 _LIST_SECONDS = 3  # between two looks for processes that came
+_LEAST = 8  # processes of a subject that are followed however many subjects there are
 _UNKNOWN: tuple[None, None] = (None, None)
 
 
@@ -141,8 +145,8 @@ class SubjectStorage:
         followed = self._processes[tenant]
         for pid in followed.keys() - here:
             followed.pop(pid).close()
-        room = MOST_PROCESSES - sum(len(held) for held in self._processes.values())
-        for pid in sorted(here - followed.keys())[: max(room, 0)]:
+        share = max(_LEAST, MOST_PROCESSES // len(self._processes))
+        for pid in sorted(here - followed.keys())[: max(share - len(followed), 0)]:
             try:
                 folder = self._proc / str(pid)
                 followed[pid] = _Process(pid, folder, self._groups[tenant])
