@@ -8,7 +8,6 @@ alive, so that of a process that is gone is closed at once.
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -16,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.source import LayoutChanged, Roots, Unsupported
-from reveal_collector.sources.cgroups import below, cpu_root
+from reveal_collector.sources.cgroups import cpu_root
 from reveal_collector.sources.netdev import FIELDS
 from reveal_collector.sources.tenants import Tenant, Tenants
-from reveal_collector.sources.walking import WALK_DEPTH
+from reveal_collector.sources.walking import within
 from reveal_collector.textfile import KeptFile, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -219,9 +218,8 @@ class SubjectNetwork:
         """One process of each cgroup of the subject, the first few."""
         if self._tree is None:
             return []
-        top = self._tree / tenant.path[1:]
         found = []
-        for cgroup in itertools.chain((top,), below(top, WALK_DEPTH)):
+        for cgroup in within(self._tree, tenant.path):
             try:
                 with (cgroup / "cgroup.procs").open("rb") as file:
                     pid = file.readline().strip().decode()

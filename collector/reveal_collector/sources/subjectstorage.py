@@ -15,14 +15,15 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reveal_collector.source import LayoutChanged, Roots, Unsupported
-from reveal_collector.sources.cgroups import below, counts_storage, cpu_root
-from reveal_collector.sources.groups import Ledger, Reading
-from reveal_collector.sources.processes import MOST_PROCESSES, parse_io
+from reveal_collector.sources.cgroups import counts_storage, cpu_root
+from reveal_collector.sources.groups import Ledger
+from reveal_collector.sources.processes import MOST_PROCESSES, NotAProcess, parse_io, parse_stat
 from reveal_collector.sources.tenants import Tenant, Tenants
-from reveal_collector.sources.walking import WALK_DEPTH
+from reveal_collector.sources.walking import within
 from reveal_collector.textfile import KeptFile, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -40,8 +41,7 @@ class _Process:
     def __init__(self, pid: int, folder: Path, group: int) -> None:
         self._file = KeptFile(folder / "io")
         self._text = b""
-        stat = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-        self.reading = Reading(group, int(stat[1]), int(stat[19]), str(pid), (0,) * 4, 0, 0)
+        self.reading = replace(parse_stat(pid, (folder / "stat").read_bytes(), 0), group=group)
         self._file.open()
         try:
             self.renew()
@@ -55,9 +55,8 @@ class _Process:
         if not text:
             raise ProcessLookupError(self._file.path)
         if text != self._text:
-            self._text, old = text, self.reading
-            totals = (0, 0, *parse_io(text))
-            self.reading = Reading(old.group, old.parent, old.start, old.name, totals, 0, 0)
+            self._text = text
+            self.reading = replace(self.reading, totals=(0, 0, *parse_io(text)))
 
     def close(self) -> None:
         self._file.close()
@@ -78,7 +77,8 @@ class SubjectStorage:
 
     def _reset(self) -> None:
         self._ledger = Ledger()
-        self._groups: dict[Tenant, int] = {}  # below 0: a process leads none of them
+        self._groups: dict[Tenant, int] = {}
+        self._numbers = itertools.count(-2, -1)  # below 0: a process leads none of them
         self._processes: dict[Tenant, dict[int, _Process]] = {}
         self._clocks: dict[Tenant, int] = {}
         self._seen: tuple[Tenant, ...] | None = None
@@ -129,13 +129,14 @@ class SubjectStorage:
         for tenant in [one for one in self._processes if one not in self._seen]:
             self._drop(tenant)
         for tenant in self._seen:
-            self._groups.setdefault(tenant, -2 - len(self._groups))
-            self._processes.setdefault(tenant, {})
+            if tenant not in self._groups:
+                self._groups[tenant], self._processes[tenant] = next(self._numbers), {}
         self.channels = tuple(
             channel(metric, tenant.instance) for tenant in self._processes for metric in METRICS
         )
 
     def _drop(self, tenant: Tenant) -> None:
+        del self._groups[tenant]
         for process in self._processes.pop(tenant).values():
             process.close()
 
@@ -150,8 +151,8 @@ class SubjectStorage:
             try:
                 folder = self._proc / str(pid)
                 followed[pid] = _Process(pid, folder, self._groups[tenant])
-            except (OSError, Unsupported, ValueError, IndexError):
-                continue  # ended, another user's, or garbled
+            except (NotAProcess, OSError, Unsupported, ValueError):
+                continue  # the kernel's, ended, another user's, or garbled
 
     def _renew(self, tenant: Tenant) -> None:
         followed = self._processes[tenant]
@@ -164,9 +165,8 @@ class SubjectStorage:
     def _pids(self, tenant: Tenant) -> set[int]:
         """The processes of a subject's cgroup and of those below it."""
         assert self._tree is not None
-        top = self._tree / tenant.path[1:]
         found: set[int] = set()
-        for cgroup in itertools.chain((top,), below(top, WALK_DEPTH)):
+        for cgroup in within(self._tree, tenant.path):
             try:
                 found.update(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
             except (OSError, ValueError):

@@ -41,6 +41,13 @@ def walk(trees: Mapping[str, Path]) -> dict[str, Found]:
     return found
 
 
+def within(tree: Path, path: str) -> Iterator[Path]:
+    """The cgroup of a subject in one hierarchy, and every one below it."""
+    top = tree / path[1:]
+    yield top
+    yield from below(top, WALK_DEPTH)
+
+
 def usage(trees: Mapping[str, Path], path: str) -> int:
     """CPU time a cgroup used, in the unit of its hierarchy: to rank by; 0 where unknown."""
     for hierarchy, name in (("cpuacct", "cpuacct.usage"), (UNIFIED, "cpu.stat")):
