@@ -111,7 +111,7 @@ class Collector:
     ) -> None:
         self.settings = settings
         self.pulse = pulse or Pulse()
-        self.last: RawSlice | None = None  # shipped last, for whoever wants to look at it
+        self.last: RawSlice | None = None  # the last tick shipped, to be looked at
         self._sinks = tuple(sinks)
         self._given = sources
         self._missing: tuple[Missing, ...] = ()
@@ -261,7 +261,7 @@ class Collector:
         if self._thread is None:
             self._ship_safely(raw)
         elif self._raw.qsize() < QUEUE:
-            self._raw.put(raw)
+            self._raw.put(raw.kept())
         else:
             self._unencoded += 1
 
@@ -285,7 +285,7 @@ class Collector:
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(shipment)
-        self.last = raw
+        self.last = raw.newest()
         self._show_life()
 
     def _show_life(self) -> None:

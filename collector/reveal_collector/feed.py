@@ -57,7 +57,7 @@ class Feed:
         self._failures = 0
         self._wait_ns = FIRST_RETRY_NS
         self._spent: deque[int] = deque(maxlen=SAMPLES)
-        self._since_long = SAMPLES  # reads since one that took long
+        self.since_long = SAMPLES  # reads since one that took long: there is nothing to judge
         self.broke: Callable[[], None] = _nobody
         if absent:
             self._wait_ns = LAST_RETRY_NS
@@ -88,7 +88,7 @@ class Feed:
             return self._failed(error)
         self.read_ns = monotonic_ns() - began
         self._spent.append(self.read_ns)
-        self._since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self._since_long + 1
+        self.since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self.since_long + 1
         self._failures, self._wait_ns = 0, FIRST_RETRY_NS
         if self._places is not None:
             return [values[at] if at >= 0 else None for at in self._places]
@@ -100,13 +100,11 @@ class Feed:
             self.read_ns = spent_ns[-1]
             self._spent.extend(spent_ns)
             long = max(spent_ns) > FAST_MEDIAN_NS
-            self._since_long = 0 if long else self._since_long + len(spent_ns)
+            self.since_long = 0 if long else self.since_long + len(spent_ns)
         self._failures, self._wait_ns = 0, FIRST_RETRY_NS
 
     def judge(self) -> Lane | None:
         """The lane this source should move to by the time its reads take, if any."""
-        if self._since_long >= SAMPLES:  # asked of all each second
-            return None
         if self.lane is Lane.FAST and len(self._spent) == SAMPLES:
             spent = sorted(self._spent)
             if spent[SAMPLES // 2] > FAST_MEDIAN_NS or spent[-LONG_READS] > FAST_LONG_NS:

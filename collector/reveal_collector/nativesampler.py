@@ -9,7 +9,6 @@ to the thread before its next slice begins.
 from __future__ import annotations
 
 import logging
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -23,7 +22,8 @@ from reveal_collector.realtime import prefer_real_time
 from reveal_collector.sampler import SECOND_NS, Sampler
 from reveal_collector.scan import BACK_OFF, QUIET, FileScan, Waking, scans_of
 from reveal_collector.slices import MISSING, RawSlice
-from reveal_collector.source import Source
+from reveal_collector.source import Source, ThriftySource
+from reveal_contract.metric import Lane
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,9 @@ class NativeSampler(Sampler):
     ) -> None:
         super().__init__(node, sources, deliver, period_ns, clock, absent)
         self._room: dict[Feed, int] = {}
+        all_ = (*sources, *absent)
+        self._thrifty = [source for source in all_ if isinstance(source, ThriftySource)]
+        self._watching = [feed for feed in self.feeds if feed.watching is not None]
         self._views: dict[int, View] = {}
         self._ticker: Ticker | None = None
         self._number = 0
@@ -152,7 +155,7 @@ class NativeSampler(Sampler):
         for old in [number for number in self._views if number < taken.plan]:
             del self._views[old]
         view = self._views[taken.plan]
-        self._note(view, taken, ticker)
+        self._note(view, taken)
         learned = self._look_after(view, taken)
         self._learned |= bool(learned)
         slow = self._slow_row(view, taken, learned)
@@ -172,15 +175,15 @@ class NativeSampler(Sampler):
     def _newest(self) -> View:
         return self._views[self._number]
 
-    def _note(self, view: View, taken: Taken, ticker: Ticker) -> None:
+    def _note(self, view: View, taken: Taken) -> None:
         """Punctuality, and what each source's files took."""
-        counts = ticker.counts()
+        counts = taken.counts
         lost = counts.skipped_slices + counts.overruns - self.counts.skipped_slices
         if lost:
             log.warning("%d s went by without a sample: the host or this process stood still", lost)
         self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
         self.counts.skipped_slices += lost
-        if any(taken.flags) or max(taken.spent, default=0) > FAST_MEDIAN_NS:
+        if any(taken.flags) or taken.longest > FAST_MEDIAN_NS:
             self._noting = SLOW_SAMPLES
         self._noting = max(0, self._noting - 1)
         if self._noting or self.counts.sequence % _NOTE_SLICES == 0:
@@ -190,16 +193,17 @@ class NativeSampler(Sampler):
 
     def _ask_watching(self, view: View, taken: Taken) -> None:
         """Tell sources what was read of them last, if it is still of their columns."""
+        if not view.watched:
+            return
         newest = taken.fast[-len(view.table.fast) :]
-        for place, part in enumerate(view.parts):
-            feed = part.feed
-            if feed.watching is None:
+        for part, fast in view.watched:
+            feed, watching = part.feed, part.feed.watching
+            if watching is None or part.owner < 0:
                 continue
-            if part.owner >= 0 and part.shown is feed.shown and not feed.changed:
+            if part.shown is feed.shown and not feed.changed:
                 columns = slice(part.column, part.column + len(part.shown))
-                fast = place < view.fast
-                feed.watching.took(
-                    latest(taken.fast, newest, columns) if fast else taken.slow[columns]
+                watching.took(
+                    latest(taken.fast, newest, columns) if fast else taken.slow[columns].tolist()
                 )
 
     def _look_after(self, view: View, taken: Taken) -> dict[Feed, Values]:
@@ -219,14 +223,14 @@ class NativeSampler(Sampler):
                 values[part.feed] = part.feed.read()
         return values
 
-    def _slow_row(self, view: View, taken: Taken, learned: dict[Feed, Values]) -> array[int]:
+    def _slow_row(self, view: View, taken: Taken, learned: dict[Feed, Values]) -> memoryview[int]:
         row = taken.slow
-        for part in view.parts[view.fast :]:
-            if not part.shown or part.feed.shown is not part.shown:
-                continue
-            if part.owner < 0:
+        for part in view.read_here:
+            if part.feed.shown is part.shown:
                 put(row, part.column, part.feed.read())
-            elif taken.flags[part.owner] and part.feed in learned:
+        for part in view.parts[view.fast :] if learned else ():
+            failed = part.feed in learned and taken.flags[part.owner]
+            if failed and part.shown and part.feed.shown is part.shown:
                 put(row, part.column, learned[part.feed])
         for rare, shown, column in view.rare:
             if shown and rare.shown is shown:
@@ -271,20 +275,8 @@ class NativeSampler(Sampler):
             column += len(held.shown)
         thrift = self._thrift()
         hidden = self._hidden()
-        asked = tuple(
-            part for part in parts
-            if part.feed.stale or (part.owner < 0 and not part.shown)
-        )  # fmt: skip
         view = View(
-            self.table,
-            tuple(parts),
-            fast,
-            tuple(rare),
-            scans,
-            hidden,
-            thrift,
-            self._broken(),
-            asked,
+            self.table, tuple(parts), fast, tuple(rare), scans, hidden, thrift, self._broken()
         )
         owners = 1 + max((part.owner for part in parts), default=-1)
         layout = Layout(
@@ -295,8 +287,8 @@ class NativeSampler(Sampler):
     def _hidden(self) -> dict[Feed, tuple[int, ...]]:
         return {
             feed: tuple(feed.watching.hidden())
-            for feed in (*self._fast, *self._slow)
-            if feed.watching is not None and not feed.changed
+            for feed in self._watching
+            if feed.watching is not None and feed.lane is not Lane.RARE and not feed.changed
         }
 
     def _broken(self) -> frozenset[Feed]:
@@ -304,7 +296,7 @@ class NativeSampler(Sampler):
 
     def _thrift(self) -> int:
         """How much less often than usual resting files are looked at, to keep the budget."""
-        return max((getattr(feed.source, "thrift", 1) for feed in self._fast), default=1)
+        return max((source.thrift for source in self._thrifty), default=1)
 
     def _lay_out(
         self,
@@ -355,5 +347,5 @@ def _merge(view: View, taken: Taken, along: _Along) -> None:
             continue
         for tick, values in enumerate(along.rows.get(part.feed, ())):
             at = tick * width + part.column
-            if tick < len(taken.lateness) and taken.fast[at : at + 1] == array("q", [MISSING]):
+            if tick < len(taken.lateness) and taken.fast[at] == MISSING:
                 put(taken.fast, at, values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from reveal_collector.feed import Feed, RareFeed, Values
 from reveal_collector.native.scanner import Taken
@@ -37,7 +38,27 @@ class View:
     hidden: dict[Feed, tuple[int, ...]]  # columns of a feed that show 0
     thrift: int
     broken: frozenset[Feed]
-    asked: tuple[Part, ...]  # those that something must be asked of though all went well
+
+    @cached_property
+    def asked(self) -> tuple[Part, ...]:
+        """Those that something must be asked of though all went well."""
+        return tuple(
+            part for part in self.parts
+            if part.feed.stale or (part.owner < 0 and not part.shown)
+        )  # fmt: skip
+
+    @cached_property
+    def watched(self) -> tuple[tuple[Part, bool], ...]:
+        """Those whose sources want to know what was read of them; and whether they are fast."""
+        return tuple(
+            (part, place < self.fast) for place, part in enumerate(self.parts)
+            if part.feed.watching is not None
+        )  # fmt: skip
+
+    @cached_property
+    def read_here(self) -> tuple[Part, ...]:
+        """The slow ones that have no plan."""
+        return tuple(part for part in self.parts[self.fast :] if part.shown and part.owner < 0)
 
 
 def note_spent(view: View, taken: Taken) -> None:
@@ -45,18 +66,18 @@ def note_spent(view: View, taken: Taken) -> None:
     owners = len(taken.flags)
     for place, part in enumerate(view.parts):
         if part.owner >= 0 and not taken.flags[part.owner]:
-            spent = [ns for ns in taken.spent[part.owner :: owners] if ns]
+            spent = [ns for ns in taken.spent[part.owner :: owners].tolist() if ns]
             if place >= view.fast and spent:  # a slow source's files may be ticks apart
                 spent = [sum(spent)]
             part.feed.note(spent)
 
 
-def latest(rows: array[int], newest: array[int], columns: slice) -> array[int]:
+def latest(rows: memoryview[int], newest: memoryview[int], columns: slice) -> list[int]:
     """Of some columns the newest values that are one."""
-    row, width = newest[columns], len(newest)
+    row, width = newest[columns].tolist(), len(newest)
     for at, value in enumerate(row if MISSING in row else ()):
         if value == MISSING:
-            older = reversed(rows[columns.start + at :: width])
+            older = reversed(rows[columns.start + at :: width].tolist())
             row[at] = next((value for value in older if value != MISSING), MISSING)
     return row
 
@@ -64,16 +85,15 @@ def latest(rows: array[int], newest: array[int], columns: slice) -> array[int]:
 def hide(view: View, taken: Taken) -> None:
     """What a source hides of itself reads 0."""
     width = len(view.table.fast)
-    zeros = array("q", bytes(8 * len(taken.lateness)))
-    for place, part in enumerate(view.parts):
+    for part, fast in view.watched:
         for at in view.hidden.get(part.feed, ()):
-            if place < view.fast:
-                taken.fast[part.column + at :: width] = zeros
+            if fast:
+                taken.fast[part.column + at :: width] = array("q", bytes(8 * len(taken.lateness)))
             else:
                 taken.slow[part.column + at] = 0
 
 
-def put(row: array[int], column: int, values: Values) -> None:
+def put(row: memoryview[int], column: int, values: Values) -> None:
     cells = array("q")
     gather(cells, values)
     row[column : column + len(cells)] = cells

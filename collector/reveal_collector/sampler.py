@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reveal_collector.clock import Clock, SystemClock, phase_ns
-from reveal_collector.feed import Feed, RareFeed
+from reveal_collector.feed import SAMPLES, Feed, RareFeed
 from reveal_collector.rare import RareLane
 from reveal_collector.realtime import prefer_real_time
 from reveal_collector.slices import MISSING, RawSlice, gather
@@ -169,7 +169,10 @@ class Sampler:
 
     def _renew_table(self) -> None:
         """Between two slices: take over what sources learned since."""
-        changed = [feed for feed in (*self._fast, *self._slow) if feed.changed and not feed.broken]
+        changed = [  # as ``changed`` says; asked of all each second
+            feed for feed in (*self._fast, *self._slow)
+            if feed.columns is not feed.shown and not feed.broken
+        ]  # fmt: skip
         rare = [held for held in self._rare if held.changed]
         for feed in changed:
             feed.show()
@@ -194,7 +197,7 @@ class Sampler:
     def _settle_lanes(self) -> None:
         """Put sources into the lanes that their own cost and the CPU budget allow."""
         for feed in (*self._fast, *self._slow):
-            if lane := feed.judge():
+            if feed.since_long < SAMPLES and (lane := feed.judge()):
                 feed.demote(lane)
         granted = self._granted
         wanted = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from reveal_contract.channels import ChannelTable
@@ -28,6 +28,8 @@ class RawSlice:
     tick 1 and so on, one row for each of ``lateness`` (microseconds); ``slow`` one reading a
     slow channel.  ``MISSING`` stands for what was not read; a kernel's u64 above 2^63 keeps
     its bits, so that differences of it stay right.
+
+    A sampler may write the next seconds into the same buffers: who keeps one takes ``kept``.
     """
 
     sequence: int
@@ -37,6 +39,20 @@ class RawSlice:
     slow: array[int] | memoryview
     lateness: Sequence[int]
 
+    def kept(self) -> RawSlice:
+        """The same in buffers of its own."""
+        return replace(self, fast=_copied(self.fast), slow=_copied(self.slow))
+
+    def newest(self) -> RawSlice:
+        """Its last tick alone, in buffers of its own."""
+        start = max(0, len(self.lateness) - 1) * len(self.table.fast)
+        return replace(
+            self,
+            fast=_copied(memoryview(self.fast)[start:]),
+            slow=_copied(self.slow),
+            lateness=self.lateness[-1:],
+        )
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -45,6 +61,10 @@ class Origin:
     node: str
     boot: bytes
     tick_us: int
+
+
+def _copied(cells: array[int] | memoryview) -> array[int]:
+    return array("q", memoryview(cells).tobytes())
 
 
 def gather(row: array[int], cells: Cells) -> None:

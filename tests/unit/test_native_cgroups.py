@@ -232,7 +232,7 @@ class Slices:
 
     def _take(self, raw: RawSlice) -> None:
         with self._more:
-            self.seen.append(raw)
+            self.seen.append(raw.kept())
             self._more.notify()
 
     def until(self, subject: str, slices: int) -> list[RawSlice]:

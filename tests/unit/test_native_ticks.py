@@ -238,7 +238,7 @@ class Run:
 
     def _take(self, raw: RawSlice) -> None:
         with self._more:
-            self.slices.append(raw)
+            self.slices.append(raw.kept())
             self._more.notify()
 
     def __enter__(self) -> Run:

@@ -11,19 +11,13 @@ from collections.abc import Sequence
 from ctypes import POINTER, Structure, byref, c_int32, c_int64, c_uint8, c_void_p
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Self
+from mmap import mmap
+from typing import Any, Literal, NamedTuple, Self
 
 from reveal_collector.native import load
 from reveal_collector.native.packing import CFile, CShape, Packer
 from reveal_collector.realtime import no_real_time
 from reveal_collector.scan import BACK_OFF, QUIET, FileScan
-
-# a view of what a length is told of; as an array of ctypes each length would be a type of its own,
-# which lives until cycles are sought
-_memory = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
-    ("PyMemoryView_FromMemory", ctypes.pythonapi)
-)
-_READABLE = 0x100  # PyBUF_READ of CPython's object.h
 
 EVERY_TICK = -1
 MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner's files in a slice
@@ -51,27 +45,36 @@ class Layout:
     back_off: int = BACK_OFF
 
 
-class Taken(NamedTuple):
-    """One slice as read: ``fast`` ticks x columns, ``spent`` (ns) ticks x owners."""
-
-    due: int
-    start_ns: int
-    plan: int
-    fast: array[int]
-    slow: array[int]
-    lateness: list[int]
-    spent: list[int]
-    flags: bytes
-
-
-@dataclass(frozen=True)
-class Punctuality:
+class Punctuality(NamedTuple):
     """Counted since the thread began."""
 
     late_ticks: int
     missed_ticks: int
     skipped_slices: int
     overruns: int
+
+
+class Taken(NamedTuple):
+    """One slice as read: ``fast`` ticks x columns (int64), ``spent`` (int32, ns) ticks x owners.
+
+    Both and ``slow`` are the memory that the thread wrote to: they hold until the next slice is
+    waited for, and may be written to.  ``longest`` is the most of ``spent``.
+    """
+
+    due: int
+    start_ns: int
+    plan: int
+    fast: memoryview[int]
+    slow: memoryview[int]
+    lateness: list[int]
+    spent: memoryview[int]
+    longest: int
+    flags: bytes
+    counts: Punctuality
+
+
+class _Counts(Structure):
+    _fields_ = [(name, c_int64) for name in Punctuality._fields]
 
 
 class _Slice(Structure):
@@ -84,13 +87,11 @@ class _Slice(Structure):
         ("lateness", c_void_p),
         ("spent", c_void_p),
         ("flags", c_void_p),
+        ("counts", _Counts),
         ("ticks", c_int32),
+        ("longest", c_int32),
         ("busy", c_int32),
     ]
-
-
-class _Counts(Structure):
-    _fields_ = [(name, c_int64) for name in Punctuality.__dataclass_fields__]
 
 
 class Scan:
@@ -175,13 +176,64 @@ class Pass:
         )
 
 
+class _Ring:
+    """Memory for some seconds of a plan's rows; who still looks at it keeps it mapped."""
+
+    def __init__(self, scan: Scan, number: int, ticks: int) -> None:
+        library = _library()
+        self._scan = scan
+        self._memory = mmap(-1, max(1, library.reveal_ring_bytes(scan.handle, ticks)))
+        self._begin = ctypes.addressof(c_uint8.from_buffer(self._memory))
+        self.handle = library.reveal_ring_new(scan.handle, number, ticks, self._begin)
+        if not self.handle:
+            raise MemoryError("no memory for the scanner's rows")
+        self._seen: dict[int, _Rows] = {}
+
+    def rows(self, address: int, made: _Slice) -> _Rows:
+        """Where the slice at this address keeps what was read."""
+        known = self._seen.get(address)
+        if known is None or known.ticks != made.ticks:
+            layout = self._scan.layout
+            known = self._seen[address] = _Rows(
+                made.ticks,
+                self._view(made.fast, made.ticks * layout.fast, "q"),
+                self._view(made.slow, layout.slow, "q"),
+                self._view(made.lateness, made.ticks, "i"),
+                self._view(made.spent, made.ticks * layout.owners, "i"),
+                self._view(made.flags, layout.owners, "B"),
+            )
+        return known
+
+    def close(self) -> None:
+        _library().reveal_ring_free(self.handle)
+        self._scan.close()
+
+    def _view(self, address: int, count: int, kind: Literal["q", "i", "B"]) -> memoryview[int]:
+        at, empty = address - self._begin, memoryview(array(kind))
+        if not count:  # nothing cannot be cast
+            return empty
+        return memoryview(self._memory)[at : at + count * empty.itemsize].cast(kind)
+
+
+class _Rows(NamedTuple):
+    """The parts of one slice in its ring."""
+
+    ticks: int
+    fast: memoryview[int]
+    slow: memoryview[int]
+    lateness: memoryview[int]
+    spent: memoryview[int]
+    flags: memoryview[int]
+
+
 class Ticker:
     """The thread in C.  One thread of Python starts it, waits for slices and swaps plans."""
 
     def __init__(self, scan: Scan, phase_ns: int, period_ns: int) -> None:
         self._ticks = 1_000_000_000 // period_ns
-        self._scans: dict[int, tuple[Scan, int]] = {}
+        self._rings: dict[int, _Ring] = {}
         self._number = 0
+        self._held: int | None = None  # the slice waited for last
         self._closing = threading.Lock()
         self._handle = _library().reveal_ticker_start(self._ring(scan), phase_ns, period_ns)
         if not self._handle:
@@ -199,33 +251,40 @@ class Ticker:
     def swap(self, scan: Scan) -> int:
         """Use another plan from the next slice on; gives its number."""
         unused = _library().reveal_ticker_swap(self._handle, self._ring(scan))
-        for number in [known for known, (_, ring) in self._scans.items() if ring == unused]:
-            self._free(number)
+        for number in [known for known, ring in self._rings.items() if ring.handle == unused]:
+            self._rings.pop(number).close()
         return self._number
 
     def wait(self, timeout_ns: int) -> Taken | None:
-        """The next finished slice; none within the time, or after the last one of all."""
-        library = _library()
-        found = library.reveal_ticker_wait(self._handle, timeout_ns)
-        if not found:
+        """The next finished slice; none within the time, or after the last one of all.
+
+        What the last one showed is the thread's again.
+        """
+        library, held = _library(), self._held
+        if held is not None:
+            library.reveal_ticker_release(self._handle, held)
+        self._held = address = library.reveal_ticker_wait(self._handle, timeout_ns)
+        if address is None:
             return None
-        try:
-            taken = self._copy(found.contents)
-        finally:
-            library.reveal_ticker_release(self._handle, found)
-        self._drop_older_than(taken.plan)
-        return taken
+        made = _Slice.from_address(address)
+        plan = made.ring
+        rows = self._rings[plan].rows(address, made)
+        if next(iter(self._rings)) < plan:
+            self._drop_older_than(plan)
+        counts = made.counts
+        return Taken(
+            made.due, made.start_ns, plan, rows.fast, rows.slow, rows.lateness.tolist(),
+            rows.spent, made.longest, rows.flags.tobytes(),
+            Punctuality(
+                counts.late_ticks, counts.missed_ticks, counts.skipped_slices, counts.overruns
+            ),
+        )  # fmt: skip
 
     def wake(self) -> None:
         """Let the thread that waits return now, without a slice; from any thread, at any time."""
         with self._closing:
             if self._handle:
                 _library().reveal_ticker_wake(self._handle)
-
-    def counts(self) -> Punctuality:
-        now = _Counts()
-        _library().reveal_ticker_counts(self._handle, byref(now))
-        return Punctuality(*(getattr(now, name) for name in Punctuality.__dataclass_fields__))
 
     def stop(self) -> None:
         """End within a tick; what was sampled so far can still be waited for."""
@@ -240,42 +299,18 @@ class Ticker:
 
     def _ring(self, scan: Scan) -> int:
         self._number += 1
-        ring = _library().reveal_ring_new(scan.handle, self._number, self._ticks)
-        if not ring:
-            raise MemoryError("no memory for the scanner's rows")
-        self._scans[self._number] = (scan, ring)
-        return int(ring)
-
-    def _copy(self, made: _Slice) -> Taken:
-        layout = self._scans[made.ring][0].layout
-        return Taken(
-            made.due, made.start_ns, made.ring,
-            _copied("q", made.fast, made.ticks * layout.fast),
-            _copied("q", made.slow, layout.slow),
-            _copied("i", made.lateness, made.ticks).tolist(),
-            _copied("i", made.spent, made.ticks * layout.owners).tolist(),
-            ctypes.string_at(made.flags, layout.owners),
-        )  # fmt: skip
+        ring = _Ring(scan, self._number, self._ticks)
+        self._rings[self._number] = ring
+        return int(ring.handle)
 
     def _drop_older_than(self, number: int) -> None:
-        for old in [known for known in self._scans if known < number]:
-            self._free(old)
-
-    def _free(self, number: int) -> None:
-        scan, ring = self._scans.pop(number)
-        _library().reveal_ring_free(ring)
-        scan.close()
+        for old in [known for known in self._rings if known < number]:
+            self._rings.pop(old).close()
 
 
 def _of_files(count: int) -> type[ctypes.Array[CFile]]:
     """The type of an array with room for them: few such types are made, for the same reason."""
     return CFile * (1 << count.bit_length())
-
-
-def _copied(kind: str, address: int, count: int) -> array[int]:
-    made = array(kind)
-    made.frombytes(_memory(address, count * made.itemsize, _READABLE))
-    return made
 
 
 @cache
@@ -291,15 +326,15 @@ def _library() -> ctypes.CDLL:
         ("begin", None, [c_void_p, int64s]),
         ("pass", None, [c_void_p, c_int32, int64s, int64s, int32s]),
         ("flags", POINTER(c_uint8), [c_void_p]),
-        ("ring_new", c_void_p, [c_void_p, c_int64, c_int32]),
+        ("ring_bytes", c_int64, [c_void_p, c_int32]),
+        ("ring_new", c_void_p, [c_void_p, c_int64, c_int32, c_void_p]),
         ("ring_free", None, [c_void_p]),
         ("ticker_start", c_void_p, [c_void_p, c_int64, c_int64]),
         ("ticker_refused", c_int32, [c_void_p]),
         ("ticker_swap", c_void_p, [c_void_p, c_void_p]),
-        ("ticker_wait", POINTER(_Slice), [c_void_p, c_int64]),
+        ("ticker_wait", c_void_p, [c_void_p, c_int64]),
         ("ticker_wake", None, [c_void_p]),
-        ("ticker_release", None, [c_void_p, POINTER(_Slice)]),
-        ("ticker_counts", None, [c_void_p, POINTER(_Counts)]),
+        ("ticker_release", None, [c_void_p, c_void_p]),
         ("ticker_stop", None, [c_void_p]),
         ("ticker_free", None, [c_void_p]),
     )

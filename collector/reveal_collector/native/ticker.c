@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -19,8 +18,6 @@ enum { DEPTH = 5, QUEUE = 16, STACK = 256 << 10 }; /* four seconds and the one b
 
 struct ring {
     struct plan *plan;
-    uint8_t *memory;
-    size_t size;
     int64_t number;
     int32_t ticks;
     int32_t next;
@@ -54,44 +51,53 @@ static void *cut_off(uint8_t **memory, size_t bytes)
     return part;
 }
 
-struct ring *reveal_ring_new(struct plan *plan, int64_t number, int32_t ticks)
+struct sizes {
+    size_t fast, slow, lateness, spent, flags;
+};
+
+static struct sizes sizes_of(const struct plan *plan, int32_t ticks)
 {
     const struct shape *shape = &plan->shape;
-    const size_t fast = sizeof(int64_t) * (size_t)shape->fast * (size_t)ticks;
-    const size_t slow = sizeof(int64_t) * (size_t)shape->slow;
-    const size_t lateness = sizeof(int32_t) * (size_t)ticks;
-    const size_t spent = lateness * (size_t)shape->owners, flags = (size_t)shape->owners;
+    const size_t lateness = sizeof(int32_t) * (size_t)ticks, owners = (size_t)shape->owners;
+    return (struct sizes){
+        .fast = sizeof(int64_t) * (size_t)shape->fast * (size_t)ticks,
+        .slow = sizeof(int64_t) * (size_t)shape->slow,
+        .lateness = lateness,
+        .spent = lateness * owners,
+        .flags = owners,
+    };
+}
+
+int64_t reveal_ring_bytes(const struct plan *plan, int32_t ticks)
+{
+    const struct sizes size = sizes_of(plan, ticks);
+    return (int64_t)(DEPTH * (rounded(size.fast) + rounded(size.slow) + rounded(size.lateness) +
+                              rounded(size.spent) + rounded(size.flags)));
+}
+
+struct ring *reveal_ring_new(struct plan *plan, int64_t number, int32_t ticks, uint8_t *memory)
+{
+    const struct sizes size = sizes_of(plan, ticks);
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring)
         return NULL;
-    ring->size = DEPTH * (rounded(fast) + rounded(slow) + rounded(lateness) + rounded(spent) +
-                          rounded(flags));
-    ring->memory = mmap(NULL, ring->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (ring->memory == MAP_FAILED) {
-        free(ring);
-        return NULL;
-    }
     ring->plan = plan;
     ring->number = number;
     ring->ticks = ticks;
-    uint8_t *free_memory = ring->memory;
     for (int n = 0; n < DEPTH; n++)
         ring->slices[n] = (struct slice){
             .ring = number,
-            .fast = cut_off(&free_memory, fast),
-            .slow = cut_off(&free_memory, slow),
-            .lateness = cut_off(&free_memory, lateness),
-            .spent = cut_off(&free_memory, spent),
-            .flags = cut_off(&free_memory, flags),
+            .fast = cut_off(&memory, size.fast),
+            .slow = cut_off(&memory, size.slow),
+            .lateness = cut_off(&memory, size.lateness),
+            .spent = cut_off(&memory, size.spent),
+            .flags = cut_off(&memory, size.flags),
         };
     return ring;
 }
 
 void reveal_ring_free(struct ring *ring)
 {
-    if (!ring)
-        return;
-    munmap(ring->memory, ring->size);
     free(ring);
 }
 
@@ -155,6 +161,7 @@ static void close_slice(struct ticker *ticker, struct slice *slice)
 {
     pthread_mutex_lock(&ticker->mutex);
     slice->busy = 1;
+    slice->counts = ticker->counts;
     ticker->queue[(ticker->first + ticker->queued++) % QUEUE] = slice;
     pthread_cond_signal(&ticker->finished);
     pthread_mutex_unlock(&ticker->mutex);
@@ -186,6 +193,9 @@ static void take_tick(struct ticker *ticker, struct slice *slice, int64_t due)
         reveal_blank(plan, row);
     else
         reveal_pass(plan, tick, row, slice->slow, spent);
+    for (int32_t owner = 0; owner < shape->owners; owner++)
+        if (spent[owner] > slice->longest)
+            slice->longest = spent[owner];
 }
 
 /* One slice from its first tick to its end; gives the next one's beginning. */
@@ -201,7 +211,7 @@ static int64_t take_slice(struct ticker *ticker, int64_t due)
     const int64_t late = monotonic_ns() - due;
     slice->due = due;
     slice->start_ns = wall_ns() - (late > 0 ? late : 0);
-    slice->ticks = 0;
+    slice->ticks = slice->longest = 0;
     reveal_begin(plan, slice->slow);
     for (int32_t tick = 0; tick < ticker->ring->ticks; tick++) {
         const int64_t at = due + tick * ticker->period;
@@ -356,13 +366,6 @@ void reveal_ticker_release(struct ticker *ticker, struct slice *slice)
 {
     pthread_mutex_lock(&ticker->mutex);
     slice->busy = 0;
-    pthread_mutex_unlock(&ticker->mutex);
-}
-
-void reveal_ticker_counts(struct ticker *ticker, struct counts *into)
-{
-    pthread_mutex_lock(&ticker->mutex);
-    *into = ticker->counts;
     pthread_mutex_unlock(&ticker->mutex);
 }
 

@@ -4,6 +4,14 @@
 
 #include "scan.h"
 
+/* counted since the thread began */
+struct counts {
+    int64_t late_ticks;
+    int64_t missed_ticks;
+    int64_t skipped_slices; /* the host stood still */
+    int64_t overruns;       /* slices nobody fetched in time: not taken */
+};
+
 /* What one second of ticks gave.  Belongs to the thread again once released. */
 struct slice {
     int64_t due;      /* monotonic ns of its first tick */
@@ -14,23 +22,18 @@ struct slice {
     int32_t *lateness; /* us, a tick each */
     int32_t *spent;    /* ns, ticks x owners */
     uint8_t *flags;    /* of each owner */
+    struct counts counts; /* as they were at its end */
     int32_t ticks;
+    int32_t longest; /* ns, of spent */
     int32_t busy;
-};
-
-/* counted since the thread began */
-struct counts {
-    int64_t late_ticks;
-    int64_t missed_ticks;
-    int64_t skipped_slices; /* the host stood still */
-    int64_t overruns;       /* slices nobody fetched in time: not taken */
 };
 
 struct ring;
 struct ticker;
 
-/* Memory for some seconds of a plan's rows, shared and anonymous; number: counted up. */
-struct ring *reveal_ring_new(struct plan *plan, int64_t number, int32_t ticks);
+/* Some seconds of a plan's rows in so many bytes of the caller's; number: counted up. */
+int64_t reveal_ring_bytes(const struct plan *plan, int32_t ticks);
+struct ring *reveal_ring_new(struct plan *plan, int64_t number, int32_t ticks, uint8_t *memory);
 void reveal_ring_free(struct ring *ring);
 
 /* Start ticking; phase and period in ns.  NULL: errno says why. */
@@ -44,7 +47,6 @@ struct slice *reveal_ticker_wait(struct ticker *ticker, int64_t timeout_ns);
 /* End the wait of another thread early, or its next one. */
 void reveal_ticker_wake(struct ticker *ticker);
 void reveal_ticker_release(struct ticker *ticker, struct slice *slice);
-void reveal_ticker_counts(struct ticker *ticker, struct counts *into);
 /* End within the tick; what the running slice holds so far can still be waited for. */
 void reveal_ticker_stop(struct ticker *ticker);
 void reveal_ticker_free(struct ticker *ticker);
