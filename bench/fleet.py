@@ -55,7 +55,7 @@ def minutes_of(node: str, seconds: Iterable[Second], count: int) -> list[Summary
     """The summaries of a node that has these seconds, one after the other."""
     minutes, told = Minutes(), []
     for at, second in enumerate(itertools.islice(seconds, count * MINUTE + 1)):
-        minutes.push(replace(second, start_ns=START_NS + at * SECOND_NS))
+        minutes.push(second._replace(start_ns=START_NS + at * SECOND_NS))
         if (ended := minutes.take()) is not None:
             told.append(summarise(node, ended.levels(), SETUP, ()))
     return told
@@ -185,7 +185,7 @@ def cost_rows(recording: Path | None) -> list[Row]:
 
     def push() -> None:
         at = next(told)
-        minutes.push(replace(seconds[at % len(seconds)], start_ns=START_NS + at * SECOND_NS))
+        minutes.push(seconds[at % len(seconds)]._replace(start_ns=START_NS + at * SECOND_NS))
 
     for _ in range(MINUTE + 1):
         push()

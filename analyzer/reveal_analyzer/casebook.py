@@ -79,6 +79,8 @@ class Casebook:
         """Take in one second; ``note`` is written on every case that is open in it."""
         self._seen.append(seen)
         changes = self._episodes.step(verdict)
+        if not changes and not self._episodes.open:  # nearly all seconds of nearly all nodes
+            return []
         for episode in self._episodes.open:
             self._gather(episode, verdict, note)
         changes = [self._joined(change, episode) for change, episode in changes]

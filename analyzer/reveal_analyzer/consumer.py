@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
@@ -39,8 +38,7 @@ return cursor
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One stream entry; ``fields`` is empty when it was trimmed while pending."""
 
     shard: int
@@ -74,7 +72,7 @@ class Consumer:
         rows = self._client.xrange(key, min=since, max=delivered)
         unfinished = {entry.id for entry in pending}
         history = [
-            replace(entry, history=True)
+            entry._replace(history=True)
             for entry in _entries(shard, [(key, rows)])
             if entry.id not in unfinished
         ]

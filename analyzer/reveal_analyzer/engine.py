@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Status:
     learning: bool
     seconds: int
     warmup_load: dict[str, float]
-    over: dict[Subsystem, float] = field(default_factory=dict)
+    over: Mapping[Subsystem, float] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
     heartbeats: tuple[str, ...] = ()
 
@@ -174,7 +174,7 @@ class NodeAnalyzer:
     def _scorable(self, second: Second) -> Second:
         """The second as the live score may see it."""
         values = self._shown.scores(second.plan.columns, second.values)
-        return second if values is second.values else replace(second, values=values)
+        return second if values is second.values else second._replace(values=values)
 
     def _certain(self, second: Second) -> tuple[list[Hit], list[Hit]]:
         """Signatures that hold; while learning none may compare with a past."""

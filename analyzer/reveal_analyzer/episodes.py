@@ -10,9 +10,10 @@ has become the node's new normal stays open while that level stays, and fades.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from reveal_analyzer.hypotheses.rules import Hit
 from reveal_analyzer.seconds import SECOND_NS
@@ -43,15 +44,14 @@ class EpisodeSettings:
     joins: int = 5  # after the opening other subsystems still belong to it
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What one second says: scores over cuts (more than 1 is anomalous) and signatures.
 
     ``staying`` subsystems keep what is open there from ending, and open nothing.
     """
 
     start_ns: int
-    over: dict[Subsystem, float]
+    over: Mapping[Subsystem, float]
     lasting: Sequence[Hit] = ()
     present: Sequence[Hit] = ()
     staying: frozenset[Subsystem] = frozenset()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ SECOND_NS = 1_000_000_000
 _NONE: Floats = np.zeros(0)
 
 
-@dataclass(frozen=True)
-class Second:
+class Second(NamedTuple):
     """A second of one node.
 
     ``values`` has one number a column of ``plan`` (counters per second, gauges as levels, NaN

@@ -13,7 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from reveal_analyzer import tier
 from reveal_analyzer.consumer import BATCH, LEAST, Consumer, Entry
@@ -46,8 +46,7 @@ class StreamSettings(Protocol):
     def profile(self) -> str: ...
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(NamedTuple):
     """One slice of one node.
 
     ``gap`` is the number of slices missing before it.  ``restarted``: the node booted or its

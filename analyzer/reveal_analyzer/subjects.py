@@ -74,8 +74,7 @@ class _Seen:
         return cls(tuple((c.metric, c.instance) for _, c in found), host, np.array(kept, np.intp))
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """A second as it came; what it says is worked out when somebody asks."""
 
     start_ns: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,7 @@ Floats = NDArray[np.float64]
 Measured = NDArray[np.float32] | Floats  # live in single precision, in hindsight in double
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(NamedTuple):
     """One scored second: values, silenced excess (2, columns) and weighed excess (columns)."""
 
     start_ns: int

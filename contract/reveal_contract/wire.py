@@ -58,7 +58,7 @@ Bools = NDArray[np.bool_]
 _STEPS: Bools = np.zeros(0, np.bool_)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Message:
     """One slice of one node, raw integers as counted by the kernel.
 

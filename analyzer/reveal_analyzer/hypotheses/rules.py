@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,7 @@ class Hit:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True)
-class Now:
+class Now(NamedTuple):
     """What conditions look at: this second, and the highest of the accepted past."""
 
     values: Floats
