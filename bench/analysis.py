@@ -72,7 +72,10 @@ def on_redis(recorded: list[Slice], mode: str, count: int, seconds: int) -> list
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__)
     made.add_argument("recording", type=Path, nargs="?", help="recording; default: this host now")
-    made.add_argument("--recorded", type=int, default=60, help="seconds that come round")
+    made.add_argument(
+        "--recorded", type=int, default=67,
+        help="seconds that come round; no part of the past's 300, or each meets itself there",
+    )  # fmt: skip
     made.add_argument("--channels", type=int, default=400)
     made.add_argument("--nodes", type=int, default=3000, help="on the live Redis")
     made.add_argument("--paper-nodes", type=int, default=300, help="of them in mode paper")

@@ -20,18 +20,19 @@ from reveal_analyzer.detectors.forest import Forest
 from reveal_analyzer.detectors.scaler import Floats, Scaler, Scores
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.hypotheses import gate
-from reveal_analyzer.live import steps
+from reveal_analyzer.live import level, standing, steps
+from reveal_analyzer.live.standing import Bools, Rows, Standing
 from reveal_analyzer.live.steps import Families, Place, Places, Singles
 from reveal_contract import wire
 
 Derive = Callable[[deriving.Ticks, Floats, Floats, deriving.Recipe], tuple[Floats, Floats]]
 Met = Callable[[gate.Entries, Floats, Floats, float], Places]
-Exchange = Callable[[Singles, Singles, Places, Place, Singles, Singles], None]
+Exchange = Callable[[Singles, Singles, Places, Place, Floats, Singles], None]
 Judge = Callable[
     [Singles, Singles, Singles, Singles, Families],
     tuple[Singles, Singles, Floats],
 ]
-
+Renew = Callable[[Singles, Rows, Places, Singles, int, Standing, Places], None]
 
 _COMPILED_S = 300.0  # 10 to 20 s where nothing else runs
 
@@ -41,7 +42,7 @@ class Tier:
     """Of a window (ticks, channels) ``features``, of vectors of those ``scaled``, the scores.
 
     The rest is what is done with each second of a node (``wire``, ``deriving``, ``gate``,
-    ``live.steps``).
+    ``live.steps``, ``live.standing``).
     """
 
     name: str
@@ -54,6 +55,10 @@ class Tier:
     exchange: Exchange = steps.exchange
     judge: Judge = steps.judge
     learn: Callable[[Singles, Singles], None] = steps.learn
+    enlist: Callable[[level.Scores, Floats, int, int], bool] = level.enlist
+    differing: Callable[[Singles, Rows, Singles], Bools] = standing.differing
+    renew: Renew = standing.renew
+    stand: Callable[[Singles, Places, Standing], None] = standing.stand
 
 
 NUMPY = Tier("numpy", numpy_impl.features, Scaler.transform, forest.scores)
@@ -110,10 +115,11 @@ def numba_tier() -> Tier:
     from reveal_analyzer.detectors import numba_forest, numba_scaler  # noqa: PLC0415
     from reveal_analyzer.features import numba_impl  # noqa: PLC0415
     from reveal_analyzer.hypotheses import numba_gate  # noqa: PLC0415
-    from reveal_analyzer.live import numba_steps  # noqa: PLC0415
+    from reveal_analyzer.live import numba_standing, numba_steps  # noqa: PLC0415
 
     return Tier(
         "numba", numba_impl.features, numba_scaler.scaled, numba_forest.scores,
         numba_unpacking.unpack, numba_deriving.derive, numba_gate.met,
         numba_steps.exchange, numba_steps.judge, numba_steps.learn,
+        numba_steps.enlist, numba_standing.differing, numba_standing.renew, numba_standing.stand,
     )  # fmt: skip

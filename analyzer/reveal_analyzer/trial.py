@@ -16,6 +16,8 @@ from reveal_analyzer.deriving import Folds, Recipe, Ticks
 from reveal_analyzer.detectors.forest import Forest
 from reveal_analyzer.detectors.scaler import Scaler
 from reveal_analyzer.hypotheses.gate import Entries
+from reveal_analyzer.live.level import Scores
+from reveal_analyzer.live.standing import Standing
 from reveal_analyzer.live.steps import Families
 from reveal_contract import wire
 
@@ -69,7 +71,8 @@ def _values(one: tier.Tier, rng: np.random.Generator, missing: bool) -> Iterator
 
 def _scores(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     views = np.empty((1, 2, 3), np.float32)
-    seen, ring, own = (rng.random(shape, np.float32) for shape in ((3,), (2, 3), (2, 2, 3)))
+    ring, own = (rng.random(shape, np.float32) for shape in ((2, 3), (2, 2, 3)))
+    seen = np.array([0.3, 0.7, np.nan])
     one.exchange(ring, np.sort(ring, axis=0), np.array([[2, 1, 0]]), (0, 2), seen, views)
     yield views
     three = np.arange(3)
@@ -79,6 +82,25 @@ def _scores(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     yield from judged
     one.learn(own, judged[0])
     yield own
+    yield from _kept(one, rng)
+
+
+def _kept(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
+    """Of rows that were sorted before their values were exchanged."""
+    rows, columns, ranks = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.arange(3), np.arange(2)
+    kept, new = (
+        rng.integers(0, 4, shape).astype(np.float32) for shape in ((3, 1, 5), (2, 1, 2, 3))
+    )
+    standing = Standing.unknown(3, 1, 2)
+    one.stand(np.sort(kept[:, 0]), ranks, standing)
+    yield one.differing(new, rows, kept[:, 0, 0])
+    one.renew(new, rows, columns, kept, 4, standing, ranks)
+    one.stand(np.sort(kept[standing.stale]), ranks, standing)
+    yield from (kept, standing.picks)
+    scores = Scores(rng.random((1, 2)), np.zeros((1, 2)))
+    scores.ordered[:] = np.sort(scores.ring)
+    one.enlist(scores, rng.random(1), 0, 2)
+    yield from scores
 
 
 def _fill_cache() -> None:

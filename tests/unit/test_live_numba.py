@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from reveal_analyzer import tier
 from reveal_analyzer.live import steps
 from reveal_analyzer.live.held import Held
+from reveal_analyzer.live.level import Scores
+from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.standing import Standing
 from reveal_analyzer.live.steps import Families, Singles
 
 pytest.importorskip("numba")
@@ -60,6 +65,64 @@ def test_held_views(rng: np.random.Generator, fast: tier.Tier) -> None:
         finally:
             tier.use(before)
         np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize("rng", range(5), indirect=True)
+def test_ranges_of_the_past(rng: np.random.Generator, fast: tier.Tier) -> None:
+    """Of rows that grow, are exchanged, and change their columns, asked for now and then."""
+    settings = LiveSettings(keep=40)
+    mine, its = Past(settings), Past(settings)
+    held, before = Held(settings.views), tier.current()
+    for second, row in enumerate(seconds(rng, 300)):
+        views = held.push(row)
+        source = rng.permutation(np.arange(-1, COLUMNS - 1)) if second % 90 == 89 else None
+        asked = rng.random() < 0.2
+        expected = stepped(mine, views, source, asked)
+        tier.use(fast)
+        try:
+            found = stepped(its, views, source, asked)
+        finally:
+            tier.use(before)
+        if expected is not None and found is not None:
+            np.testing.assert_array_equal(found.bounds, expected.bounds, strict=True)
+            np.testing.assert_array_equal(found.middle, expected.middle, strict=True)
+
+
+def test_a_row_is_sorted_again_where_what_stands_at_a_rank_may_be_another(fast: tier.Tier) -> None:
+    """Values that come and go between the same picks move none of them."""
+    rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
+    kept = np.array([[[5, 1, 1, 1, 2, 3, 3, 3, 9]]], np.float32)
+    ranks, standing = np.array([0, 4, 8]), Standing.unknown(1, 1, 3)
+    fast.stand(np.sort(kept[:, 0]), ranks, standing)
+    np.testing.assert_array_equal(standing.picks[0, 0], [1, 3, 9])
+
+    def renewed(value: float, place: int) -> bool:
+        new = np.full((1, 1, 1, 1), value, np.float32)
+        fast.renew(new, rows, none, kept, place, standing, ranks)
+        return bool(standing.stale[0, 0])
+
+    assert not renewed(4.0, 0)
+    assert not renewed(1.0, 4)  # one more of the lowest, while the middle has others
+    assert renewed(1.0, 5)
+
+
+@pytest.mark.parametrize("rng", range(5), indirect=True)
+def test_scores_in_order(rng: np.random.Generator, fast: tier.Tier) -> None:
+    mine, its = (Scores(np.zeros((3, 20)), np.zeros((3, 20))) for _ in range(2))
+    for second in range(80):
+        new = rng.choice([0.0, 0.0, rng.random(), 7.0], 3)
+        for who, scores in ((tier.NUMPY, mine), (fast, its)):
+            who.enlist(scores, new, second % 20, min(second, 20))
+        np.testing.assert_array_equal(np.array(its), np.array(mine))
+
+
+def stepped(
+    past: Past, views: Singles, source: NDArray[np.intp] | None, asked: bool
+) -> Ranges | None:
+    past.append(views)
+    if source is not None:
+        past.move(source)
+    return past.ranges() if asked else None
 
 
 @pytest.mark.parametrize("rng", range(20), indirect=True)

@@ -29,23 +29,14 @@ class Held:
         self._ring: Singles = np.zeros((self._deepest, 0), np.float32)
         self._rows: Singles = np.zeros((int(firsts[-1]), 0), np.float32)
 
-    @property
-    def last(self) -> Singles | None:
-        """The second pushed last, as it was seen."""
-        return self._ring[(self._at - 1) % self._deepest] if self._seconds else None
-
     def push(self, seen: Floats) -> Singles:
-        """Take in a second (columns); (views, 2, columns) held upward and downward.
-
-        Where nothing was read (NaN) it is no news: the last value holds, 0 before there is one.
-        """
-        now = self._known(seen)
+        """Take in a second (columns); (views, 2, columns) held upward and downward."""
         if not self._seconds:
-            self._begin(now.size)
-        out = np.empty((len(self._spans), 2, now.size), np.float32)
+            self._begin(seen.size)
+        out = np.empty((len(self._spans), 2, seen.size), np.float32)
         self._seconds = min(self._seconds + 1, self._deepest)
         place = self._at, self._seconds
-        tier.current().exchange(self._ring, self._rows, self._spans, place, now, out)
+        tier.current().exchange(self._ring, self._rows, self._spans, place, seen, out)
         self._at = (self._at + 1) % self._deepest
         return out
 
@@ -58,13 +49,6 @@ class Held:
         if self._seconds:
             self._ring, self._rows = moved(self._ring, source), moved(self._rows, source)
             self._blank()
-
-    def _known(self, seen: Floats) -> Singles:
-        now = seen.astype(np.float32)
-        if np.isnan(np.add.reduce(now)):  # one that is missing makes the sum so
-            lost, last = np.isnan(now), self.last
-            now[lost] = 0.0 if last is None else last[lost]
-        return now
 
     def _begin(self, columns: int) -> None:
         if self._ring.shape[1] != columns:

@@ -8,7 +8,7 @@ be learned, packed as it may be for hours, and taken back.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from reveal_analyzer import tier
 from reveal_analyzer.live.held import moved
-from reveal_analyzer.live.level import OwnLevel
+from reveal_analyzer.live.level import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.steps import Singles
-from reveal_contract.metric import Subsystem
+from reveal_analyzer.live.steps import Floats, Singles
 
 
 class Learned:
@@ -31,24 +30,21 @@ class Learned:
     def __init__(self, settings: LiveSettings) -> None:
         self.past = Past(settings)
         self.own_excess: Singles = np.zeros((2, 2, 0), np.float32)
-        self._levels = {subsystem: OwnLevel(settings) for subsystem in Subsystem}
+        self._levels = OwnLevels(settings)
 
     @property
-    def cuts(self) -> dict[Subsystem, float]:
-        return {subsystem: level.cut for subsystem, level in self._levels.items()}
-
-    def cut(self, subsystem: Subsystem) -> float:
-        return self._levels[subsystem].cut
+    def cuts(self) -> Floats:
+        """Of each subsystem; another array once they are others."""
+        return self._levels.cuts
 
     def begin(self, columns: int) -> None:
         """Nothing of these columns has been in excess yet."""
         self.own_excess = np.zeros((2, 2, columns), np.float32)
 
-    def learn_score(self, excess: Singles, scores: Mapping[Subsystem, float]) -> None:
+    def learn_score(self, excess: Singles, scores: Floats) -> None:
         """This node does that."""
         tier.current().learn(self.own_excess, excess)
-        for subsystem, score in scores.items():
-            self._levels[subsystem].learn(score)
+        self._levels.learn(scores)
 
     def move(self, source: NDArray[np.intp]) -> None:
         """Columns changed: where each came from, -1 for those that were 0 before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.compiling import kernel
+from reveal_analyzer.live.level import Scores
 from reveal_analyzer.live.steps import CLIP, FADING, Families, Floats, Place, Places, Singles
 
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
@@ -12,11 +13,15 @@ ONE, NOTHING = np.float32(1.0), np.float32(0.0)
 
 @kernel
 def exchange(
-    ring: Singles, rows: Singles, spans: Places, place: Place, seen: Singles, out: Singles
+    ring: Singles, rows: Singles, spans: Places, place: Place, given: Floats, out: Singles
 ) -> None:
     """As ``steps.exchange``."""
     at, seconds = place
-    columns, rest = seen.size, np.empty_like(seen)
+    columns, last = given.size, ring[at - 1]
+    seen, rest = np.empty(columns, np.float32), np.empty(columns, np.float32)
+    for column in range(columns):
+        held = last[column] if seconds > 1 else NOTHING
+        seen[column] = held if np.isnan(given[column]) else np.float32(given[column])
     for view in range(len(spans)):
         width, need, first = spans[view, 0], spans[view, 1], spans[view, 2]
         if width == 1:
@@ -136,3 +141,26 @@ def _learn(own: Singles, outside: Singles, fading: np.float32) -> None:
             second = first if first < now else now
             own[1, way, column] = then if then > second else second
             own[0, way, column] = first if first > now else now
+
+
+@kernel
+def enlist(scores: Scores, new: Floats, at: int, known: int) -> bool:
+    """As ``level.enlist``: of the scores only those between the two that come and leave move."""
+    moved = False
+    for subsystem in range(new.size):
+        row, score, leaves = scores.ordered[subsystem], new[subsystem], scores.ring[subsystem, at]
+        end, place = known, known
+        if known == row.size:
+            if leaves == score:
+                continue
+            end, place = known - 1, np.searchsorted(row, leaves)
+        moved = True
+        while place < end and row[place + 1] < score:
+            row[place] = row[place + 1]
+            place += 1
+        while place > 0 and row[place - 1] > score:
+            row[place] = row[place - 1]
+            place -= 1
+        row[place] = score
+        scores.ring[subsystem, at] = score
+    return moved

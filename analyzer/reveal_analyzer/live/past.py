@@ -2,10 +2,9 @@
 
 Taking them means sorting every column of five minutes.  So each column's seconds lie side by
 side, and a column that has stood still all the time is neither sorted nor kept: on most hosts
-that is every second one.  Half of the rest came back to what stood at the same place of the ring:
-what stands at the ranks is kept, and only rows in which something changed are sorted again.  New
-seconds wait in rows of their own until somebody asks: to put each among its column's would touch
-a thousand places far apart.
+that is every second one.  What stands at the ranks is kept, and only rows in which that may be
+another are sorted again (``standing``).  New seconds wait in rows of their own until somebody
+asks: to put each among its column's would touch a thousand places far apart.
 """
 
 from __future__ import annotations
@@ -13,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer import tier
 from reveal_analyzer.live.ranges import Ranges, ranks
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.standing import Standing
 from reveal_analyzer.live.steps import Places, Singles
 
 _WAITING = 32  # seconds
@@ -34,7 +35,8 @@ class Past:
             if width > 1 or not way
         ]
         views = range(len(settings.views))
-        self._rows = tuple(np.array(rows).T)
+        of_views, ways = (np.array(part, np.intp) for part in zip(*rows, strict=True))
+        self._rows = of_views, ways
         self._upward = [rows.index((at, 0)) for at in views]
         self._downward = [rows.index((at, 1) if (at, 1) in rows else (at, 0)) for at in views]
         self._new: list[Singles] = []
@@ -44,11 +46,10 @@ class Past:
     def _begin(self, columns: int) -> None:
         self._still: Singles = np.zeros(columns, np.float32)
         self._moving: Places = np.zeros(0, np.intp)  # the columns that have a place in _kept
-        rows = 0, self._rows[0].size
-        self._kept: Singles = np.zeros((*rows, self._settings.keep), np.float32)
-        self._picks: Singles = np.zeros((*rows, _PICKS), np.float32)  # lowest, at ranks, highest
-        self._stale = np.zeros(rows, np.bool_)  # rows changed since their picks were taken
-        self._ordered = 0  # seconds that there were then
+        rows = self._rows[0].size
+        self._kept: Singles = np.zeros((0, rows, self._settings.keep), np.float32)
+        self._standing = Standing.unknown(0, rows, _PICKS)
+        self._ordered = 0  # seconds that there were when it was taken
 
     def __len__(self) -> int:
         return min(self._taken + len(self._new), self._settings.keep)
@@ -63,21 +64,22 @@ class Past:
         """What the past covered; needs one second at least."""
         self._take_in()
         self._order()
-        picks = np.ascontiguousarray(self._picks[:, :, 1:-1].T)  # ranks, rows, columns that move
+        # ranks, rows, columns that move
+        picks = np.ascontiguousarray(self._standing.picks[:, :, 1:-1].T)
         made = Ranges.still(self._still, self._settings)
         made.settle(self._moving, picks[:, self._upward], picks[:, self._downward])
         self._settle()
         return made
 
     def _order(self) -> None:
-        """Sort what changed, and keep what stands where it is asked for."""
-        seconds = len(self)
+        """Sort where what stands at the ranks may be another."""
+        seconds, stale = len(self), self._standing.stale
         if seconds != self._ordered:  # the ranks are others
-            self._stale[:] = True
-        rows = self._kept[self._stale, :seconds]
+            stale[:] = True
+        rows = self._kept[stale, :seconds]
         rows.sort(axis=-1)
-        self._picks[self._stale] = rows[:, [0, *ranks(seconds), -1]]
-        self._stale[:], self._ordered = False, seconds
+        tier.current().stand(rows, _asked(seconds), self._standing)
+        self._ordered = seconds
 
     def move(self, source: NDArray[np.intp]) -> None:
         """Columns changed: where each came from, -1 for those that were 0 before."""
@@ -100,21 +102,12 @@ class Past:
         if not self._taken:
             self._begin(self._new[0].shape[-1])
             self._still[:] = self._new[0][0, 0]
-        rows = np.array(self._new, np.float32)[:, *self._rows]
-        self._add((rows != self._still).any(axis=(0, 1)))
-        coming = rows[:, :, self._moving].transpose(2, 1, 0)
-        places = self._places(len(rows))
-        self._stale |= (self._kept[:, :, places] != coming).any(axis=-1)
-        self._kept[:, :, places] = coming
-        self._taken += len(rows)
+        use, new = tier.current(), np.array(self._new, np.float32)
+        self._add(use.differing(new, self._rows, self._still))
+        first, asked = self._taken % self._settings.keep, _asked(self._ordered)
+        use.renew(new, self._rows, self._moving, self._kept, first, self._standing, asked)
+        self._taken += len(new)
         self._new = []
-
-    def _places(self, seconds: int) -> slice | Places:
-        """Where in the ring the next ones go."""
-        keep, first = self._settings.keep, self._taken % self._settings.keep
-        if first + seconds <= keep:
-            return slice(first, first + seconds)
-        return np.arange(first, first + seconds) % keep
 
     def _add(self, moved: NDArray[np.bool_]) -> None:
         """Columns that have stood still until now get a place, with what they were so far."""
@@ -125,14 +118,14 @@ class Past:
             past = np.broadcast_to(self._still[fresh][:, None, None], shape)
             self._moving = np.concatenate([self._moving, fresh])
             self._kept = np.concatenate([self._kept, past])
-            unknown = np.zeros((*shape[:2], _PICKS), np.float32)
-            self._picks = np.concatenate([self._picks, unknown])
-            self._stale = np.concatenate([self._stale, np.ones(shape[:2], np.bool_)])
+            unknown = Standing.unknown(fresh.size, self._kept.shape[1], _PICKS)
+            self._standing = self._standing.beside(unknown)
 
     def _settle(self) -> None:
         """Columns of which every second is now alike stand still again."""
-        first = self._picks[:, 0, 0]
-        calm = (self._picks[:, :, [0, -1]] == first[:, None, None]).all(axis=(1, 2))
+        picks = self._standing.picks
+        first = picks[:, 0, 0]
+        calm = (picks[:, :, [0, -1]] == first[:, None, None]).all(axis=(1, 2))
         if calm.any():
             self._still[self._moving[calm]] = first[calm]
             self._moving = self._moving[~calm]
@@ -140,5 +133,9 @@ class Past:
 
     def _only(self, wanted: Places | NDArray[np.bool_]) -> None:
         """Go on with these of the columns that had a place."""
-        self._kept, self._picks = self._kept[wanted], self._picks[wanted]
-        self._stale = self._stale[wanted]
+        self._kept, self._standing = self._kept[wanted], self._standing.only(wanted)
+
+
+def _asked(seconds: int) -> Places:
+    """The ranks of what is picked of so many sorted values: lowest, those of ranges, highest."""
+    return np.array([0, *ranks(seconds), seconds - 1], np.intp)

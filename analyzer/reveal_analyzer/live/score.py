@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +29,7 @@ _LEAST_PAST = 6  # seconds before a range means anything
 _SILENCE_FROM = 45  # seconds of age before a column's own excesses silence it
 
 
-@dataclass(frozen=True)
-class Scored:
+class Scored(NamedTuple):
     """What the score says of one second.
 
     ``over`` is score / cut by subsystem (more than 1 is anomalous), ``excess`` (2, columns)
@@ -37,9 +38,9 @@ class Scored:
     """
 
     ready: bool
-    over: dict[Subsystem, float] = field(default_factory=dict)
-    excess: Singles = field(default_factory=lambda: np.zeros((2, 0), np.float32))
-    shown: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
+    over: Mapping[Subsystem, float] = MappingProxyType({})
+    excess: Singles = np.zeros((2, 0), np.float32)
+    shown: Singles = np.zeros(0, np.float32)
     staying: frozenset[Subsystem] = frozenset()
 
     @property
@@ -51,13 +52,13 @@ class Scored:
         return self.ready and self.worst > 1.0
 
 
-@dataclass
+@dataclass(slots=True)
 class _Waiting:
     """A second in quarantine; ``scores`` is None before there was a reference."""
 
     views: Singles
     excess: Singles | None
-    scores: dict[Subsystem, float] | None
+    scores: Floats | None
     alarm: bool
 
 
@@ -143,11 +144,10 @@ class LiveScore:
         self, views: Singles, ranges: Ranges, alarm: bool, excused: Collection[Subsystem]
     ) -> Scored:
         weighing = self._weighing
-        excess, weighed, means = tier.current().judge(
+        excess, weighed, scores = tier.current().judge(
             views, ranges.bounds, self._learned.own_excess[1], weighing.weights, weighing.families
         )
-        scores = by_subsystem(means)
-        over = {s: score / self._learned.cut(s) for s, score in scores.items()}
+        over = by_subsystem(scores / self._learned.cuts)
         over |= {s: min(over[s], 1.0) for s in excused}
         ready = not self.learning
         staying = self._staying.step(views, weighing)

@@ -6,8 +6,8 @@ faults.  The fault is still there; it ends when the levels from before return.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class Before:
 
     ranges: Ranges
     own_excess: Singles
-    cuts: Mapping[Subsystem, float]
+    cuts: Floats
     highest: Floats
 
 
@@ -63,8 +63,8 @@ class Staying:
             return frozenset()
         excess = self._before.ranges.excess(views)
         excess /= np.maximum(self._before.own_excess, ONE)
-        scores = weighing.scores(weighing.shown(excess))
-        there = frozenset(s for s, score in scores.items() if score > self._before.cuts[s])
+        over = weighing.means(weighing.shown(excess)) > self._before.cuts
+        there = frozenset(compress(Subsystem, over.tolist()))
         self._seconds += 1
         self._calm = 0 if there else self._calm + 1
         self.returned = self._calm >= CALM_S

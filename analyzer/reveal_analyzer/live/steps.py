@@ -37,9 +37,11 @@ class Families(NamedTuple):
 
 
 def exchange(
-    ring: Singles, rows: Singles, spans: Places, place: Place, seen: Singles, out: Singles
+    ring: Singles, rows: Singles, spans: Places, place: Place, given: Floats, out: Singles
 ) -> None:
-    """Take ``seen`` into the windows; ``out`` (views, 2, columns) held upward and downward.
+    """Take a second into the windows; ``out`` (views, 2, columns) held upward and downward.
+
+    What is missing of it (NaN) is no news: the last value holds, 0 before there is one.
 
     ``ring`` has the last seconds, ``rows`` those of each window sorted, infinite where there
     was none yet; ``place`` is where in the ring this one goes, and how many there are with it.
@@ -47,6 +49,9 @@ def exchange(
     where its rows begin, if it is wider than one.
     """
     at, seconds = place
+    seen = given.astype(np.float32)
+    lost = np.isnan(seen)
+    seen[lost] = ring[at - 1, lost] if seconds > 1 else NOTHING
     for view, (width, need, first) in enumerate(spans.tolist()):
         if width == 1:
             out[view] = seen

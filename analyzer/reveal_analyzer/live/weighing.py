@@ -44,8 +44,12 @@ class Weighing:
         """Excess (2, columns) weighed by harm and direction; activity never passes a cut."""
         return steps.shown(excess, self.weights)
 
+    def means(self, shown: Singles) -> Floats:
+        """Of every subsystem the mean of its worst families."""
+        return steps.means(shown, self.families)
+
     def scores(self, shown: Singles) -> dict[Subsystem, float]:
-        """The mean of the worst families of every subsystem."""
+        """The same by subsystem."""
         return self._votes.scores(shown)
 
 
