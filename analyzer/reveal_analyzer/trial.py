@@ -93,7 +93,7 @@ def _kept(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     )
     standing = Standing.unknown(3, 1, 2)
     one.stand(np.sort(kept[:, 0]), ranks, standing)
-    yield one.differing(new, rows, kept[:, 0, 0])
+    yield one.differing(new, rows, np.ascontiguousarray(kept[:, 0, 0]))
     one.renew(new, rows, columns, kept, 4, standing, ranks)
     one.stand(np.sort(kept[standing.stale]), ranks, standing)
     yield from (kept, standing.picks)

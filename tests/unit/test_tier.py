@@ -47,6 +47,28 @@ def test_the_compiler_works_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept")) == "1 0\n"
 
 
+def test_the_score_needs_nothing_that_was_not_compiled_at_start(tmp_path: Path) -> None:
+    code = """
+import numpy as np
+from reveal_analyzer import tier
+from reveal_analyzer.live.held import Held
+from reveal_analyzer.live.level import OwnLevels
+from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.settings import LiveSettings
+tier.use_fastest()
+settings, rng = LiveSettings(), np.random.default_rng(0)
+held, past, levels = Held(settings.views), Past(settings), OwnLevels(settings)
+for second in range(20):
+    past.append(held.push(rng.random(7)))
+    levels.learn(rng.random(len(levels.cuts)))
+    past.ranges()
+its = tier.current()
+print(*(len(each.signatures) for each in
+        (its.exchange, its.enlist, its.differing, its.renew, its.stand)))
+"""
+    assert run(code, tmp_path) == "1 1 1 1 1\n"
+
+
 def test_without_numba_numpy_computes(tmp_path: Path) -> None:
     (tmp_path / "numba.py").write_text("raise ImportError('Numba is not for this Python')")
     said = told(tmp_path, PYTHONPATH=str(tmp_path))
@@ -60,7 +82,7 @@ def test_what_was_compiled_is_kept_and_damage_to_it_leaves_numpy_to_compute(tmp_
     kept = tmp_path / "kept"
     assert told(tmp_path, NUMBA_CACHE_DIR=str(kept)).startswith(READY)
     code = list(kept.rglob("*.nbc"))
-    assert len(code) == 16
+    assert len(code) == 20
     for file in code:
         file.write_bytes(b"no code")
     said = told(tmp_path, NUMBA_CACHE_DIR=str(kept))
