@@ -286,7 +286,7 @@ def containers(count: int) -> Iterator[None]:
             running.append(process)
             for tree in trees:
                 folder = tree / "docker" / f"{number:064x}"
-                folder.mkdir(parents=True)
+                folder.mkdir(parents=True, exist_ok=True)  # of a run that was killed
                 folders.append(folder)
                 (folder / "cgroup.procs").write_text(str(process.pid))
         yield
