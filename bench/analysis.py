@@ -21,7 +21,7 @@ from reveal_analyzer import tier
 from reveal_contract.settings import MODES, AnalyzerSettings
 from slices_of import Slice, slices
 
-AGES = 10  # nodes of different ages, as their ranges are taken anew every tenth second
+AGES = 20  # nodes of different ages, as their ranges are taken anew every twentieth second
 
 
 def main() -> None:
@@ -79,7 +79,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--channels", type=int, default=400)
     made.add_argument("--nodes", type=int, default=3000, help="on the live Redis")
     made.add_argument("--paper-nodes", type=int, default=300, help="of them in mode paper")
-    made.add_argument("--seconds", type=int, default=30)
+    made.add_argument(
+        "--seconds", type=int, default=60, help="whole minutes: each node is summed up once in one"
+    )
     made.add_argument("--only-live", action="store_true")
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from zlib import crc32
 
 import numpy as np
 
@@ -80,7 +81,9 @@ class NodeAnalyzer:
         self.node = node
         self.minutes = Minutes(self._periods)
         rules = schema.load(settings.hypotheses) if rules is None else rules
-        self._live = LiveScore(live_settings(settings.sensitivity, settings.warmup_seconds))
+        self._live = LiveScore(
+            live_settings(settings.sensitivity, settings.warmup_seconds), crc32(node.encode())
+        )
         self._deriver = Deriver(leave_out)
         self._signatures = Signatures(rules)
         self._shown = shown

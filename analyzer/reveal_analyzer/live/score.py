@@ -63,10 +63,15 @@ class _Waiting:
 
 
 class LiveScore:
-    """Learns one node's past and scores its seconds against it."""
+    """Learns one node's past and scores its seconds against it.
 
-    def __init__(self, settings: LiveSettings) -> None:
+    Ranges are taken anew in the seconds that ``phase`` says: those of nodes that began together
+    shall not fall due together.
+    """
+
+    def __init__(self, settings: LiveSettings, phase: int = 0) -> None:
         self.settings = settings
+        self._phase = phase
         self.age = 0
         self.alarm_seconds = 0
         self.columns: tuple[Column, ...] = ()
@@ -112,7 +117,7 @@ class LiveScore:
         self._told = told
         self.age += 1
         views = self._held.push(self._weighing.seen(second.values))
-        if self.ranges is None or self.age % self.settings.refit == 0:
+        if self.ranges is None or self._due():
             self._fit()
         if self.ranges is None:
             self._waiting.append(_Waiting(views, None, None, alarm=False))
@@ -179,6 +184,10 @@ class LiveScore:
             for waiting in islice(self._waiting, max(0, len(self._waiting) - CALM_S)):
                 waiting.alarm = True
             self._fit()
+
+    def _due(self) -> bool:
+        young = 2 * len(self._learned.past) < self.settings.keep
+        return (self.age + self._phase) % (self.settings.refit * (1 if young else 2)) == 0
 
     def _fit(self) -> None:
         past = self._learned.past

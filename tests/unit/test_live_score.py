@@ -1,0 +1,50 @@
+"""When the live score takes its ranges anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from node import Node
+from reveal_analyzer.engine import NodeAnalyzer
+from reveal_analyzer.live.score import LiveScore
+from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.seconds import Deriver
+from reveal_contract.settings import AnalyzerSettings
+
+SETTINGS = LiveSettings(warmup=20, quarantine=5, keep=100)
+
+
+def renewed(phase: int, seconds: int) -> list[int]:
+    """The seconds in which a quiet node got other ranges."""
+    node, deriver, score = Node(), Deriver(), LiveScore(SETTINGS, phase)
+    found = []
+    for second in range(1, seconds + 1):
+        before = score.ranges
+        score.step(deriver.second(node.slice(), node.table))
+        if score.ranges is not before:
+            found.append(second)
+    return found
+
+
+@pytest.mark.parametrize("phase", [0, 7, 20_013])
+def test_ranges_are_taken_anew_half_as_often_once_half_the_past_is_there(phase: int) -> None:
+    found = renewed(phase, 200)
+    assert all((second + phase) % SETTINGS.refit == 0 for second in found[1:])
+    steps = np.diff(found[1:]).tolist()
+    young = steps.index(2 * SETTINGS.refit)
+    assert set(steps[:young]) == {SETTINGS.refit}
+    assert set(steps[young:]) == {2 * SETTINGS.refit}
+    assert SETTINGS.keep / 2 <= found[young + 2] <= SETTINGS.keep
+
+
+def test_nodes_that_begin_together_do_not_fall_due_together() -> None:
+    """A tenth of them at most by what is chance among a hundred names, not all of them."""
+    due: dict[int, int] = {}
+    settings = AnalyzerSettings()
+    for number in range(100):
+        score = NodeAnalyzer(f"gpu-{number:03d}", settings, rules=())._live
+        at = score._phase % (2 * score.settings.refit)
+        due[at] = due.get(at, 0) + 1
+    assert len(due) >= 15
+    assert max(due.values()) <= 15
