@@ -21,7 +21,7 @@ from reveal_analyzer import tier
 from reveal_contract.settings import MODES, AnalyzerSettings
 from slices_of import Slice, slices
 
-AGES = 20  # nodes of different ages, as their ranges are taken anew every twentieth second
+AGES = 10  # nodes of different ages, as their ranges are taken anew every tenth second
 
 
 def main() -> None:

@@ -186,8 +186,7 @@ class LiveScore:
             self._fit()
 
     def _due(self) -> bool:
-        young = 2 * len(self._learned.past) < self.settings.keep
-        return (self.age + self._phase) % (self.settings.refit * (1 if young else 2)) == 0
+        return (self.age + self._phase) % self.settings.refit == 0
 
     def _fit(self) -> None:
         past = self._learned.past

@@ -15,7 +15,7 @@ class LiveSettings:
     warmup: int = 60  # without a verdict
     quarantine: int = 20  # before a second may join the past
     keep: int = 300  # seconds of past
-    refit: int = 10  # twice that once half of what is kept is there: it moves slowly then
+    refit: int = 10
     top: int = 3  # families in a subsystem's score
     floor: float = 0.15  # least spread, asinh units: 15 % of the value
     activity: float = 0.2  # weight of metrics that say activity, not harm
