@@ -152,6 +152,8 @@ class Recorder:
         try:
             injection.start()
             running.wait(self.timing.fault)
+            if why := injection.failure():
+                raise FaultError(why)
             neighbours = meter.neighbours(_own_seconds(injection))
         except FaultError as error:
             index.skipped[fault.name] = str(error)

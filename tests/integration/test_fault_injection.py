@@ -6,16 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reveal_cli.faults import Fault, Ledger, LedgerError, Stage, find, sweep
+from reveal_cli.faults import Fault, Injection, Ledger, LedgerError, Stage, find, sweep
 from reveal_cli.faults.cgroups import leftovers
 from reveal_cli.faults.ledger import state_directory
 from reveal_cli.workloads import Workload, WorkloadError
+from waiting import until
 
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
@@ -34,15 +34,6 @@ def _usable(name: str, scratch: Path) -> Fault:
     if why := fault.why_not(Stage(scratch=scratch)):
         pytest.skip(f"{name}: {why}")
     return fault
-
-
-def _soon(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def _value(file: str, key: str) -> int:
@@ -71,7 +62,8 @@ def test_a_fault_moves_its_counter_and_cleans_up(
     reserved = Path("/proc/sys/vm/nr_hugepages").read_text()
     before = _value(file, key)
     with fault.on(Stage(scratch=tmp_path)) as injection:
-        assert _soon(lambda: _value(file, key) >= before + atleast)
+        until(lambda: injection.failure() or _value(file, key) >= before + atleast, key)
+        assert not injection.failure()
         expected = None if name == "hugepages_weak" else f"/reveal-fault-{name}"
         assert injection.subject == expected
     injection.stop()
@@ -105,6 +97,20 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
     assert _nothing_left()
 
 
+def test_a_program_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Path) -> None:
+    def inject(injection: Injection) -> None:
+        injection.program("spin", "many")
+
+    fault = replace(_usable("ctxt_weak", tmp_path), inject=inject)
+    with fault.on(Stage(scratch=tmp_path)) as injection:
+        until(injection.failure)
+        assert injection.failure() == (
+            "ctxt_weak: a program of it ended, status 1: "
+            "ValueError: invalid literal for int() with base 10: 'many'"
+        )
+    assert not injection.failure()
+
+
 def test_an_exception_ends_the_processes(tmp_path: Path) -> None:
     fault = _usable("ctxt_weak", tmp_path)
     pids = []
@@ -120,7 +126,7 @@ def test_a_workload_works_and_leaves_nothing(tmp_path: Path) -> None:
     log = tmp_path / "log"
     try:
         with Workload("train", tmp_path, log) as job:
-            assert _soon(lambda: log.exists() and b'"step"' in log.read_bytes())
+            until(lambda: log.exists() and b'"step"' in log.read_bytes())
             assert job.alive
             stage, subject = job.stage, job.subject
     except WorkloadError as error:

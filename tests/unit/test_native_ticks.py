@@ -27,6 +27,7 @@ if load().library is None:
 
 from reveal_collector.native.scanner import FAILED, Entry, Layout, Pass, Scan, Taken, Ticker
 from reveal_collector.nativesampler import NativeSampler
+from waiting import PATIENCE_S
 
 PERIOD = 100_000_000
 SECOND = 1_000_000_000
@@ -251,7 +252,7 @@ class Run:
     def until(self, enough: Callable[[RawSlice], bool]) -> RawSlice:
         with self._more:
             assert self._more.wait_for(
-                lambda: bool(self.slices) and enough(self.slices[-1]), timeout=6
+                lambda: bool(self.slices) and enough(self.slices[-1]), timeout=PATIENCE_S
             )
             return self.slices[-1]
 

@@ -29,6 +29,7 @@ from reveal_contract.metric import Subsystem
 LEDGER = "faults"
 CGROUP_PREFIX = "reveal-fault-"
 _EXEC_S, _LOOK_S = 1.0, 0.005  # how long a launcher may take to become the program, at most
+_MOST_PRINTED = 1 << 16
 LIMIT_S = 300  # no program of a fault runs longer than this, whatever happens to its parent
 
 
@@ -125,6 +126,7 @@ class Injection:
         self._ledger: Ledger | None = None
         self._group: Cgroup | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._said = -1  # what the programs print, in memory
 
     def start(self) -> None:
         """Inject; raises ``FaultError`` (and undoes what was done) when it cannot be."""
@@ -132,6 +134,7 @@ class Injection:
             raise FaultError(f"{self.fault.name}: {why}")
         try:
             self._ledger = Ledger(LEDGER)
+            self._said = os.memfd_create(LEDGER)
             self.fault.inject(self)
             self.subject = self._name_subject()
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -145,9 +148,21 @@ class Injection:
         """End the fault's processes and undo what was changed."""
         while self._processes:
             launch.stop(self._processes.pop())
+        said, self._said = self._said, -1
+        if said >= 0:
+            os.close(said)
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()
+
+    def failure(self) -> str:
+        """Which program of the fault ended by itself in an error, and its last words; or ""."""
+        for process in self._processes:
+            if process.poll():
+                printed = os.pread(self._said, _MOST_PRINTED, 0).decode(errors="replace")
+                words = printed.strip().rpartition("\n")[2] or "without a word"
+                return f"{self.fault.name}: a program of it ended, status {process.poll()}: {words}"
+        return ""
 
     def __enter__(self) -> Self:
         self.start()
@@ -179,13 +194,13 @@ class Injection:
 
     def run(self, *command: str) -> subprocess.Popen[bytes]:
         """Start a program of the fault in its cgroup, as leader of its own process group."""
-        process = launch.start(command, LEDGER, self.group)
+        process = launch.start(command, LEDGER, self.group, self._said)
         self._processes.append(process)
         return process
 
     def helper(self, *command: str) -> subprocess.Popen[bytes]:
         """Start a program the fault needs but that is not at fault (a peer that receives)."""
-        process = launch.start(command, LEDGER, None)
+        process = launch.start(command, LEDGER, None, self._said)
         self._processes.append(process)
         return process
 

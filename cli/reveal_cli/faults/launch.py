@@ -25,15 +25,17 @@ _TERM_S, _KILL_S = 1.0, 3.0
 
 
 def start(
-    command: Sequence[str], mark: str, group: Cgroup | None, output: Path | None = None
+    command: Sequence[str], mark: str, group: Cgroup | None, output: Path | int | None = None
 ) -> subprocess.Popen[bytes]:
     """Start ``command`` as leader of a session of its own, in ``group`` where one is given.
 
-    What it prints is appended to ``output``, errors too, or dropped.
+    What it prints, errors too, is appended to ``output``, a path or an open descriptor, or
+    dropped.
     """
     dying = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     joins = ["sh", "-c", _JOIN, "sh", *group.joins(), "--"] if group else []
-    with (output or Path(os.devnull)).open("ab") as said:
+    where = os.devnull if output is None else output
+    with open(where, "ab", closefd=not isinstance(where, int)) as said:
         return subprocess.Popen(
             [*dying, *joins, *command],
             env={**os.environ, MARK: mark, "PYTHONPATH": _python_path()},
