@@ -226,7 +226,7 @@ def test_bad_usage_is_one_sentence(flags: list[str], code: int, said: str, tmp_p
     with _analyzer(
         *(flag.replace("bad.json", f"{tmp_path}/bad.json") for flag in flags)
     ) as process:
-        _, text = process.communicate(timeout=20)
+        _, text = process.communicate(timeout=60)
     assert process.returncode == code
     assert said in text
     assert "Traceback" not in text

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from reveal_collector.background import Background
 from reveal_collector.source import LayoutChanged, Roots, Source
+from waiting import PATIENCE_S
 
-WAIT = 5.0  # seconds a background round may take on a busy machine
+TURNS = 10  # reads within which a quiet file, and what there is, is looked at
 Factory = Callable[[Roots], list[Source]]
 
 
@@ -28,6 +29,12 @@ def reading(factory: Factory, roots: Roots, name: str) -> Iterator[Source]:
         source.close()
 
 
+def look_around(source: Source) -> None:
+    """Read until every quiet file has had its turn."""
+    for _ in range(TURNS):
+        source.read()
+
+
 def values(source: Source) -> dict[str, float | None]:
     """Label -> value of the next reading, whatever the layout is by then."""
     read = renewed(source)
@@ -41,14 +48,14 @@ def renewed(source: Source) -> list[int | None]:
     """A reading that shows the files as they are now, of a background source as well."""
     for _ in range(4):
         if isinstance(source, Background):
-            assert source.settle(WAIT)
+            assert source.settle(PATIENCE_S)
         try:
             read = source.read()
         except LayoutChanged:
             continue
         if not isinstance(source, Background):
             return list(read)
-        assert source.settle(WAIT)
+        assert source.settle(PATIENCE_S)
         try:
             return list(source.read())
         except LayoutChanged:
