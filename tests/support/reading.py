@@ -9,7 +9,6 @@ from reveal_collector.background import Background
 from reveal_collector.source import LayoutChanged, Roots, Source
 from waiting import PATIENCE_S
 
-TURNS = 10  # reads within which a quiet file, and what there is, is looked at
 Factory = Callable[[Roots], list[Source]]
 
 
@@ -27,12 +26,6 @@ def reading(factory: Factory, roots: Roots, name: str) -> Iterator[Source]:
         yield source
     finally:
         source.close()
-
-
-def look_around(source: Source) -> None:
-    """Read until every quiet file has had its turn."""
-    for _ in range(TURNS):
-        source.read()
 
 
 def values(source: Source) -> dict[str, float | None]:

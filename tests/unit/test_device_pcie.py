@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from hosts.pci import DISPLAY, GPU, INFINIBAND, NETWORK, NVME, Function, add_errors, add_function
 from hosts.tree import Tree
-from reading import TURNS, opened, reading, values
+from reading import opened, reading, values
 from reveal_collector import pci
 from reveal_collector.source import LayoutChanged, Unsupported
 from reveal_collector.sources import pcie
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Subsystem
 
+TURNS = 10  # readings within which a quiet file, and what there is, is looked at
 CARD = Function("0000:18:00.0", GPU, port="0000:17:01.0")
 
 

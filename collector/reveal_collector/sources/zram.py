@@ -18,7 +18,6 @@ from reveal_contract.metric import Lane
 
 _DEVICE = re.compile(r"zram\d+\Z")
 _UNIT = 4096.0
-_TURNS = 10  # most are never used, and reading their figures takes locks
 _FILES: dict[str, tuple[tuple[str, float], ...]] = {
     "mm_stat": (
         ("original", 1), ("compressed", 1), ("used", 1), ("limit", 1), ("used_maximum", 1),
@@ -34,9 +33,7 @@ _FILES: dict[str, tuple[tuple[str, float], ...]] = {
 def sources(roots: Roots) -> list[Source]:
     block = roots.sys / "block"
     absent = Unsupported("there is no zram device")
-    return [
-        Attributes("zram", Lane.SLOW, lambda: _files(block), lambda: devices(block), absent, _TURNS)
-    ]
+    return [Attributes("zram", Lane.SLOW, lambda: _files(block), lambda: devices(block), absent)]
 
 
 def devices(block: Path) -> list[str]:
