@@ -7,16 +7,19 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import waiting
 from reveal_cli.faults import Fault, Injection, Ledger, LedgerError, Stage, find, sweep
 from reveal_cli.faults.cgroups import leftovers
 from reveal_cli.faults.ledger import state_directory
 from reveal_cli.workloads import Workload, WorkloadError
-from waiting import until
 
+# a program is read from disk again on a host that is short of memory
+until = partial(waiting.until, seconds=60)
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,6 @@ from hosts.pods import add_pods
 from hosts.tree import Tree
 from reveal_collector.sources.cgroups import hierarchies
 from reveal_collector.sources.tenants import Choice, Tenants
-from waiting import comes_true
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ def test_new_cgroups_are_seen_behind_a_thousand_files(tmp_path: Path, crowded: N
         for name in ("first.service", "second.service"):
             tree.write(f"cgroup/system.slice/{name}/cgroup.procs", "4242\n")
             tree.write(f"cgroup/system.slice/{name}/cpu.stat", "usage_usec 5\n")
-            seen = comes_true(
-                lambda end=f"/{name}": any(one.path.endswith(end) for one in tenants.current)
-            )
-            assert seen, f"{name} was not noticed"
+            deadline = time.monotonic() + 10
+            while not any(one.path.endswith(f"/{name}") for one in tenants.current):
+                assert time.monotonic() < deadline, f"{name} was not noticed"
+                time.sleep(0.02)
     finally:
         tenants.stop()

@@ -60,7 +60,7 @@ def collect(script: Script, until: Callable[[Slices], bool]) -> Slices:
                 pytest.fail(process.stderr.read().decode())
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=10)
     return slices(recording)
 
 

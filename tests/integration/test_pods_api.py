@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+import waiting
 from reveal_collector.pods import api
 from reveal_collector.pods.api import Access, ApiPods
-from waiting import until
 
 
 def pod(name: str, uid: str, version: int) -> dict[str, Any]:
@@ -97,6 +98,9 @@ def pods(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     yield made
     server.events.put(None)
     made.stop()
+
+
+until = partial(waiting.until, seconds=10)
 
 
 def names(pods: ApiPods) -> set[str]:

@@ -12,11 +12,13 @@ import urllib.request
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+import waiting
 from reveal_collector.collector import Collector
 from reveal_collector.metrics import serve
 from reveal_collector.samples import SampleExporter
@@ -27,7 +29,6 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings
-from waiting import until
 
 SETTINGS = CollectorSettings(
     node="n", redis_url="", metrics_series=5000,
@@ -47,6 +48,9 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield serve(collector, 0)
     finally:
         collector.stop()
+
+
+until = partial(waiting.until, seconds=20)
 
 
 def scrape(port: int) -> bytes:

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+import waiting
 from reveal_collector.shipment import RecordingSink, Shipment
 from reveal_collector.sink import RedisSink
 from reveal_contract import names
@@ -21,7 +23,6 @@ from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Writer
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import CollectorSettings
-from waiting import until
 
 TABLE = ChannelTable((Channel("cpu.user"),), ())
 OTHER = ChannelTable((Channel("cpu.user"), Channel("cpu.system")), ())
@@ -46,6 +47,9 @@ def running(
         yield sink
     finally:
         sink.close(1.0)
+
+
+until = partial(waiting.until, seconds=20)
 
 
 def sequences(client: redis.Redis) -> list[int]:

@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import waiting
 from reveal_cli.output import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.recordings import Slices
-from waiting import until
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
 FIELDS = {
@@ -79,7 +80,7 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
     out = tmp_path / "out"
     began = time.monotonic()
     scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(out), "--json")
-    said, warned = scan.communicate(timeout=60)
+    said, warned = scan.communicate(timeout=40)
     seconds = time.monotonic() - began
     assert scan.returncode == 0, warned
     assert warned == ""
@@ -110,11 +111,11 @@ def test_a_signal_at_any_moment_ends_it_cleanly(
     for attempt, hundredths in enumerate(moments):
         out = tmp_path / f"out{attempt}"
         scan = host.start("--duration", "60s", "--warmup", "10s", "--output", str(out))
-        until(out.exists)  # before that, nothing of ours exists and the default is right
+        wait_until(out.exists)  # before that, nothing of ours exists and the default is right
         time.sleep(hundredths / 100)
         asked = time.monotonic()
         scan.send_signal(number)
-        _, warned = scan.communicate(timeout=60)
+        _, warned = scan.communicate(timeout=20)
         assert time.monotonic() - asked < 2
         assert (scan.returncode, warned) == (0, "")
         assert assert_whole(out)["interrupted"]
@@ -128,7 +129,7 @@ def test_two_scans_at_once_do_not_disturb_each_other(host: Host, tmp_path: Path)
     flags = ("--duration", "12s", "--warmup", "10s")
     scans = [host.start(*flags, "--output", str(out)) for out in outs]
     for scan, out in zip(scans, outs, strict=True):
-        _, warned = scan.communicate(timeout=60)
+        _, warned = scan.communicate(timeout=40)
         assert (scan.returncode, warned) == (0, "")
         summary = assert_whole(out)
         assert summary["slices"]["lost"] == 0
@@ -141,7 +142,7 @@ def test_two_scans_at_once_do_not_disturb_each_other(host: Host, tmp_path: Path)
 def test_the_same_directory_is_refused_to_the_second(host: Host, tmp_path: Path) -> None:
     (tmp_path / RECORDING).write_bytes(b"precious")
     scan = host.start("--output", str(tmp_path))
-    _, warned = scan.communicate(timeout=60)
+    _, warned = scan.communicate(timeout=20)
     assert scan.returncode == 1
     assert warned.count("\n") == 1
     assert "exists already" in warned
@@ -158,10 +159,10 @@ def test_a_killed_helper_is_started_again(host: Host, tmp_path: Path, name: str,
     out = tmp_path / "out"
     scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(out))
     recording = out / RECORDING
-    until(lambda: recording.exists() and recording.stat().st_size > 10_000)
+    wait_until(lambda: recording.exists() and recording.stat().st_size > 10_000)
     [helper] = [entry for entry in Path("/proc").glob("[0-9]*") if is_child(entry, scan.pid, name)]
     os.kill(int(helper.name), signal.SIGKILL)
-    _, warned = scan.communicate(timeout=60)
+    _, warned = scan.communicate(timeout=40)
     assert scan.returncode == 0
     assert says in warned
     assert assert_whole(out)["slices"]["received"] >= 9
@@ -180,14 +181,14 @@ def test_a_full_disk_is_said_once_and_the_scan_goes_on(host: Host, tmp_path: Pat
     try:
         scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(disk / "out"))
         recording = disk / "out" / RECORDING
-        until(lambda: recording.exists() and recording.stat().st_size > 10_000)
+        wait_until(lambda: recording.exists() and recording.stat().st_size > 10_000)
         with (
             pytest.raises(OSError, match="No space left"),
             (disk / "ballast").open("wb", 0) as file,
         ):
             while True:
                 file.write(bytes(4096))
-        said, warned = scan.communicate(timeout=60)
+        said, warned = scan.communicate(timeout=40)
         assert scan.returncode == 1
         assert "No space left on device" in warned.splitlines()[0]
         assert (
@@ -208,3 +209,6 @@ def is_child(entry: Path, parent: int, name: str) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[1] == str(parent) and name.encode() in command
+
+
+wait_until = partial(waiting.until, seconds=15)

@@ -16,7 +16,6 @@ import pytest
 
 from reveal_analyzer import worker
 from reveal_analyzer.configuration import feed
-from reveal_analyzer.link import SOCKET_SECONDS
 from reveal_analyzer.sinks import Change
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
@@ -28,7 +27,6 @@ from reveal_contract.metric import Subsystem
 from reveal_contract.names import FACTS_KEY
 from reveal_contract.wire import Message
 from streams import QUICK, Stream, message
-from waiting import PATIENCE_S
 
 SLOW_CLOCK = Facts(
     node="n",
@@ -85,7 +83,7 @@ class Bench:
         return self.made[-1]
 
     def turn_until(self, done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + 5
         while not done():
             assert time.monotonic() < deadline, (self.made, self.reader.status())
             self.worker.turn()
@@ -226,7 +224,7 @@ def test_bad_usage_is_one_sentence(flags: list[str], code: int, said: str, tmp_p
     with _analyzer(
         *(flag.replace("bad.json", f"{tmp_path}/bad.json") for flag in flags)
     ) as process:
-        _, text = process.communicate(timeout=60)
+        _, text = process.communicate(timeout=20)
     assert process.returncode == code
     assert said in text
     assert "Traceback" not in text
@@ -251,7 +249,7 @@ def test_sigterm_ends_the_process_within_a_second(
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             _, text = process.communicate(timeout=5)
-            assert time.monotonic() - began < 0.7 + SOCKET_SECONDS  # no answer awaited
+            assert time.monotonic() - began < 1.5  # a second, and the interpreter's own end
         finally:
             os.kill(server, signal.SIGCONT)
     assert process.returncode == 0, text

@@ -25,12 +25,11 @@ from reveal_contract.kubernetes import (
     child_name,
     report_name,
 )
-from waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "reveal-system"
 PORTS = tuple(free_ports(2))
-SOON_S = PATIENCE_S
+SOON_S = 15.0
 QUIET_S = 3.0
 RETRIED = 'reveal_operator_reconcile_total{result="retried"}'
 WRITES = ("create", "patch", "update", "delete")

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from reveal_collector.background import Background
 from reveal_collector.source import LayoutChanged, Roots, Source
-from waiting import PATIENCE_S
 
+WAIT = 5.0  # seconds a background round may take on a busy machine
 Factory = Callable[[Roots], list[Source]]
 
 
@@ -41,14 +41,14 @@ def renewed(source: Source) -> list[int | None]:
     """A reading that shows the files as they are now, of a background source as well."""
     for _ in range(4):
         if isinstance(source, Background):
-            assert source.settle(PATIENCE_S)
+            assert source.settle(WAIT)
         try:
             read = source.read()
         except LayoutChanged:
             continue
         if not isinstance(source, Background):
             return list(read)
-        assert source.settle(PATIENCE_S)
+        assert source.settle(WAIT)
         try:
             return list(source.read())
         except LayoutChanged:

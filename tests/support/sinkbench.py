@@ -13,7 +13,6 @@ from made_findings import Update
 from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.situation import Situation, Watched
 from reveal_contract.settings import AnalyzerSettings
-from waiting import PATIENCE_S
 
 
 class Bench:
@@ -39,7 +38,7 @@ class Bench:
             self.sink.write(update)
 
     def until(self, done: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + 5
         while not done():
             assert time.monotonic() < deadline, (self.api.calls[-9:], self.sink.figures())
             time.sleep(0.005)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from reading import WAIT
 from reveal_collector.background import Background
 from reveal_collector.source import LayoutChanged
 from reveal_collector.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
-from waiting import PATIENCE_S
 
 
 class Slow:
@@ -34,7 +34,7 @@ class Slow:
 
     def read(self) -> Sequence[int | None]:
         self.reading.set()
-        assert self.go.wait(PATIENCE_S)
+        assert self.go.wait(WAIT)
         if self.raises is not None:
             error, self.raises = self.raises, None
             raise error
@@ -46,7 +46,7 @@ class Slow:
 
 
 def next_values(source: Background) -> list[int | None]:
-    assert source.settle(PATIENCE_S)
+    assert source.settle(WAIT)
     return list(source.read())
 
 
@@ -64,7 +64,7 @@ def test_a_round_under_way_is_missing_and_holds_nobody_up() -> None:
     inner.go.clear()
     source = Background(inner)
     source.open()
-    assert inner.reading.wait(PATIENCE_S)
+    assert inner.reading.wait(WAIT)
     assert [list(source.read()) for _ in range(3)] == [[None]] * 3
     inner.go.set()
     assert next_values(source) == [1]
@@ -76,11 +76,11 @@ def test_closing_does_not_wait_for_a_device_that_hangs() -> None:
     inner.go.clear()
     source = Background(inner)
     source.open()
-    assert inner.reading.wait(PATIENCE_S)
+    assert inner.reading.wait(WAIT)
     source.close()
     assert not inner.closed.is_set()
     inner.go.set()
-    assert inner.closed.wait(PATIENCE_S)  # its files are closed when it comes back
+    assert inner.closed.wait(WAIT)  # its files are closed when it comes back
 
 
 def test_an_error_is_passed_on_and_the_next_round_is_tried() -> None:
@@ -110,7 +110,7 @@ def test_new_columns_come_with_their_own_values() -> None:
     source = Background(inner)
     source.open()
     assert next_values(source) == [1]
-    assert source.settle(PATIENCE_S)
+    assert source.settle(WAIT)
     inner.channels = (*inner.channels, channel("network.nic.rx_errs", "b"))
     inner.raises = LayoutChanged("slow")
     assert list(source.read()) == [2]  # the round that was over before

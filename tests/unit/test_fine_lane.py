@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ from reveal_collector.source import LayoutChanged
 from reveal_collector.sources.cgroups import hierarchies
 from reveal_collector.sources.fine import A_TICK, MOST, Chooser, FineLane
 from reveal_collector.sources.tenants import Choice, Tenant, Tenants
-from waiting import until
+from waiting import comes_true
 
 JOB = "/system.slice/job.service"
 
@@ -91,6 +92,9 @@ def followed(fine: FineLane, tenants: Tenants) -> bool:
     return False
 
 
+eventually = partial(comes_true, seconds=10)
+
+
 @pytest.fixture(params=["C", "Python"])
 def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both threads of the lane."""
@@ -114,7 +118,7 @@ def test_what_is_no_number_and_what_is_gone_is_missing(tmp_path: Path) -> None:
             files.append(path.open("rb"))
             reader.follow(slot, Reading(files[-1].fileno(), 11, 10))
         ring = finegrid.RING
-        until(lambda: sum(step >= 0 for step in rings.steps[:ring]) > 3)
+        assert eventually(lambda: sum(step >= 0 for step in rings.steps[:ring]) > 3)
         assert {used for used in rings.used[:ring] if used} == {123456}
         assert set(rings.steps[ring:]) == {-1}
         reader.follow(0, None)
@@ -144,7 +148,7 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
             f"{JOB}#{at}" for at in range(1, A_TICK + 1)
         ]
         assert {channel.scale for channel in fine.channels} == {1000.0}
-        until(lambda: list(fine.read()) == [0] * A_TICK)
+        assert eventually(lambda: list(fine.read()) == [0] * A_TICK)
 
         def works() -> bool:
             """Another step each time: on a busy host a look may come when one is past."""
@@ -152,8 +156,8 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
             steps = [step for step in fine.read() if step]
             return bool(steps) and all(step is not None and step % 7000 == 0 for step in steps)
 
-        until(works)
-        until(lambda: list(fine.read()) == [0] * A_TICK)
+        assert eventually(works)
+        assert eventually(lambda: list(fine.read()) == [0] * A_TICK)
         usage.unlink()
     finally:
         fine.close()

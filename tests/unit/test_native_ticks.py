@@ -27,7 +27,6 @@ if load().library is None:
 
 from reveal_collector.native.scanner import FAILED, Entry, Layout, Pass, Scan, Taken, Ticker
 from reveal_collector.nativesampler import NativeSampler
-from waiting import PATIENCE_S
 
 PERIOD = 100_000_000
 SECOND = 1_000_000_000
@@ -252,7 +251,7 @@ class Run:
     def until(self, enough: Callable[[RawSlice], bool]) -> RawSlice:
         with self._more:
             assert self._more.wait_for(
-                lambda: bool(self.slices) and enough(self.slices[-1]), timeout=PATIENCE_S
+                lambda: bool(self.slices) and enough(self.slices[-1]), timeout=6
             )
             return self.slices[-1]
 
