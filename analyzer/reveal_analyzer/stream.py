@@ -16,9 +16,10 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple, Protocol
 
 from reveal_analyzer import tier
-from reveal_analyzer.consumer import BATCH, LEAST, Consumer, Entry
+from reveal_analyzer.consumer import BATCH, Consumer, Entry, by_node
 from reveal_analyzer.leases import Leases, Timing
 from reveal_analyzer.link import OUTAGE, Link, connect
+from reveal_analyzer.rota import Rota
 from reveal_analyzer.sequence import Progress
 from reveal_analyzer.tables import Known, Tables, WaitingRoom
 from reveal_contract import wire
@@ -29,8 +30,6 @@ from reveal_contract.subjects import Identity, from_rows
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
-QUIET_TICKS = 10  # a shard without news is asked every tenth tick: 64 questions a tick cost 2 %
-ACTIVE_SECONDS = 5.0
 REFILL_SECONDS = 60.0
 LOGGED_REFUSALS = 20  # a minute; all are counted
 _DATA, _NODE = FIELD_DATA.encode(), FIELD_NODE.encode()
@@ -101,12 +100,11 @@ class StreamReader:
         self._progress: dict[str, Progress] = {}
         self._waiting = WaitingRoom()
         self._to_take: deque[int] = deque()
-        self._active: dict[int, float] = {}
+        self._rota = Rota()
         self._backlog: deque[Entry] = deque()  # read, not looked at
         self._in_hand: dict[int, set[bytes]] = {}  # read and not done with, here or at the caller
         self._owed: dict[int, list[bytes]] = {}  # acknowledgements to be sent
         self._lost_nodes: list[str] = []
-        self._tick = 0
         self._next_tick = 0.0
         self._recover = False
         self._refusals = (0.0, 0)
@@ -216,8 +214,8 @@ class StreamReader:
         while self._to_take and len(self._backlog) < BATCH:
             number = self._to_take[0]
             if number in held:
-                self._queue(self._consumer.take_over(number, self._refill))
-                self._active[number] = time.monotonic()
+                self._queue(by_node(self._consumer.take_over(number, self._refill)))
+                self._rota.active([number], time.monotonic())
             self._to_take.popleft()
         if not self._backlog:
             self._queue(self._fresh(held - set(self._to_take)))
@@ -234,18 +232,13 @@ class StreamReader:
                 self._backlog.append(entry)
 
     def _fresh(self, shards: set[int]) -> list[Entry]:
-        now, turn = time.monotonic(), self._tick % QUIET_TICKS
-        self._tick += 1
-        asked = [
-            number
-            for number in shards
-            if number % QUIET_TICKS == turn or now - self._active.get(number, -1e9) < ACTIVE_SECONDS
-        ]
+        now = time.monotonic()
+        asked = self._rota.next(shards, now)
         entries = self._consumer.fresh(asked)
-        self._active.update(dict.fromkeys({entry.shard for entry in entries}, now))
-        if any(count >= LEAST for count in Counter(entry.shard for entry in entries).values()):
-            self._next_tick = 0.0  # that stream may hold more
-        return entries
+        self._rota.read(asked, Counter(entry.shard for entry in entries), now)
+        if self._rota.behind:
+            self._next_tick = 0.0
+        return by_node(entries) if len(asked) == 1 else entries
 
     def _accept(self, entry: Entry, out: list[Received]) -> None:
         if not entry.fields:
