@@ -18,6 +18,7 @@ from reveal_collector.source import LayoutChanged, Roots, Unsupported
 from reveal_collector.sources.cgroups import cpu_root
 from reveal_collector.sources.netdev import FIELDS
 from reveal_collector.sources.tenants import Tenant, Tenants
+from reveal_collector.sources.turns import Turns
 from reveal_collector.sources.walking import within
 from reveal_collector.textfile import KeptFile, channel
 from reveal_contract.channels import Channel
@@ -33,8 +34,6 @@ _RX_BYTES, _RX_PACKETS, _RX_DROP, _TX_BYTES, _TX_PACKETS, _TX_DROP = (
     FIELDS.index(name)
     for name in ("rx_bytes", "rx_packets", "rx_drop", "tx_bytes", "tx_packets", "tx_drop")
 )
-# A subject that used no CPU is looked at every so many seconds.
-IDLE_SECONDS = 5
 # One without a namespace of its own is looked at again the next second, a second later for
 # every so many looks, and at last so often.
 _LOOKS_A_SECOND = 3
@@ -136,9 +135,8 @@ class SubjectNetwork:
         self._host = ""
         self._seen: tuple[Tenant, ...] | None = None
         self._spaces: dict[Tenant, _Namespace] = {}
-        self._clocks: dict[Tenant, int] = {}
+        self._turns = Turns(tenants)
         self._searches: dict[Tenant, _Search] = {}
-        self._second = 0
         self._next = 0  # second in which some search is due
         self._opened = False
 
@@ -159,13 +157,10 @@ class SubjectNetwork:
     def read(self) -> Sequence[int | None]:
         if self._follow():
             raise LayoutChanged(self.name)
-        self._second += 1
-        clocks, before = self._tenants.clocks.copy(), self._clocks
-        self._clocks = clocks
+        self._turns.begin()
         row: list[int | None] = []
         for place, (tenant, space) in enumerate(self._spaces.items()):
-            due = (self._second + place) % IDLE_SECONDS == 0
-            if space.id and (due or clocks.get(tenant) != before.get(tenant)):
+            if space.id and self._turns.due(place, tenant):
                 space.read()
                 if not space.id:
                     self._next = 0
@@ -183,7 +178,7 @@ class SubjectNetwork:
     def _follow(self) -> bool:
         """Whether the columns are others now: subjects came or went, or got a process."""
         current = self._tenants.current
-        if current is self._seen and self._second < self._next:
+        if current is self._seen and self._turns.second < self._next:
             return False
         self._seen = current
         for tenant in [one for one in self._spaces if one not in current]:
@@ -203,7 +198,7 @@ class SubjectNetwork:
     def _enter(self, tenant: Tenant, space: _Namespace) -> bool:
         """Follow a subject by one of its processes, if it has a namespace of its own."""
         search = self._searches.setdefault(tenant, _Search())
-        if self._second < search.due:
+        if self._turns.second < search.due:
             return False
         taken = {self._host, *(one.id for one in self._spaces.values() if one.id)}
         for pid in self._processes(tenant):
@@ -211,7 +206,7 @@ class SubjectNetwork:
             if namespace and namespace not in taken and space.enter(pid, namespace):
                 del self._searches[tenant]
                 return True
-        search.missed(self._second)
+        search.missed(self._turns.second)
         return False
 
     def _processes(self, tenant: Tenant) -> list[str]:

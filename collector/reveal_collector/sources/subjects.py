@@ -19,6 +19,7 @@ from reveal_collector.sources.processes import ProcessGroups
 from reveal_collector.sources.subjectnet import SubjectNetwork
 from reveal_collector.sources.subjectstorage import SubjectStorage
 from reveal_collector.sources.tenants import Choice, Tenant, Tenants
+from reveal_collector.sources.turns import Turns
 from reveal_collector.textfile import KeptFile
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
@@ -357,8 +358,7 @@ class CgroupUse(_CgroupSource):
 
     def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
         super().__init__(trees, tenants)
-        self._second = 0
-        self._clocks: dict[Tenant, int] = {}
+        self._turns = Turns(tenants)
 
     @property
     def subjects(self) -> tuple[Identity, ...]:
@@ -372,15 +372,12 @@ class CgroupUse(_CgroupSource):
 
     def read(self) -> Sequence[int | None]:
         self._follow()
-        self._second += 1
-        clocks, before = self._tenants.clocks.copy(), self._clocks
-        self._clocks = clocks
+        self._turns.begin()
         row: list[int | None] = []
         for place, cgroup in enumerate(self._cgroups):
-            due = (self._second + place) % (BACK_OFF * self.thrift) == 0
-            moved = clocks.get(cgroup.tenant) != before.get(cgroup.tenant)
+            due = self._turns.due(place, cgroup.tenant, BACK_OFF * self.thrift)
             # where the scanner reads, a plan failed, of no one knows which
-            if due or moved or not cgroup.values or cgroup.is_scanned:
+            if due or not cgroup.values or cgroup.is_scanned:
                 cgroup.read()
             row.extend(cgroup.shown())
         return row

@@ -23,13 +23,13 @@ from reveal_collector.sources.cgroups import counts_storage, cpu_root
 from reveal_collector.sources.groups import Ledger
 from reveal_collector.sources.processes import MOST_PROCESSES, NotAProcess, parse_io, parse_stat
 from reveal_collector.sources.tenants import Tenant, Tenants
+from reveal_collector.sources.turns import Turns
 from reveal_collector.sources.walking import within
 from reveal_collector.textfile import KeptFile, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 METRICS = ("storage.subject.read_bytes", "storage.subject.write_bytes")
-IDLE_SECONDS = 5  # a subject that used no CPU is looked at so often
 _LIST_SECONDS = 3  # between two looks for processes that came
 _LEAST = 8  # processes of a subject that are followed however many subjects there are
 _UNKNOWN: tuple[None, None] = (None, None)
@@ -80,9 +80,9 @@ class SubjectStorage:
         self._groups: dict[Tenant, int] = {}
         self._numbers = itertools.count(-2, -1)  # below 0: a process leads none of them
         self._processes: dict[Tenant, dict[int, _Process]] = {}
-        self._clocks: dict[Tenant, int] = {}
+        self._turns = Turns(self._tenants)
         self._seen: tuple[Tenant, ...] | None = None
-        self._second = self._born_after = 0
+        self._born_after = 0
 
     def open(self) -> None:
         if self._tree is None:
@@ -103,13 +103,11 @@ class SubjectStorage:
         if self._tenants.current is not self._seen:
             self._follow()
             raise LayoutChanged(self.name)
-        self._second += 1
-        clocks, before = self._tenants.clocks.copy(), self._clocks
-        self._clocks = clocks
+        self._turns.begin()
         for place, tenant in enumerate(self._processes):
-            turn = self._second + place
-            if turn % IDLE_SECONDS == 0 or clocks.get(tenant) != before.get(tenant):
-                if turn % _LIST_SECONDS == 0 or not self._processes[tenant]:
+            if self._turns.due(place, tenant):
+                listed = (self._turns.second + place) % _LIST_SECONDS == 0
+                if listed or not self._processes[tenant]:
                     self._list(tenant)
                 self._renew(tenant)
         self._add_up()
