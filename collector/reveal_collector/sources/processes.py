@@ -149,7 +149,7 @@ class ProcessGroups:
 
     def _reset(self) -> None:
         self._processes: dict[int, _Process] = {}
-        self._kernel: set[int] = set()
+        self._kernel: set[bytes] = set()
         self._ledger = Ledger()
         self._shown: list[Group] = []
         self._idle_passes = IDLE_PASSES
@@ -192,7 +192,8 @@ class ProcessGroups:
         if not listed:
             with os.scandir(self._proc) as entries:
                 listed = [os.fsencode(entry.name) for entry in entries]
-        pids = {int(name) for name in listed if name.isdigit()} - self._kernel
+        # of thousands of kernel threads no number is looked at
+        pids = {int(name) for name in set(listed) - self._kernel if name.isdigit()}
         return sorted(pids - {0})  # 0: a process outside of this PID namespace
 
     def _pass(self) -> None:
@@ -218,7 +219,7 @@ class ProcessGroups:
             elif self._is_due(process):
                 process.renew()
         except NotAProcess:
-            self._kernel.add(pid)
+            self._kernel.add(b"%d" % pid)
         except (OSError, Unsupported, ValueError):  # ended, or garbled: as if ended
             if process is not None:
                 self._processes.pop(pid).close()
