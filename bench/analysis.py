@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: figures are 
 from analysisbench import features, forest, live, nodes
 from report import Row, one_core, report
 from reveal_analyzer import tier
+from reveal_analyzer.fastest import use_fastest
 from reveal_contract.settings import MODES, AnalyzerSettings
 from slices_of import Slice, slices
 
@@ -29,7 +30,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     one_core()
     tiers = [tier.NUMPY]
-    said = tier.use_fastest()
+    said = use_fastest()
     print(said)
     if tier.current() is not tier.NUMPY:
         tiers.append(tier.current())

@@ -146,9 +146,9 @@ def build(
     cluster: KubeSink | None = None,
 ) -> Worker:
     """Everything wired together, metrics served; nothing is read yet."""
-    from reveal_analyzer import tier  # noqa: PLC0415 - a second of imports
     from reveal_analyzer.detectors import isolation_forest  # noqa: PLC0415
     from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
+    from reveal_analyzer.fastest import use_fastest  # noqa: PLC0415 - a second of imports
     from reveal_analyzer.fits import Fits  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import schema  # noqa: PLC0415
@@ -157,7 +157,7 @@ def build(
         rules = schema.load(settings.hypotheses)  # once for all nodes
     except schema.HypothesisError as error:
         raise SettingsError(str(error)) from None
-    logging.info(tier.use_fastest())
+    logging.info(use_fastest())
     isolation_forest.load()  # else the first finding waits for it, and so do all nodes
     metrics = Metrics()
     sinks: list[Sink] = [JsonlSink(jsonl)] if jsonl is not None else []

@@ -8,9 +8,6 @@ analyzer of a fleet asks for the fastest.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,7 +17,7 @@ from reveal_analyzer.detectors.forest import Forest
 from reveal_analyzer.detectors.scaler import Floats, Scaler, Scores
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.hypotheses import gate
-from reveal_analyzer.live import level, standing, steps
+from reveal_analyzer.live import standing, steps
 from reveal_analyzer.live.standing import Bools, Rows, Standing
 from reveal_analyzer.live.steps import Families, Place, Places, Singles
 from reveal_contract import wire
@@ -33,8 +30,6 @@ Judge = Callable[
     tuple[Singles, Singles, Floats],
 ]
 Renew = Callable[[Singles, Rows, Places, Singles, int, Standing, Places], None]
-
-_COMPILED_S = 300.0  # 10 to 20 s where nothing else runs
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class Tier:
     exchange: Exchange = steps.exchange
     judge: Judge = steps.judge
     learn: Callable[[Singles, Singles], None] = steps.learn
-    enlist: Callable[[level.Scores, Floats, int, int], bool] = level.enlist
+    enlist: Callable[[steps.OwnScores, Floats, int, int], bool] = steps.enlist
     differing: Callable[[Singles, Rows, Singles], Bools] = standing.differing
     renew: Renew = standing.renew
     stand: Callable[[Singles, Places, Standing], None] = standing.stand
@@ -76,36 +71,6 @@ def current() -> Tier:
 def use(tier: Tier) -> None:
     """Use it from now on; to be decided before the first window."""
     _Process.tier = tier
-
-
-def use_fastest() -> str:
-    """Use numba's loops where they can be had; a sentence that says who computes, and why.
-
-    They are compiled, which takes seconds, or come from the cache, and are tried out first.
-    """
-    started = time.monotonic()
-    try:
-        from reveal_analyzer import trial  # noqa: PLC0415 - it knows of tiers
-
-        fast = numba_tier()
-        _compile_apart()
-        if not trial.agrees(fast, NUMPY):
-            raise ArithmeticError("its results are not numpy's")
-    except ImportError as error:
-        return f"numpy computes: {error}; the extra 'fast' brings numba"
-    except Exception as error:  # whatever a compiler or a damaged cache may raise
-        return f"numpy computes: numba's code fails: {error!r}"
-    use(fast)
-    return f"numba computes, ready after {time.monotonic() - started:.1f} s"
-
-
-def _compile_apart() -> None:
-    """Fill the cache from a process of its own: only its end gives back what a compiler took.
-
-    That are 100 MB.  Where it fails, this process compiles, and says what is wrong.
-    """
-    command = [sys.executable, "-m", "reveal_analyzer.trial"]
-    subprocess.run(command, capture_output=True, check=False, timeout=_COMPILED_S)
 
 
 def numba_tier() -> Tier:

@@ -16,9 +16,8 @@ from reveal_analyzer.deriving import Folds, Recipe, Ticks
 from reveal_analyzer.detectors.forest import Forest
 from reveal_analyzer.detectors.scaler import Scaler
 from reveal_analyzer.hypotheses.gate import Entries
-from reveal_analyzer.live.level import Scores
 from reveal_analyzer.live.standing import Standing
-from reveal_analyzer.live.steps import Families
+from reveal_analyzer.live.steps import Families, OwnScores
 from reveal_contract import wire
 
 Answer = NDArray[Any]
@@ -97,7 +96,7 @@ def _kept(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     one.renew(new, rows, columns, kept, 4, standing, ranks)
     one.stand(np.sort(kept[standing.stale]), ranks, standing)
     yield from (kept, standing.picks)
-    scores = Scores(rng.random((1, 2)), np.zeros((1, 2)))
+    scores = OwnScores(rng.random((1, 2)), np.zeros((1, 2)))
     scores.ordered[:] = np.sort(scores.ring)
     one.enlist(scores, rng.random(1), 0, 2)
     yield from scores

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from reveal_analyzer import tier
 from reveal_analyzer.live import steps
 from reveal_analyzer.live.held import Held
-from reveal_analyzer.live.level import Scores
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.standing import Standing
-from reveal_analyzer.live.steps import Families, Singles
+from reveal_analyzer.live.steps import Families, OwnScores, Singles
 
 pytest.importorskip("numba")
 COLUMNS = 37
@@ -108,7 +107,7 @@ def test_a_row_is_sorted_again_where_what_stands_at_a_rank_may_be_another(fast: 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
 def test_scores_in_order(rng: np.random.Generator, fast: tier.Tier) -> None:
-    mine, its = (Scores(np.zeros((3, 20)), np.zeros((3, 20))) for _ in range(2))
+    mine, its = (OwnScores(np.zeros((3, 20)), np.zeros((3, 20))) for _ in range(2))
     for second in range(80):
         new = rng.choice([0.0, 0.0, rng.random(), 7.0], 3)
         for who, scores in ((tier.NUMPY, mine), (fast, its)):

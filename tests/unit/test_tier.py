@@ -17,8 +17,8 @@ READY = "numba computes, ready after "
 def told(tmp_path: Path, **changed: str) -> str:
     """What a new process says, and what it used before and after."""
     code = (
-        "from reveal_analyzer import tier; before = tier.current().name;"
-        "print(tier.use_fastest()); print(before, tier.current().name)"
+        "from reveal_analyzer import fastest, tier; before = tier.current().name;"
+        "print(fastest.use_fastest()); print(before, tier.current().name)"
     )
     return run(code, tmp_path, **changed)
 
@@ -40,7 +40,7 @@ def test_numba_is_used_where_it_is_installed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_compiler_works_in_a_process_of_its_own(tmp_path: Path) -> None:
     code = (
-        "from reveal_analyzer import tier; tier.use_fastest();"
+        "from reveal_analyzer import fastest, tier; fastest.use_fastest();"
         "stats = tier.current().exchange.stats;"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
@@ -51,11 +51,12 @@ def test_the_score_needs_nothing_that_was_not_compiled_at_start(tmp_path: Path) 
     code = """
 import numpy as np
 from reveal_analyzer import tier
+from reveal_analyzer.fastest import use_fastest
 from reveal_analyzer.live.held import Held
 from reveal_analyzer.live.level import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.settings import LiveSettings
-tier.use_fastest()
+use_fastest()
 settings, rng = LiveSettings(), np.random.default_rng(0)
 held, past, levels = Held(settings.views), Past(settings), OwnLevels(settings)
 for second in range(20):

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
 from reveal_analyzer import tier
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.steps import Floats
+from reveal_analyzer.live.steps import Floats, OwnScores
 from reveal_contract.metric import Subsystem
 
 _LEAST = 10  # scores before they say anything
 _CALM = 200
 _USUAL = 0.98
-
-
-class Scores(NamedTuple):
-    """Of each subsystem the last scores, in a ring and lowest first: (subsystems, ``keep``)."""
-
-    ring: Floats
-    ordered: Floats
 
 
 class OwnLevels:
@@ -31,7 +23,7 @@ class OwnLevels:
     def __init__(self, settings: LiveSettings) -> None:
         self._settings = settings
         shape = len(Subsystem), settings.keep
-        self._scores = Scores(np.zeros(shape), np.zeros(shape))
+        self._scores = OwnScores(np.zeros(shape), np.zeros(shape))
         self._taken = 0
         self.cuts: Floats = np.full(len(Subsystem), settings.limit)
 
@@ -47,23 +39,6 @@ class OwnLevels:
             usual = self._scores.ordered[:, max(known - 1 - _spare(known), 0)]
             level = np.maximum(self._settings.multiple * usual, self._settings.limit)
             self.cuts = np.minimum(level, self._settings.blind)
-
-
-def enlist(scores: Scores, new: Floats, at: int, known: int) -> bool:
-    """Take in a score of each subsystem; the one that stood ``at`` the place leaves a full ring.
-
-    Whether any is in another place now.  The reference; ``numba_steps`` moves fewer.
-    """
-    full = known == scores.ring.shape[1]
-    if full and (scores.ring[:, at] == new).all():
-        return False
-    for ring, ordered, score in zip(*scores, new, strict=True):
-        row = ordered[:known]
-        if full:
-            row = np.delete(row, np.searchsorted(row, ring[at]))
-        ordered[: row.size + 1] = np.insert(row, np.searchsorted(row, score), score)
-        ring[at] = score
-    return True
 
 
 @cache

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.compiling import kernel
-from reveal_analyzer.live.level import Scores
-from reveal_analyzer.live.steps import CLIP, FADING, Families, Floats, Place, Places, Singles
+from reveal_analyzer.live.steps import (
+    CLIP,
+    FADING,
+    Families,
+    Floats,
+    OwnScores,
+    Place,
+    Places,
+    Singles,
+)
 
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
 
@@ -144,8 +152,8 @@ def _learn(own: Singles, outside: Singles, fading: np.float32) -> None:
 
 
 @kernel
-def enlist(scores: Scores, new: Floats, at: int, known: int) -> bool:
-    """As ``level.enlist``: of the scores only those between the two that come and leave move."""
+def enlist(scores: OwnScores, new: Floats, at: int, known: int) -> bool:
+    """As ``steps.enlist``: of the scores only those between the two that come and leave move."""
     moved = False
     for subsystem in range(new.size):
         row, score, leaves = scores.ordered[subsystem], new[subsystem], scores.ring[subsystem, at]
