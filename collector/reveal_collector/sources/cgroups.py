@@ -7,8 +7,7 @@ memory.stat the ``total_`` rows of version 1 mean what version 2 shows: the whol
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -282,30 +281,3 @@ def cpu_root(trees: Mapping[str, Path]) -> Path | None:
         if name in trees:
             return trees[name]
     return None
-
-
-def below(tree: Path, depth: int) -> Iterator[Path]:
-    """Every cgroup under ``tree``, parents first; one that vanishes meanwhile is left out."""
-    if depth == 0:
-        return
-    try:
-        with os.scandir(tree) as entries:
-            children = sorted(
-                entry.name for entry in entries if entry.is_dir(follow_symlinks=False)
-            )
-    except OSError:
-        return
-    for name in children:
-        yield tree / name
-        yield from below(tree / name, depth - 1)
-
-
-def holds_processes(cgroup: Path) -> bool:
-    """Whether a process is in it; a threaded cgroup (EOPNOTSUPP) counts as one that has."""
-    try:
-        with (cgroup / "cgroup.procs").open("rb") as file:
-            return bool(file.read(1))
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return cgroup.is_dir()

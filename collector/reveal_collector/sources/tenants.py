@@ -20,7 +20,8 @@ from reveal_collector.inotify import Inotify
 from reveal_collector.pods.naming import identity, owners, told_apart, with_parents
 from reveal_collector.pods.paths import Place, of_process
 from reveal_collector.pods.podlist import NoPods, PodSource
-from reveal_collector.sources.walking import Found, usage, walk, watched
+from reveal_collector.sources.walking import Found, usage, walk
+from reveal_collector.sources.watching import Watches
 from reveal_contract.subjects import Identity, SubjectKind
 
 log = logging.getLogger(__name__)
@@ -148,9 +149,9 @@ class Tenants:
                 return held.get(place.root) or identity(place, index, 0).instance
         return None
 
-    def look(self, now: float) -> None:
-        """Walk the trees and renew ``current`` and ``subjects``."""
-        found = walk(self.trees)
+    def look(self, now: float, found: Mapping[str, Found] | None = None) -> None:
+        """Walk the trees, unless told what was ``found``; renew ``current`` and ``subjects``."""
+        found = walk(self.trees) if found is None else found
         self._age(found, now)
         candidates = self._candidates(found, now)
         self._rate(candidates, now)
@@ -231,18 +232,18 @@ class Tenants:
         except OSError as error:
             log.info("no inotify (%s): cgroups are looked for every %g s", error, _RESCAN_BLIND)
             while not self._stopping.wait(_RESCAN_BLIND):
-                self._look_safely()
+                self._look_safely(lambda: walk(self.trees))
             return
         with inotify:
             self._follow(inotify)
 
     def _follow(self, inotify: Inotify) -> None:
+        watches = Watches(inotify, self.trees)
         while not self._stopping.is_set():
             began = time.monotonic()
-            rescan = _RESCAN if self._watch_all(inotify) else _RESCAN_BLIND
-            self._look_safely()
+            self._look_safely(watches.walk)
             looked = time.monotonic()
-            ready = self._event(inotify, rescan)
+            ready = self._event(inotify, _RESCAN if watches.complete else _RESCAN_BLIND)
             if self._wake in ready:
                 os.eventfd_read(self._wake)
             if ready:
@@ -258,18 +259,9 @@ class Tenants:
             waiting.register(file, select.POLLIN)
         return [file for file, _ in waiting.poll(seconds * 1000)]
 
-    def _watch_all(self, inotify: Inotify) -> bool:
-        """Watch every folder, those too that are made meanwhile; false where one is refused."""
-        before: set[Path] = set()
-        refused = 0
-        while new := set(watched(self.trees)) - before:
-            refused += sum(not inotify.watch(folder) for folder in new)
-            before |= new
-        return refused == 0
-
-    def _look_safely(self) -> None:
+    def _look_safely(self, find: Callable[[], Mapping[str, Found]]) -> None:
         try:
-            self.look(time.monotonic())
+            self.look(time.monotonic(), find())
         except OSError as error:
             log.warning("cgroups cannot be looked through: %s", error)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.pods.paths import Place, places
-from reveal_collector.sources.cgroups import UNIFIED, below, holds_processes
+from reveal_collector.sources.cgroups import UNIFIED
 from reveal_contract.subjects import SubjectKind
 
 # Pods of a cluster in containers lie seven deep, their containers' own cgroups deeper still.
@@ -15,29 +16,34 @@ WALK_DEPTH = 10
 _WATCH_DEPTH = 3
 
 
-@dataclass
+@dataclass(slots=True)
 class Found:
-    """One cgroup: its inode, whether processes are in it itself, whether nothing is below it."""
+    """One cgroup: its inode in each hierarchy that has it, whether it holds processes itself."""
 
-    inode: int
+    inodes: list[int]
     holds: bool = False
-    leaf: bool = True
+    leaf: bool = True  # nothing is below it
+
+    @property
+    def inode(self) -> int:
+        """Which one of that name it is."""
+        return self.inodes[0]
 
 
 def walk(trees: Mapping[str, Path]) -> dict[str, Found]:
     """Every cgroup by its path below the root of whichever hierarchies have it."""
     found: dict[str, Found] = {}
-    for tree in trees.values():
-        start = len(str(tree))
-        for cgroup in below(tree, WALK_DEPTH):
-            path = str(cgroup)[start:]
+    for tree in map(str, trees.values()):
+        for path, inode in _below(tree, "", WALK_DEPTH):
             one = found.get(path)
-            if one is None:
-                one = found[path] = Found(_inode(cgroup))
+            if one is not None:
+                one.inodes.append(inode)
+            else:
+                one = found[path] = Found([inode])
                 above = found.get(path.rpartition("/")[0])
                 if above is not None:
                     above.leaf = False
-            one.holds = one.holds or holds_processes(cgroup)
+            one.holds = one.holds or _holds_processes(tree + path)
     return found
 
 
@@ -45,7 +51,8 @@ def within(tree: Path, path: str) -> Iterator[Path]:
     """The cgroup of a subject in one hierarchy, and every one below it."""
     top = tree / path[1:]
     yield top
-    yield from below(top, WALK_DEPTH)
+    for below, _ in _below(str(top), "", WALK_DEPTH):
+        yield top / below[1:]
 
 
 def usage(trees: Mapping[str, Path], path: str) -> int:
@@ -61,15 +68,9 @@ def usage(trees: Mapping[str, Path], path: str) -> int:
     return 0
 
 
-def watched(trees: Mapping[str, Path]) -> Iterator[Path]:
-    """The folders where subjects come and go: the upper ones, and those that lead to pods."""
-    for tree in trees.values():
-        yield tree
-        start = len(str(tree))
-        for cgroup in below(tree, WALK_DEPTH - 1):
-            path = str(cgroup)[start:]
-            if path.count("/") <= _WATCH_DEPTH or _leads_to_pods(path):
-                yield cgroup
+def leads_on(path: str) -> bool:
+    """Whether subjects come and go right below: the upper ones, and those that lead to pods."""
+    return path.count("/") <= _WATCH_DEPTH or _leads_to_pods(path)
 
 
 def _leads_to_pods(path: str) -> bool:
@@ -80,8 +81,31 @@ def _leads_to_pods(path: str) -> bool:
     return last is None or last.kind is not SubjectKind.POD or last.root == path
 
 
-def _inode(cgroup: Path) -> int:
+def _below(tree: str, path: str, depth: int) -> Iterator[tuple[str, int]]:
+    """Path and inode of every cgroup under one, parents first; what vanishes is left out."""
+    if depth == 0:
+        return
     try:
-        return cgroup.stat().st_ino
+        with os.scandir(tree + path) as entries:
+            children = sorted(
+                (entry.name, entry.inode())
+                for entry in entries
+                if entry.is_dir(follow_symlinks=False)
+            )
     except OSError:
-        return 0
+        return
+    for name, inode in children:
+        child = f"{path}/{name}"
+        yield child, inode
+        yield from _below(tree, child, depth - 1)
+
+
+def _holds_processes(folder: str) -> bool:
+    """Whether a process is in it; a threaded cgroup (EOPNOTSUPP) counts as one that has."""
+    try:
+        with open(f"{folder}/cgroup.procs", "rb", buffering=0) as file:
+            return bool(file.read(1))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return os.path.isdir(folder)  # noqa: PTH112

@@ -1,0 +1,133 @@
+"""Which folders of the cgroup trees are watched, and that none is asked for twice."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reveal_collector.inotify import Inotify
+from reveal_collector.sources.watching import Watches
+
+
+class Counting(Inotify):
+    """Notes what is asked for; refuses folders of one name, as the kernel does at its limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Path] = []
+        self.refuses = ""
+
+    def watch(self, folder: Path) -> bool:
+        self.asked.append(folder)
+        return folder.name != self.refuses and super().watch(folder)
+
+    @property
+    def told(self) -> bool:
+        """Whether something happened since the last time."""
+        waiting = select.poll()
+        waiting.register(self.fileno(), select.POLLIN)
+        happened = bool(waiting.poll(0))
+        self.drain()
+        return happened
+
+
+@pytest.fixture
+def inotify() -> Iterator[Counting]:
+    with Counting() as made:
+        yield made
+
+
+def tree(folder: Path, *paths: str) -> Path:
+    for path in paths:
+        (folder / path).mkdir(parents=True)
+    return folder
+
+
+def test_a_second_walk_asks_for_nothing_again(tmp_path: Path, inotify: Counting) -> None:
+    watches = Watches(inotify, {"cpu": tree(tmp_path, "a/b")})
+    assert list(watches.walk()) == ["/a", "/a/b"]
+    assert sorted(inotify.asked) == [tmp_path, tmp_path / "a", tmp_path / "a/b"]
+    inotify.asked.clear()
+    assert list(watches.walk()) == ["/a", "/a/b"]
+    assert inotify.asked == []
+    assert watches.complete
+
+
+@pytest.mark.parametrize("path", ["", "a", "a/b", "kubepods/burstable/x/y"])
+def test_a_folder_made_in_a_watched_one_is_told_of(
+    tmp_path: Path, inotify: Counting, path: str
+) -> None:
+    watches = Watches(inotify, {"cpu": tree(tmp_path, "a/b", "kubepods/burstable/x/y")})
+    watches.walk()
+    assert not inotify.told
+    tree(tmp_path / path, "new")
+    assert inotify.told
+    assert f"/{path}/new".replace("//", "/") in watches.walk()
+
+
+def test_far_below_and_inside_of_pods_nothing_is_watched(tmp_path: Path, inotify: Counting) -> None:
+    pod = f"kubepods/pod{'0' * 8}-0000-0000-0000-{'0' * 12}"
+    watches = Watches(inotify, {"cpu": tree(tmp_path, "a/b/c/d", f"{pod}/x/y/z")})
+    watches.walk()
+    tree(tmp_path / "a/b/c/d", "new")
+    tree(tmp_path / pod / "x/y", "new")
+    assert not inotify.told
+
+
+def test_one_made_anew_under_an_old_name_is_watched(tmp_path: Path, inotify: Counting) -> None:
+    watches = Watches(inotify, {"cpu": tree(tmp_path, "a")})
+    watches.walk()
+    (tmp_path / "a").rename(tmp_path / "gone")
+    tree(tmp_path, "a")
+    watches.walk()
+    inotify.drain()
+    tree(tmp_path, "a/new")
+    assert inotify.told
+
+
+def test_one_that_comes_to_another_hierarchy_later_is_watched_there(
+    tmp_path: Path, inotify: Counting
+) -> None:
+    cpu, memory = tree(tmp_path / "cpu", "a"), tree(tmp_path / "memory", "b")
+    watches = Watches(inotify, {"cpu": cpu, "memory": memory})
+    assert list(watches.walk()) == ["/a", "/b"]
+    tree(memory, "a")
+    watches.walk()
+    inotify.drain()
+    tree(memory, "a/new")
+    assert inotify.told
+
+
+def test_what_is_made_while_watches_are_set_is_found_and_watched(
+    tmp_path: Path, inotify: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = inotify.watch
+
+    def late(folder: Path) -> bool:
+        monkeypatch.undo()
+        tree(tmp_path, "a/late")
+        return ask(folder)
+
+    monkeypatch.setattr(inotify, "watch", late)
+    watches = Watches(inotify, {"cpu": tree(tmp_path, "a")})
+    assert list(watches.walk()) == ["/a", "/a/late"]
+    inotify.drain()
+    tree(tmp_path, "a/late/new")
+    assert inotify.told
+
+
+def test_where_one_is_refused_the_watches_are_not_complete_until_it_is_granted(
+    tmp_path: Path, inotify: Counting
+) -> None:
+    watches = Watches(inotify, {"cpu": tree(tmp_path, "a", "b")})
+    inotify.refuses = "a"
+    assert list(watches.walk()) == ["/a", "/b"]
+    assert not watches.complete
+    inotify.asked.clear()
+    inotify.refuses = ""
+    watches.walk()
+    assert watches.complete
+    assert inotify.asked == [tmp_path / "a"]
