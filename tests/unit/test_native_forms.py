@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exploring import examples
@@ -109,7 +109,12 @@ def test_forms_are_the_same(folder: str, text: bytes, later: bytes, form: Form) 
             assert ours == theirs
 
 
+# largest steps and spreads that add up to more than 63 bits
+FAR_APART = [[0] * 5, [0, 0, 0, 0, 2**62], [0, 0, 0, 2**63 - 1, 2**63 - 1], [2**63 - 1] * 5]
+
+
 @examples(200)
+@example(readings=FAR_APART, weights=())
 @given(
     readings=st.lists(
         st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5), min_size=1, max_size=6

@@ -65,6 +65,12 @@ static void take_steps(const struct file *file, struct state *state, int32_t fro
     }
 }
 
+/* The sum as 64 bits hold it: counters that jump about (garbled text) may add up to more. */
+static int64_t wrapped(int64_t one, int64_t other)
+{
+    return (int64_t)((uint64_t)one + (uint64_t)other);
+}
+
 /* Of one vector: the sum of the largest steps so far, who made the last, the sum of spreads. */
 static void show_vector(const struct file *file, struct state *state, int32_t number, int64_t *row)
 {
@@ -80,9 +86,10 @@ static void show_vector(const struct file *file, struct state *state, int32_t nu
         if (state->scratch[n] > state->scratch[largest])
             largest = n;
     const int64_t most = state->scratch[largest];
-    state->sums[2 * number] += most;
+    state->sums[2 * number] = wrapped(state->sums[2 * number], most);
     if (most > 0)
-        state->sums[2 * number + 1] += spread_of(state->scratch, to - from);
+        state->sums[2 * number + 1] =
+            wrapped(state->sums[2 * number + 1], spread_of(state->scratch, to - from));
     row[0] = state->sums[2 * number];
     row[1] = file->labels[from + largest];
     row[2] = state->sums[2 * number + 1];
