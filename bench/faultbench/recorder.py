@@ -27,6 +27,7 @@ SCHEDULE = (("train", 0.0, 210.0), ("server", 90.0, 300.0), ("loader", 150.0, 24
 _STEP_S = 0.2
 
 Say = Callable[[str], None]
+Job = Callable[[str, Path], Workload]
 
 
 class RecordError(RuntimeError):
@@ -68,15 +69,21 @@ class _Running:
 
 
 class Recorder:
-    """Writes sessions into a directory; what is there already is not recorded again."""
+    """Writes sessions into a directory; what is there already is not recorded again.
 
-    def __init__(self, directory: Path, scratch: Path, timing: Timing, say: Say) -> None:
+    ``job`` makes the workloads that faults are injected into.
+    """
+
+    def __init__(
+        self, directory: Path, scratch: Path, timing: Timing, say: Say, job: Job = Workload
+    ) -> None:
         if os.getuid() != 0:
             raise RecordError("recording needs root: workloads and faults get cgroups of their own")
         if why := no_disk(scratch):
             raise RecordError(why)
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self.timing, self._base, self._say = directory, timing, scratch, say
+        self._job = job
 
     def faults(self, workload: str, faults: Sequence[Fault]) -> None:
         """Record those of ``faults`` that the directory lacks for this workload."""
@@ -122,7 +129,7 @@ class Recorder:
         ledger.add(Undo("tree", (str(scratch),)))
         scratch.mkdir(mode=0o700)
         data_file(scratch)
-        jobs = {job: stack.enter_context(Workload(job, scratch))}
+        jobs = {job: stack.enter_context(self._job(job, scratch))}
         number = 1 + len(self._indexes(name))
         recording = self.directory / f"{name}-{number}.rvl"
         index = Index(name, recording.name, time.time_ns(), host.describe())
@@ -178,7 +185,7 @@ class Recorder:
             running.jobs.pop(name).stop()
         for name in wanted - running.jobs.keys():
             self._say(f"healthy: {name} starts")
-            running.jobs[name] = stack.enter_context(Workload(name, running.scratch))
+            running.jobs[name] = stack.enter_context(self._job(name, running.scratch))
 
     def _indexes(self, workload: str) -> list[Index]:
         paths = sorted(self.directory.glob(f"{workload}-*.session.json"))

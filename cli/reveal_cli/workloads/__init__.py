@@ -24,8 +24,7 @@ from reveal_cli.faults.link import WORKLOAD
 
 NAMES = ("train", "server", "loader")
 CGROUP_PREFIX = "reveal-work-"
-# one BLAS thread: with more, the job's own threads would compete for a small host's CPUs
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class WorkloadError(RuntimeError):
@@ -33,12 +32,16 @@ class WorkloadError(RuntimeError):
 
 
 class Workload:
-    """One running workload.  Files go to ``scratch``, its JSON log to ``log``."""
+    """One running workload.  Files go to ``scratch``, its JSON log to ``log``.
 
-    def __init__(self, name: str, scratch: Path, log: Path | None = None) -> None:
+    ``threads`` of its linear algebra: with more than one they compete for a small host's CPUs.
+    """
+
+    def __init__(self, name: str, scratch: Path, log: Path | None = None, threads: int = 1) -> None:
         if name not in NAMES:
             raise WorkloadError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
         self.name, self.scratch, self.log = name, scratch, log
+        self._threads = threads
         self._ledger: Ledger | None = None
         self._group: Cgroup | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -100,8 +103,8 @@ class Workload:
         return self._processes[0]
 
     def _begin(self, ledger: Ledger) -> None:
-        for variable in _ONE_THREAD:
-            os.environ[variable] = "1"
+        for variable in _THREADS:
+            os.environ[variable] = str(self._threads)
         files = self.scratch / f"reveal-work-{self.name}"
         ledger.add(Undo("tree", (str(files),)))
         files.mkdir(mode=0o700, exist_ok=True)

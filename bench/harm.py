@@ -1,0 +1,114 @@
+"""Whether what costs a job its time is told, and what costs it nothing is left alone.
+
+    python bench/harm.py --record DIR [--threads N] [--only NAME...]     as root
+    python bench/harm.py --replay DIR...
+
+Stressors that Reveal was never tuned by run beside a training job, as the faults of ``faults``
+do.  What each cost is in the job's own log of steps, which Reveal does not see.  A job of one
+thread keeps its pace beside most of them; one with a thread on each CPU loses it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from faultbench.index import read_index
+from faultbench.judge import Outcome, judge
+from faultbench.pace import lost, read_steps
+from faultbench.recorder import Recorder, RecordError, Timing
+from faultbench.sessions import sessions
+from faultbench.strangers import STRANGERS
+from report import Row, report
+from reveal_cli.faults import FaultError, LedgerError
+from reveal_cli.workloads import Workload, WorkloadError
+from reveal_contract.settings import AnalyzerSettings
+from undoing import interruptible, say
+
+HARM = 0.1  # of its pace: less is within what a job's pace varies by
+STEPS = "steps.jsonl"
+
+
+def main() -> None:
+    asked = parser().parse_args()
+    interruptible()
+    try:
+        if asked.record is not None:
+            record(asked.record, asked.threads, asked.only)
+        rows = [row for folder in asked.replay for row in judged(folder)]
+    except (RecordError, WorkloadError, FaultError, LedgerError, OSError) as error:
+        sys.exit(f"harm: {error}")
+    if rows:
+        report("harm", rows, sums=sums(rows))
+        for line in sums(rows):
+            print(line)
+
+
+def record(folder: Path, threads: int, only: Sequence[str]) -> None:
+    """Record what the folder lacks; the job's log goes beside the recordings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    job = partial(Workload, log=folder / STEPS, threads=threads)
+    faults = [one for one in STRANGERS if not only or one.name.removeprefix("stress_") in only]
+    Recorder(folder, Path("/var/tmp"), Timing(), say, job).faults("train", faults)
+
+
+def judged(folder: Path) -> list[Row]:
+    """A row for each stressor, those that cost most first."""
+    steps = read_steps(folder / STEPS)
+    indexes = [read_index(path) for path in sorted(folder.glob("*.session.json"))]
+    cost = {case.fault: lost(steps, case) for index in indexes for case in index.cases}
+    outcomes = [
+        each for session in sessions(folder) for each in judge(session, AnalyzerSettings()).outcomes
+    ]
+    outcomes.sort(key=lambda each: -cost[each.case.fault])
+    return [row(folder.name, each, cost[each.case.fault]) for each in outcomes]
+
+
+def row(folder: str, outcome: Outcome, cost: float) -> Row:
+    return {
+        "recordings": folder,
+        "stressor": outcome.case.fault.removeprefix("stress_"),
+        "lost %": round(100 * cost, 1),
+        "found s": "" if outcome.found is None else round(outcome.found, 1),
+        "by": outcome.by,
+        "subsystem": told(outcome, outcome.subsystem_right),
+        "subject": told(outcome, bool(outcome.subject_right)),
+    }
+
+
+def told(outcome: Outcome, right: bool) -> str:
+    if outcome.found is None:
+        return ""
+    return "right" if right else "wrong"
+
+
+def sums(rows: Sequence[Row]) -> list[str]:
+    """Of those that harmed and those that did not: how many were told, and how well."""
+    said = []
+    for name, harmful in ((f"cost at least {HARM:.0%}", True), ("cost less", False)):
+        mine = [one for one in rows if (float(one["lost %"]) >= 100 * HARM) is harmful]
+        found = [one for one in mine if one["by"]]
+        right = [sum(one[what] == "right" for one in found) for what in ("subsystem", "subject")]
+        said.append(
+            f"{name}: {len(found)} of {len(mine)} told, "
+            f"subsystem right in {right[0]}, subject in {right[1]}"
+        )
+    return said
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
+    made.add_argument("--threads", type=int, default=1, help="of the job's linear algebra")
+    made.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these stressors")
+    made.add_argument("--replay", type=Path, nargs="+", default=[], metavar="DIR")
+    return made
+
+
+if __name__ == "__main__":
+    main()
