@@ -28,13 +28,14 @@ RATE = 10
 SETTLE_S = 6.0  # imports, and the first passes that learn the layouts
 # the files behind the fast lane; the floor and the plain loop read just these
 FILES = (
-    "/proc/stat", "/proc/meminfo", "/proc/vmstat", "/proc/softirqs", "/proc/diskstats",
+    "/proc/stat", "/proc/vmstat", "/proc/softirqs", "/proc/diskstats",
     "/proc/net/dev", "/proc/net/netstat", "/proc/net/snmp", "/proc/pressure/cpu",
     "/proc/pressure/memory", "/proc/pressure/io", "/sys/fs/cgroup/cpuacct/cpuacct.usage_percpu",
 )  # fmt: skip
 # and those of the slow lane, for rows that read all at the full rate
 SLOW_FILES = (
-    "/proc/interrupts", "/proc/net/snmp6", "/proc/net/softnet_stat", "/proc/net/sockstat",
+    "/proc/meminfo", "/proc/interrupts", "/proc/net/snmp6", "/proc/net/softnet_stat",
+    "/proc/net/sockstat",
     "/proc/loadavg", "/sys/devices/system/node/node0/numastat",
     "/sys/devices/system/node/node0/meminfo",
 )  # fmt: skip

@@ -13,21 +13,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reveal_collector.scan import FileScan, TokenPlan
 from reveal_collector.source import LayoutChanged, Unsupported
 from reveal_collector.textfile import KeptFile
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 Cells = Sequence[int | None]
+_MARK_EVERY = 5
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """One file and the columns its text gives; ``parse`` raises ``ValueError`` for other text."""
+    """One file and the columns its text gives; ``parse`` raises ``ValueError`` for other text.
+
+    ``plan`` gives the same columns of a text like this one, for the scanner in C.
+    """
 
     path: Path
     channels: tuple[Channel, ...]
     parse: Callable[[bytes], Cells]
+    plan: Callable[[bytes], TokenPlan] | None = None
 
 
 def one(path: Path, channel: Channel, parse: Callable[[bytes], int | None] = int) -> Attribute:
@@ -94,7 +100,8 @@ class Attributes:
 
     ``turns`` spares what is quiet: a file that was the same for that many reads is read every
     ``turns`` reads only, each file at a turn of its own, until it changes; ``mark`` is asked as
-    seldom.
+    seldom.  Where every file has a plan the scanner in C spares them all, and ``mark`` is asked
+    every ``_MARK_EVERY`` seconds.
     """
 
     def __init__(
@@ -109,7 +116,8 @@ class Attributes:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
         self._find, self._mark, self._absent = find, mark, absent
-        self._turns, self._round = turns, 0
+        self._turns, self._round, self._asked = turns, 0, 0
+        self._scans: list[FileScan] | None = None
         self._seen: object = None
         self._kept: list[_Kept] = []
 
@@ -127,6 +135,7 @@ class Attributes:
             if self.channels != before:
                 raise LayoutChanged(self.name)
         values: list[int | None] = []
+        self._scans = None
         for place, kept in enumerate(self._kept):
             if kept.quiet < self._turns or (self._round + place) % self._turns == 0:
                 kept.renew()
@@ -135,13 +144,24 @@ class Attributes:
             self._seen = None
         return values
 
+    def scans(self) -> Sequence[FileScan] | None:
+        if self._scans is None:
+            found = [kept.scan() for kept in self._kept]
+            self._scans = [scan for scan in found if scan is not None]
+        return self._scans if self._kept and len(self._scans) == len(self._kept) else None
+
+    def stale(self) -> bool:
+        """Whether other devices may be there; asked once a second."""
+        self._asked += 1
+        return self._asked % _MARK_EVERY == 0 and self._mark() != self._seen
+
     def close(self) -> None:
         for kept in self._kept:
             kept.file.close()
-        self._kept, self.channels = [], ()
+        self._kept, self.channels, self._scans = [], (), None
 
     def _learn(self) -> None:
-        self.close()
+        before, self._kept, self._scans = self._kept, [], None
         self._seen = self._mark()
         channels: list[Channel] = []
         for attribute in self._find():
@@ -156,6 +176,8 @@ class Attributes:
             self._kept.append(kept)
             channels += attribute.channels
         self.channels = in_lane(channels, self.lane)
+        for kept in before:  # closed last: a new file has another descriptor, so another scan
+            kept.file.close()
 
 
 class _Kept:
@@ -170,6 +192,12 @@ class _Kept:
         self._blank: Cells = (None,) * len(attribute.channels)
         self._last: bytes | None = None
         self.values: Cells = self._blank
+
+    def scan(self) -> FileScan | None:
+        """None where it has no plan, or was not read as one is made of."""
+        if self._attribute.plan is None or self._last is None or self.values is self._blank:
+            return None
+        return FileScan(self._attribute.plan(self._last), self.file.fd, len(self._last))
 
     def renew(self) -> None:
         try:

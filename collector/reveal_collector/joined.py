@@ -6,7 +6,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.scan import FileScan, Mismatch, TokenPlan, is_stale, numbers, scans_of
+from reveal_collector.scan import (
+    FileScan,
+    Mismatch,
+    TokenPlan,
+    is_stale,
+    numbers,
+    scans_of,
+    told_by_words,
+)
 from reveal_collector.source import LayoutChanged, ParseError, Source, Unsupported
 from reveal_collector.textfile import KeptFile
 from reveal_contract.channels import Channel
@@ -97,7 +105,8 @@ class NumberFiles:
         self._lasting = lasting
         self._entries: list[str] = []
         self._files: list[KeptFile] = []
-        self._words: bool | None = None
+        self._words: dict[KeptFile, bytes] = {}
+        self._scans: dict[KeptFile, tuple[FileScan, ...]] = {}
 
     def open(self) -> None:
         try:
@@ -114,12 +123,15 @@ class NumberFiles:
         return [self._number(file) for file in self._files]
 
     def scans(self) -> Sequence[FileScan] | None:
-        """Only files of plain numbers: what the words of others mean is known here."""
-        if self._words is None:
-            self._words = False
-            for file in self._files:
-                self._number(file)
-        return None if self._words else [FileScan(_ONE_NUMBER, file.fd) for file in self._files]
+        """Of words the scanner knows only that they are what they were when read last."""
+        for file in self._files:
+            if file not in self._scans:
+                try:
+                    self._number(file)
+                except ParseError:
+                    return None
+                self._scans[file] = self._scan(file)
+        return [scan for file in self._files for scan in self._scans[file]]
 
     def stale(self) -> bool:
         if self._lasting:
@@ -130,7 +142,7 @@ class NumberFiles:
         for file in self._files:
             file.close()
         self._files, self._entries, self.channels = [], [], ()
-        self._words = None
+        self._words, self._scans = {}, {}
 
     def _learn(self) -> None:
         self.close()
@@ -151,10 +163,19 @@ class NumberFiles:
             token = file.read().strip()
         except OSError:
             return None
+        if self._words.get(file, b"") != (token if token in _WORDS else b""):
+            self._scans.pop(file, None)
         if token in _WORDS:
-            self._words = True
+            self._words[file] = token
             return _WORDS[token]
+        self._words.pop(file, None)
         try:
             return numbers([token])[0]
         except Mismatch:
             raise ParseError(f"{file.path}: {token[:40]!r} is no number") from None
+
+    def _scan(self, file: KeptFile) -> tuple[FileScan, ...]:
+        word = self._words.get(file)
+        if word is None:
+            return (FileScan(_ONE_NUMBER, file.fd),)
+        return told_by_words(file.fd, word, [_WORDS[word]])

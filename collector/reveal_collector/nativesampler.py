@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from reveal_collector.clock import Clock
-from reveal_collector.feed import FAST_MEDIAN_NS, SLOW_SAMPLES, Feed, Values
+from reveal_collector.feed import FAST_MEDIAN_NS, SLOW_MEDIAN_NS, SLOW_SAMPLES, Feed, Values
 from reveal_collector.native import load
 from reveal_collector.native.scanner import EVERY_TICK, GROWN, Entry, Layout, Scan, Taken, Ticker
 from reveal_collector.nativeview import Part, View, hide, latest, note_spent, put
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 _MOST_ROOM = 1 << 12
 _NOTE_SLICES = 10  # how often the time of reads is noted where none takes long
 _GATES_A_TICK = 16  # some 0.4 ms
+_SLOW_LONG_NS = SLOW_MEDIAN_NS // 4  # in one tick, of those a source's files are spread over
 
 
 @dataclass
@@ -183,7 +184,7 @@ class NativeSampler(Sampler):
             log.warning("%d s went by without a sample: the host or this process stood still", lost)
         self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
         self.counts.skipped_slices += lost
-        if any(taken.flags) or taken.longest > FAST_MEDIAN_NS:
+        if taken.flagged or taken.longest > FAST_MEDIAN_NS or taken.longest_slow > _SLOW_LONG_NS:
             self._noting = SLOW_SAMPLES
         self._noting = max(0, self._noting - 1)
         if self._noting or self.counts.sequence % _NOTE_SLICES == 0:
@@ -209,7 +210,7 @@ class NativeSampler(Sampler):
     def _look_after(self, view: View, taken: Taken) -> dict[Feed, Values]:
         """Let sources learn whose plans failed, or who know of something a plan cannot see."""
         values = {}
-        for part in view.parts if any(taken.flags) else view.asked:
+        for part in view.parts if taken.flagged else view.asked:
             if part.feed.broken:
                 continue
             if part.owner < 0:

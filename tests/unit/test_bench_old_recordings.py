@@ -16,7 +16,7 @@ NAMES = [
     "stat.cpu0.user",
     "softirq.NET_RX.cpu0",
     "softirq.NET_RX.cpu1",
-    "meminfo.MemFree",
+    "vmstat.nr_kernel_stack",
     "disk.vda.rsectors",
     "disk.loop0.reads",
     "cg.flt.cpuacct.usage.value",
@@ -63,7 +63,9 @@ def test_counters_become_differences_and_gauges_levels(
     message, table = loaded[1]
     assert message.fast.shape == (10, len(table.fast))
     assert _column(message, table, "cpu.user{0}") == [1] * 10
-    assert _column(message, table, "memory.mem_free") == [1000 - tick for tick in range(11, 21)]
+    assert _column(message, table, "memory.vm.nr_kernel_stack") == [
+        1000 - tick for tick in range(11, 21)
+    ]
     assert _column(message, table, "storage.disk.read_bytes{vda}") == [8] * 10
     assert not message.fast_missing.any()
 
@@ -80,9 +82,9 @@ def test_sums_over_cpus_and_what_is_left_out(tmp_path: Path, counted: NDArray[np
 def test_units_are_the_catalogues() -> None:
     made = {each.label: each for each in prototype_names.channels(NAMES, {})}
     assert made["cpu.user{0}"].scale == 1e7
-    assert made["memory.mem_free"].scale == 1024
+    assert made["memory.vm.nr_kernel_stack"].scale == 1024
     assert made["storage.disk.read_bytes{vda}"].scale == 512
-    assert made["memory.mem_free"].kind is Kind.GAUGE
+    assert made["memory.vm.nr_kernel_stack"].kind is Kind.GAUGE
 
 
 def test_the_slice_across_the_jump_in_time_is_dropped(

@@ -17,6 +17,7 @@ from exploring import examples
 from hosts.tree import Tree
 from hosts.whole import HOSTS
 from mutations import Text, garbage, mutations
+from reveal_collector.attributes import Attributes
 from reveal_collector.native import load
 from reveal_collector.registry import FACTORIES
 from reveal_collector.scan import (
@@ -285,3 +286,59 @@ def test_a_row_of_a_matrix_that_first_counts_is_flagged(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(" 99: 0", " 99: 1"))
     assert set(made.tick(1)) == {MISSING}
     assert made.flags == bytes([MISMATCH])
+
+
+def test_a_word_is_what_it_was_until_its_source_reads_another(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/class/net/eth0"
+    folder.mkdir(parents=True)
+    (folder / "carrier_changes").write_text("2\n")
+    (folder / "operstate").write_text("up\n")
+    [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "nic")
+    first = scans_of(source)
+    with driven(first or ()) as made:
+        assert made.tick(0) == cells(source.read()) == [2, 1]
+        assert scans_of(source) == first  # nothing to plan anew
+        (folder / "operstate").write_text("lowerlayerdown\n")
+        made.tick(1)
+        assert made.flags == bytes([MISMATCH])
+    assert cells(source.read()) == [2, 0]
+    assert scans_of(source) != first
+    with driven(scans_of(source) or ()) as made:
+        assert made.tick(0) == [2, 0]
+        assert made.flags == b"\0"
+
+
+def test_cpus_that_are_online_are_counted_by_their_list(tmp_path: Path) -> None:
+    path = tmp_path / "sys/devices/system/cpu/online"
+    path.parent.mkdir(parents=True)
+    path.write_text("0-3,8\n")
+    [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "online")
+    with driven(scans_of(source) or ()) as made:
+        assert made.tick(0) == [5]
+        path.write_text("0-3\n")
+        made.tick(1)
+        assert made.flags == bytes([MISMATCH])
+    assert cells(source.read()) == [4]
+    with driven(scans_of(source) or ()) as made:
+        assert made.tick(0) == [4]
+
+
+def test_a_compressed_disk_that_comes_is_seen_within_seconds(tmp_path: Path) -> None:
+    block = tmp_path / "sys/block"
+    for name in ("zram0", "zram1"):
+        (block / name).mkdir(parents=True)
+        (block / name / "io_stat").write_text("       1        2        3        4\n")
+    (block / "zram1").rename(tmp_path / "zram1")
+    [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "zram")
+    assert isinstance(source, Attributes)
+    with driven(scans_of(source) or ()) as made:
+        assert made.tick(0) == [1, 2, 3, 4]
+        (block / "zram0/io_stat").write_text("       1        2        3       40\n")
+        assert made.tick(1) == cells(source.read()) == [1, 2, 3, 40]
+    assert not any(source.stale() for _ in range(10))
+    (tmp_path / "zram1").rename(block / "zram1")
+    assert any(source.stale() for _ in range(10))
+    with pytest.raises(LayoutChanged):
+        source.read()
+    with driven(scans_of(source) or ()) as made:
+        assert made.tick(0) == [1, 2, 3, 40, 1, 2, 3, 4]

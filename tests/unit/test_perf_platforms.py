@@ -190,6 +190,13 @@ def test_what_turbostat_shows_is_by_host_and_package(server: Tree) -> None:
         "cpu.energy.package{0}", "memory.energy{0}", "cpu.energy.package{1}", "memory.energy{1}",
     ]  # fmt: skip
     assert "cpu.residency.core{C6}" in channels(server.roots, "cstates")
+
+
+def test_a_virtual_machine_is_not_asked_for_the_smis_of_its_host(server: Tree) -> None:
+    pmu.add_intel_pmus(server, SERVER)
+    server.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu msr hypervisor\n")
+    with pytest.raises(Unsupported, match="virtual machine"):
+        msr._smi(server.roots)
     assert "cpu.residency.package{1/C2}" in channels(server.roots, "cstates")
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ABI = 2
+ABI = 3
 SWITCH = "REVEAL_NO_NATIVE"
 # where ``build`` leaves it; another build of it, such as one with sanitizers, by the environment
 LIBRARY = Path(os.environ.get("REVEAL_NATIVE", Path(__file__).with_name("_native.so")))

@@ -83,6 +83,7 @@ class CShape(Structure):
         ("fast", c_int32),
         ("slow", c_int32),
         ("owners", c_int32),
+        ("fast_owners", c_int32),
         ("gates", c_int32),
         ("quiet", c_int32),
         ("back_off", c_int32),

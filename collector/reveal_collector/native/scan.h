@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { REVEAL_ABI = 2 };
+enum { REVEAL_ABI = 3 };
 
 #define MISSING INT64_MIN
 
@@ -81,6 +81,7 @@ struct shape {
     int32_t fast;
     int32_t slow;
     int32_t owners;
+    int32_t fast_owners; /* the first so many are read every tick */
     int32_t gates;
     int32_t quiet;    /* reads of a leading file without a change until its gate rests */
     int32_t back_off; /* a resting gate is looked at every so many ticks */

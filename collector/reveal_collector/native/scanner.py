@@ -57,8 +57,9 @@ class Punctuality(NamedTuple):
 class Taken(NamedTuple):
     """One slice as read: ``fast`` ticks x columns (int64), ``spent`` (int32, ns) ticks x owners.
 
-    Both and ``slow`` are the memory that the thread wrote to: they hold until the next slice is
-    waited for, and may be written to.  ``longest`` is the most of ``spent``.
+    Both, ``slow`` and ``flags`` are the memory that the thread wrote to: they hold until the next
+    slice is waited for, and may be written to.  ``longest`` is the most of ``spent`` of owners
+    that are read every tick, ``longest_slow`` of the others; ``flagged`` owners have flags.
     """
 
     due: int
@@ -69,29 +70,20 @@ class Taken(NamedTuple):
     lateness: list[int]
     spent: memoryview[int]
     longest: int
-    flags: bytes
+    longest_slow: int
+    flagged: int
+    flags: memoryview[int]
     counts: Punctuality
 
 
-class _Counts(Structure):
-    _fields_ = [(name, c_int64) for name in Punctuality._fields]
+_PLACES = 8  # of a ring, in the name of a slice
+_SAID = 10  # numbers before the lateness of each tick
 
 
 class _Slice(Structure):
-    _fields_ = [
-        ("due", c_int64),
-        ("start_ns", c_int64),
-        ("ring", c_int64),
-        ("fast", c_void_p),
-        ("slow", c_void_p),
-        ("lateness", c_void_p),
-        ("spent", c_void_p),
-        ("flags", c_void_p),
-        ("counts", _Counts),
-        ("ticks", c_int32),
-        ("longest", c_int32),
-        ("busy", c_int32),
-    ]
+    """Up to what Python needs of it (``ticker.h``)."""
+
+    _fields_ = [(name, c_void_p) for name in ("said", "fast", "slow", "spent", "flags")]
 
 
 class Scan:
@@ -107,9 +99,11 @@ class Scan:
         self._gates = {key: number for number, key in enumerate(dict.fromkeys(led))}
         files = [file for entry in entries for file in self._files(entry)]
         self._array = _of_files(len(files))(*files)
+        fast = 1 + max((entry.owner for entry in entries if entry.slot == EVERY_TICK), default=-1)
         self._shape = CShape(
-            layout.fast, layout.slow, layout.owners, len(self._gates), layout.quiet, layout.back_off
-        )
+            layout.fast, layout.slow, layout.owners, fast, len(self._gates), layout.quiet,
+            layout.back_off,
+        )  # fmt: skip
         self.handle = _library().reveal_plan_new(self._array, len(files), byref(self._shape))
         if not self.handle:
             raise MemoryError("no memory for the scanner's plan")
@@ -181,32 +175,35 @@ class _Ring:
 
     def __init__(self, scan: Scan, number: int, ticks: int) -> None:
         library = _library()
-        self._scan = scan
+        self._scan, self._ticks = scan, ticks
         self._memory = mmap(-1, max(1, library.reveal_ring_bytes(scan.handle, ticks)))
         self._begin = ctypes.addressof(c_uint8.from_buffer(self._memory))
         self.handle = library.reveal_ring_new(scan.handle, number, ticks, self._begin)
         if not self.handle:
             raise MemoryError("no memory for the scanner's rows")
-        self._seen: dict[int, _Rows] = {}
+        self._rows: dict[int, _Rows] = {}
 
-    def rows(self, address: int, made: _Slice) -> _Rows:
-        """Where the slice at this address keeps what was read."""
-        known = self._seen.get(address)
-        if known is None or known.ticks != made.ticks:
-            layout = self._scan.layout
-            known = self._seen[address] = _Rows(
-                made.ticks,
-                self._view(made.fast, made.ticks * layout.fast, "q"),
-                self._view(made.slow, layout.slow, "q"),
-                self._view(made.lateness, made.ticks, "i"),
-                self._view(made.spent, made.ticks * layout.owners, "i"),
-                self._view(made.flags, layout.owners, "B"),
-            )
+    def rows(self, place: int) -> _Rows:
+        """Where the slice at this place of the ring keeps what was read."""
+        known = self._rows.get(place)
+        if known is None:
+            known = self._rows[place] = self._find(place)
         return known
 
     def close(self) -> None:
         _library().reveal_ring_free(self.handle)
         self._scan.close()
+
+    def _find(self, place: int) -> _Rows:
+        made = _Slice.from_address(_library().reveal_ring_slice(self.handle, place))
+        layout, ticks = self._scan.layout, self._ticks
+        return _Rows(
+            self._view(made.said, _SAID + ticks, "q"),
+            self._view(made.fast, ticks * layout.fast, "q"),
+            self._view(made.slow, layout.slow, "q"),
+            self._view(made.spent, ticks * layout.owners, "i"),
+            self._view(made.flags, layout.owners, "B"),
+        )
 
     def _view(self, address: int, count: int, kind: Literal["q", "i", "B"]) -> memoryview[int]:
         at, empty = address - self._begin, memoryview(array(kind))
@@ -216,12 +213,11 @@ class _Ring:
 
 
 class _Rows(NamedTuple):
-    """The parts of one slice in its ring."""
+    """The parts of one slice in its ring, of as many ticks as it can have."""
 
-    ticks: int
+    said: memoryview[int]
     fast: memoryview[int]
     slow: memoryview[int]
-    lateness: memoryview[int]
     spent: memoryview[int]
     flags: memoryview[int]
 
@@ -233,7 +229,6 @@ class Ticker:
         self._ticks = 1_000_000_000 // period_ns
         self._rings: dict[int, _Ring] = {}
         self._number = 0
-        self._held: int | None = None  # the slice waited for last
         self._closing = threading.Lock()
         self._handle = _library().reveal_ticker_start(self._ring(scan), phase_ns, period_ns)
         if not self._handle:
@@ -260,24 +255,22 @@ class Ticker:
 
         What the last one showed is the thread's again.
         """
-        library, held = _library(), self._held
-        if held is not None:
-            library.reveal_ticker_release(self._handle, held)
-        self._held = address = library.reveal_ticker_wait(self._handle, timeout_ns)
-        if address is None:
+        name = _library().reveal_ticker_wait(self._handle, timeout_ns)
+        if name < 0:
             return None
-        made = _Slice.from_address(address)
-        plan = made.ring
-        rows = self._rings[plan].rows(address, made)
+        plan, place = divmod(name, _PLACES)
+        rows = self._rings[plan].rows(place)
         if next(iter(self._rings)) < plan:
             self._drop_older_than(plan)
-        counts = made.counts
+        said = rows.said.tolist()
+        due, start_ns, ticks, longest, longest_slow, flagged = said[:6]
+        fast, spent = rows.fast, rows.spent
+        if ticks < self._ticks:
+            fast = fast[: len(fast) // self._ticks * ticks]
+            spent = spent[: len(spent) // self._ticks * ticks]
         return Taken(
-            made.due, made.start_ns, plan, rows.fast, rows.slow, rows.lateness.tolist(),
-            rows.spent, made.longest, rows.flags.tobytes(),
-            Punctuality(
-                counts.late_ticks, counts.missed_ticks, counts.skipped_slices, counts.overruns
-            ),
+            due, start_ns, plan, fast, rows.slow, said[_SAID : _SAID + ticks], spent,
+            longest, longest_slow, flagged, rows.flags, Punctuality(*said[6:_SAID]),
         )  # fmt: skip
 
     def wake(self) -> None:
@@ -328,13 +321,13 @@ def _library() -> ctypes.CDLL:
         ("flags", POINTER(c_uint8), [c_void_p]),
         ("ring_bytes", c_int64, [c_void_p, c_int32]),
         ("ring_new", c_void_p, [c_void_p, c_int64, c_int32, c_void_p]),
+        ("ring_slice", c_void_p, [c_void_p, c_int32]),
         ("ring_free", None, [c_void_p]),
         ("ticker_start", c_void_p, [c_void_p, c_int64, c_int64]),
         ("ticker_refused", c_int32, [c_void_p]),
         ("ticker_swap", c_void_p, [c_void_p, c_void_p]),
-        ("ticker_wait", c_void_p, [c_void_p, c_int64]),
+        ("ticker_wait", c_int64, [c_void_p, c_int64]),
         ("ticker_wake", None, [c_void_p]),
-        ("ticker_release", None, [c_void_p, c_void_p]),
         ("ticker_stop", None, [c_void_p]),
         ("ticker_free", None, [c_void_p]),
     )

@@ -1,7 +1,8 @@
 """``/proc/meminfo``: where the memory of the node is, as levels.
 
 Names come and go with the kernel; MemAvailable is there since 3.14.  Most values lag by up to
-a second, as CPUs fold in their share of a change only then.
+a second, as CPUs fold in their share of a change only then (``vm.stat_interval``), so they are
+read once a second; what goes on within it the events and page counts of ``vmstat`` say.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LEFT_OUT = {"vmalloc_total", "vmalloc_chunk"}
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [TokenSource("meminfo", Lane.FAST, roots.proc / "meminfo", learn)]
+    return [TokenSource("meminfo", Lane.SLOW, roots.proc / "meminfo", learn)]
 
 
 def learn(text: str) -> Layout:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from reveal_collector.attributes import fields, text_of
 from reveal_collector.counting import Counting, Place, Plan
 from reveal_collector.perfevent import Event
 from reveal_collector.source import Roots, Source, Unsupported
@@ -96,7 +97,9 @@ def _means(
 
 
 def _smi(roots: Roots) -> Plan:
-    """One CPU a package: an SMI halts all of them."""
+    """One CPU a package: an SMI halts all of them.  A virtual machine is told of its own only."""
+    if "hypervisor" in fields(text_of(roots.proc / "cpuinfo")).get("flags", "").split():
+        raise Unsupported("the SMIs of its host cannot be seen in a virtual machine", "bare metal")
     events = _events(_device(roots), ("smi",))
     if not events:
         raise Unsupported("the msr PMU does not count SMIs here: Intel's does, on bare metal")

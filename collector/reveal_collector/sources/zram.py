@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from reveal_collector.attributes import Attribute, Attributes, listed
+from reveal_collector.scan import TokenPlan
 from reveal_collector.source import Roots, Source, Unsupported
 from reveal_collector.textfile import channel, is_number
 from reveal_contract.metric import Lane
@@ -52,7 +53,9 @@ def _files(block: Path) -> Iterator[Attribute]:
             channels = tuple(
                 channel(f"memory.zram.{field}", name, scale) for field, scale in fields[:width]
             )
-            yield Attribute(path, channels, partial(numbers, width=width))
+            yield Attribute(
+                path, channels, partial(numbers, width=width), partial(_plan, width=width)
+            )
 
 
 def numbers(data: bytes, width: int) -> list[int]:
@@ -61,3 +64,7 @@ def numbers(data: bytes, width: int) -> list[int]:
     if len(tokens) < width or not all(map(is_number, tokens)):
         raise ValueError(f"{width} numbers are wanted, not {data[:40]!r}")
     return [int(token) for token in tokens]
+
+
+def _plan(data: bytes, width: int) -> TokenPlan:
+    return TokenPlan(len(data.split()), (), tuple(range(width)))

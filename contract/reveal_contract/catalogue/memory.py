@@ -12,10 +12,10 @@ from reveal_contract.names import snake
 # a level matters from 1/512 of the node's memory on
 _LEVEL = partial(
     Metric, unit="bytes", kind=Kind.GAUGE, subsystem=Subsystem.MEMORY, scope=Scope.NODE,
-    source="meminfo", lane=Lane.FAST, quantum=1 / 512, capacity=Capacity.MEMORY,
+    source="meminfo", lane=Lane.SLOW, quantum=1 / 512, capacity=Capacity.MEMORY,
 )  # fmt: skip
 _HUGE = partial(_LEVEL, unit="pages", quantum=24, capacity=Capacity.ABSOLUTE)
-_POOL = partial(_LEVEL, source="hugepages", lane=Lane.SLOW)
+_POOL = partial(_LEVEL, source="hugepages")
 _PRESSURE = partial(
     Metric, unit="ns", kind=Kind.COUNTER, subsystem=Subsystem.MEMORY, scope=Scope.NODE,
     source="psi", lane=Lane.FAST, quantum=5e6, harm=Harm.HIGHER, family="memory.pressure",
@@ -247,7 +247,7 @@ def _of_node(name: str) -> Metric | None:
         return None
     origin = _NODE_ONLY.get(key, whole.origin)
     return replace(
-        whole, name=name, scope=Scope.NUMA, source="numa", lane=Lane.SLOW, family=whole.vote,
+        whole, name=name, scope=Scope.NUMA, source="numa", family=whole.vote,
         origin=f"node {origin}", meaning=f"{whole.meaning}, on one NUMA node",
     )  # fmt: skip
 
