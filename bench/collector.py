@@ -25,7 +25,8 @@ from reveal_contract.settings import CollectorSettings
 
 HERE = Path(__file__).parent
 RATE = 10
-SETTLE_S = 6.0  # imports, and the first passes that learn the layouts
+# imports, first passes that learn the layouts, reads until what is quiet counts as quiet
+SETTLE_S = 20.0
 # the files behind the fast lane; the floor and the plain loop read just these
 FILES = (
     "/proc/stat", "/proc/vmstat", "/proc/softirqs", "/proc/diskstats",

@@ -184,7 +184,6 @@ def pcp_peers(folder: Path) -> Iterator[Peer]:
     yield Peer(
         "PCP: pmcd, pmdalinux, pmlogger, 10 Hz", 10, ["sh", "-c", script],
         lambda: pcp_values(f"localhost:{PCP_PORT}"),
-        settle=15.0,  # it asks for the text and labels of each metric first
     )  # fmt: skip
 
 

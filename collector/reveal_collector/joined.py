@@ -24,6 +24,7 @@ from reveal_contract.metric import Lane
 _WORDS = {b"up": 1, b"unknown": 1, b"down": 0, b"lowerlayerdown": 0, b"dormant": 0,
           b"notpresent": 0, b"testing": 0}  # fmt: skip
 _ONE_NUMBER = TokenPlan(1, (), (0,))
+_LOOK_EVERY = 5
 
 
 class Joined:
@@ -86,7 +87,8 @@ class NumberFiles:
     """Files that hold one number each, as sysfs has them.
 
     ``find`` lists them with their channels; it is asked again when the entries of ``folder``
-    (the interfaces, the CPUs) are others than before, unless they are ``lasting``.  A file that
+    (the interfaces, the CPUs) are others than before, unless they are ``lasting``; where the
+    scanner in C reads the files that is looked at every ``_LOOK_EVERY`` seconds.  A file that
     cannot be read now (EINVAL for the speed of a link that is down) gives ``None``.
     """
 
@@ -102,7 +104,7 @@ class NumberFiles:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
         self._folder, self._find, self._remedy = folder, find, remedy
-        self._lasting = lasting
+        self._lasting, self._asked = lasting, 0
         self._entries: list[str] = []
         self._files: list[KeptFile] = []
         self._words: dict[KeptFile, bytes] = {}
@@ -117,7 +119,7 @@ class NumberFiles:
             raise Unsupported(f"{self._folder} has none of the files wanted", self._remedy)
 
     def read(self) -> Sequence[int | None]:
-        if self.stale():
+        if self._others():
             self._learn()
             raise LayoutChanged(self.name)
         return [self._number(file) for file in self._files]
@@ -134,6 +136,11 @@ class NumberFiles:
         return [scan for file in self._files for scan in self._scans[file]]
 
     def stale(self) -> bool:
+        """Whether others may be there; asked once a second, and answered every so many."""
+        self._asked += 1
+        return self._asked % _LOOK_EVERY == 0 and self._others()
+
+    def _others(self) -> bool:
         if self._lasting:
             return False
         return os.listdir(self._folder) != self._entries  # noqa: PTH208 - a syscall less
