@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reveal_collector.scan import FileScan, TokenPlan
-from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_collector.source import LOOK_EVERY, LayoutChanged, Unsupported
 from reveal_collector.textfile import KeptFile
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 Cells = Sequence[int | None]
-_MARK_EVERY = 5
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Attributes:
     ``turns`` spares what is quiet: a file that was the same for that many reads is read every
     ``turns`` reads only, each file at a turn of its own, until it changes; ``mark`` is asked as
     seldom.  Where every file has a plan the scanner in C spares them all, and ``mark`` is asked
-    every ``_MARK_EVERY`` seconds.
+    every ``LOOK_EVERY`` seconds.
     """
 
     def __init__(
@@ -117,7 +116,6 @@ class Attributes:
         self.channels: tuple[Channel, ...] = ()
         self._find, self._mark, self._absent = find, mark, absent
         self._turns, self._round, self._asked = turns, 0, 0
-        self._scans: list[FileScan] | None = None
         self._seen: object = None
         self._kept: list[_Kept] = []
 
@@ -135,7 +133,6 @@ class Attributes:
             if self.channels != before:
                 raise LayoutChanged(self.name)
         values: list[int | None] = []
-        self._scans = None
         for place, kept in enumerate(self._kept):
             if kept.quiet < self._turns or (self._round + place) % self._turns == 0:
                 kept.renew()
@@ -145,23 +142,21 @@ class Attributes:
         return values
 
     def scans(self) -> Sequence[FileScan] | None:
-        if self._scans is None:
-            found = [kept.scan() for kept in self._kept]
-            self._scans = [scan for scan in found if scan is not None]
-        return self._scans if self._kept and len(self._scans) == len(self._kept) else None
+        scans = [scan for kept in self._kept if (scan := kept.scan()) is not None]
+        return scans if scans and len(scans) == len(self._kept) else None
 
     def stale(self) -> bool:
         """Whether other devices may be there; asked once a second."""
         self._asked += 1
-        return self._asked % _MARK_EVERY == 0 and self._mark() != self._seen
+        return self._asked % LOOK_EVERY == 0 and self._mark() != self._seen
 
     def close(self) -> None:
         for kept in self._kept:
             kept.file.close()
-        self._kept, self.channels, self._scans = [], (), None
+        self._kept, self.channels = [], ()
 
     def _learn(self) -> None:
-        before, self._kept, self._scans = self._kept, [], None
+        before, self._kept = self._kept, []
         self._seen = self._mark()
         channels: list[Channel] = []
         for attribute in self._find():

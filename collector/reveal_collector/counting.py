@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from reveal_collector.attributes import fields, text_of
 from reveal_collector.perfevent import Event, Group
 from reveal_collector.scan import picker
-from reveal_collector.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.source import LOOK_EVERY, LayoutChanged, Roots, Unsupported
 from reveal_collector.textfile import KeptFile
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 # Groups read at once: each costs an interrupt of its CPU, some 2 to 3 us on bare metal.
 READ_AT_ONCE = 80
-# Reads until it is asked whether a CPU came; that one went its own counters tell.
-_LOOK_EVERY = 5
 _CAP_PERFMON, _CAP_SYS_ADMIN = 38, 21  # bits of CapEff, capabilities(7)
 _SECCOMP_FILTER = "2"  # Seccomp of /proc/PID/status, proc(5)
 
@@ -38,6 +36,8 @@ class Plan:
 
 class Counting:
     """A source that counts perf events; ``plan`` is asked again whenever CPUs come or go.
+
+    A CPU that went its own counters tell; whether one came is asked every ``LOOK_EVERY`` reads.
 
     In the slow lane a host of hundreds of CPUs is read in turn, a share of the groups each
     second: the others keep their last counts, so that a column's steps are those of a few
@@ -72,7 +72,7 @@ class Counting:
     def read(self) -> Sequence[int | None]:
         self._refresh()
         self._reads += 1
-        if (self._lost or self._reads % _LOOK_EVERY == 0) and self._online.read() != self._cpus:
+        if (self._lost or self._reads % LOOK_EVERY == 0) and self._online.read() != self._cpus:
             self._learn()
             raise LayoutChanged(self.name)
         flat = [count for counts in self._counts for count in counts]

@@ -13,10 +13,9 @@ from reveal_collector.scan import (
     is_stale,
     numbers,
     scans_of,
-    told_by_words,
 )
-from reveal_collector.source import LayoutChanged, ParseError, Source, Unsupported
-from reveal_collector.textfile import KeptFile
+from reveal_collector.source import LOOK_EVERY, LayoutChanged, ParseError, Source, Unsupported
+from reveal_collector.textfile import KeptFile, told_by_words
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -24,7 +23,6 @@ from reveal_contract.metric import Lane
 _WORDS = {b"up": 1, b"unknown": 1, b"down": 0, b"lowerlayerdown": 0, b"dormant": 0,
           b"notpresent": 0, b"testing": 0}  # fmt: skip
 _ONE_NUMBER = TokenPlan(1, (), (0,))
-_LOOK_EVERY = 5
 
 
 class Joined:
@@ -88,7 +86,7 @@ class NumberFiles:
 
     ``find`` lists them with their channels; it is asked again when the entries of ``folder``
     (the interfaces, the CPUs) are others than before, unless they are ``lasting``; where the
-    scanner in C reads the files that is looked at every ``_LOOK_EVERY`` seconds.  A file that
+    scanner in C reads the files that is looked at every ``LOOK_EVERY`` seconds.  A file that
     cannot be read now (EINVAL for the speed of a link that is down) gives ``None``.
     """
 
@@ -108,7 +106,7 @@ class NumberFiles:
         self._entries: list[str] = []
         self._files: list[KeptFile] = []
         self._words: dict[KeptFile, bytes] = {}
-        self._scans: dict[KeptFile, tuple[FileScan, ...]] = {}
+        self._known = False  # whether all were read since they were opened
 
     def open(self) -> None:
         try:
@@ -122,23 +120,21 @@ class NumberFiles:
         if self._others():
             self._learn()
             raise LayoutChanged(self.name)
-        return [self._number(file) for file in self._files]
+        return self._numbers()
 
     def scans(self) -> Sequence[FileScan] | None:
         """Of words the scanner knows only that they are what they were when read last."""
-        for file in self._files:
-            if file not in self._scans:
-                try:
-                    self._number(file)
-                except ParseError:
-                    return None
-                self._scans[file] = self._scan(file)
-        return [scan for file in self._files for scan in self._scans[file]]
+        if not self._known:
+            try:
+                self._numbers()
+            except ParseError:
+                return None
+        return [scan for file in self._files for scan in self._scans(file)]
 
     def stale(self) -> bool:
         """Whether others may be there; asked once a second, and answered every so many."""
         self._asked += 1
-        return self._asked % _LOOK_EVERY == 0 and self._others()
+        return self._asked % LOOK_EVERY == 0 and self._others()
 
     def _others(self) -> bool:
         if self._lasting:
@@ -149,7 +145,7 @@ class NumberFiles:
         for file in self._files:
             file.close()
         self._files, self._entries, self.channels = [], [], ()
-        self._words, self._scans = {}, {}
+        self._words, self._known = {}, False
 
     def _learn(self) -> None:
         self.close()
@@ -165,13 +161,16 @@ class NumberFiles:
             channels.append(channel)
         self.channels, self._entries = tuple(channels), entries
 
+    def _numbers(self) -> list[int | None]:
+        values = [self._number(file) for file in self._files]
+        self._known = True
+        return values
+
     def _number(self, file: KeptFile) -> int | None:
         try:
             token = file.read().strip()
         except OSError:
             return None
-        if self._words.get(file, b"") != (token if token in _WORDS else b""):
-            self._scans.pop(file, None)
         if token in _WORDS:
             self._words[file] = token
             return _WORDS[token]
@@ -181,7 +180,7 @@ class NumberFiles:
         except Mismatch:
             raise ParseError(f"{file.path}: {token[:40]!r} is no number") from None
 
-    def _scan(self, file: KeptFile) -> tuple[FileScan, ...]:
+    def _scans(self, file: KeptFile) -> tuple[FileScan, ...]:
         word = self._words.get(file)
         if word is None:
             return (FileScan(_ONE_NUMBER, file.fd),)

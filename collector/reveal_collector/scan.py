@@ -211,13 +211,6 @@ class FileScan:
     gate: Gated | None = None
 
 
-def told_by_words(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan, FileScan]:
-    """What words stand for: a file that must stay as it is, and its columns until it does not."""
-    tokens = text.split()
-    plan = TokenPlan(len(tokens), tuple(enumerate(tokens)), ())
-    return FileScan(plan, fd, len(text)), FileScan(HeldPlan(packed(values)))
-
-
 class Scannable(Protocol):
     """A source the scanner in C can read: its columns are those of ``scans``, one by one.
 

@@ -14,6 +14,8 @@ from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity
 
 _PROC = Path("/proc")
+# Reads until it is asked whether devices came, where to ask costs as much as to read them.
+LOOK_EVERY = 5
 
 
 @dataclass(frozen=True)

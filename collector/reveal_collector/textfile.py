@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -20,9 +21,11 @@ from reveal_collector.scan import (
     FileScan,
     Form,
     Gated,
+    HeldPlan,
     Mismatch,
     TokenPlan,
     TokenReader,
+    packed,
 )
 from reveal_collector.source import LayoutChanged, ParseError, Unsupported
 from reveal_contract.catalogue import find
@@ -182,6 +185,19 @@ class TokenSource:
         )  # fmt: skip
         self._length = len(data)
         self.channels = shape.channels
+
+
+def told_by_words(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan, FileScan]:
+    """What words stand for: a file that must stay as it is, and its columns until it does not."""
+    tokens = text.split()
+    plan = TokenPlan(len(tokens), tuple(enumerate(tokens)), ())
+    return FileScan(plan, fd, len(text)), FileScan(_constant(tuple(values)))
+
+
+@cache
+def _constant(values: tuple[int, ...]) -> HeldPlan:
+    """One plan for the same values: what stands as it was is no other scan."""
+    return HeldPlan(packed(values))
 
 
 def channel(metric: str, instance: str = "", scale: float = 1.0) -> Channel:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reveal_collector.scan import FileScan, told_by_words
+from reveal_collector.scan import FileScan
 from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import KeptFile, channel
+from reveal_collector.textfile import KeptFile, channel, told_by_words
 from reveal_collector.topology import cpu_list
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -26,7 +26,6 @@ class _Online:
         self.channels: tuple[Channel, ...] = ()
         self._file = file
         self._data, self._count = b"", 0
-        self._scans: Sequence[FileScan] = ()
 
     def open(self) -> None:
         self._file.open()
@@ -41,13 +40,10 @@ class _Online:
         data = self._file.read()
         if data != self._data:
             self._data, self._count = data, len(cpu_list(data.decode("ascii", "replace")))
-            self._scans = ()
         return [self._count]
 
     def scans(self) -> Sequence[FileScan]:
-        self._scans = self._scans or told_by_words(self._file.fd, self._data, [self._count])
-        return self._scans
+        return told_by_words(self._file.fd, self._data, [self._count])
 
     def close(self) -> None:
         self._file.close()
-        self._data, self._scans = b"", ()
