@@ -1,17 +1,26 @@
-"""``/proc/diskstats``: requests, sectors and times of each block device (kernel: iostats.rst).
+"""Requests, sectors and times of each block device (kernel: iostats.rst, testing/sysfs-block).
 
-14 columns until 4.17, 18 with discards, 20 with flushes (5.5).  Times are 32-bit milliseconds
-and wrap; ``busy_time`` saturates where requests are served in parallel.  Partitions are left
-out.  Device-mapper, md and loop devices repeat the I/O of what lies below them.
+``/proc/diskstats`` tells which disks there are; their numbers are read from the disk's own
+``stat``, which holds the same.  Where a disk does nothing the scanner in C seldom looks at it:
+the kernel adds up the counters of all CPUs for every device and partition it lists.
+
+14 columns until 4.17, 18 with discards, 20 with flushes (5.5); ``stat`` lacks the first three.
+Times are 32-bit milliseconds and wrap; ``busy_time`` saturates where requests are served in
+parallel.  Partitions are left out.  Device-mapper, md and loop devices repeat the I/O of what
+lies below them.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.joined import Joined
+from reveal_collector.scan import Gated
+from reveal_collector.source import LOOK_EVERY, LayoutChanged, Roots, Source
+from reveal_collector.textfile import KeptFile, Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -27,38 +36,110 @@ _FIRST = 3  # after major, minor and name
 _LEAST = _FIRST + 11
 # there by the dozen and mostly unused: channels only once they did I/O
 _SPARE = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+\Z")
+_READS = 10 * LOOK_EVERY  # at ten a second
 # what a partition is called, where sysfs cannot be asked
 _PARTITION = re.compile(r"((sd|vd|hd|xvd)[a-z]+|(nvme\d+n|mmcblk|nbd|loop|md)\d+p)\d+\Z")
 
 
 def sources(roots: Roots) -> list[Source]:
-    block = roots.sys / "block"
+    return [Disks(roots.proc / "diskstats", roots.sys / "block")]
 
+
+class Disks(Joined):
+    """A file a disk; the list of all where sysfs lacks one (a recording, an old container).
+
+    Whether others are there now is looked for every ``LOOK_EVERY`` seconds.
+    """
+
+    def __init__(self, listed: Path, block: Path) -> None:
+        super().__init__("diskstats", Lane.FAST, self._files, f"{listed} lists no disk")
+        self._list, self._block = KeptFile(listed), block
+        self._disks: list[str] = []  # with a file of their own
+        self._asked = self._reads = 0
+        self._others = False
+
+    def read(self) -> Sequence[int | None]:
+        self._reads += 1
+        if self._others or (self._reads % _READS == 0 and self._has_others()):
+            before = self.channels
+            self.open()
+            if self.channels != before:
+                raise LayoutChanged(self.name)
+        return super().read()
+
+    def stale(self) -> bool:
+        self._asked += 1
+        if self._asked % LOOK_EVERY == 0:
+            self._others = self._has_others()
+        return self._others
+
+    def close(self) -> None:
+        super().close()
+        self._list.close()
+        self._disks, self._others = [], False
+
+    def _has_others(self) -> bool:
+        return bool(self._disks) and self._shown() != self._disks
+
+    def _shown(self) -> list[str]:
+        return disks(self._list.read().decode("ascii", "replace"), self._block)
+
+    def _files(self) -> list[Source]:
+        self._list.open()
+        shown = self._shown()
+        files = {disk: self._block / disk.replace("/", "!") / "stat" for disk in shown}
+        if not all(path.exists() for path in files.values()):
+            return [TokenSource(self.name, self.lane, self._list.path, self._layout)]
+        self._disks = shown
+        return [_file(disk, path) for disk, path in files.items()]
+
+    def _layout(self, text: str) -> Layout:
+        return layout(text, self._block)
+
+
+def _file(disk: str, path: Path) -> Source:
     def learn(text: str) -> Layout:
-        return layout(text, block)
+        return _columns(disk, 0, text.split())
 
-    return [TokenSource("diskstats", Lane.FAST, roots.proc / "diskstats", learn)]
+    made = TokenSource("diskstats", Lane.FAST, path, learn)
+    return made.resting(Gated(f"disk {disk}", leads=True))
+
+
+def _columns(disk: str, first: int, numbers: Sequence[str]) -> list[tuple[int, Channel | None]]:
+    return [
+        (at, channel(f"storage.disk.{field}", disk, scale))
+        for at, (field, scale) in enumerate(FIELDS[: len(numbers)], first)
+    ]
+
+
+def disks(text: str, block: Path) -> list[str]:
+    """The whole disks listed but spare ones that did nothing yet."""
+    return [tokens[2] for _, tokens in _lines(text, block) if not _is_unused(tokens)]
 
 
 def layout(text: str, block: Path) -> Layout:
     """The columns of each whole disk; of an unused spare device only what shows its first use."""
     columns: list[tuple[int, Channel | None]] = []
-    for start, tokens in rows(text):
-        if len(tokens) < _LEAST or not all(map(is_number, tokens[_FIRST:])):
-            continue
-        disk = tokens[2]
-        if _SPARE.match(disk) and not any(map(int, tokens[_FIRST:])):
+    for start, tokens in _lines(text, block):
+        if _is_unused(tokens):
             columns += [(start + _FIRST, None), (start + _FIRST + 4, None)]  # reads, writes
-        elif not is_partition(disk, block):
-            columns += [
-                (start + at, channel(f"storage.disk.{field}", disk, scale))
-                for at, (field, scale) in enumerate(FIELDS[: len(tokens) - _FIRST], _FIRST)
-            ]
+        else:
+            columns += _columns(tokens[2], start + _FIRST, tokens[_FIRST:])
     return columns
 
 
-def is_partition(name: str, block: Path) -> bool:
-    """Whether the device is part of a disk: sysfs lists only whole ones; else by its name."""
-    if block.is_dir():
-        return not (block / name.replace("/", "!")).exists()
-    return _PARTITION.match(name) is not None
+def _lines(text: str, block: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines of whole disks: those sysfs lists; where it cannot be asked, by their names."""
+    try:
+        whole = {name.replace("!", "/") for name in os.listdir(block)}  # noqa: PTH208
+    except OSError:
+        whole = None
+    for start, tokens in rows(text):
+        if len(tokens) < _LEAST or not all(map(is_number, tokens[_FIRST:])):
+            continue
+        if tokens[2] in whole if whole is not None else not _PARTITION.match(tokens[2]):
+            yield start, tokens
+
+
+def _is_unused(tokens: Sequence[str]) -> bool:
+    return _SPARE.match(tokens[2]) is not None and not any(map(int, tokens[_FIRST:]))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hosts import machine as machines
 from hosts.machine import Machine, mask, ranges
 from hosts.network import add_network
-from hosts.procfs import Vectors, add_proc, levels
+from hosts.procfs import UNUSED_DISK, Vectors, add_proc, disk_stat, levels
 from hosts.tree import Moment, Tree
 
 _CPU = "sys/devices/system/cpu"
@@ -37,9 +39,9 @@ def add_machine(tree: Tree, machine: Machine, vectors: Vectors | None = None) ->
     add_cpus(tree, machine)
     add_nodes(tree, machine)
     for disk in machine.disks:
-        tree.folder(f"sys/block/{disk.name}")
+        tree.write(f"sys/block/{disk.name}/stat", partial(disk_stat, disk))
     for minor in range(8):
-        tree.folder(f"sys/block/loop{minor}")
+        tree.write(f"sys/block/loop{minor}/stat", UNUSED_DISK)
     for size in (2048, 1_048_576) if machine.page == 4096 else (524_288, 16_777_216):
         folder = f"sys/kernel/mm/hugepages/hugepages-{size}kB"
         for name in ("nr", "free", "resv", "surplus"):

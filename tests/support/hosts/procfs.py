@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hosts import recorded
-from hosts.machine import GIB, Machine
+from hosts.machine import GIB, Disk, Machine
 from hosts.tree import Moment, Moving, Tree
 
 UPTIME = 86_400  # seconds up when the tree is made
+UNUSED_DISK = "0 " * 16 + "0"
 BOOT_ID = "6a1c1e0e-2d0f-4b52-9a51-0c8a5f6e7d11"
 _SOFTIRQS = {
     "HI": 0, "TIMER": 90, "NET_TX": 3, "NET_RX": 400, "BLOCK": 120, "IRQ_POLL": 0, "TASKLET": 2,
@@ -291,15 +292,18 @@ def diskstats(machine: Machine, now: Moment) -> str:
     lines = []
     for minor, disk in enumerate(machine.disks):
         major = 259 if disk.name.startswith("nvme") else 254
-        whole = [now.count(*column) for column in _disk_columns(disk.rate)]
         names = [disk.name]
         mark = "p" if disk.name[-1].isdigit() else ""
         names += [f"{disk.name}{mark}{part}" for part in range(1, disk.partitions + 1)]
-        row = " ".join(map(str, whole))
+        row = disk_stat(disk, now)
         lines += [f"{major:>4} {minor * 16 + at:>7} {name} {row}" for at, name in enumerate(names)]
-    spare = "0 " * 16 + "0"
-    lines += [f"{7:>4} {minor:>7} loop{minor} {spare}" for minor in range(8)]
+    lines += [f"{7:>4} {minor:>7} loop{minor} {UNUSED_DISK}" for minor in range(8)]
     return "\n".join([*lines, ""])
+
+
+def disk_stat(disk: Disk, now: Moment) -> str:
+    """testing/sysfs-block: the numbers of /proc/diskstats, in a file of the disk's own."""
+    return " ".join(str(now.count(*column)) for column in _disk_columns(disk.rate))
 
 
 def _disk_columns(rate: int) -> list[tuple[float, int, int]]:

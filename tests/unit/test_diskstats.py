@@ -1,0 +1,87 @@
+"""Disks by a file of their own each: the numbers of the list, and who comes and goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hosts.base import add_machine
+from hosts.machine import Disk, Machine
+from hosts.tree import Tree
+from reveal_collector.source import LOOK_EVERY, LayoutChanged, Unsupported
+from reveal_collector.sources.diskstats import Disks
+
+MACHINE = Machine(disks=(Disk("vda", rate=400), Disk("nvme0n1", rate=90, partitions=2)))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    made = Tree(tmp_path)
+    add_machine(made, MACHINE)
+    return made
+
+
+def opened(tree: Tree, block: str = "block") -> Disks:
+    source = Disks(tree.roots.proc / "diskstats", tree.roots.sys / block)
+    source.open()
+    return source
+
+
+def stale(source: Disks) -> bool:
+    return any(source.stale() for _ in range(LOOK_EVERY))
+
+
+def names(source: Disks) -> set[str]:
+    return {channel.instance for channel in source.channels}
+
+
+def test_a_file_each_gives_what_the_list_gives(tree: Tree) -> None:
+    files, listed = opened(tree), opened(tree, "no-block")
+    for _ in range(3):
+        assert list(files.read()) == list(listed.read())
+        tree.advance(100)
+    assert files.channels == listed.channels
+    assert [len(source.scans() or ()) for source in (files, listed)] == [2, 1]
+    assert not stale(files)
+
+
+def test_first_request_to_a_spare_device_shows_it(tree: Tree) -> None:
+    source = opened(tree)
+    used = "3 0 24 1 " + "0 " * 12 + "0"
+    path = tree.root / "proc/diskstats"
+    path.write_text(path.read_text().replace("loop2 " + "0 " * 16 + "0", f"loop2 {used}"))
+    tree.write("sys/block/loop2/stat", used)
+    assert stale(source)
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert names(source) == {"vda", "nvme0n1", "loop2"}
+    seen = dict(zip((each.label for each in source.channels), source.read(), strict=True))
+    assert seen["storage.disk.read_bytes{loop2}"] == 24
+    assert not stale(source)
+
+
+def test_disk_that_is_unplugged_leaves_the_rest(tree: Tree) -> None:
+    source = opened(tree)
+    path = tree.root / "proc/diskstats"
+    path.write_text("".join(line for line in path.open() if "vda" not in line))
+    assert stale(source)
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert names(source) == {"nvme0n1"}
+    assert None not in source.read()
+
+
+def test_without_the_scanner_others_are_found_by_reading(tree: Tree) -> None:
+    source = opened(tree)
+    path = tree.root / "proc/diskstats"
+    path.write_text("".join(line for line in path.open() if "nvme" not in line))
+    with pytest.raises(LayoutChanged):
+        for _ in range(10 * LOOK_EVERY):
+            source.read()
+    assert names(source) == {"vda"}
+
+
+def test_no_list_is_said_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="diskstats does not exist"):
+        opened(Tree(tmp_path))
