@@ -29,6 +29,7 @@ Judge = Callable[
     [Singles, Singles, Singles, Singles, Families],
     tuple[Singles, Singles, Floats],
 ]
+Bound = Callable[[Singles, Rows, Places, Singles, Singles], tuple[Singles, Singles, Bools]]
 Renew = Callable[[Singles, Rows, Places, Singles, int, Standing, Places], None]
 
 
@@ -54,6 +55,7 @@ class Tier:
     differing: Callable[[Singles, Rows, Singles], Bools] = standing.differing
     renew: Renew = standing.renew
     stand: Callable[[Singles, Places, Standing], None] = standing.stand
+    bound: Bound = standing.bound
 
 
 NUMPY = Tier("numpy", numpy_impl.features, Scaler.transform, forest.scores)
@@ -87,4 +89,5 @@ def numba_tier() -> Tier:
         numba_unpacking.unpack, numba_deriving.derive, numba_gate.met,
         numba_steps.exchange, numba_steps.judge, numba_steps.learn,
         numba_steps.enlist, numba_standing.differing, numba_standing.renew, numba_standing.stand,
+        numba_standing.bound,
     )  # fmt: skip

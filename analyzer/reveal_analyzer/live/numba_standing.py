@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.compiling import kernel
-from reveal_analyzer.live.standing import Bools, Rows, Standing
+from reveal_analyzer.compiling import kernel, part
+from reveal_analyzer.live.standing import Bools, Counts, Rows, Standing
 from reveal_analyzer.live.steps import Places, Singles
 
 
@@ -32,43 +32,100 @@ def renew(
     ranks: Places,
 ) -> None:  # fmt: skip
     """As ``standing.renew``, but rows in which all picks still stand are not stale."""
-    views, ways = rows
+    coming, before = _gathered(new, rows, columns), np.empty(len(new), np.float32)
     for place in range(columns.size):
-        for row in range(views.size):
-            values, known = kept[place, row], not standing.stale[place, row]
-            picks = standing.picks[place, row]
-            less, most = standing.below[place, row], standing.upto[place, row]
+        for row in range(rows[0].size):
+            values, now = kept[place, row], coming[row, place]
             other = False
-            for second in range(len(new)):
+            for second in range(now.size):
                 at = first + second
                 at = at - values.size if at >= values.size else at
-                before, now = values[at], new[second, views[row], ways[row], columns[place]]
-                values[at] = now
-                if known and before != now:
-                    other = True
-                    for rank in range(ranks.size):
-                        pick = picks[rank]
-                        less[rank] += np.int16(now < pick) - np.int16(before < pick)
-                        most[rank] += np.int16(now <= pick) - np.int16(before <= pick)
-            if other:
-                for rank in range(ranks.size):
-                    moved = less[rank] > ranks[rank] or most[rank] <= ranks[rank]
-                    standing.stale[place, row] |= moved
+                before[second] = values[at]
+                values[at] = now[second]
+                other |= before[second] != now[second]
+            if other and not standing.stale[place, row]:
+                standing.stale[place, row] = _moved(
+                    before, now, standing.picks[place, row], standing.below[place, row],
+                    standing.upto[place, row], ranks,
+                )  # fmt: skip
+
+
+@part
+def _gathered(new: Singles, rows: Rows, columns: Places) -> Singles:
+    """The new seconds of these columns side by side: (rows, columns, seconds)."""
+    views, ways = rows
+    coming = np.empty((views.size, columns.size, len(new)), np.float32)
+    for row in range(views.size):
+        for second in range(len(new)):
+            values = new[second, views[row], ways[row]]
+            for place in range(columns.size):
+                coming[row, place, second] = values[columns[place]]
+    return coming
+
+
+@part
+def _moved(
+    before: Singles, now: Singles, picks: Singles, less: Counts, most: Counts, ranks: Places
+) -> bool:
+    """Count what comes and leaves; whether any of the picks may stand elsewhere now."""
+    moved = False
+    for rank in range(ranks.size):
+        pick, under, upto = picks[rank], 0, 0
+        for second in range(now.size):
+            under += int(now[second] < pick) - int(before[second] < pick)
+            upto += int(now[second] <= pick) - int(before[second] <= pick)
+        less[rank] += np.int16(under)
+        most[rank] += np.int16(upto)
+        moved |= less[rank] > ranks[rank] or most[rank] <= ranks[rank]
+    return moved
 
 
 @kernel
 def stand(ordered: Singles, ranks: Places, standing: Standing) -> None:
-    """As ``standing.stand``."""
+    """As ``standing.stand``; the ranks go up, and what stands at two of them is looked at once."""
     number = 0
     for place in range(len(standing.stale)):
         for row in range(standing.stale.shape[1]):
             if not standing.stale[place, row]:
                 continue
-            values = ordered[number]
+            values, low, high = ordered[number], 0, 0
             for rank in range(ranks.size):
-                value = values[ranks[rank]]
+                at = ranks[rank]
+                value = values[at]
+                if at >= high:
+                    low, high = at, at + 1
+                    while low > 0 and values[low - 1] == value:
+                        low -= 1
+                    while high < values.size and values[high] == value:
+                        high += 1
                 standing.picks[place, row, rank] = value
-                standing.below[place, row, rank] = np.searchsorted(values, value)
-                standing.upto[place, row, rank] = np.searchsorted(values, value, side="right")
+                standing.below[place, row, rank] = low
+                standing.upto[place, row, rank] = high
             standing.stale[place, row] = False
             number += 1
+
+
+@kernel
+def bound(
+    picks: Singles, sides: Rows, moving: Places, still: Singles, floors: Singles
+) -> tuple[Singles, Singles, Bools]:
+    """As ``standing.bound``."""
+    bounds, middle = np.empty((floors.size, 4, still.size), np.float32), still.copy()
+    for view in range(floors.size):
+        bounds[view, 0], bounds[view, 1] = still, still
+        bounds[view, 2:] = floors[view]
+    calm = np.empty(moving.size, np.bool_)
+    half = np.float32(0.5)
+    for place in range(moving.size):
+        column, of = moving[place], picks[place]
+        for view in range(floors.size):
+            up, down, floor = of[sides[0][view]], of[sides[1][view]], floors[view]
+            above, below = (up[4] - up[2]) * half, (down[4] - down[2]) * half
+            bounds[view, 0, column], bounds[view, 1, column] = up[5], down[1]
+            bounds[view, 2, column] = above if above > floor else floor
+            bounds[view, 3, column] = below if below > floor else floor
+        middle[column] = of[sides[0][0], 3]
+        calm[place] = True
+        for row in range(picks.shape[1]):
+            calm[place] &= of[row, 0] == of[0, 0] and of[row, 6] == of[0, 0]
+    return bounds, middle, calm

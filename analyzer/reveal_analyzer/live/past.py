@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer import tier
-from reveal_analyzer.live.ranges import Ranges, ranks
+from reveal_analyzer.live.ranges import Ranges, floors, picked
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.standing import Standing
+from reveal_analyzer.live.standing import Bools, Standing
 from reveal_analyzer.live.steps import Places, Singles
 
 _WAITING = 32  # seconds
@@ -37,8 +37,10 @@ class Past:
         views = range(len(settings.views))
         of_views, ways = (np.array(part, np.intp) for part in zip(*rows, strict=True))
         self._rows = of_views, ways
-        self._upward = [rows.index((at, 0)) for at in views]
-        self._downward = [rows.index((at, 1) if (at, 1) in rows else (at, 0)) for at in views]
+        upward = [rows.index((at, 0)) for at in views]
+        downward = [rows.index((at, 1) if (at, 1) in rows else (at, 0)) for at in views]
+        self._sides = np.array(upward, np.intp), np.array(downward, np.intp)
+        self._floors = floors(settings)
         self._new: list[Singles] = []
         self._taken = 0
         self._begin(0)
@@ -64,12 +66,12 @@ class Past:
         """What the past covered; needs one second at least."""
         self._take_in()
         self._order()
-        # ranks, rows, columns that move
-        picks = np.ascontiguousarray(self._standing.picks[:, :, 1:-1].T)
-        made = Ranges.still(self._still, self._settings)
-        made.settle(self._moving, picks[:, self._upward], picks[:, self._downward])
-        self._settle()
-        return made
+        bounds, middle, calm = tier.current().bound(
+            self._standing.picks, self._sides, self._moving, self._still, self._floors
+        )
+        if calm.any():
+            self._rest(calm)
+        return Ranges(bounds, middle)
 
     def _order(self) -> None:
         """Sort where what stands at the ranks may be another."""
@@ -78,7 +80,7 @@ class Past:
             stale[:] = True
         rows = self._kept[stale, :seconds]
         rows.sort(axis=-1)
-        tier.current().stand(rows, _asked(seconds), self._standing)
+        tier.current().stand(rows, picked(seconds), self._standing)
         self._ordered = seconds
 
     def move(self, source: NDArray[np.intp]) -> None:
@@ -104,12 +106,12 @@ class Past:
             self._still[:] = self._new[0][0, 0]
         use, new = tier.current(), np.array(self._new, np.float32)
         self._add(use.differing(new, self._rows, self._still))
-        first, asked = self._taken % self._settings.keep, _asked(self._ordered)
+        first, asked = self._taken % self._settings.keep, picked(self._ordered)
         use.renew(new, self._rows, self._moving, self._kept, first, self._standing, asked)
         self._taken += len(new)
         self._new = []
 
-    def _add(self, moved: NDArray[np.bool_]) -> None:
+    def _add(self, moved: Bools) -> None:
         """Columns that have stood still until now get a place, with what they were so far."""
         moved[self._moving] = False
         fresh = np.flatnonzero(moved)
@@ -121,21 +123,12 @@ class Past:
             unknown = Standing.unknown(fresh.size, self._kept.shape[1], _PICKS)
             self._standing = self._standing.beside(unknown)
 
-    def _settle(self) -> None:
+    def _rest(self, calm: Bools) -> None:
         """Columns of which every second is now alike stand still again."""
-        picks = self._standing.picks
-        first = picks[:, 0, 0]
-        calm = (picks[:, :, [0, -1]] == first[:, None, None]).all(axis=(1, 2))
-        if calm.any():
-            self._still[self._moving[calm]] = first[calm]
-            self._moving = self._moving[~calm]
-            self._only(~calm)
+        self._still[self._moving[calm]] = self._standing.picks[calm, 0, 0]
+        self._moving = self._moving[~calm]
+        self._only(~calm)
 
-    def _only(self, wanted: Places | NDArray[np.bool_]) -> None:
+    def _only(self, wanted: Places | Bools) -> None:
         """Go on with these of the columns that had a place."""
         self._kept, self._standing = self._kept[wanted], self._standing.only(wanted)
-
-
-def _asked(seconds: int) -> Places:
-    """The ranks of what is picked of so many sorted values: lowest, those of ranges, highest."""
-    return np.array([0, *ranks(seconds), seconds - 1], np.intp)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from reveal_analyzer.live import steps
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.standing import bound
 from reveal_analyzer.live.steps import Places, Singles
 
 
@@ -38,27 +38,13 @@ class Ranges:
     @classmethod
     def of(cls, past: Singles, settings: LiveSettings) -> Ranges:
         """Ranges of (seconds, views, 2, columns) of values held upward and downward."""
-        picks = np.sort(past, axis=0)[ranks(len(past))]
-        made = cls.still(picks[0, 0, 0], settings)
-        made.settle(np.arange(picks.shape[-1]), picks[:, :, 0], picks[:, :, 1])
-        return made
-
-    @classmethod
-    def still(cls, values: Singles, settings: LiveSettings) -> Ranges:
-        """Ranges of columns that have never been anything else."""
-        floors = [settings.floor / math.sqrt(min(width, 3)) for width, _ in settings.views]
-        bounds = np.empty((len(floors), 4, values.size), np.float32)
-        bounds[:, :2], bounds[:, 2:] = values, np.array(floors)[:, None, None]
-        return cls(bounds, values.astype(np.float32))
-
-    def settle(self, columns: Places, upward: Singles, downward: Singles) -> None:
-        """Take these columns' from what stands at the ``ranks``: (5, views, columns) each."""
-        bounds = self.bounds
-        bounds[:, 0, columns], bounds[:, 1, columns] = upward[-1], downward[0]
-        for at, picks in enumerate((upward, downward), 2):
-            floor = bounds[:, at, columns]  # so far
-            bounds[:, at, columns] = np.maximum((picks[3] - picks[1]) / 2, floor)
-        self.middle[columns] = upward[2, 0]
+        picks = np.sort(past, axis=0)[picked(len(past))].astype(np.float32)
+        columns, views = past.shape[-1], len(settings.views)
+        rows = picks.reshape(len(picks), -1, columns).T  # of each column upward, downward, ...
+        sides = np.arange(0, 2 * views, 2), np.arange(1, 2 * views, 2)
+        still = np.zeros(columns, np.float32)
+        bounds, middle, _ = bound(rows, sides, np.arange(columns), still, floors(settings))
+        return cls(bounds, middle)
 
     def excess(self, views: Singles) -> Singles:
         """How far outside, in spreads: (2, columns) of the worst view; 0 within."""
@@ -73,3 +59,14 @@ def ranks(count: int) -> list[int]:
     """
     spare = 0 if count < 60 else 1 if count < 150 else 2
     return [spare, int(0.16 * count), count // 2, int(0.84 * count), count - 1 - spare]
+
+
+def picked(count: int) -> Places:
+    """The ranks of all that is picked: lowest, those five, highest."""
+    return np.array([0, *ranks(count), count - 1], np.intp)
+
+
+def floors(settings: LiveSettings) -> Singles:
+    """The least spread of each view: of more seconds it is less."""
+    widths = np.array([min(width, 3) for width, _ in settings.views])
+    return (settings.floor / np.sqrt(widths)).astype(np.float32)

@@ -75,3 +75,25 @@ def stand(ordered: Singles, ranks: Places, standing: Standing) -> None:
     """What stands at the ranks of the stale rows, which are here sorted: none is stale then."""
     standing.picks[standing.stale] = ordered[:, ranks]
     standing.stale[:] = False
+
+
+def bound(
+    picks: Singles, sides: Rows, moving: Places, still: Singles, floors: Singles
+) -> tuple[Singles, Singles, Bools]:
+    """Bounds and middle, as ``Ranges`` has them, and which of the moving columns are calm by now.
+
+    ``picks`` (moving columns, rows, 7): lowest, what stands at the five ranks, highest; ``sides``
+    are of each view its rows upward and downward; ``still`` (columns) is what a column that does
+    not move has always been, ``floors`` (views) the least spread.
+    """
+    bounds = np.empty((floors.size, 4, still.size), np.float32)
+    bounds[:, :2], bounds[:, 2:] = still, floors[:, None, None]
+    middle = still.copy()
+    for way, rows in enumerate(sides):
+        spread = (picks[:, rows, 4] - picks[:, rows, 2]) / 2
+        bounds[:, way, moving] = picks[:, rows, 1 if way else 5].T
+        bounds[:, 2 + way, moving] = np.maximum(floors, spread).T
+    middle[moving] = picks[:, sides[0][0], 3]
+    first, ends = picks[:, 0, 0], picks[:, :, [0, -1]]
+    calm: Bools = (ends == first[:, None, None]).all(axis=(1, 2))
+    return bounds, middle, calm
