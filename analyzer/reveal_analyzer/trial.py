@@ -96,6 +96,8 @@ def _kept(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     one.renew(new, rows, columns, kept, 4, standing, ranks)
     one.stand(np.sort(kept[standing.stale]), ranks, standing)
     yield from (kept, standing.picks)
+    picks, still = np.sort(rng.random((3, 1, 7), np.float32)), rng.random(4, np.float32)
+    yield from one.bound(picks, rows, columns, still, np.full(1, 0.15, np.float32))
     scores = OwnScores(rng.random((1, 2)), np.zeros((1, 2)))
     scores.ordered[:] = np.sort(scores.ring)
     one.enlist(scores, rng.random(1), 0, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,5 +69,5 @@ def picked(count: int) -> Places:
 
 def floors(settings: LiveSettings) -> Singles:
     """The least spread of each view: of more seconds it is less."""
-    widths = np.array([min(width, 3) for width, _ in settings.views])
-    return (settings.floor / np.sqrt(widths)).astype(np.float32)
+    least = [settings.floor / math.sqrt(min(width, 3)) for width, _ in settings.views]
+    return np.array(least, np.float32)
