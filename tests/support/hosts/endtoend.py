@@ -98,7 +98,9 @@ def run(tree: Tree, settings: CollectorSettings | None = None, slices: int = SLI
         message = decode(encoder.encode(raw), gauges(raw.table))
         outcome.messages.append((ChannelTable.from_json(raw.table.to_json()), message))
 
-    tree.pace("sys", 1.0)  # nothing there is read more often
+    tree.pace("sys", 1.0)  # nothing there is read more often,
+    for disk in (tree.root / "sys/block").glob("*/stat"):  # but the disks
+        tree.pace(f"sys/block/{disk.parent.name}", 0.0)
     threads = [source for source in probed.sources if isinstance(source, Background)]
     clock = TreeClock(tree, threads)
     sampler = Sampler(NODE, probed.sources, deliver, clock=clock)
