@@ -191,7 +191,7 @@ class HeldPlan:
 
 @dataclass(frozen=True)
 class Gated:
-    """One of several files that rest together while nothing happens (of a cgroup, of a network).
+    """One of several files that rest together while nothing happens (a cgroup, a network, a disk).
 
     ``key`` is the same for all of them; ``leads`` marks the file whose change says that
     something does.  They rest only while that one is read every tick.

@@ -8,6 +8,7 @@ import pytest
 
 from hosts.base import add_machine
 from hosts.machine import Disk, Machine
+from hosts.procfs import UNUSED_DISK
 from hosts.tree import Tree
 from reveal_collector.source import LOOK_EVERY, LayoutChanged, Unsupported
 from reveal_collector.sources.diskstats import Disks
@@ -50,7 +51,7 @@ def test_first_request_to_a_spare_device_shows_it(tree: Tree) -> None:
     source = opened(tree)
     used = "3 0 24 1 " + "0 " * 12 + "0"
     path = tree.root / "proc/diskstats"
-    path.write_text(path.read_text().replace("loop2 " + "0 " * 16 + "0", f"loop2 {used}"))
+    path.write_text(path.read_text().replace(f"loop2 {UNUSED_DISK}", f"loop2 {used}"))
     tree.write("sys/block/loop2/stat", used)
     assert stale(source)
     with pytest.raises(LayoutChanged):

@@ -91,18 +91,17 @@ class Disks(Joined):
         if not all(path.exists() for path in files.values()):
             return [TokenSource(self.name, self.lane, self._list.path, self._layout)]
         self._disks = shown
-        return [_file(disk, path) for disk, path in files.items()]
+        return [self._file(disk, path) for disk, path in files.items()]
+
+    def _file(self, disk: str, path: Path) -> Source:
+        def learn(text: str) -> Layout:
+            return _columns(disk, 0, text.split())
+
+        made = TokenSource(self.name, self.lane, path, learn)
+        return made.resting(Gated(f"disk {disk}", leads=True))
 
     def _layout(self, text: str) -> Layout:
         return layout(text, self._block)
-
-
-def _file(disk: str, path: Path) -> Source:
-    def learn(text: str) -> Layout:
-        return _columns(disk, 0, text.split())
-
-    made = TokenSource("diskstats", Lane.FAST, path, learn)
-    return made.resting(Gated(f"disk {disk}", leads=True))
 
 
 def _columns(disk: str, first: int, numbers: Sequence[str]) -> list[tuple[int, Channel | None]]:
