@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from reveal_analyzer import derived, losses
 from reveal_analyzer.derived import Ratio
 from reveal_analyzer.deriving import Folds, Recipe
+from reveal_analyzer.formulas import Program
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
@@ -109,6 +110,7 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
             take=np.array(single, np.intp),
             changes=np.array(changing, np.intp),
             folds=folds([(how, places) for (_, _, how), places in folded.items()]),
+            formulas=Program.of([ratio.formula for ratio in ratios]),
             width=len(columns),
         ),
         gauge=np.array([channel.kind is not Kind.COUNTER for channel in channels], bool),

@@ -5,35 +5,31 @@ Their catalogue rows are in ``reveal_contract.catalogue.derived``; here stands h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reveal_analyzer.devices import device_quotients
+from reveal_analyzer.formulas import Formula, larger, larger_known, read, smaller, total
 from reveal_analyzer.gpus import gpu_quotients
 from reveal_analyzer.quotients import quotients
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Metric
 
-Floats = NDArray[np.float64]
 _BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
 _FOLDED = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
 # of /proc/interrupts, of x86 and of Arm: rescheduling, function calls
 _BETWEEN_CPUS = ("RES", "CAL", "IPI0", "IPI1")
 _SHARE = 1_000_000  # parts per million
-_FEW = 8  # rows of places that are added up sooner than numpy is asked
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """One derived column: ``compute`` takes the seconds of all channels."""
+    """One derived column, by a formula over the seconds of all channels."""
 
     metric: Metric
     instance: str
-    compute: Callable[[Floats], float]
+    formula: Formula
 
 
 def ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio, ...]:
@@ -54,9 +50,7 @@ Places = dict[tuple[str, str], int]
 
 def _busy(at: Places) -> Ratio | None:
     parts = _places(at, _BUSY, "")
-    if not parts:
-        return None
-    return Ratio(catalogue.find("cpu.busy"), "", lambda seconds: _sum_read(seconds, parts))
+    return Ratio(catalogue.find("cpu.busy"), "", total(parts)) if parts else None
 
 
 def _spread(at: Places) -> Ratio | None:
@@ -67,15 +61,9 @@ def _spread(at: Places) -> Ratio | None:
     metric = catalogue.find("cpu.imbalance")
     most, cpus, parts = at.get((_FOLDED, "")), at.get(("cpu.online", "")), _places(at, _BUSY, "")
     if most is not None and cpus is not None:
-        return Ratio(
-            metric, "", lambda now: float(now[most] - _sum_read(now, parts) / max(now[cpus], 1))
-        )
-    per_cpu = _busy_by_cpu(at)
-    if len(per_cpu) < 2:
-        return None
-
-    sums = _sums_of(per_cpu)
-    return Ratio(metric, "", lambda seconds: float(max(now := sums(seconds)) - min(now)))
+        return Ratio(metric, "", read(most) - total(parts) / larger(read(cpus), 1.0))
+    each = _busy_by_cpu(at)
+    return Ratio(metric, "", larger(*each) - smaller(*each)) if len(each) > 1 else None
 
 
 def _busiest(at: Places) -> Ratio | None:
@@ -83,32 +71,26 @@ def _busiest(at: Places) -> Ratio | None:
     metric = catalogue.find("cpu.busiest")
     folded = at.get((_FOLDED, ""))
     if folded is not None:
-        return Ratio(metric, "", lambda seconds: float(seconds[folded]))
-    per_cpu = _busy_by_cpu(at)
-    if not len(per_cpu):
-        return None
-    sums = _sums_of(per_cpu)
-    return Ratio(metric, "", lambda seconds: float(max(sums(seconds))))
+        return Ratio(metric, "", read(folded))
+    each = _busy_by_cpu(at)
+    return Ratio(metric, "", larger(*each)) if each else None
 
 
-def _busy_by_cpu(at: Places) -> NDArray[np.intp]:
+def _busy_by_cpu(at: Places) -> list[Formula]:
     cpus = [name for metric, name in at if metric == "cpu.user" and name]
     rows = [_places(at, _BUSY, cpu) for cpu in cpus]
-    return np.array([row for row in rows if len(row) == len(_BUSY)], np.intp)
+    return [total(row) for row in rows if len(row) == len(_BUSY)]
 
 
 def _external_interrupts(at: Places) -> Ratio | None:
     """All, without those that CPUs send each other: a wake-up on another CPU takes one."""
-    total = at.get(("cpu.interrupts.total", ""))
-    if total is None:
+    every = at.get(("cpu.interrupts.total", ""))
+    if every is None:
         return None
     names = [("cpu.interrupts.irq", one) for one in _BETWEEN_CPUS]
     sent = [at[name] for name in names if name in at]
-    return Ratio(
-        catalogue.find("cpu.interrupts.external"),
-        "",
-        lambda now: max(now.item(total) - _sum_read(now, sent), 0.0),
-    )
+    external = larger(read(every) - total(sent), 0.0)
+    return Ratio(catalogue.find("cpu.interrupts.external"), "", external)
 
 
 def _retransmit_share(at: Places) -> Ratio | None:
@@ -121,12 +103,8 @@ def _retransmit_share(at: Places) -> Ratio | None:
     if not (again and sent):
         return None
     host, *own = again
-
-    def share(now: Floats) -> float:
-        lost = now.item(host) + _sum_read(now, own)
-        return _SHARE * lost / max(_sum_read(now, sent), 2000.0)
-
-    return Ratio(catalogue.find("network.tcp.retransmit_share"), "", share)
+    lost = _SHARE * (read(host) + total(own)) / larger(total(sent), 2000.0)
+    return Ratio(catalogue.find("network.tcp.retransmit_share"), "", lost)
 
 
 def _tcp_of_all(at: Places, name: str) -> list[int]:
@@ -144,12 +122,9 @@ def _reserved_share(at: Places) -> Ratio | None:
     places = [at[name, ""] for name in names if (name, "") in at]
     if len(places) < len(names):
         return None
-    pages, size, memory = places
-    return Ratio(
-        catalogue.find("memory.huge_pages_reserved_share"),
-        "",
-        lambda seconds: float(_SHARE * seconds[pages] * seconds[size] / seconds[memory]),
-    )
+    pages, size, memory = map(read, places)
+    share = _SHARE * pages * size / memory
+    return Ratio(catalogue.find("memory.huge_pages_reserved_share"), "", share)
 
 
 def _await(at: Places, disk: str) -> Ratio | None:
@@ -158,40 +133,9 @@ def _await(at: Places, disk: str) -> Ratio | None:
     requests = _places(at, ("storage.disk.reads", "storage.disk.writes"), disk)
     if len(times) < 2 or len(requests) < 2:
         return None
-    return Ratio(
-        catalogue.find("storage.disk.await"),
-        disk,
-        lambda now: (
-            (now.item(times[0]) + now.item(times[1]))
-            / _at_least(now.item(requests[0]) + now.item(requests[1]), 5.0)
-        ),
-    )
+    time, done = (read(one) + read(other) for one, other in (times, requests))
+    return Ratio(catalogue.find("storage.disk.await"), disk, time / larger_known(done, 5.0))
 
 
 def _places(at: Places, metrics: Sequence[str], instance: str) -> list[int]:
     return [at[metric, instance] for metric in metrics if (metric, instance) in at]
-
-
-def _sum_read(seconds: Floats, places: Sequence[int]) -> float:
-    """The sum of what was read; a few numbers are added sooner than numpy is asked."""
-    read = seconds.item
-    return sum([value for at in places if (value := read(at)) == value])  # NaN is unlike itself
-
-
-def _sums_of(rows: NDArray[np.intp]) -> Callable[[Floats], list[float]]:
-    """What makes of the seconds the sum of what was read, of each row of places."""
-    if len(rows) <= _FEW:
-        places = rows.tolist()
-        return lambda seconds: [_sum_read(seconds, row) for row in places]
-
-    def sums(seconds: Floats) -> list[float]:
-        values = seconds.take(rows)
-        made: list[float] = np.add.reduce(np.where(np.isnan(values), 0.0, values), axis=1).tolist()
-        return made
-
-    return sums
-
-
-def _at_least(value: float, least: float) -> float:
-    """The larger; ``least`` where the value is missing."""
-    return value if value > least else least

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.formulas import Program
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -42,13 +44,14 @@ class Recipe(NamedTuple):
     """How the channels of a table (fast, then slow) become columns.
 
     ``take`` are columns that are a channel as it is, ``changes`` channels whose change is one.
-    Then come ``folds``.  ``width`` counts all columns, those made otherwise last.
+    Then come ``folds`` and ``formulas``.  ``width`` counts all columns, those made otherwise last.
     """
 
     scale: Floats
     take: Places
     changes: Places
     folds: Folds
+    formulas: Program
     width: int
 
 
@@ -66,7 +69,9 @@ def derive(ticks: Ticks, lasts: Floats, before: Floats, recipe: Recipe) -> tuple
     values[taken:changed] = 0.0
     if before.size:
         values[taken:changed] = seconds[recipe.changes] - before[recipe.changes]
-    values[changed : changed + recipe.folds.starts.size] = fold(seconds, recipe.folds)
+    folded = changed + recipe.folds.starts.size
+    values[changed:folded] = fold(seconds, recipe.folds)
+    values[folded : folded + recipe.formulas.ends.size] = recipe.formulas.run(seconds)
     return seconds, values
 
 

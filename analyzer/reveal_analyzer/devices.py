@@ -5,17 +5,13 @@ A value is missing where a side of it is, and where there is nothing to divide b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
-from reveal_analyzer.quotients import Computed
+from reveal_analyzer.formulas import Formula, given, larger, read, share
+from reveal_analyzer.quotients import Computed, Places
 from reveal_contract import catalogue
 
-Floats = NDArray[np.float64]
-Places = Mapping[tuple[str, str], int]
-Formula = Callable[..., float]
+_Making = Callable[..., Formula]
 
 _PPM = 1e6
 _FULL = 0.9  # of a file system: below it, filling up is what file systems are for
@@ -23,62 +19,58 @@ _BUSY = 50.0  # percent: a GPU that works less may rest its link
 
 
 def device_quotients(at: Places) -> Iterator[Computed]:
-    """All that these columns allow: metric, instance and how it is computed from the seconds."""
-    for metric, (formula, parts) in _FORMULAS.items():
+    """Metric, instance and formula of all that these channels allow."""
+    for metric, (making, parts) in _FORMULAS.items():
         for first, instance in at:
             if first == parts[0]:
                 places = [at.get((part, instance)) for part in parts]
-                if None not in places:
-                    yield catalogue.find(metric), instance, _of(formula, places)
+                if (formula := _of(making, places)) is not None:
+                    yield catalogue.find(metric), instance, formula
     yield from _slow_links(at)
 
 
-def _of(formula: Formula, places: list[int | None]) -> Callable[[Floats], float]:
-    picked = np.array(places, np.intp)
-    return lambda seconds: float(formula(*seconds[picked]))
+def _of(making: _Making, places: list[int | None]) -> Formula | None:
+    """None where one of them is not there."""
+    there = [read(place) for place in places if place is not None]
+    return making(*there) if len(there) == len(places) else None
 
 
-def share(part: float, whole: float) -> float:
-    """Per million; missing where the whole is nothing."""
-    return _PPM * part / whole if whole > 0 else np.nan
-
-
-def busier_way(received: float, sent: float, rate: float) -> float:
+def _busier_way(received: Formula, sent: Formula, rate: Formula) -> Formula:
     """Bytes a second of the busier direction, of bits a second."""
-    return share(8.0 * float(np.maximum(received, sent)), rate)
+    return share(8.0 * larger(received, sent), rate)
 
 
-def in_use(total: float, free: float) -> float:
+def _in_use(total: Formula, free: Formula) -> Formula:
     return share(total - free, total)
 
 
-def crowding(size: float, free: float, available: float) -> float:
+def _crowding(size: Formula, free: Formula, available: Formula) -> Formula:
     """How far beyond nine tenths a file system is filled, reckoned as df does."""
     used = size - free
     return _beyond(share(used, used + available))
 
 
-def crowding_of_files(inodes: float, free: float) -> float:
-    return _beyond(in_use(inodes, free))
+def _crowding_of_files(inodes: Formula, free: Formula) -> Formula:
+    return _beyond(_in_use(inodes, free))
 
 
-def _beyond(used: float) -> float:
-    return float(np.maximum(0.0, used - _FULL * _PPM))  # unlike max, keeps what is missing
+def _beyond(used: Formula) -> Formula:
+    return larger(used - _FULL * _PPM, 0.0)
 
 
 _ROOM = "storage.filesystem."
 _PORT = "network.infiniband."
 # metric -> how it is computed, and from what of the same instance
-_FORMULAS: dict[str, tuple[Formula, tuple[str, ...]]] = {
+_FORMULAS: dict[str, tuple[_Making, tuple[str, ...]]] = {
     **{
         f"{owner}.pcie.width_share": (share, (f"{owner}.pcie.width", f"{owner}.pcie.width_maximum"))
         for owner in ("gpu", "network", "storage")
     },
-    f"{_PORT}utilization": (busier_way, (f"{_PORT}rx_bytes", f"{_PORT}tx_bytes", f"{_PORT}rate")),
-    "memory.swap_used_share": (in_use, ("memory.swap_total", "memory.swap_free")),
+    f"{_PORT}utilization": (_busier_way, (f"{_PORT}rx_bytes", f"{_PORT}tx_bytes", f"{_PORT}rate")),
+    "memory.swap_used_share": (_in_use, ("memory.swap_total", "memory.swap_free")),
     "memory.zram.compressed_share": (share, ("memory.zram.compressed", "memory.zram.original")),
-    f"{_ROOM}crowding": (crowding, (f"{_ROOM}size", f"{_ROOM}free", f"{_ROOM}available")),
-    f"{_ROOM}inode_crowding": (crowding_of_files, (f"{_ROOM}inodes", f"{_ROOM}inodes_free")),
+    f"{_ROOM}crowding": (_crowding, (f"{_ROOM}size", f"{_ROOM}free", f"{_ROOM}available")),
+    f"{_ROOM}inode_crowding": (_crowding_of_files, (f"{_ROOM}inodes", f"{_ROOM}inodes_free")),
 }
 
 
@@ -92,10 +84,10 @@ def _slow_links(at: Places) -> Iterator[Computed]:
             card = instance.rpartition(" ")[2]
             places = [at[now, instance], at.get((f"{now}_maximum", instance)),
                       at.get(("gpu.utilization", card))]  # fmt: skip
-            if None not in places:
-                yield catalogue.find("gpu.pcie.speed_share"), instance, _of(speed_at_work, places)
+            if (formula := _of(_speed_at_work, places)) is not None:
+                yield catalogue.find("gpu.pcie.speed_share"), instance, formula
 
 
-def speed_at_work(now: float, maximum: float, utilization: float) -> float:
+def _speed_at_work(now: Formula, maximum: Formula, utilization: Formula) -> Formula:
     """Per million of the best; missing while the GPU does not work enough to want it."""
-    return share(now, maximum) if utilization >= _BUSY else np.nan
+    return given(share(now, maximum), utilization, _BUSY)

@@ -5,11 +5,10 @@ Slow figures of one GPU are of one call, quick ones the mean of their ticks: goo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from reveal_analyzer.quotients import Computed, Floats, Places
+from reveal_analyzer.formulas import Formula, given, larger_known, read, share
+from reveal_analyzer.quotients import Computed, Places
 from reveal_contract import catalogue
 
 _PPM = 1e6
@@ -21,12 +20,12 @@ _HELD_BACK = tuple(
 
 
 def gpu_quotients(at: Places) -> Iterator[Computed]:
-    """Metric, instance and computation of every quotient of every GPU among the channels."""
+    """Metric, instance and formula of every quotient of every GPU among the channels."""
     for gpu in dict.fromkeys(name for metric, name in at if metric == "gpu.memory.used"):
         if places := _all(at, ("gpu.memory.used", "gpu.memory.total"), gpu):
-            yield catalogue.find("gpu.memory.share"), gpu, _share(*places)
+            yield catalogue.find("gpu.memory.share"), gpu, share(*map(read, places))
         if places := _all(at, ("gpu.power", "gpu.power.limit"), gpu):
-            yield catalogue.find("gpu.power.share"), gpu, _share(*places)
+            yield catalogue.find("gpu.power.share"), gpu, share(*map(read, places))
         if places := _all(at, ("gpu.clock.sm", "gpu.clock.maximum", "gpu.utilization"), gpu):
             yield catalogue.find("gpu.clock_deficit"), gpu, _deficit(*places)
         if held := [at[name, gpu] for name in _HELD_BACK if (name, gpu) in at]:
@@ -38,24 +37,10 @@ def _all(at: Places, metrics: Sequence[str], gpu: str) -> list[int]:
     return places if len(places) == len(metrics) else []
 
 
-def _share(part: int, whole: int) -> Callable[[Floats], float]:
-    def compute(seconds: Floats) -> float:
-        most = float(seconds[whole])
-        return _PPM * float(seconds[part]) / most if most > 0 else float("nan")
-
-    return compute
+def _deficit(clock: int, most: int, busy: int) -> Formula:
+    return given(_PPM - share(read(clock), read(most)), read(busy), _BUSY_PERCENT)
 
 
-def _deficit(clock: int, most: int, busy: int) -> Callable[[Floats], float]:
-    slowness = _share(clock, most)
-
-    def compute(seconds: Floats) -> float:
-        return _PPM - slowness(seconds) if seconds[busy] >= _BUSY_PERCENT else float("nan")
-
-    return compute
-
-
-def _longest(held: Sequence[int]) -> Callable[[Floats], float]:
+def _longest(held: Sequence[int]) -> Formula:
     """Reasons overlap, so that the longest counts and not their sum."""
-    places = list(held)
-    return lambda seconds: float(np.fmax.reduce(seconds[places])) / 1e3  # ns/s -> ppm
+    return larger_known(*map(read, held)) / 1e3  # ns/s -> ppm

@@ -8,6 +8,16 @@ import numpy as np
 
 from reveal_analyzer.compiling import kernel
 from reveal_analyzer.deriving import Bools, Floats, Ints, Places, Recipe, Ticks
+from reveal_analyzer.formulas import Codes, Step
+
+# plain numbers, which the compiler takes for constants
+_READ, _KNOWN, _NUMBER, _GIVEN = (
+    int(step) for step in (Step.READ, Step.KNOWN, Step.NUMBER, Step.GIVEN)
+)
+_ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (
+    int(step) for step in (Step.ADD, Step.SUBTRACT, Step.MULTIPLY, Step.DIVIDE)
+)
+_LARGER, _LARGER_KNOWN = int(Step.LARGER), int(Step.LARGER_KNOWN)
 
 
 def derive(ticks: Ticks, lasts: Floats, before: Floats, recipe: Recipe) -> tuple[Floats, Floats]:
@@ -15,7 +25,9 @@ def derive(ticks: Ticks, lasts: Floats, before: Floats, recipe: Recipe) -> tuple
     seconds, values = np.empty(recipe.scale.size), np.empty(recipe.width)
     _seconds(*ticks, lasts, recipe.scale, seconds)
     _columns(seconds, before, recipe.take, recipe.changes, values)
-    _fold(seconds, *recipe.folds, values[recipe.take.size + recipe.changes.size :])
+    first = recipe.take.size + recipe.changes.size
+    _fold(seconds, *recipe.folds, values[first:])
+    _run(*recipe.formulas, seconds, values[first + recipe.folds.starts.size :])
     return seconds, values
 
 
@@ -85,3 +97,49 @@ def _fold(
                 total += value
                 most = most if most >= value else value
         values[fold] = most if largest[fold] else total
+
+
+@kernel
+def _run(
+    codes: Codes, places: Places, numbers: Floats, ends: Places, seconds: Floats, values: Floats
+) -> None:
+    """As ``formulas.Program.run``."""
+    stack = np.empty(max(codes.size, 1))
+    at = 0
+    for formula in range(ends.size):
+        top = -1
+        while at < ends[formula]:
+            code = codes[at]
+            if code <= _NUMBER:
+                top += 1
+                stack[top] = numbers[at] if code == _NUMBER else seconds[places[at]]
+                if code == _KNOWN and math.isnan(stack[top]):
+                    stack[top] = 0.0
+            elif code == _GIVEN:
+                top -= 2
+                if not stack[top + 1] >= stack[top + 2]:
+                    stack[top] = np.nan
+            else:
+                top -= 1
+                stack[top] = _of_two(code, stack[top], stack[top + 1])
+            at += 1
+        values[formula] = stack[0]
+
+
+@kernel
+def _of_two(code: int, one: float, other: float) -> float:
+    found = np.nan
+    if code == _ADD:
+        found = one + other
+    elif code == _SUBTRACT:
+        found = one - other
+    elif code == _MULTIPLY:
+        found = one * other
+    elif code == _DIVIDE:
+        if other != 0.0:
+            found = one / other
+    elif code == _LARGER_KNOWN:
+        found = one if one >= other or math.isnan(other) else other
+    elif not (math.isnan(one) or math.isnan(other)):
+        found = max(one, other) if code == _LARGER else min(one, other)
+    return found

@@ -7,18 +7,15 @@ then, for the few instructions of an idle host have neither the mix nor the cloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reveal_analyzer.formulas import Formula, given, larger_known, read
 from reveal_contract import catalogue
 from reveal_contract.metric import Metric
 
-Floats = NDArray[np.float64]
 Places = Mapping[tuple[str, str], int]
-Computed = tuple[Metric, str, Callable[[Floats], float]]
+Computed = tuple[Metric, str, Formula]
 
 _PPM = 1e6
 _SOME_CYCLES = 2e8  # a second: a tenth of a CPU
@@ -58,7 +55,7 @@ QUOTIENTS = (
 
 
 def quotients(at: Places) -> Iterator[Computed]:
-    """Metric, instance and computation of every quotient these channels allow."""
+    """Metric, instance and formula of every quotient these channels allow."""
     for each in QUOTIENTS:
         places = [at.get((name, ""), -1) for name in (each.over, *each.under)]
         rate = at.get((each.rate, ""), -1)
@@ -70,18 +67,12 @@ def quotients(at: Places) -> Iterator[Computed]:
                 yield catalogue.find("cpu.residency_share"), state, _share(place, clock)
 
 
-def _computing(each: Quotient, places: Sequence[int], rate: int) -> Callable[[Floats], float]:
-    over, under = places[0], list(places[1:])
-
-    def compute(seconds: Floats) -> float:
-        whole = sum(seconds.item(at) for at in under)
-        if not whole >= each.floor:  # too little, or missing
-            return float("nan")
-        value = each.factor * float(seconds[over]) / whole
-        return value * float(seconds[rate]) if each.rate else value
-
-    return compute
+def _computing(each: Quotient, places: Sequence[int], rate: int) -> Formula:
+    first, *others = (read(place) for place in places[1:])
+    whole = sum(others, first)
+    value = each.factor * read(places[0]) / whole
+    return given(value * read(rate) if each.rate else value, whole, each.floor)
 
 
-def _share(place: int, clock: int) -> Callable[[Floats], float]:
-    return lambda seconds: float(_PPM * seconds[place] / np.fmax(seconds[clock], 1.0))
+def _share(place: int, clock: int) -> Formula:
+    return _PPM * read(place) / larger_known(read(clock), 1.0)

@@ -50,8 +50,7 @@ class Deriver:
         before = _NONE if self._last is None or self._last[0] != table.key else self._last[1]
         lasts = self._divisors(message, made)
         seconds, values = tier.current().derive(ticks, lasts, before, made.recipe)
-        rest = [ratio.compute(seconds) for ratio in made.ratios]
-        rest.append(self._stalls.push(made.channels, seconds))
+        rest: list[float] = [self._stalls.push(made.channels, seconds)]
         if made.loss_places is not None:
             rest += self._losses.push(message, made.loss_places)
         values[-len(rest) :] = rest

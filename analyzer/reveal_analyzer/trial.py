@@ -15,6 +15,15 @@ from reveal_analyzer import tier
 from reveal_analyzer.deriving import Folds, Recipe, Ticks
 from reveal_analyzer.detectors.forest import Forest
 from reveal_analyzer.detectors.scaler import Scaler
+from reveal_analyzer.formulas import (
+    Program,
+    known,
+    larger,
+    larger_known,
+    read,
+    share,
+    smaller,
+)
 from reveal_analyzer.hypotheses.gate import Entries
 from reveal_analyzer.live.standing import Standing
 from reveal_analyzer.live.steps import Families, OwnScores
@@ -49,11 +58,18 @@ def _seconds(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     fast, slow = rng.integers(0, 9, (10, 3)), rng.integers(0, 9, 1)
     ticks = Ticks(fast, fast > 7, slow, slow > 9)
     pair = np.arange(2)
-    recipe = Recipe(np.ones(4), pair, pair, Folds(pair, pair[:1], np.ones(1, np.bool_)), 5)
+    recipe = Recipe(np.ones(4), pair, pair, Folds(pair, pair[:1], np.ones(1, np.bool_)), _each(), 7)
     seconds, values = one.derive(ticks, np.ones(4), np.zeros(0), recipe)
     yield from (seconds, values)
     entries = Entries(pair, pair - 1, np.array([[0.0, 9.0, 0.0]] * 2), np.zeros(2, np.bool_))
     yield one.met(entries, values, values, 2.0)
+
+
+def _each() -> Program:
+    """Each step that a formula has."""
+    one, other = read(0) + 2.0, known(1) - read(2)
+    most = larger_known(larger(one, other), smaller(one, other))
+    return Program.of([most, share(one * other, other / one)])
 
 
 def _values(one: tier.Tier, rng: np.random.Generator, missing: bool) -> Iterator[Answer]:

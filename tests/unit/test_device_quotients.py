@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
-from reveal_analyzer import derived
+from derivation import derived
 from reveal_collector.textfile import channel
 from reveal_contract.catalogue import find
 
@@ -16,11 +15,7 @@ PORT, LINK, ROOT = "mlx5_0/1", "0000:c1:00.0 card0", "/"
 
 def computed(seconds: dict[tuple[str, str], float]) -> dict[str, float]:
     channels = [channel(metric, instance) for metric, instance in seconds]
-    values = np.array(list(seconds.values()))
-    return {
-        f"{ratio.metric.name}{{{ratio.instance}}}": ratio.compute(values)
-        for ratio in derived.ratios(channels, range(len(channels)))
-    }
+    return derived(channels, seconds.values())
 
 
 def test_lanes_in_use_of_those_there_are() -> None:
@@ -73,10 +68,10 @@ def test_swap_and_compressed_memory() -> None:
         ("memory.swap_total", ""): 8e9, ("memory.swap_free", ""): 6e9,
         ("memory.zram.original", "zram0"): 3e9, ("memory.zram.compressed", "zram0"): 1e9,
     })  # fmt: skip
-    assert seen["memory.swap_used_share{}"] == 250_000
+    assert seen["memory.swap_used_share"] == 250_000
     assert seen["memory.zram.compressed_share{zram0}"] == pytest.approx(333_333, abs=1)
     seen = computed({("memory.swap_total", ""): 0, ("memory.swap_free", ""): 0})
-    assert math.isnan(seen["memory.swap_used_share{}"])
+    assert math.isnan(seen["memory.swap_used_share"])
 
 
 def test_a_missing_side_makes_no_quotient() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from derivation import derived
 from node import TABLE, Node
-from reveal_analyzer.derived import ratios
 from reveal_analyzer.engine import NodeAnalyzer, Update
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
@@ -114,17 +114,16 @@ def test_the_subject_whose_work_fell_is_named() -> None:
     assert opened.finding.subjects[0].name == TRAIN
 
 
-def derived(changed: dict[str, float]) -> dict[str, float]:
+def of_card(changed: dict[str, float]) -> dict[str, float]:
     """The quotients of one card."""
     card = [channel for channel in _CHANNELS if channel.instance == "0"]
     values = AT_WORK | changed
-    seconds = np.array([values.get(channel.label, 0.0) for channel in card])
-    made = ratios(card, range(len(card)))
-    return {ratio.metric.name: ratio.compute(seconds) for ratio in made}
+    made = derived(card, (values.get(channel.label, 0.0) for channel in card))
+    return {label.removesuffix("{0}"): value for label, value in made.items()}
 
 
 def test_quotients_of_a_card() -> None:
-    usual = derived({"gpu.throttled_time.power{0}": 2e8, "gpu.throttled_time.thermal{0}": 1e8})
+    usual = of_card({"gpu.throttled_time.power{0}": 2e8, "gpu.throttled_time.thermal{0}": 1e8})
     assert usual["gpu.memory.share"] == pytest.approx(750_000)
     assert usual["gpu.power.share"] == pytest.approx(857_142.9)
     assert usual["gpu.clock_deficit"] == pytest.approx(40_404.04)
@@ -132,9 +131,9 @@ def test_quotients_of_a_card() -> None:
 
 
 def test_a_quotient_of_nothing_is_missing() -> None:
-    idle = derived({"gpu.utilization{0}": 3.0, "gpu.power.limit{0}": 0.0})
+    idle = of_card({"gpu.utilization{0}": 3.0, "gpu.power.limit{0}": 0.0})
     assert np.isnan(idle["gpu.clock_deficit"])
     assert np.isnan(idle["gpu.power.share"])
-    lost = derived({"gpu.utilization{0}": float("nan"), "gpu.memory.total{0}": float("nan")})
+    lost = of_card({"gpu.utilization{0}": float("nan"), "gpu.memory.total{0}": float("nan")})
     assert np.isnan(lost["gpu.clock_deficit"])
     assert np.isnan(lost["gpu.memory.share"])

@@ -8,6 +8,18 @@ import pytest
 from reveal_analyzer import deriving, tier
 from reveal_analyzer.columns import LARGEST, TOTAL, folds
 from reveal_analyzer.deriving import Recipe, Ticks
+from reveal_analyzer.formulas import (
+    Formula,
+    Program,
+    given,
+    known,
+    larger,
+    larger_known,
+    read,
+    share,
+    smaller,
+    total,
+)
 from reveal_analyzer.hypotheses import gate
 from reveal_analyzer.hypotheses.gate import Entries
 
@@ -29,13 +41,27 @@ def ticks(rng: np.random.Generator, missing: float) -> Ticks:
     return Ticks(counted, gone, rng.integers(0, 99, SLOW), rng.random(SLOW) < missing)
 
 
+def formula(rng: np.random.Generator, depth: int = 5) -> Formula:
+    """Any that there may be, of few numbers, so that parts are often equal, 0 or missing."""
+    if not depth or rng.random() < 0.1:
+        kind, place = rng.integers(0, 3), int(rng.integers(0, CHANNELS))
+        return [read(place), known(place), total([])][kind]
+    one, other = formula(rng, depth - 1), formula(rng, depth - 1)
+    made = (one + other, one - other, one * 0.5, 3.0 - other, one * other, one / other,
+            larger(one, other), smaller(one, other), larger_known(one, other),
+            given(one, other, 2.0), share(one, other))  # fmt: skip
+    return made[rng.integers(0, len(made))]
+
+
 def recipe(rng: np.random.Generator) -> Recipe:
     folded = [
         (str(rng.choice([LARGEST, TOTAL])), rng.integers(0, CHANNELS, rng.integers(1, 30)).tolist())
         for _ in range(6)
     ]
     take, changes = rng.permutation(CHANNELS)[:20], rng.permutation(CHANNELS)[:7]
-    return Recipe(10 ** rng.random(CHANNELS), take, changes, folds(folded), 20 + 7 + 6 + 2)
+    program = Program.of([formula(rng) for _ in range(9)])
+    scale = 10 ** rng.random(CHANNELS)
+    return Recipe(scale, take, changes, folds(folded), program, 20 + 7 + 6 + 9 + 2)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
@@ -50,6 +76,19 @@ def test_seconds(seed: int, missing: float, fast: tier.Tier) -> None:
         np.testing.assert_array_equal(found[0], expected[0], strict=True)
         np.testing.assert_array_equal(found[1][:-2], expected[1][:-2], strict=True)
         before = expected[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_formulas(seed: int, fast: tier.Tier) -> None:
+    """Of small whole numbers: equal ones, none, and what divides by nothing."""
+    rng = np.random.default_rng(seed)
+    made, values = recipe(rng), rng.integers(-2, 3, SLOW + FAST)
+    gone = rng.random(SLOW + FAST) < 0.2
+    slice_ = Ticks(values[None, :FAST], gone[None, :FAST], values[FAST:], gone[FAST:])
+    made = made._replace(scale=np.ones(CHANNELS))
+    _, expected = deriving.derive(slice_, np.ones(CHANNELS), np.zeros(0), made)
+    _, found = fast.derive(slice_, np.ones(CHANNELS), np.zeros(0), made)
+    np.testing.assert_array_equal(found[:-2], expected[:-2], strict=True)
 
 
 @pytest.mark.parametrize("seed", range(20))

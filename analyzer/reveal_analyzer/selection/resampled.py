@@ -132,9 +132,8 @@ def _means(groups: Floats) -> Floats:
 
 
 def _with_ratios(means: Floats, layout: _Layout) -> Floats:
-    ratios = layout.plan.ratios
-    with np.errstate(all="ignore"):
-        derived = [[ratio.compute(row) for ratio in ratios] for row in means]
-    made = np.hstack([means[:, layout.places], np.array(derived).reshape(len(means), len(ratios))])
+    formulas = layout.plan.recipe.formulas
+    derived = np.array([formulas.run(row) for row in means])
+    made = np.hstack([means[:, layout.places], derived.reshape(len(means), formulas.ends.size)])
     made[~np.isfinite(made)] = np.nan
     return made

@@ -1,0 +1,77 @@
+"""Formulas say what is written: with numpy's arithmetic, and its rules for what is missing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given as of
+from hypothesis import strategies as st
+
+from reveal_analyzer.formulas import (
+    Formula,
+    Program,
+    given,
+    known,
+    larger,
+    larger_known,
+    read,
+    share,
+    smaller,
+    total,
+)
+
+NUMBERS = st.one_of(st.just(math.nan), st.integers(-3, 3).map(float), st.floats(-1e12, 1e12))
+
+
+def value(formula: Formula, *seconds: float) -> float:
+    (found,) = Program.of([formula]).run(np.array(seconds)).tolist()
+    assert isinstance(found, float)
+    return found
+
+
+@of(NUMBERS, NUMBERS)
+def test_arithmetic_is_numpys(one: float, other: float) -> None:
+    with np.errstate(all="ignore"):
+        expected = [
+            np.add(one, other), np.subtract(one, other), np.multiply(one, other),
+            np.divide(one, other) if other else np.nan,
+            np.maximum(one, other), np.minimum(one, other), np.fmax(one, other),
+        ]  # fmt: skip
+    a, b = read(0), read(1)
+    formulas = (a + b, a - b, a * b, a / b, larger(a, b), smaller(a, b), larger_known(a, b))
+    found = [value(formula, one, other) for formula in formulas]
+    np.testing.assert_array_equal(found, expected)
+
+
+@of(st.lists(NUMBERS, max_size=8))
+def test_a_total_is_that_of_what_was_read(numbers: list[float]) -> None:
+    expected = sum(number for number in numbers if not math.isnan(number))
+    assert value(total(range(len(numbers))), *numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "expected"),
+    [(1.0, 4.0, 250_000.0), (1.0, 0.0, None), (0.0, 0.0, None), (1.0, -2.0, None),
+     (1.0, 5e-324, math.inf), (math.nan, 1.0, None), (1.0, math.nan, None)],
+)  # fmt: skip
+def test_of_nothing_there_is_no_share(part: float, whole: float, expected: float | None) -> None:
+    found = value(share(read(0), read(1)), part, whole)
+    assert math.isnan(found) if expected is None else found == expected
+
+
+def test_a_value_is_given_from_the_least_on() -> None:
+    formula = given(read(0), read(1), 2.0)
+    found = [value(formula, 7.0, test) for test in (1.9, 2.0, 3.0, math.nan)]
+    np.testing.assert_array_equal(found, [math.nan, 7.0, 7.0, math.nan])
+
+
+def test_numbers_on_either_side() -> None:
+    formula = 10.0 - 2.0 * read(0) / known(1)
+    assert value(formula, 6.0, 4.0) == 7.0
+    assert math.isnan(value(formula, 6.0, math.nan))
+
+
+def test_of_none_there_is_nothing() -> None:
+    assert Program.of([]).run(np.zeros(3)).size == 0
