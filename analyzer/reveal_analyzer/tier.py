@@ -48,6 +48,8 @@ class Tier:
     unpack: wire.Unpack = wire.unpack
     derive: Derive = deriving.derive
     met: Met = gate.met
+    stirred: Callable[[Floats, Floats, Bools], Places] = steps.stirred
+    spread_out: Callable[[Singles, Places, int], Singles] = steps.spread_out
     exchange: Exchange = steps.exchange
     judge: Judge = steps.judge
     learn: Callable[[Singles, Singles], None] = steps.learn
@@ -87,6 +89,7 @@ def numba_tier() -> Tier:
     return Tier(
         "numba", numba_impl.features, numba_scaler.scaled, numba_forest.scores,
         numba_unpacking.unpack, numba_deriving.derive, numba_gate.met,
+        numba_steps.stirred, numba_steps.spread_out,
         numba_steps.exchange, numba_steps.judge, numba_steps.learn,
         numba_steps.enlist, numba_standing.differing, numba_standing.renew, numba_standing.stand,
         numba_standing.bound,

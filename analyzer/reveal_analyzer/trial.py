@@ -97,6 +97,9 @@ def _scores(one: tier.Tier, rng: np.random.Generator) -> Iterator[Answer]:
     yield from judged
     one.learn(own, judged[0])
     yield own
+    values, level = np.array([0.0, 2.0, np.nan, 3.0]), np.array([0.0, 1.0, 1.0, 1.0])
+    yield one.stirred(values, level, np.array([True, True, True, False]))
+    yield one.spread_out(bounds[0], three + 1, 5)
     yield from _kept(one, rng)
 
 

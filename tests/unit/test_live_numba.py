@@ -12,6 +12,7 @@ from reveal_analyzer.live.held import Held
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.shift import Shift
 from reveal_analyzer.live.standing import Standing
 from reveal_analyzer.live.steps import Families, OwnScores, Singles
 
@@ -120,7 +121,7 @@ def stepped(
 ) -> Ranges | None:
     past.append(views)
     if source is not None:
-        past.move(source)
+        past.move(Shift(source, np.zeros(source.size, np.float32)))
     return past.ranges() if asked else None
 
 

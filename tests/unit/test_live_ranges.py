@@ -18,6 +18,7 @@ from reveal_analyzer.live.level import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.shift import Shift
 from reveal_analyzer.live.weights import Votes
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
@@ -50,7 +51,7 @@ def test_held_views_are_those_of_sorted_seconds(course: list[object]) -> None:
         elif isinstance(event[0], int):  # type: ignore[index]
             source = np.array(event)
             source[0] = -1  # new
-            held.move(source)
+            held.move(Shift(source, np.zeros(source.size, np.float32)))
             recent = [np.where(source < 0, 0.0, row[source]) for row in recent]
         else:
             seen = np.array(event)
@@ -77,7 +78,7 @@ def test_ranges_of_the_past_are_those_of_all_its_seconds(
         kept.append(views)
         if moves and second == seconds // 2:
             source = np.array([2, -1, 0, 1])
-            past.move(source)
+            past.move(Shift(source, np.zeros(source.size, np.float32)))
             kept = deque((np.where(source < 0, 0.0, v[..., source]) for v in kept), kept.maxlen)
             levels, moving = np.where(source < 0, 0.0, levels[source]), moving[source]
         if second % 7 == 6 or second == seconds - 1:

@@ -8,6 +8,7 @@ import pytest
 from node import TABLE, Node
 from reveal_analyzer.engine import NodeAnalyzer, Update
 from reveal_analyzer.live.regimes import MOST, ROWS, STEP, Regimes, workloads
+from reveal_analyzer.live.shift import Shift
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.settings import AnalyzerSettings
@@ -74,7 +75,7 @@ def test_columns_move_with_their_table() -> None:
     regimes = Regimes(0)
     regimes.enter(("a",))
     regimes.learn(np.arange(24.0).reshape(3, 2, 4))
-    regimes.move(np.array([3, -1]))
+    regimes.move(Shift(np.array([3, -1]), np.zeros(2, np.float32)))
     regimes.enter(("b",))
     (row,) = regimes.enter(("a",))
     assert row[0].tolist() == [[3.0, 0.0], [7.0, 0.0]]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
 import numpy as np
-from numpy.typing import NDArray
 
 from reveal_analyzer import tier
 from reveal_analyzer.live.settings import Views
+from reveal_analyzer.live.shift import Shift
 from reveal_analyzer.live.steps import Floats, Singles
-
-_Any = TypeVar("_Any", bound=np.floating[Any])
 
 
 class Held:
@@ -44,10 +40,10 @@ class Held:
         """After a gap no view may span it."""
         self._seconds = self._at = 0
 
-    def move(self, source: NDArray[np.intp]) -> None:
-        """Columns changed: where each came from, -1 for those that were 0 before."""
+    def move(self, shift: Shift) -> None:
+        """Columns changed."""
         if self._seconds:
-            self._ring, self._rows = moved(self._ring, source), moved(self._rows, source)
+            self._ring, self._rows = shift.levels(self._ring), shift.levels(self._rows)
             self._blank()
 
     def _begin(self, columns: int) -> None:
@@ -75,10 +71,3 @@ def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Single
         for at in range(first, end):
             out[at] = held.push(seen[at])
     return out
-
-
-def moved(rows: NDArray[_Any], source: NDArray[np.intp]) -> NDArray[_Any]:
-    """Rows in the order of other columns; 0 where ``source`` is -1."""
-    made = rows.take(source, axis=-1)  # unlike an index it keeps the order of memory
-    made[..., source < 0] = 0.0
-    return made

@@ -14,14 +14,13 @@ from typing import cast
 
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
 from reveal_analyzer import tier
-from reveal_analyzer.live.held import moved
 from reveal_analyzer.live.level import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.steps import Floats, Singles
+from reveal_analyzer.live.shift import Shift, places_before
+from reveal_analyzer.live.steps import ONE, Bools, Floats, Singles
 
 
 class Learned:
@@ -46,10 +45,18 @@ class Learned:
         tier.current().learn(self.own_excess, excess)
         self._levels.learn(scores)
 
-    def move(self, source: NDArray[np.intp]) -> None:
-        """Columns changed: where each came from, -1 for those that were 0 before."""
-        self.past.move(source)
-        self.own_excess = moved(self.own_excess, source)
+    def still(self) -> tuple[Singles, Bools]:
+        """Where each column has always been, and which have been there all the time.
+
+        Their own excess silences nothing any more.
+        """
+        level, still = self.past.still()
+        return level, still & (self.own_excess <= ONE).all(axis=(0, 1))
+
+    def move(self, shift: Shift) -> None:
+        """Columns changed."""
+        self.past.move(shift)
+        self.own_excess = shift.excess(self.own_excess)
 
 
 @dataclass(frozen=True)
@@ -63,16 +70,10 @@ class Aside:
     def of(cls, learned: Learned, labels: tuple[str, ...]) -> Aside:
         return cls(zstandard.compress(pickle.dumps(learned), 1), labels)
 
-    def taken_back(self, labels: Sequence[str]) -> Learned:
-        """The same, of the columns that there are now."""
+    def taken_back(self, labels: Sequence[str], level: Singles) -> Learned:
+        """The same, of the columns that there are now; ``level``: what new ones were."""
         data = zstandard.decompress(self.packed)
         learned = cast("Learned", pickle.loads(data))  # noqa: S301 - bytes of our own
         if tuple(labels) != self.labels:
-            learned.move(source_of(labels, self.labels))
+            learned.move(Shift(places_before(labels, self.labels), level))
         return learned
-
-
-def source_of(labels: Sequence[str], before: Sequence[str]) -> NDArray[np.intp]:
-    """Where each column was before, -1 for those that were not there."""
-    old = {label: at for at, label in enumerate(before)}
-    return np.array([old.get(label, -1) for label in labels], np.intp)

@@ -25,6 +25,7 @@ class OwnLevels:
         shape = len(Subsystem), settings.keep
         self._scores = OwnScores(np.zeros(shape), np.zeros(shape))
         self._taken = 0
+        self._usual: list[float] = []
         self.cuts: Floats = np.full(len(Subsystem), settings.limit)
 
     def learn(self, scores: Floats) -> None:
@@ -36,7 +37,12 @@ class OwnLevels:
         known = min(self._taken, keep)
         if moved and known >= _LEAST:
             # the 98th percentile
-            usual = self._scores.ordered[:, max(known - 1 - _spare(known), 0)]
+            self._follow(self._scores.ordered[:, max(known - 1 - _spare(known), 0)])
+
+    def _follow(self, usual: Floats) -> None:
+        high = usual.tolist()
+        if high != self._usual:  # most scores that come and leave are lower
+            self._usual = high
             level = np.maximum(self._settings.multiple * usual, self._settings.limit)
             self.cuts = np.minimum(level, self._settings.blind)
 

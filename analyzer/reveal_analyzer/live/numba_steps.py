@@ -8,6 +8,7 @@ from reveal_analyzer.compiling import kernel
 from reveal_analyzer.live.steps import (
     CLIP,
     FADING,
+    Bools,
     Families,
     Floats,
     OwnScores,
@@ -17,6 +18,29 @@ from reveal_analyzer.live.steps import (
 )
 
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
+
+
+@kernel
+def stirred(values: Floats, first: Floats, rests: Bools) -> Places:
+    """As ``steps.stirred``."""
+    found = np.empty(values.size, np.intp)
+    count = 0
+    for column in range(values.size):
+        value = values[column]
+        if rests[column] and value != first[column] and not np.isnan(value):
+            found[count] = column
+            count += 1
+    return found[:count]
+
+
+@kernel
+def spread_out(rows: Singles, places: Places, width: int) -> Singles:
+    """As ``steps.spread_out``."""
+    made = np.zeros((len(rows), width), np.float32)
+    for row in range(len(rows)):
+        for at in range(places.size):
+            made[row, places[at]] = rows[row, at]
+    return made
 
 
 @kernel

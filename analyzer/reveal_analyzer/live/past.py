@@ -10,11 +10,11 @@ asks: to put each among its column's would touch a thousand places far apart.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reveal_analyzer import tier
 from reveal_analyzer.live.ranges import Ranges, floors, picked
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.shift import Shift
 from reveal_analyzer.live.standing import Bools, Standing
 from reveal_analyzer.live.steps import Places, Singles
 
@@ -73,6 +73,13 @@ class Past:
             self._rest(calm)
         return Ranges(bounds, middle)
 
+    def still(self) -> tuple[Singles, Bools]:
+        """Where each column has been since it last moved, and which have not in all that time."""
+        self._take_in()
+        still = np.ones(self._still.size, np.bool_)
+        still[self._moving] = False
+        return self._still, still
+
     def _order(self) -> None:
         """Sort where what stands at the ranks may be another."""
         seconds, stale = len(self), self._standing.stale
@@ -83,17 +90,16 @@ class Past:
         tier.current().stand(rows, picked(seconds), self._standing)
         self._ordered = seconds
 
-    def move(self, source: NDArray[np.intp]) -> None:
-        """Columns changed: where each came from, -1 for those that were 0 before."""
+    def move(self, shift: Shift) -> None:
+        """Columns changed."""
         self._take_in()
         if not self._taken:
             return
-        new = source < 0
-        self._still = self._still[source]
-        self._still[new] = 0.0
-        place = np.full(max(source.max(initial=-1), self._moving.max(initial=-1)) + 1, -1)
+        self._still = shift.levels(self._still)
+        # the last is nobody's: that of columns that had no place, too
+        place = np.full(max(shift.source.max(initial=-1), self._moving.max(initial=-1)) + 2, -1)
         place[self._moving] = np.arange(self._moving.size)
-        before = np.where(new, -1, place[source])
+        before = place[shift.source]
         self._moving = np.flatnonzero(before >= 0)
         self._only(before[self._moving])
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from reveal_analyzer.live import steps
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.shift import Shift
 from reveal_analyzer.live.standing import bound
 from reveal_analyzer.live.steps import Places, Singles
 
@@ -46,6 +47,12 @@ class Ranges:
         still = np.zeros(columns, np.float32)
         bounds, middle, _ = bound(rows, sides, np.arange(columns), still, floors(settings))
         return cls(bounds, middle)
+
+    def moved(self, shift: Shift, floors: Singles) -> Ranges:
+        """Columns changed; one that is new has never been anything else than it was."""
+        bounds, new = shift.excess(self.bounds), shift.source < 0
+        bounds[:, :2, new], bounds[:, 2:, new] = shift.level[new], floors[:, None, None]
+        return Ranges(bounds, shift.levels(self.middle))
 
     def excess(self, views: Singles) -> Singles:
         """How far outside, in spreads: (2, columns) of the worst view; 0 within."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.live.held import moved
-from reveal_analyzer.live.steps import Singles
+from reveal_analyzer.live.shift import Shift
+from reveal_analyzer.live.steps import Bools, Singles
 from reveal_contract.channels import Channel
 
 Halves = NDArray[np.float16]
@@ -74,7 +74,17 @@ class Regimes:
             self._now.rows.append(views.astype(np.float16))
         self._seconds += 1
 
-    def move(self, source: NDArray[np.intp]) -> None:
-        """Columns changed: where each came from, -1 for those that were 0 before."""
+    def always(self, level: Singles, asked: Bools) -> Bools:
+        """Which of the columns ``asked`` for every sample has at these levels."""
+        places, wanted = np.flatnonzero(asked), level[asked].astype(np.float16)
+        there = asked.copy()
         for regime in self._known.values():
-            regime.rows = deque((moved(row, source) for row in regime.rows), ROWS)
+            if regime.rows:
+                rows = np.array([row[..., places] for row in regime.rows])
+                there[places] &= (rows == wanted).all(axis=(0, 1, 2))
+        return there
+
+    def move(self, shift: Shift) -> None:
+        """Columns changed."""
+        for regime in self._known.values():
+            regime.rows = deque((shift.levels(row) for row in regime.rows), ROWS)

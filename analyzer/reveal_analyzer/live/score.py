@@ -12,20 +12,22 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer import tier
-from reveal_analyzer.columns import Column, Plan
-from reveal_analyzer.live.held import Held, moved
-from reveal_analyzer.live.learned import Aside, Learned, source_of
-from reveal_analyzer.live.ranges import Ranges
+from reveal_analyzer.columns import Column
+from reveal_analyzer.live.held import Held
+from reveal_analyzer.live.learned import Aside, Learned
+from reveal_analyzer.live.ranges import Ranges, floors
 from reveal_analyzer.live.regimes import Regimes, workloads
+from reveal_analyzer.live.resting import Resting
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.staying import CALM_S, Before, Staying, moved_reference
+from reveal_analyzer.live.staying import CALM_S, Before, Staying
 from reveal_analyzer.live.steps import Floats, Singles
-from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.live.weights import by_subsystem
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
 
 _LEAST_PAST = 6  # seconds before a range means anything
+_REST = 120  # seconds from one look for columns that may rest to the next
+_REST_AGAIN = 3600  # and to the next one for such that moved since they rested
 _SILENCE_FROM = 45  # seconds of age before a column's own excesses silence it
 
 
@@ -74,9 +76,8 @@ class LiveScore:
         self._phase = phase
         self.age = 0
         self.alarm_seconds = 0
-        self.columns: tuple[Column, ...] = ()
         self.ranges: Ranges | None = None
-        self._labels: tuple[str, ...] = ()
+        self._resting: Resting | None = None
         self._held = Held(settings.views)
         self._learned = Learned(settings)
         self._aside: Aside | None = None  # from before the alarm whose level is learned
@@ -85,7 +86,15 @@ class LiveScore:
         self._before: Before | None = None  # the reference that the alarm now on began with
         self._waiting: deque[_Waiting] = deque()
         self._dropping = self._told = False
-        self._plan: Plan | None = None
+        self._floors = floors(settings)
+        # of all columns, those too that rest
+        self._baseline: Floats = np.zeros(0)
+        self._highest: Floats = np.zeros(0)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All, those too that rest."""
+        return self._resting.columns if self._resting else ()
 
     @property
     def cpus(self) -> int:
@@ -116,14 +125,18 @@ class LiveScore:
                 waiting.alarm = True
         self._told = told
         self.age += 1
-        views = self._held.push(self._weighing.seen(second.values))
-        if self.ranges is None or self._due():
+        self._take_over(self._now.stirred(second.values))
+        views = self._held.push(self._weighing.seen(second.values[self._now.places]))
+        if self.ranges is None or self._due(self.settings.refit):
             self._fit()
         if self.ranges is None:
             self._waiting.append(_Waiting(views, None, None, alarm=False))
             self._release(3)
             return Scored(ready=False)
-        return self._judge(views, self.ranges, alarm or told, excused)
+        scored = self._judge(views, self.ranges, alarm or told, excused)
+        if self._due(_REST) and self._is_calm():
+            self._put_to_rest(second.values)
+        return scored
 
     def forget_recent(self) -> None:
         """After a gap: held views must not span it."""
@@ -158,7 +171,8 @@ class LiveScore:
         staying = self._staying.step(views, weighing)
         if self._staying.returned:
             self._take_back()
-        scored = Scored(ready, over, weighed[:2], weighed[2], staying)
+        shown = tier.current().spread_out(weighed, self._now.places, len(self.columns))
+        scored = Scored(ready, over, shown[:2], shown[2], staying)
         self._follow_alarm(ready and (scored.anomalous or alarm))
         left_out = 0 < self.alarm_seconds <= self.settings.give_up
         self._waiting.append(_Waiting(views, excess, scores, left_out))
@@ -175,26 +189,28 @@ class LiveScore:
             and self._before is not None
             and self._staying.begin(self._before)
         ):
-            self._aside = Aside.of(self._learned, self._labels)
+            self._aside = Aside.of(self._learned, self._now.labels)
 
     def _take_back(self) -> None:
         """The levels from before an alarm have returned: its own were never this node's."""
         if self._aside is not None:
-            self._learned, self._aside = self._aside.taken_back(self._labels), None
+            now = self._now
+            self._learned, self._aside = self._aside.taken_back(now.labels, now.seen), None
             for waiting in islice(self._waiting, max(0, len(self._waiting) - CALM_S)):
                 waiting.alarm = True
             self._fit()
 
-    def _due(self) -> bool:
-        return (self.age + self._phase) % self.settings.refit == 0
+    def _due(self, period: int) -> bool:
+        return (self.age + self._phase) % period == 0
 
     def _fit(self) -> None:
         past = self._learned.past
         if len(past) < _LEAST_PAST:
             return
-        self.ranges = past.ranges()
-        self._baseline = _six_digits(self._weighing.base_units(self.ranges.middle))
-        self._highest = self._weighing.base_units(self.ranges.high[0])
+        self.ranges, places = past.ranges(), self._now.places
+        self._baseline, self._highest = self._baseline.copy(), self._highest.copy()
+        self._baseline[places] = _six_digits(self._weighing.base_units(self.ranges.middle))
+        self._highest[places] = self._weighing.base_units(self.ranges.high[0])
 
     def _release(self, hold: int) -> None:
         """Take what is old enough into the past.
@@ -228,33 +244,67 @@ class LiveScore:
             return
         self._learned.learn_score(second.excess, second.scores)
 
+    @property
+    def _now(self) -> Resting:
+        assert self._resting is not None, "no second was followed yet"
+        return self._resting
+
     def follow(self, second: Second) -> None:
         """Take over the columns of this second's table; what is new was 0 before."""
-        if second.plan is self._plan:
-            return
-        self._plan, before = second.plan, self._labels
-        self.columns, self._labels = second.plan.columns, second.plan.labels
-        self._weighing = Weighing(second, self.settings)
-        if before:
+        before = self._resting
+        if before is None:
+            self._resting = Resting.none(second, self.settings)
+            self._learned.begin(len(self.columns))
+        elif second.plan is not before.plan:
+            self._resting = before.following(second, self.settings)
+            self._staying.follow(self._resting.source(before))
+            if self._before is not None:
+                self._before = self._before.of_columns(self._resting.source(before))
             self._rearrange(before)
         else:
-            self._learned.begin(len(self.columns))
+            return
+        self._weighing = self._now.weighing
         for views in self._regimes.enter(workloads(second.plan.channels)):
             self._learned.past.append(views)
+        self._highest = self._now.usual()
+        self._baseline = _six_digits(self._highest)
         self._fit()
 
-    def _rearrange(self, before: tuple[str, ...]) -> None:
-        source = source_of(self._labels, before)
-        self._held.move(source)
-        self._learned.move(source)
-        self._regimes.move(source)
-        self._staying.move(source)
+    def _take_over(self, now: Resting) -> None:
+        """Others of the same columns are judged now."""
+        if now is not self._resting:
+            before, self._resting = self._now, now
+            self._rearrange(before)
+
+    def _rearrange(self, before: Resting) -> None:
+        now = self._now
+        shift = now.shift(before)
+        self._weighing = now.weighing
+        self._held.move(shift)
+        self._learned.move(shift)
+        self._regimes.move(shift)
+        self._staying.move(shift, self._floors, now.places)
+        if self.ranges is not None:
+            self.ranges = self.ranges.moved(shift, self._floors)
         if self._before is not None:
-            self._before = moved_reference(self._before, source)
+            self._before = self._before.moved(shift, self._floors, now.places)
         for waiting in self._waiting:
-            waiting.views = moved(waiting.views, source)
+            waiting.views = shift.levels(waiting.views)
             if waiting.excess is not None:
-                waiting.excess = moved(waiting.excess, source)
+                waiting.excess = shift.excess(waiting.excess)
+
+    def _is_calm(self) -> bool:
+        """Whether this past says what the node is like, and nothing is held against another."""
+        known = 2 * len(self._learned.past) >= self.settings.keep
+        return known and not self.alarm_seconds and self._staying.before is None
+
+    def _put_to_rest(self, values: Floats) -> None:
+        """Columns of which nothing is known but the level that they have always had."""
+        still, calm = self._learned.still()
+        for waiting in self._waiting:
+            calm &= (waiting.views == still).all(axis=(0, 1))
+        calm = self._regimes.always(still, calm)
+        self._take_over(self._now.rested(calm, values, still, again=self._due(_REST_AGAIN)))
 
 
 def _six_digits(values: Floats) -> Floats:

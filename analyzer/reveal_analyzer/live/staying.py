@@ -6,15 +6,14 @@ faults.  The fault is still there; it ends when the levels from before return.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.live.held import moved
 from reveal_analyzer.live.ranges import Ranges
-from reveal_analyzer.live.steps import ONE, Floats, Singles
+from reveal_analyzer.live.shift import Shift
+from reveal_analyzer.live.steps import ONE, Floats, Places, Singles
 from reveal_analyzer.live.weighing import Weighing
 from reveal_contract.metric import Subsystem
 
@@ -29,7 +28,20 @@ class Before:
     ranges: Ranges
     own_excess: Singles
     cuts: Floats
-    highest: Floats
+    highest: Floats  # of all columns
+
+    def moved(self, shift: Shift, floors: Singles, places: Places) -> Before:
+        """The same reference of other columns that are judged: those at these places."""
+        ranges, own_excess = self.ranges.moved(shift, floors), shift.excess(self.own_excess)
+        unknown = (shift.source < 0) & np.isinf(self.highest[places])
+        ranges.spread[..., unknown] = np.inf  # in excess of nothing
+        return replace(self, ranges=ranges, own_excess=own_excess)
+
+    def of_columns(self, source: Places) -> Before:
+        """All columns are others; -1 are new ones, of which nothing is known."""
+        highest = self.highest.take(source)
+        highest[source < 0] = np.inf
+        return replace(self, highest=highest)
 
 
 class Staying:
@@ -72,22 +84,12 @@ class Staying:
             self._before = None
         return there
 
-    def move(self, source: NDArray[np.intp]) -> None:
-        """Columns changed: where each came from, -1 for those that were 0 before."""
+    def follow(self, source: Places) -> None:
+        """All columns are others: where each came from, -1 for new ones."""
         if self._before is not None:
-            self._before = moved_reference(self._before, source)
+            self._before = self._before.of_columns(source)
 
-
-def moved_reference(before: Before, source: NDArray[np.intp]) -> Before:
-    """The same reference in the order of other columns."""
-    ranges = before.ranges
-    bounds = moved(ranges.bounds, source)
-    highest = moved(before.highest, source)
-    # nothing is known of a new column: it is in excess of nothing
-    bounds[:, 2:, source < 0] = highest[source < 0] = np.inf
-    return Before(
-        ranges=Ranges(bounds, moved(ranges.middle, source)),
-        own_excess=moved(before.own_excess, source),
-        cuts=before.cuts,
-        highest=highest,
-    )
+    def move(self, shift: Shift, floors: Singles, places: Places) -> None:
+        """The columns that are judged changed: they are those at these places."""
+        if self._before is not None:
+            self._before = self._before.moved(shift, floors, places)

@@ -15,10 +15,24 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Places = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 Place = tuple[int, int]
 CLIP = np.float32(50.0)  # spreads beyond which more is not worse
 FADING = np.float32(0.99)  # a second, of the excess that silences
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
+
+
+def stirred(values: Floats, first: Floats, rests: Bools) -> Places:
+    """The columns that rest and are another than at first now; a missing value is no news."""
+    unlike = rests & (values != first) & ~np.isnan(values)
+    return np.flatnonzero(unlike)
+
+
+def spread_out(rows: Singles, places: Places, width: int) -> Singles:
+    """The rows of so many columns, 0 where they have none."""
+    made = np.zeros((len(rows), width), np.float32)
+    made[:, places] = rows
+    return made
 
 
 class Families(NamedTuple):
@@ -98,7 +112,8 @@ def shown(silenced: Singles, weights: Singles) -> Singles:
 def means(weighed: Singles, families: Families) -> Floats:
     """Of every subsystem the mean of its worst families; ``weighed`` is never below 0."""
     best = np.zeros(len(families.starts) + 1, weighed.dtype)
-    np.maximum.reduceat(weighed[families.order], families.starts, out=best[:-1])
+    if families.order.size:
+        np.maximum.reduceat(weighed[families.order], families.starts, out=best[:-1])
     worst = np.sort(best[families.places], axis=1)[:, -families.top :].astype(np.float64)
     total = worst[:, 0]
     for each in worst.T[1:]:  # one after the other, as everywhere

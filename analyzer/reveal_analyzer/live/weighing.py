@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from reveal_analyzer.columns import quanta
 from reveal_analyzer.live import steps
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.steps import Families, Floats, Singles
+from reveal_analyzer.live.steps import Families, Floats, Places, Singles
 from reveal_analyzer.live.weights import Votes, harm_weights
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
@@ -24,6 +26,13 @@ class Weighing:
         self._quantum = quanta(columns, memory, self.cpus)
         self.weights = harm_weights(columns, settings)
         self._votes = Votes(columns, settings.top)
+
+    def only(self, places: Places) -> Weighing:
+        """Of these columns alone; the others' votes are those of columns within their past."""
+        made = copy(self)
+        made._quantum, made.weights = self._quantum[places], self.weights[:, places]
+        made._votes = self._votes.only(places)
+        return made
 
     def seen(self, values: Floats) -> Floats:
         """Linear below what matters, logarithmic above."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from reveal_contract.metric import Harm, Subsystem
 
 _SUBSYSTEMS = tuple(Subsystem)
 _ACTIVITY_SHARE = 0.75  # of the cut
+_Vote = tuple[Subsystem, str]
 
 
 class Votes:
@@ -23,30 +25,46 @@ class Votes:
     """
 
     def __init__(self, columns: Sequence[Column], top: int) -> None:
-        families: dict[tuple[Subsystem, str], list[int]] = {}
-        for at, column in enumerate(columns):
-            vote = f"{column.metric.vote}|{column.instance}"
-            families.setdefault((column.metric.subsystem, vote), []).append(at)
-        sizes = [len(places) for places in families.values()]
-        counts = [sum(s is own for own, _ in families) for s in Subsystem]
-        self.families = Families(
-            order=np.array([at for places in families.values() for at in places], np.intp),
-            starts=np.cumsum([0, *sizes], dtype=np.intp)[:-1],
-            places=_table(list(families), max(top, *counts)),
-            counted=np.clip(counts, 1, top).astype(np.float64),
-            top=top,
-        )
+        votes = [
+            (column.metric.subsystem, f"{column.metric.vote}|{column.instance}")
+            for column in columns
+        ]
+        counts = [len({vote for vote in votes if vote[0] is one}) for one in Subsystem]
+        self._votes = votes
+        self.families = _families(votes, np.clip(counts, 1, top).astype(np.float64), top)
+
+    def only(self, places: Places) -> Votes:
+        """Of these columns alone; a mean is still that of as many families."""
+        made = copy(self)
+        made._votes = [self._votes[at] for at in places]
+        made.families = _families(made._votes, self.families.counted, self.families.top)
+        return made
 
     def scores(self, shown: Singles) -> dict[Subsystem, float]:
         """Mean of the ``top`` worst families of every subsystem; ``shown`` is never below 0."""
         return by_subsystem(steps.means(shown, self.families))
 
 
+def _families(votes: Sequence[_Vote], counted: Floats, top: int) -> Families:
+    families: dict[_Vote, list[int]] = {}
+    for at, vote in enumerate(votes):
+        families.setdefault(vote, []).append(at)
+    sizes = [len(places) for places in families.values()]
+    counts = [sum(s is own for own, _ in families) for s in Subsystem]
+    return Families(
+        order=np.array([at for places in families.values() for at in places], np.intp),
+        starts=np.cumsum([0, *sizes], dtype=np.intp)[:-1],
+        places=_table(list(families), max(top, *counts)),
+        counted=counted,
+        top=top,
+    )
+
+
 def by_subsystem(means: Floats) -> dict[Subsystem, float]:
     return dict(zip(_SUBSYSTEMS, means.tolist(), strict=True))
 
 
-def _table(families: list[tuple[Subsystem, str]], width: int) -> Places:
+def _table(families: list[_Vote], width: int) -> Places:
     """(subsystems, width): which families are a subsystem's; the rest points to a zero."""
     table = np.full((len(Subsystem), width), len(families), np.intp)
     for row, subsystem in enumerate(Subsystem):
