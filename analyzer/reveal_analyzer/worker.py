@@ -107,6 +107,7 @@ class Worker:
             self._tell_minute(one.node)
             if not one.history:
                 self._metrics.verdict.observe(max(0.0, time.time() - _closed(one.message)))
+            self._garbage.look()
         self._reader.ack(received)
         self._configurations()
         self._compare()
