@@ -8,7 +8,7 @@ entries pending too, so after any error the own pending ones are read before new
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import redis
@@ -94,7 +94,7 @@ class Consumer:
         """What nobody in the group has read yet, about ``BATCH`` entries at most."""
         return self._read(dict.fromkeys(shards, b">"))
 
-    def acknowledge(self, ids: Mapping[int, Sequence[bytes]]) -> None:
+    def acknowledge(self, ids: Mapping[int, Iterable[bytes]]) -> None:
         self._each(ids, lambda pipe, shard: pipe.xack(self._key(shard), GROUP, *ids[shard]))
 
     def _read(self, after: Mapping[int, bytes]) -> list[Entry]:

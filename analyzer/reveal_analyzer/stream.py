@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
 REFILL_SECONDS = 60.0
+ACK_SECONDS = 0.5  # a shard's acknowledgements in one command: each costs half as much as a read
 LOGGED_REFUSALS = 20  # a minute; all are counted
 _DATA, _NODE = FIELD_DATA.encode(), FIELD_NODE.encode()
 
@@ -89,6 +90,7 @@ class StreamReader:
         *,
         timing: Timing | None = None,
         refill_seconds: float = REFILL_SECONDS,
+        ack_seconds: float = ACK_SECONDS,
     ) -> None:
         client = connect(settings.redis_url)
         self.link = Link(client)
@@ -96,14 +98,15 @@ class StreamReader:
         self.tables = Tables()
         self._consumer = Consumer(client, settings.profile, owner)
         self._leases = Leases(client, settings.profile, owner, timing or Timing(), self._idle)
-        self._refill = refill_seconds
+        self._refill, self._ack_seconds = refill_seconds, ack_seconds
         self._progress: dict[str, Progress] = {}
         self._waiting = WaitingRoom()
         self._to_take: deque[int] = deque()
         self._rota = Rota()
         self._backlog: deque[Entry] = deque()  # read, not looked at
         self._in_hand: dict[int, set[bytes]] = {}  # read and not done with, here or at the caller
-        self._owed: dict[int, list[bytes]] = {}  # acknowledgements to be sent
+        self._owed: dict[int, dict[bytes, None]] = {}  # acknowledgements to be sent, in order
+        self._settled = 0.0  # when they were sent last
         self._lost_nodes: list[str] = []
         self._next_tick = 0.0
         self._recover = False
@@ -166,7 +169,7 @@ class StreamReader:
         return out
 
     def ack(self, received: Iterable[Received]) -> None:
-        """These are done with: they will not come again.  Sent with the next poll if need be."""
+        """These are done with: they will not come again.  Sent with those of a moment."""
         for one in received:
             self._done(one)
         if self.link.connected:
@@ -193,11 +196,12 @@ class StreamReader:
 
     def _turn(self, out: list[Received], most: int) -> None:
         if self._leases.due():
+            self._settle()  # what is owed of a shard keeps it from being handed over
             changes = self._leases.beat()
             self._drop(changes.lost)
             self._to_take.extend(changes.gained)
         if not self._backlog:
-            self._settle()
+            self._settle_later()
             self._read(set(self._leases.held()))
         for _ in range(min(most, len(self._backlog))):
             self._accept(self._backlog.popleft(), out)
@@ -222,12 +226,11 @@ class StreamReader:
 
     def _queue(self, entries: Iterable[Entry]) -> None:
         """Into the backlog with what is neither there, nor with the caller, nor done with."""
-        unsettled = {number: set(ids) for number, ids in self._owed.items()}
         for entry in entries:
             hand = self._in_hand.setdefault(entry.shard, set())
             if entry.history:
                 self._backlog.append(entry)
-            elif entry.id not in hand and entry.id not in unsettled.get(entry.shard, ()):
+            elif entry.id not in hand and entry.id not in self._owed.get(entry.shard, ()):
                 hand.add(entry.id)
                 self._backlog.append(entry)
 
@@ -324,14 +327,15 @@ class StreamReader:
         """It is to be acknowledged, unless it was long ago."""
         if not one.history:
             self._in_hand.get(one.shard, set()).discard(one.id)
-            self._owed.setdefault(one.shard, []).append(one.id)
+            self._owed.setdefault(one.shard, {})[one.id] = None
 
     def _settle_later(self) -> None:
-        """At once, unless more follows at once: then what is read together is sent together."""
-        if not self._backlog:
+        """What was done with in a moment is sent together, and what was read together."""
+        if not self._backlog and time.monotonic() >= self._settled + self._ack_seconds:
             self._settle()
 
     def _settle(self) -> None:
+        self._settled = time.monotonic()
         if self._owed:
             self._consumer.acknowledge(self._owed)
             self._owed = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reveal_analyzer.leases import Timing
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from streams import (
@@ -62,6 +63,16 @@ def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowled
         [("n", at) for at in range(first, min(first + 3, 7))] for first in (0, 3, 6)
     ]
     assert pending == [7, 7, 1]  # with the last portion goes what was done with before
+    assert stream.pending("n") == 0
+
+
+def test_what_is_done_with_in_a_moment_is_acknowledged_together(stream: Stream) -> None:
+    reader = stream.reader(ack_seconds=1e9, timing=Timing(lease=600.0, beat=600.0))
+    for sequence in range(3):
+        stream.send(message("n", sequence))
+        read(reader, count(1))
+    assert stream.pending("n") == 3
+    reader.close()
     assert stream.pending("n") == 0
 
 

@@ -63,7 +63,7 @@ class Stream:
 
     def reader(self, owner: str = "one", **options: Any) -> StreamReader:
         settings = AnalyzerSettings(redis_url=self.url)
-        reader = StreamReader(settings, owner, timing=options.pop("timing", QUICK), **options)
+        reader = StreamReader(settings, owner, **{"timing": QUICK, "ack_seconds": 0.0} | options)
         self.stack.callback(reader.close)
         return reader
 
