@@ -44,6 +44,7 @@ _PRESSURE = {
 }
 
 
+_NONE: frozenset[Subsystem] = frozenset()
 _QUEUE = "storage.disk.queue_time"
 _READS, _READ_BYTES = "storage.subject.reads", "storage.subject.read_bytes"
 
@@ -85,11 +86,12 @@ class Newcomers:
             self._channels = second.plan.channels
             self._places = _places(self._channels)
             self._meet()
-        return frozenset(
+        excused = [
             subsystem
             for subsystem, places in self._places.items()
             if self._excused(subsystem, places, second.channels)
-        )
+        ]
+        return frozenset(excused) if excused else _NONE
 
     def _meet(self) -> None:
         here = {name for places in self._places.values() for name in places.subjects}

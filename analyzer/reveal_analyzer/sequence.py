@@ -6,7 +6,7 @@ number at or below the last is a repeat if its time fits that number, else a new
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from dataclasses import dataclass, field
 
 from reveal_contract.wire import Message
@@ -31,7 +31,7 @@ class Progress:
     boot: bytes = b""
     sequence: int = -1
     start_ns: int = 0
-    _starts: OrderedDict[int, int] = field(default_factory=OrderedDict)
+    _starts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def accept(self, message: Message) -> Place:
         """Where this slice belongs; unless it is a repeat it is the newest from now on."""
@@ -49,7 +49,7 @@ class Progress:
         return place
 
     def _repeats(self, message: Message) -> bool:
-        if self._starts.get(message.sequence) == message.start_ns:
+        if (message.sequence, message.start_ns) in self._starts:
             return True
         if message.start_ns > self.start_ns:
             return False
@@ -62,6 +62,4 @@ class Progress:
             self._starts.clear()
         self.boot, self.sequence = message.boot, message.sequence
         self.start_ns = message.start_ns
-        self._starts[message.sequence] = message.start_ns
-        if len(self._starts) > REMEMBERED:
-            self._starts.popitem(last=False)
+        self._starts.append((message.sequence, message.start_ns))

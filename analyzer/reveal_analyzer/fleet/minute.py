@@ -151,7 +151,7 @@ class Minutes:
         self._now: Gathered | None = None
         self._ended: Gathered | None = None
         self._values: Floats = np.zeros(0)
-        self._channels: Floats = np.zeros(0)
+        self._subjects: Floats = np.zeros(0)
         self._held = 0
         self._layout: Layout | None = None
 
@@ -164,11 +164,12 @@ class Minutes:
         if self._layout is None or self._layout.plan is not second.plan:
             self._flush()
             self._layout = Layout(second.plan)
+        subjects = second.channels[self._layout.subject_places]
         if self._held:
             self._values += second.values
-            self._channels += second.channels
+            self._subjects += subjects
         else:
-            self._values, self._channels = second.values.copy(), second.channels.copy()
+            self._values, self._subjects = second.values.copy(), subjects
         self._held += 1
         if self._held == _BLOCK:
             self._flush()
@@ -191,7 +192,7 @@ class Minutes:
         if not parts or parts[-1].layout is not self._layout:
             parts.append(Part(self._layout))
         parts[-1].blocks.append(self._layout.fold(self._values) / self._held)
-        parts[-1].subjects.append(self._channels[self._layout.subject_places])
+        parts[-1].subjects.append(self._subjects)
         parts[-1].seconds += self._held
         self._held = 0
 
