@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -22,11 +24,13 @@ from reveal_analyzer.fastest import use_fastest
 from reveal_contract.settings import MODES, AnalyzerSettings
 from slices_of import Slice, slices
 
+_IMAGE = Path(__file__).parents[1] / "Dockerfile.analyzer"
 AGES = 10  # nodes of different ages, as their ranges are taken anew every tenth second
 
 
 def main() -> None:
     given = parser().parse_args()
+    as_in_the_image()
     warnings.simplefilter("ignore")
     one_core()
     tiers = [tier.NUMPY]
@@ -68,6 +72,13 @@ def on_redis(recorded: list[Slice], mode: str, count: int, seconds: int) -> list
     channels = len(recorded[0][1].fast) + len(recorded[0][1].slow)
     row: Row = {"what": f"live Redis, mode {mode}", "channels": channels}
     return [row | live.live(recorded, warm, count, seconds)]
+
+
+def as_in_the_image() -> None:
+    """Begin anew with the image's settings of the C library, which it reads as a process starts."""
+    name, value = re.findall(r"\b(GLIBC_TUNABLES)=(\S+)", _IMAGE.read_text())[0]
+    if name not in os.environ:
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, name: value})
 
 
 def parser() -> argparse.ArgumentParser:
