@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +35,18 @@ class Column:
     """One number a second: a metric of an instance, seen through a feature.
 
     ``feature`` is ``mean`` (rate of a counter, level of a gauge), ``mean_change`` (of a gauge),
-    ``maximum`` (over CPUs) or ``sum_values`` (over subjects).
+    ``maximum`` (over CPUs) or ``sum_values`` (over subjects).  ``label`` is its identity over
+    changes of the table.
     """
 
     metric: Metric
     instance: str
     feature: str
+    label: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def label(self) -> str:
-        """Identity over changes of the table."""
+    def __post_init__(self) -> None:
         where = f"{{{self.instance}}}" if self.instance else ""
-        return f"{self.metric.name}{where}__{self.feature}"
+        object.__setattr__(self, "label", f"{self.metric.name}{where}__{self.feature}")
 
     @property
     def harm(self) -> Harm:
@@ -79,7 +79,8 @@ class Plan:
 
 
 _SHARED: OrderedDict[bytes, Plan] = OrderedDict()
-_MOST_SHARED = 16  # of a megabyte each; what differs between nodes are their pods
+_MOST_SHARED = 16  # what differs between nodes are their pods
+_COLUMNS = 1 << 16  # remembered; some 20 MB at most
 
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
@@ -93,14 +94,14 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
     metrics = {at: catalogue.find(channels[at].metric) for at in kept}
     single, folded = _sort_out(channels, kept, metrics)
     changing = [at for at in single if channels[at].kind is Kind.GAUGE]
-    columns = [Column(metrics[at], channels[at].instance, LEVEL) for at in single]
-    columns += [Column(metrics[at], channels[at].instance, CHANGE) for at in changing]
-    columns += [Column(metrics[places[0]], name, how) for (_, name, how), places in folded.items()]
+    columns = [_column(channels[at].metric, channels[at].instance, LEVEL) for at in single]
+    columns += [_column(channels[at].metric, channels[at].instance, CHANGE) for at in changing]
+    columns += [_column(metric, name, how) for metric, name, how in folded]
     ratios = derived.ratios(channels, kept)
-    columns += [Column(ratio.metric, ratio.instance, LEVEL) for ratio in ratios]
-    columns += [Column(catalogue.find("cpu.stalled_subjects"), "", LEVEL)]
+    columns += [_column(ratio.metric.name, ratio.instance, LEVEL) for ratio in ratios]
+    columns += [_column("cpu.stalled_subjects", "", LEVEL)]
     lossy = losses.places(table.fast)
-    columns += [Column(catalogue.find(name), "", LEVEL) for name in losses.METRICS if lossy]
+    columns += [_column(name, "", LEVEL) for name in losses.METRICS if lossy]
     return Plan(
         columns=tuple(columns),
         channels=channels,
@@ -116,6 +117,12 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
         gauge=np.array([channel.kind is not Kind.COUNTER for channel in channels], bool),
         loss_places=lossy,
     )
+
+
+@lru_cache(maxsize=_COLUMNS)
+def _column(metric: str, instance: str, feature: str) -> Column:
+    """One for all plans that have it: nodes of a kind differ in their pods only."""
+    return Column(catalogue.find(metric), instance, feature)
 
 
 def shared_plan(table: ChannelTable) -> Plan:

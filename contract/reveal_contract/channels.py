@@ -9,12 +9,13 @@ import re
 # what hashlib hands out too, but that brings OpenSSL into memory: 2 MB for this one hash
 from _blake2 import blake2b
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from reveal_contract.metric import Kind, Lane
 
 TABLE_VERSION = 1
 MAX_CHANNELS = 65_536
+_SHARED = 1 << 16  # channels; some 20 MB at most
 _NAME = re.compile(r"[a-z0-9_.]{1,128}\Z")
 
 
@@ -98,11 +99,17 @@ def _channel(row: object) -> Channel:
             if not _NAME.match(metric):
                 raise TableError(f"channel table: {metric!r} is not a metric name")
             try:
-                instance.encode()  # a lone surrogate passes as JSON, but has no bytes
-                return Channel(metric, instance, Kind(kind), _scale(scale), Lane(lane))
+                return _shared(metric, instance, kind, scale, lane)
             except (ValueError, OverflowError) as error:
                 raise TableError(f"channel table: {metric}: {error}") from None
     raise TableError(f"channel table: {ascii(row)[:200]} is not a channel")
+
+
+@lru_cache(maxsize=_SHARED, typed=True)  # true is no scale, but equals one
+def _shared(metric: str, instance: str, kind: str, scale: float, lane: str) -> Channel:
+    """One for all tables that have it: nodes of a kind differ in their pods only."""
+    instance.encode()  # a lone surrogate passes as JSON, but has no bytes
+    return Channel(metric, instance, Kind(kind), _scale(scale), Lane(lane))
 
 
 def _scale(value: float) -> float:

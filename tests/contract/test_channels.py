@@ -119,6 +119,17 @@ def test_any_json_is_a_table_or_one_error(fast: object, slow: object) -> None:
     assert ChannelTable.from_json(table.to_json()) == table
 
 
+def test_a_channel_that_several_tables_have_is_kept_once() -> None:
+    one, other = ChannelTable.from_json(announced()), ChannelTable.from_json(announced(slow=[ROW]))
+    assert one.fast[0] is other.fast[0] is other.slow[0]
+
+
+def test_what_equals_a_channel_that_is_known_is_not_taken_for_it() -> None:
+    assert ChannelTable.from_json(announced(fast=[["a", "", "gauge", 1, "fast"]])).fast
+    with pytest.raises(TableError, match="True is not a scale"):
+        ChannelTable.from_json(announced(fast=[["a", "", "gauge", True, "fast"]]))
+
+
 def test_labels_are_for_people() -> None:
     assert Channel("cpu.user", "3").label == "cpu.user{3}"
     assert Channel("memory.free").label == "memory.free"
