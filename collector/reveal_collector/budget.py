@@ -38,7 +38,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """What gives way: sources in slower lanes, idle cgroups looked at less often."""
+    """What gives way: sources in slower lanes, what is idle looked at less often."""
 
     said: str
     lanes: Mapping[str, Lane] = field(default_factory=dict)
@@ -80,7 +80,8 @@ def judge(standing: Standing, use: float, now_ns: int) -> Standing:
 def next_step(costs: Sequence[Cost], taken: Sequence[Step]) -> Step | None:
     """What should give way next, given what sources cost now; None where nothing is left."""
     if not any(step.thrift > 1 for step in taken) and _of_subjects(costs, Lane.FAST):
-        return Step(f"idle cgroups are looked at {THRIFT} times less often", thrift=THRIFT)
+        idle = "idle cgroups, disks and networks"
+        return Step(f"{idle} are looked at {THRIFT} times less often", thrift=THRIFT)
     moved = {name for step in taken for name in step.lanes}
     patient = [cost for cost in costs if cost.name in _PATIENT and cost.lane is Lane.SLOW]
     fast = sorted((cost for cost in costs if cost.lane is Lane.FAST), key=_last_to_go)

@@ -58,7 +58,7 @@ class Host:
 
 def test_the_cheapest_loss_gives_way_first_and_what_names_a_subject_last() -> None:
     assert [said for _, said in Host().run(20 * WINDOW_NS // SECOND, 20)] == [
-        "idle cgroups are looked at 5 times less often",
+        "idle cgroups, disks and networks are looked at 5 times less often",
         "interrupts and snmp6 are read every 10 s instead of every second",
         "vmstat is read every second instead of ten times a second",
         "stat is read every second instead of ten times a second",
