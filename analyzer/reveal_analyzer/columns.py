@@ -136,6 +136,12 @@ def shared_plan(table: ChannelTable) -> Plan:
     return made
 
 
+def places_before(labels: Sequence[str], before: Sequence[str]) -> NDArray[np.intp]:
+    """Where each of these labels was among others, -1 for those that were not there."""
+    old = {label: at for at, label in enumerate(before)}
+    return np.array([old.get(label, -1) for label in labels], np.intp)
+
+
 def known(channel: Channel) -> bool:
     """Whether this version's catalogue has the metric; a newer collector may send more."""
     try:

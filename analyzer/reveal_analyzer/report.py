@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.acquainted import Subjects, nobody
 from reveal_analyzer.casebook import Casebook
+from reveal_analyzer.columns import places_before
 from reveal_analyzer.episodes import Change, Verdict
 from reveal_analyzer.hypotheses import schema
 from reveal_analyzer.live.held import held_over
@@ -147,8 +148,7 @@ def _align(seconds: Sequence[Second]) -> _Aligned:
     places = {}
     for at, second in enumerate(seconds):
         if id(second.plan) not in places:
-            old = {label: k for k, label in enumerate(second.plan.labels)}
-            places[id(second.plan)] = np.array([old.get(label, -1) for label in last.plan.labels])
+            places[id(second.plan)] = places_before(last.plan.labels, second.plan.labels)
         source = places[id(second.plan)]
         values[at] = np.where(source < 0, 0.0, second.values[source])
     return _Aligned(np.nan_to_num(values), last)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import Plan
+from reveal_analyzer.columns import Plan, places_before
 from reveal_analyzer.hypotheses.rules import Evidence
 
 Floats = NDArray[np.float64]
@@ -74,8 +74,7 @@ class Trace:
     def _follow(self, seen: Observed) -> None:
         """Columns changed in the middle of the episode: carry over by label."""
         assert self._plan is not None
-        old = {label: at for at, label in enumerate(self._plan.labels)}
-        source = np.array([old.get(label, -1) for label in seen.plan.labels], np.intp)
+        source = places_before(seen.plan.labels, self._plan.labels)
         self._plan = seen.plan
         new = source < 0
         self._known = np.where(new, 0.0, self._known[source])

@@ -16,10 +16,11 @@ import numpy as np
 import zstandard
 
 from reveal_analyzer import tier
+from reveal_analyzer.columns import places_before
 from reveal_analyzer.live.level import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.shift import Shift, places_before
+from reveal_analyzer.live.shift import Shift
 from reveal_analyzer.live.steps import ONE, Bools, Floats, Singles
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reveal_analyzer import tier
-from reveal_analyzer.columns import Column, Plan
+from reveal_analyzer.columns import Column, Plan, places_before
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.shift import Shift, places_before
+from reveal_analyzer.live.shift import Shift
 from reveal_analyzer.live.steps import Bools, Floats, Places, Singles
 from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.seconds import Second

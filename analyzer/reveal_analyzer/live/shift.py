@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -33,9 +32,3 @@ class Shift(NamedTuple):
         made = rows.take(self.source, axis=-1)  # unlike an index it keeps the order of memory
         made[..., self.source < 0] = 0.0
         return made
-
-
-def places_before(labels: Sequence[str], before: Sequence[str]) -> Places:
-    """Where each of the labels was, -1 for those that were not there."""
-    old = {label: at for at, label in enumerate(before)}
-    return np.array([old.get(label, -1) for label in labels], np.intp)
