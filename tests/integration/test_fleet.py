@@ -25,7 +25,7 @@ from reveal_analyzer.fleet.comparison import Comparison, Pace
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.fleet import Fleet, FleetTiming
 from reveal_analyzer.fleet.leader import Leader, Term
-from reveal_analyzer.fleet.summary import Summary
+from reveal_analyzer.fleet.summary import VERSION, Summary
 from reveal_analyzer.link import connect
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
@@ -298,8 +298,8 @@ def test_summaries_that_cannot_be_read_cost_only_their_node(
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
     rounds.exchange.put(nodes)
     key = names.fleet_key("default")
-    stream.client.hset(key, "bad", b"\x01nonsense")
-    stream.client.hset(key, "new", b"\x02of tomorrow")
+    stream.client.hset(key, "bad", bytes([VERSION]) + b"nonsense")
+    stream.client.hset(key, "new", bytes([VERSION + 1]) + b"of tomorrow")
     stream.client.hset(key, "other", stream.client.hget(key, "n1") or b"")
     told = rounds.minutes(nodes, 0, 4)
     assert told == [(1, "Opened")]

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from node import OTHER, TABLE, WORK, Node
+from reveal_analyzer.columns import shared_plan
 from reveal_analyzer.engine import NodeAnalyzer
 from reveal_analyzer.fleet.measures import Fold, fold, measure
-from reveal_analyzer.fleet.minute import Levels, Minutes
+from reveal_analyzer.fleet.minute import Gathered, Layout, Levels, Minutes, Part
 from reveal_analyzer.fleet.told import UNKNOWN, Quanta, Setup, summarise
 from reveal_analyzer.heartbeat.telling import Heart
 from reveal_analyzer.heartbeat.tracker import Beat
@@ -48,6 +49,8 @@ PARTS = {
     "memory.hugepages.free{2048kB}": 3.0 * GIB, "memory.hugepages.free{1048576kB}": 2.0 * GIB,
     "memory.hugepages.reserved{2048kB}": 1.0 * GIB, "cpu.subject.usage{/a}": 5e8,
 }  # fmt: skip
+
+MEANS = ("memory.ecc.correctable", "memory.hugepages.free")  # an event; less what is promised
 
 
 class Told:
@@ -142,6 +145,22 @@ def test_a_value_that_cannot_be_read_is_missing() -> None:
     levels = told.minute()
     assert math.isnan(level(levels, "storage.disk.reads"))
     assert level(levels, "gpu.pcie.width") == 8
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("blocks", [1, 2, 11, 12])
+def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing: float) -> None:
+    layout, random = Layout(shared_plan(DISKS)), np.random.default_rng(blocks)
+    rows = random.lognormal(sigma=3.0, size=(blocks, len(layout.names)))
+    gone = random.random(rows.shape) < missing
+    gone[0] = False
+    rows[gone] = np.nan
+    nobody = [np.zeros(len(layout.subjects))]
+    told = Gathered(1, [Part(layout, list(rows), nobody, 5 * blocks)]).levels()
+    robust = [at for at, name in enumerate(layout.names) if name not in MEANS]
+    low, middle, high = np.nanquantile(rows[:, robust], (0.25, 0.5, 0.75), axis=0)
+    np.testing.assert_allclose(told.levels[robust], middle)
+    np.testing.assert_allclose(told.spreads[robust], (high - low) / 1.349, atol=1e-12)
 
 
 def test_subjects_are_means_of_the_seconds_they_were_there() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from fleets import GIB, fleet, part, summary
-from reveal_analyzer.fleet.summary import Summary, SummaryError, decode, encode
+from reveal_analyzer.fleet.summary import VERSION, Summary, SummaryError, decode, encode
 from reveal_analyzer.fleet.work import Job, Member
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
@@ -31,13 +31,20 @@ JOBS = st.builds(
 ODD: list[Any] = [None, 1, -1.5, "x", [], [None], ["x"], [1e999], {}, {"a": 1}, [{}], True]
 
 
+def cut(one: Summary) -> tuple[dict[str, Any], bytes]:
+    """Its row and its vectors."""
+    body = zlib.decompress(encode(one)[1:])
+    ends = 4 + int.from_bytes(body[:4], "little")
+    return json.loads(body[4:ends]), body[ends:]
+
+
 def row(one: Summary) -> dict[str, Any]:
-    row: dict[str, Any] = json.loads(zlib.decompress(encode(one)[1:]))
-    return row
+    return cut(one)[0]
 
 
-def packed(row: object) -> bytes:
-    return b"\x01" + zlib.compress(json.dumps(row).encode())
+def packed(row: object, vectors: bytes) -> bytes:
+    head = json.dumps(row).encode()
+    return bytes([VERSION]) + zlib.compress(len(head).to_bytes(4, "little") + head + vectors)
 
 
 FIELDS = sorted(row(summary("n")))
@@ -86,22 +93,22 @@ def test_whole_numbers_come_back_exactly() -> None:
 
 
 def test_another_version_is_passed_over() -> None:
-    assert decode(b"\x02" + encode(summary("n"))[1:]) is None
+    assert decode(bytes([VERSION - 1]) + encode(summary("n"))[1:]) is None
 
 
 @given(st.binary(max_size=40))
 @examples(60)
 def test_any_bytes_are_refused_with_a_sentence(data: bytes) -> None:
     with pytest.raises(SummaryError, match=r"."):
-        decode(b"\x01" + data)
+        decode(bytes([VERSION]) + data)
 
 
 @given(st.sampled_from(FIELDS), st.sampled_from(ODD))
 @examples(150)
 def test_a_damaged_field_is_refused_or_read_and_never_a_crash(field: str, value: object) -> None:
-    told = {**row(summary("n", jobs={"job": part()})), field: value}
+    told, vectors = cut(summary("n", jobs={"job": part()}))
     try:
-        back = decode(packed(told))
+        back = decode(packed({**told, field: value}, vectors))
     except SummaryError:
         return
     assert back is not None
@@ -114,9 +121,23 @@ def test_what_is_cut_off_is_refused(cut: int) -> None:
         decode(encode(summary("n"))[:cut])
 
 
+@pytest.mark.parametrize(
+    ("vectors", "said"),
+    [
+        (b"", "0 bytes of levels"),
+        (b"\0" * 33, "33 bytes of levels"),
+        (np.array([1.0, np.inf, 0.0, 0.0]).tobytes(), "infinite"),
+    ],
+)
+def test_levels_that_are_none_are_refused(vectors: bytes, said: str) -> None:
+    told = {**row(summary("n")), "names": "cpu.busy cpu.idle"}
+    with pytest.raises(SummaryError, match=said):
+        decode(packed(told, vectors))
+
+
 def test_what_unpacks_without_end_is_refused() -> None:
     with pytest.raises(SummaryError, match="over"):
-        decode(b"\x01" + zlib.compress(b" " * (1 << 26)))
+        decode(bytes([VERSION]) + zlib.compress(b" " * (1 << 26)))
 
 
 def test_what_is_missing_stays_missing() -> None:

@@ -115,7 +115,7 @@ class Gathered:
         events = _events(names)
         if len(rows):
             levels[events] = rows[:, events].mean(axis=0)
-        idle = _idle_pages(dict(zip(names, levels.tolist(), strict=True)))
+        idle = _idle_pages(names, levels)
         if IDLE_PAGES in names:
             levels[names.index(IDLE_PAGES)] = idle
         else:
@@ -230,25 +230,31 @@ def _robust(rows: Floats) -> tuple[Floats, Floats]:
         return np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     rows = np.sort(rows, axis=0)  # missing ones last
     last = np.maximum(np.isfinite(rows).sum(axis=0) - 1, 0)
-
-    def at(share: float) -> Floats:
-        place = last * share
-        low = np.floor(place).astype(np.intp)
-        lower = np.take_along_axis(rows, low[None], 0)[0]
-        upper = np.take_along_axis(rows, np.minimum(low + 1, last)[None], 0)[0]
-        found: Floats = lower + (place - low) * (upper - lower)
-        return found
-
-    return at(0.5), (at(0.75) - at(0.25)) / _QUARTILES
+    low, middle, high = (_at(share, rows, last) for share in (0.25, 0.5, 0.75))
+    return middle, (high - low) / _QUARTILES
 
 
-def _idle_pages(levels: Mapping[str, float]) -> float:
+def _at(share: float, rows: Floats, last: NDArray[np.intp]) -> Floats:
+    """Of each sorted column the value at this share of what is there, up to place ``last``."""
+    place = last * share
+    below = place.astype(np.intp)
+    columns = np.arange(len(last))
+    lower, upper = rows[below, columns], rows[np.minimum(below + 1, last), columns]
+    found: Floats = lower + (place - below) * (upper - lower)
+    return found
+
+
+def _idle_pages(names: tuple[str, ...], levels: Floats) -> float:
     """Bytes of huge pages that no program has or was promised, NaN where that is not known.
 
     Of all sizes; by meminfo, which knows the default size only, where sysfs is not read.
     """
-    if IDLE_PAGES in levels:
-        promised = levels.get(PROMISED_PAGES, 0.0)
-        return levels[IDLE_PAGES] - (promised if promised > 0 else 0.0)
-    free, promised, size = (levels.get(name, np.nan) for name in _MEMINFO)
+
+    def level(name: str, otherwise: float = np.nan) -> float:
+        return float(levels[names.index(name)]) if name in names else otherwise
+
+    if IDLE_PAGES in names:
+        promised = level(PROMISED_PAGES, 0.0)
+        return level(IDLE_PAGES) - (promised if promised > 0 else 0.0)
+    free, promised, size = (level(name) for name in _MEMINFO)
     return (free - promised) * size
