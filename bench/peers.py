@@ -318,7 +318,8 @@ def main() -> None:
             peers += tool_peers(folder)
         measure(peers, given.rounds, given.seconds)
     base = statistics.median(peers[0].seen)
-    name = f"peers-{given.containers}-containers" if given.containers else "peers"
+    name = "peers-own" if given.own else "peers"
+    name += f"-{given.containers}-containers" if given.containers else ""
     report(name, [row(peer, base) for peer in peers], containers=given.containers)
 
 
