@@ -140,12 +140,21 @@ def test_what_unpacks_without_end_is_refused() -> None:
         decode(bytes([VERSION]) + zlib.compress(b" " * (1 << 26)))
 
 
-def test_what_is_missing_stays_missing() -> None:
-    back = decode(encode(summary("n", {"cpu.busy": float("nan")})))
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_missing_or_no_number_is_missing(value: float) -> None:
+    told = summary("n", {"cpu.busy": value})
+    back = decode(encode(replace(told, spreads=np.full(len(told.names), value))))
     assert back is not None
     assert np.isnan(back.level("cpu.busy"))
     assert np.isnan(back.level("not.there"))
     assert back.level("cpu.online") == 2.0
+    assert np.isnan(back.spreads).all()
+
+
+def test_levels_beyond_single_precision_are_told() -> None:
+    back = decode(encode(summary("n", {"cpu.pressure.some": 1.5e300})))
+    assert back is not None
+    assert back.level("cpu.pressure.some") == 1.5e300
 
 
 def test_the_bytes_of_one_node_are_the_same_each_time() -> None:

@@ -130,11 +130,15 @@ def _numbered(levels: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _shortened(values: Floats) -> Floats:
-    """Whole numbers as they are, others to single precision: what is zero behind takes no bytes."""
+    """As they are sent: whole numbers whole, others in single precision, infinite ones missing.
+
+    What single precision leaves zero takes hardly a byte; numbers beyond its range are whole.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         single = values.astype(np.float32)
-        kept = (values == np.rint(values)) | ~np.isfinite(single)
-    return np.where(kept, values, single).astype("<f8")
+    sent = np.where(values == np.rint(values), values, single).astype("<f8")
+    sent[np.isinf(sent)] = np.nan
+    return sent
 
 
 def _vectors(data: bytes, width: int) -> tuple[Floats, Floats]:
