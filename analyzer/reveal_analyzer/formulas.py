@@ -90,19 +90,17 @@ def total(places: Iterable[int]) -> Formula:
 
 def larger(one: Part, *others: Part) -> Formula:
     """The largest; missing where one of them is."""
-    return reduce(lambda most, other: _joined(Step.LARGER, most, other), others, _formula(one))
+    return _of_all(Step.LARGER, one, *others)
 
 
 def smaller(one: Part, *others: Part) -> Formula:
     """The smallest; missing where one of them is."""
-    return reduce(lambda least, other: _joined(Step.SMALLER, least, other), others, _formula(one))
+    return _of_all(Step.SMALLER, one, *others)
 
 
 def larger_known(one: Part, *others: Part) -> Formula:
     """The largest of those that are not missing."""
-    return reduce(
-        lambda most, other: _joined(Step.LARGER_KNOWN, most, other), others, _formula(one)
-    )
+    return _of_all(Step.LARGER_KNOWN, one, *others)
 
 
 def given(value: Part, test: Part, least: float) -> Formula:
@@ -117,6 +115,10 @@ def share(part: Part, whole: Part) -> Formula:
 
 def _formula(part: Part) -> Formula:
     return part if isinstance(part, Formula) else Formula(((Step.NUMBER, 0, float(part)),))
+
+
+def _of_all(step: Step, *parts: Part) -> Formula:
+    return reduce(lambda so_far, part: _joined(step, so_far, part), map(_formula, parts))
 
 
 def _joined(step: Step, *parts: Part) -> Formula:

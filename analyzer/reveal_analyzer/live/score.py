@@ -21,6 +21,7 @@ from reveal_analyzer.live.resting import Resting
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.staying import CALM_S, Before, Staying
 from reveal_analyzer.live.steps import Floats, Singles
+from reveal_analyzer.live.weighing import Weighing
 from reveal_analyzer.live.weights import by_subsystem
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
@@ -249,6 +250,11 @@ class LiveScore:
         assert self._resting is not None, "no second was followed yet"
         return self._resting
 
+    @property
+    def _weighing(self) -> Weighing:
+        """That of the columns that are judged."""
+        return self._now.weighing
+
     def follow(self, second: Second) -> None:
         """Take over the columns of this second's table; what is new was 0 before."""
         before = self._resting
@@ -257,13 +263,13 @@ class LiveScore:
             self._learned.begin(len(self.columns))
         elif second.plan is not before.plan:
             self._resting = before.following(second, self.settings)
-            self._staying.follow(self._resting.source(before))
+            source = self._resting.source(before)
+            self._staying.follow(source)
             if self._before is not None:
-                self._before = self._before.of_columns(self._resting.source(before))
+                self._before = self._before.of_columns(source)
             self._rearrange(before)
         else:
             return
-        self._weighing = self._now.weighing
         for views in self._regimes.enter(workloads(second.plan.channels)):
             self._learned.past.append(views)
         self._highest = self._now.usual()
@@ -279,7 +285,6 @@ class LiveScore:
     def _rearrange(self, before: Resting) -> None:
         now = self._now
         shift = now.shift(before)
-        self._weighing = now.weighing
         self._held.move(shift)
         self._learned.move(shift)
         self._regimes.move(shift)
