@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_collector.scan import HeldPlan
+from reveal_collector.slices import MISSING
 from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.sources import subjects, tenants
 from reveal_collector.sources.cgroups import FILES, UNIFIED, cpu_root, hierarchies
+from reveal_collector.sources.subjects import CgroupClocks
 from reveal_collector.sources.tenants import Candidate, Choice, Tenant, Tenants, chosen
 from reveal_collector.sources.walking import walk
 from reveal_contract.subjects import Identity, SubjectKind
@@ -211,6 +215,28 @@ def test_a_quiet_cgroup_is_read_less_often_and_a_busy_one_every_tick(tmp_path: P
         assert used[-1] == 7001
         stat.write_text(text.replace("usage_usec 7000", "usage_usec 7002"))
         assert clocks.read()[-3] == 7002
+
+
+def test_one_that_is_gone_is_asked_about_once_and_forgotten_in_place(tmp_path: Path) -> None:
+    """It lingers for half a minute, in which no plan is made anew for it."""
+    version_2(tmp_path, UNIT)
+    with opened(tmp_path) as (clocks, _):
+        assert isinstance(clocks, CgroupClocks)
+        clocks.read()
+        os.dup2(os.open(tmp_path, os.O_RDONLY), clocks.scans()[0].fd)  # a folder: EISDIR
+        clocks.read()
+        assert clocks.stale()
+        (held,) = clocks.scans()
+        assert isinstance(held.plan, HeldPlan)
+        assert list(held.plan.values) == [7000, 3, 150000]
+        shown = []
+        for _ in range(4):
+            assert not clocks.stale()
+            clocks.took(held.plan.values)
+            shown.append(list(held.plan.values))
+        assert shown[0] == [7000, 3, 150000]
+        assert shown[-1] == [MISSING] * 3
+        assert clocks.scans() == [held]
 
 
 def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:

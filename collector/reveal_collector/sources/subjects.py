@@ -188,11 +188,7 @@ class _Cgroup:
         """Its files for the scanner; of one that is gone, what is shown instead."""
         self.is_scanned = True
         if self._dead:
-            shown = array("q")
-            gather(shown, self._shown_now())
-            if self._held is None or self._held.values != shown:
-                self._held = HeldPlan(shown)
-            return [FileScan(self._held)]
+            return [FileScan(self._hold())]
         if self._scans is None:
             self._scans = []
             for (opened, file, columns), text in zip(self._files, self._texts, strict=True):
@@ -201,11 +197,22 @@ class _Cgroup:
                 self._scans.append(FileScan(plan, opened.fd, len(text), gate))
         return self._scans
 
+    def _hold(self) -> HeldPlan:
+        """What is shown of one that is gone, in the place that the scanner takes it from."""
+        shown = array("q")
+        gather(shown, self._shown_now())
+        if self._held is None:
+            self._held = HeldPlan(shown)
+        self._held.values[:] = shown
+        return self._held
+
     def took(self, values: Sequence[int]) -> bool:
         """What the scanner read of it last; whether it did.  From now on it is shown as it is."""
         for _ in range(self._rows if self._dead else 0):
             self._pass_time(())
         self._unborn = 0
+        if self._held is not None:
+            self._hold()
         read = not self._dead and MISSING not in values
         if read:
             self.values = list(values)
@@ -216,8 +223,9 @@ class _Cgroup:
         return bool(self._unborn)
 
     @property
-    def is_dead(self) -> bool:
-        return bool(self._dead)
+    def needs_plan(self) -> bool:
+        """It died, and the scanner does not know yet what to show instead of its files."""
+        return bool(self._dead) and self._held is None
 
     def _die(self) -> None:
         """Keep what the counters showed last; a level of something gone is none."""
@@ -284,7 +292,7 @@ class _CgroupSource:
 
     def stale(self) -> bool:
         return self._tenants.current is not self._seen or any(
-            cgroup.is_dead for cgroup in self._cgroups
+            cgroup.needs_plan for cgroup in self._cgroups
         )
 
     def hidden(self) -> Sequence[int]:
