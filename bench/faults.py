@@ -119,7 +119,8 @@ def _replay(asked: argparse.Namespace, only: set[str] | None) -> None:
         old = [each for each in chosen if each.path.suffix == ".npz"]
         others = _each(partial(beside.judge, detector=asked.beside), old)
     for line in (
-        *summary.table(judged), *summary.false_lines(judged), *summary.lines(summary.totals(judged))
+        *summary.table(judged), *summary.false_lines(judged), *summary.reduced_lines(judged),
+        *summary.lines(summary.totals(judged)),
     ):  # fmt: skip
         print(line)
     if others:

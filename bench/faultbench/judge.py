@@ -13,6 +13,7 @@ from reveal_contract.settings import AnalyzerSettings
 
 FAULT_CGROUPS = "/reveal-fault-"
 SUSPECTED, OPENED = "Suspected", "Opened"
+_FALLBACKS = "own.fallbacks"
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ class Outcome:
 class Judged:
     """All that a session gave: its cases, false findings elsewhere, healthy seconds watched.
 
-    ``in_warmup`` is what was found before anything was learned, by signatures alone.
+    ``in_warmup`` is what was found before anything was learned, by signatures alone.  For
+    ``reduced_seconds`` of ``recorded_seconds`` the collector read less than it could: over its
+    CPU budget, or a source in a slower lane.
     """
 
     session: str
@@ -76,6 +79,8 @@ class Judged:
     false: tuple[FalseFinding, ...] = ()
     in_warmup: tuple[FalseFinding, ...] = ()
     healthy_seconds: float = 0.0
+    recorded_seconds: float = 0.0
+    reduced_seconds: float = 0.0
 
 
 def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False) -> Judged:
@@ -100,7 +105,7 @@ def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False
     early, late = _false_findings(session, said)
     return Judged(
         session.name, session.workload, session.neighbour_cores, tuple(outcomes), late, early,
-        watched,
+        watched, float(len(slices)), reduced_seconds(slices),
     )  # fmt: skip
 
 
@@ -189,6 +194,17 @@ def healthy_seconds(cases: Iterable[Case], slices: Iterable[Slice]) -> float:
     """Seconds of these slices in which whatever is found is false."""
     listed = list(cases)
     return float(sum(1 for each in slices if _healthy(listed, each.end)))
+
+
+def reduced_seconds(slices: Iterable[Slice]) -> float:
+    """Seconds of these slices in which the collector gave way, as it counts itself."""
+    return float(sum(1 for each in slices if _fallbacks(each) > 0))
+
+
+def _fallbacks(one: Slice) -> int:
+    metrics = [channel.metric for channel in one.table.slow]
+    at = metrics.index(_FALLBACKS) if _FALLBACKS in metrics else None
+    return 0 if at is None or one.message.slow_missing[at] else int(one.message.slow[at])
 
 
 def _healthy(cases: Iterable[Case], at: float) -> bool:

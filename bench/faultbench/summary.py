@@ -135,6 +135,17 @@ def false_lines(judged: Iterable[Judged]) -> Iterator[str]:
             yield f"  in warm-up: {found.session} at {found.at:.0f} s: {found.claim}"
 
 
+def reduced_lines(judged: Iterable[Judged]) -> Iterator[str]:
+    """The sessions in which the collector read less than it could: their figures are its own."""
+    for each in judged:
+        if each.reduced_seconds:
+            yield (
+                f"  reduced: {each.session}: for {each.reduced_seconds:.0f} of "
+                f"{each.recorded_seconds:.0f} s the collector read less than it could; "
+                f"{each.session}.log says what"
+            )
+
+
 def beside_line(others: Sequence[Beside]) -> str:
     """The other detector's totals over the same sessions."""
     cases = [each for each in others if each.is_case]
@@ -163,6 +174,8 @@ def write(path: Path, judged: Sequence[Judged], others: Sequence[Beside]) -> Non
                 "workload": each.workload,
                 "neighbour_cores": each.neighbour_cores,
                 "healthy_seconds": each.healthy_seconds,
+                "recorded_seconds": each.recorded_seconds,
+                "reduced_seconds": each.reduced_seconds,
             }
             for each in judged
         ],

@@ -4,14 +4,15 @@ One step at a time, each stated; a step is taken back after a minute of headroom
 longer one where the budget was broken again right away.  Nothing here reads clocks or moves
 sources: the collector tells what was used, the sampler puts sources into the lanes granted.
 
-What names a subject gives way last: a node that gets busy is when it is asked for.  And use is
-judged over half a minute, which a fault's first seconds do not break.
+What names a subject gives way last, and never below once a second: a node that gets busy is
+when it is asked for.  And use is judged over half a minute, which a fault's first seconds do not
+break.  Where all gave way and the budget is broken still, that is said.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -34,15 +35,17 @@ class Cost(NamedTuple):
     lane: Lane
     ns: int
     scope: Scope = Scope.NODE
+    spare: bool = False  # it can be done without
 
 
 @dataclass(frozen=True)
 class Step:
-    """What gives way: sources in slower lanes, what is idle looked at less often."""
+    """What gives way: sources paused or in slower lanes, what is idle looked at less often."""
 
     said: str
     lanes: Mapping[str, Lane] = field(default_factory=dict)
     thrift: int = 1
+    paused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,21 @@ def judge(standing: Standing, use: float, now_ns: int) -> Standing:
 
 
 def next_step(costs: Sequence[Cost], taken: Sequence[Step]) -> Step | None:
-    """What should give way next, given what sources cost now; None where nothing is left."""
-    if not any(step.thrift > 1 for step in taken) and _of_subjects(costs, Lane.FAST):
+    """What should give way next, given what sources cost now; None where nothing is left.
+
+    First what can be done without: it works in a thread of its own, and no read shows its price.
+    """
+    spare = sorted(cost.name for cost in costs if cost.spare)
+    if spare and not any(step.paused for step in taken):
+        return Step(f"{_listed(spare)} {_are(spare)} paused", paused=frozenset(spare))
+    subjects = any(cost.scope is Scope.SUBJECT for cost in costs)
+    if subjects and not any(step.thrift > 1 for step in taken):
         idle = "idle cgroups, disks and networks"
         return Step(f"{idle} are looked at {THRIFT} times less often", thrift=THRIFT)
-    moved = {name for step in taken for name in step.lanes}
     patient = [cost for cost in costs if cost.name in _PATIENT and cost.lane is Lane.SLOW]
-    fast = sorted((cost for cost in costs if cost.lane is Lane.FAST), key=_last_to_go)
-    detail = [cost for cost in _of_subjects(costs, Lane.SLOW) if cost.name not in moved]
-    for sources, lane in ((patient, Lane.RARE), (fast[:1], Lane.SLOW), (detail, Lane.RARE)):
+    lasting = (cost for cost in costs if cost.lane is Lane.FAST and not cost.spare)
+    fast = sorted(lasting, key=_last_to_go)
+    for sources, lane in ((patient, Lane.RARE), (fast[:1], Lane.SLOW)):
         if sources:
             names = sorted(cost.name for cost in sources)
             return Step(f"{_listed(names)} {_are(names)} read {_PERIODS[lane]} instead of "
@@ -96,10 +105,6 @@ def next_step(costs: Sequence[Cost], taken: Sequence[Step]) -> Step | None:
 
 def _last_to_go(cost: Cost) -> tuple[bool, int]:
     return cost.scope is Scope.SUBJECT, -cost.ns
-
-
-def _of_subjects(costs: Iterable[Cost], lane: Lane) -> list[Cost]:
-    return [cost for cost in costs if cost.scope is Scope.SUBJECT and cost.lane is lane]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -116,6 +121,7 @@ class Governor:
     def __init__(self, millicores: int) -> None:
         self.steps: list[Step] = []
         self.use = 0.0  # of the budget, over the last whole window
+        self.exhausted = False  # nothing is left to give way
         self._millicores = millicores
         self._standing = Standing()
         self._seen: deque[tuple[int, int]] = deque()
@@ -128,6 +134,7 @@ class Governor:
         self.use = use
         standing = judge(self._standing, use, now_ns)
         changed = self._follow(standing.level, costs)
+        self.exhausted = use > 1 and changed is None
         if standing.level == self._standing.level or changed is not None:
             self._standing = standing
         if changed is not None:
@@ -144,9 +151,16 @@ class Governor:
         return max((step.thrift for step in self.steps), default=1)
 
     @property
+    def paused(self) -> frozenset[str]:
+        return frozenset[str]().union(*(step.paused for step in self.steps))
+
+    @property
     def said(self) -> list[str]:
-        """What gave way, a sentence a step."""
-        return [f"CPU budget of {self._millicores} millicores: {one.said}" for one in self.steps]
+        """What gave way, a sentence a step; last, whether that was not enough."""
+        told = [step.said for step in self.steps]
+        if self.exhausted:
+            told.append(f"{self.use:.0%} of it is used, and nothing is left to give way")
+        return [f"CPU budget of {self._millicores} millicores: {one}" for one in told]
 
     def _measured(self, now_ns: int, cpu_ns: int) -> float | None:
         """Share of the budget used over the last window; None while there is none."""

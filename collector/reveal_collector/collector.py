@@ -30,6 +30,7 @@ from reveal_collector.source import (
     AdaptiveSource,
     Roots,
     Source,
+    SpareSource,
     SubjectSource,
     ThriftySource,
 )
@@ -124,6 +125,7 @@ class Collector:
         self._knowing: list[SubjectSource] = []
         self._adaptive: list[AdaptiveSource] = []
         self._thrifty: list[ThriftySource] = []
+        self._spare: dict[str, SpareSource] = {}
         self._governor = Governor(settings.cpu_budget_millicores)
         self._encoder = encoder_of(
             Origin(settings.node, self._boot, settings.sample_period_milliseconds * 1000)
@@ -202,6 +204,7 @@ class Collector:
         self._knowing = [one for one in sources if isinstance(one, SubjectSource)]
         self._adaptive = [one for one in sources if isinstance(one, AdaptiveSource)]
         self._thrifty = [one for one in sources if isinstance(one, ThriftySource)]
+        self._spare = {one.name: one for one in sources if isinstance(one, SpareSource)}
 
     def _watch_facts(self) -> FactsWatch:
         roots = registry.roots_of(self.settings)
@@ -296,7 +299,10 @@ class Collector:
 
     def _keep_budget(self) -> None:
         """Take or take back a step where the CPU used says so; done by the sampler at its time."""
+        was_exhausted = self._governor.exhausted
         step = self._governor.look(time.monotonic_ns(), time.process_time_ns(), self._costs)
+        if self._governor.exhausted and not was_exhausted:
+            log.warning("%s", self._governor.said[-1])
         if step is None:
             return
         use = f"{self._governor.use:.0%} of the CPU budget was used"
@@ -307,15 +313,20 @@ class Collector:
         )  # fmt: skip
         for source in self._thrifty:
             source.thrift = self._governor.thrift
+        for name, spare in self._spare.items():
+            spare.paused = name in self._governor.paused
         self._running().grant(self._governor.lanes)
 
     def _costs(self) -> list[Cost]:
         """What each source but this process's own takes of a second, ns."""
         return [
-            Cost(feed.name, feed.lane, int(feed.read_ns * _READS[feed.lane]), _scope(feed))
-            for feed in self._running().feeds
+            self._cost(feed) for feed in self._running().feeds
             if not feed.absent and feed.name != NAME
-        ]
+        ]  # fmt: skip
+
+    def _cost(self, feed: Feed) -> Cost:
+        ns = int(feed.read_ns * _READS[feed.lane])
+        return Cost(feed.name, feed.lane, ns, _scope(feed), feed.name in self._spare)
 
 
 def _scope(feed: Feed) -> Scope:

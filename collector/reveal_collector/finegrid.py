@@ -58,9 +58,6 @@ class Grid(Protocol):
     def follow(self, slot: int, reading: Reading | None) -> None:
         """From the next step on; with ``None`` the old descriptor may be closed."""
 
-    def spent_ns(self) -> int:
-        """CPU time of the thread."""
-
     def stop(self) -> None: ...
 
 
@@ -83,8 +80,6 @@ class _NativeGrid:
         library.reveal_fine_follow.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int,
                                                ctypes.c_int32, ctypes.c_int64]  # fmt: skip
         library.reveal_fine_follow.restype = None
-        library.reveal_fine_spent.argtypes = [ctypes.c_void_p]
-        library.reveal_fine_spent.restype = ctypes.c_int64
         library.reveal_fine_stop.argtypes = [ctypes.c_void_p]
         library.reveal_fine_stop.restype = None
         places = rings.steps.buffer_info()[0], rings.used.buffer_info()[0]
@@ -98,9 +93,6 @@ class _NativeGrid:
         if reading is None:
             self._rings.forget(slot)
 
-    def spent_ns(self) -> int:
-        return int(self._library.reveal_fine_spent(self._thread))
-
     def stop(self) -> None:
         self._library.reveal_fine_stop(self._thread)
 
@@ -113,7 +105,6 @@ class _PythonGrid:
         self._wanted = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="reveal-fine", daemon=True)
-        self._spent = 0
         self._thread.start()
 
     def follow(self, slot: int, reading: Reading | None) -> None:
@@ -124,9 +115,6 @@ class _PythonGrid:
             else:
                 self._followed[slot] = reading
             (self._wanted.set if self._followed else self._wanted.clear)()
-
-    def spent_ns(self) -> int:
-        return self._spent
 
     def stop(self) -> None:
         self._stopping = True
@@ -141,7 +129,6 @@ class _PythonGrid:
             time.sleep(max(0, step * self._period - time.monotonic_ns()) / 1e9)
             if time.monotonic_ns() < (step + 1) * self._period:
                 self._sample(step)
-            self._spent = time.thread_time_ns()
 
     def _sample(self, step: int) -> None:
         with self._lock:

@@ -142,7 +142,7 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
     if settings.perf_cgroups:
         made.append(SubjectEvents(roots, tenants))
     if settings.fine_lane != "off":
-        made.append(FineLane(tenants, settings.cpu_budget_millicores))
+        made.append(FineLane(tenants))
     return selected(made, settings.include, settings.exclude)
 
 

@@ -105,6 +105,13 @@ class ThriftySource(Protocol):
 
 
 @runtime_checkable
+class SpareSource(Protocol):
+    """A source that can be done without: it stops its own work and its columns while ``paused``."""
+
+    paused: bool
+
+
+@runtime_checkable
 class SubjectSource(Protocol):
     """A source that knows who stands behind its instances; ``trouble`` while it may not."""
 

@@ -110,7 +110,8 @@ def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
 ) -> None:
     monkeypatch.setattr(budget, "WINDOW_NS", 1_000_000_000)
     collector = run(replace(SETTINGS, cpu_budget_millicores=1))
-    until(lambda: len(kept(collector)) >= 3)
+    until(lambda: len(kept(collector)) >= 4)
+    assert [one.paused for one in collector._spare.values()] == [True]
     assert any("snmp6 and softnet are read every 10 s" in said for said in kept(collector))
     until(lambda: lanes(collector)["snmp6"] is Lane.RARE)
     until(lambda: fallbacks(sink) >= 3)
@@ -122,6 +123,7 @@ def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
     until(lambda: not kept(collector))
     until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
     assert collector._governor.thrift == 1
+    assert [one.paused for one in collector._spare.values()] == [False]
 
 
 def kept(collector: Collector) -> list[str]:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,13 +13,14 @@ from hypothesis import strategies as st
 from faultbench import summary
 from faultbench.beside import BesideError, load
 from faultbench.index import CaseRow, Index, IndexFileError, read_index
-from faultbench.judge import OPENED, SUSPECTED, Judged, Said, hidden, outcome
+from faultbench.judge import OPENED, SUSPECTED, Judged, Said, hidden, outcome, reduced_seconds
 from faultbench.recorder import due
 from faultbench.sessions import Case, NothingToJudgeError, Session, Slice, sessions
 from faultbench.stats import Share, middle, rate_interval
-from reveal_contract.channels import Channel
+from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Confidence, Finding, Severity, State, Subject
-from reveal_contract.metric import Subsystem
+from reveal_contract.metric import Kind, Lane, Subsystem
+from streams import message
 
 CASE = Case(
     "cpu_contend", "CPU contention", False, frozenset({Subsystem.CPU}), "/reveal-fault-cpu_contend",
@@ -91,6 +94,24 @@ def test_the_faults_own_cgroup_is_hidden() -> None:
     assert hidden(Channel("cpu.subject.usage", "/reveal-fault-oom_kill"))
     assert not hidden(Channel("cpu.subject.usage", "/reveal-work-train"))
     assert not hidden(Channel("cpu.user"))
+
+
+def test_seconds_in_which_the_collector_gave_way_are_counted() -> None:
+    tables = [ChannelTable((), (Channel(name, "", Kind.GAUGE, 1.0, Lane.SLOW),))
+              for name in ("own.fallbacks", "cpu.load1")]  # fmt: skip
+    levels = [(tables[0], 0, False), (tables[0], 2, False), (tables[0], 1, True),
+              (tables[1], 3, False)]  # fmt: skip
+    slices = [
+        Slice(float(at), replace(message("n", at, table), slow=np.array([level]),
+                                 slow_missing=np.array([missing])), table)
+        for at, (table, level, missing) in enumerate(levels)
+    ]  # fmt: skip
+    assert reduced_seconds(slices) == 1
+    made = Judged("train-1", "train", 0.1, recorded_seconds=4, reduced_seconds=1)
+    assert list(summary.reduced_lines([made, replace(made, reduced_seconds=0)])) == [
+        "  reduced: train-1: for 1 of 4 s the collector read less than it could;"
+        " train-1.log says what"
+    ]
 
 
 def test_totals_count_strong_and_weak_apart() -> None:

@@ -25,6 +25,7 @@ COSTS = [
     Cost("stat", Lane.FAST, 300),
     Cost("vmstat", Lane.FAST, 900),
     Cost("cgroup-cpu", Lane.FAST, 500, Scope.SUBJECT),
+    Cost("subject-fine", Lane.FAST, 5, Scope.SUBJECT, spare=True),
     Cost("cgroups", Lane.SLOW, 700, Scope.SUBJECT),
     Cost("snmp6", Lane.SLOW, 40),
     Cost("interrupts", Lane.SLOW, 90),
@@ -58,12 +59,12 @@ class Host:
 
 def test_the_cheapest_loss_gives_way_first_and_what_names_a_subject_last() -> None:
     assert [said for _, said in Host().run(20 * WINDOW_NS // SECOND, 20)] == [
+        "subject-fine is paused",
         "idle cgroups, disks and networks are looked at 5 times less often",
         "interrupts and snmp6 are read every 10 s instead of every second",
         "vmstat is read every second instead of ten times a second",
         "stat is read every second instead of ten times a second",
         "cgroup-cpu is read every second instead of ten times a second",
-        "cgroups is read every 10 s instead of every second",
     ]
 
 
@@ -90,6 +91,14 @@ def test_after_a_minute_of_headroom_the_last_step_is_taken_back() -> None:
     assert host.governor.thrift == 1
 
 
+def test_what_can_be_done_without_is_paused_until_there_is_headroom() -> None:
+    host = Host()
+    host.run(STEP, 20)
+    assert host.governor.paused == {"subject-fine"}
+    host.run(200, 5)
+    assert host.governor.paused == frozenset()
+
+
 def test_what_has_to_give_way_again_at_once_waits_longer_each_time() -> None:
     """A load that fits only without what was taken back must not make it come and go."""
     host = Host()
@@ -113,8 +122,8 @@ def test_use_between_headroom_and_budget_changes_nothing() -> None:
 
 def test_what_gave_way_is_said_in_a_sentence() -> None:
     host = Host(millicores=7)
-    host.run(2 * STEP, 20)
-    assert host.governor.said[1] == (
+    host.run(3 * STEP, 20)
+    assert host.governor.said[2] == (
         "CPU budget of 7 millicores: interrupts and snmp6 are read every 10 s"
         " instead of every second"
     )
@@ -124,11 +133,24 @@ def test_nothing_is_left_to_give_way_in_the_end() -> None:
     host = Host()
     host.run(5000, 50)
     assert next_step(host.costs(), host.governor.steps) is None
-    lanes = {cost.name: cost.lane for cost in host.costs()}
+    lanes = {cost.name: cost.lane for cost in host.costs() if not cost.spare}
     assert Lane.FAST not in lanes.values()
     assert lanes["loadavg"] is Lane.SLOW
+    assert all(lanes[cost.name] is Lane.SLOW for cost in COSTS
+               if cost.scope is Scope.SUBJECT and not cost.spare)  # fmt: skip
     host.run(STEP, 50)
-    assert {cost.name: cost.lane for cost in host.costs()} == lanes
+    assert {cost.name: cost.lane for cost in host.costs() if not cost.spare} == lanes
+
+
+def test_a_budget_broken_with_nothing_left_is_said_until_it_holds() -> None:
+    host = Host(millicores=20)
+    host.run(5000, 50)
+    assert host.governor.said[-1] == (
+        "CPU budget of 20 millicores: 250% of it is used, and nothing is left to give way"
+    )
+    taken = len(host.governor.steps)
+    host.run(STEP, 18)
+    assert len(host.governor.said) == taken
 
 
 @given(st.lists(st.floats(0, 3), max_size=400))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -71,13 +70,13 @@ def test_no_more_than_so_many() -> None:
     assert set(chosen) == set(tenants[9:])
 
 
-def lane(tmp_path: Path, budget: int = 1000) -> tuple[Tree, Tenants, FineLane]:
+def lane(tmp_path: Path) -> tuple[Tree, Tenants, FineLane]:
     tree = Tree(tmp_path)
     add_cgroups(tree, Layout(V1), (), {JOB: (0.5, 900)})
     tenants = Tenants(hierarchies(tree.roots.cgroup), Choice())
     tenants._users = 1
     tenants.look(0.0)
-    return tree, tenants, FineLane(tenants, budget)
+    return tree, tenants, FineLane(tenants)
 
 
 def followed(fine: FineLane, tenants: Tenants) -> bool:
@@ -123,7 +122,6 @@ def test_what_is_no_number_and_what_is_gone_is_missing(tmp_path: Path) -> None:
         assert set(rings.steps[ring:]) == {-1}
         reader.follow(0, None)
         assert max(rings.steps[:ring]) == -1
-        assert reader.spent_ns() >= 0
     finally:
         reader.stop()
         for file in files:
@@ -164,23 +162,16 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
     assert fine.channels == ()
 
 
-def test_a_lane_over_its_budget_gives_up_and_says_so(tmp_path: Path) -> None:
-    _, tenants, fine = lane(tmp_path, budget=10)
+def test_a_paused_lane_has_no_columns_until_it_goes_on(tmp_path: Path) -> None:
+    _, tenants, fine = lane(tmp_path)
     fine.open()
     try:
         assert followed(fine, tenants)
-        thread = fine._grid
-        assert thread is not None
-        spent = [0, 4_000_000, 10_000_000]
-        fine._grid = SimpleNamespace(**dict.fromkeys(("follow", "stop"), lambda *_: None),
-                                     spent_ns=lambda: spent.pop(0))  # fmt: skip
-        fine._judge(1.0)
-        fine._judge(2.0)
-        assert fine.trouble == ""
-        fine._judge(3.0)
-        fine._grid = thread
-        assert "off, it takes 0.60 % of a CPU" in fine.trouble
+        fine.paused = True
         assert followed(fine, tenants)  # the columns go away
         assert fine.channels == ()
+        fine.paused = False
+        assert followed(fine, tenants)
+        assert len(fine.channels) == A_TICK
     finally:
         fine.close()

@@ -24,7 +24,6 @@ struct fine {
     pthread_t thread;
     pthread_mutex_t lock; /* of slots, active and stopping */
     pthread_cond_t changed;
-    clockid_t clock; /* of the thread's CPU time */
     int64_t *steps, *used;
     int64_t period;
     int32_t count, ring, active;
@@ -107,7 +106,6 @@ struct fine *reveal_fine_start(int64_t *steps, int64_t *used, int32_t count, int
         free(fine);
         return NULL;
     }
-    pthread_getcpuclockid(fine->thread, &fine->clock);
     return fine;
 }
 
@@ -119,14 +117,6 @@ void reveal_fine_follow(struct fine *fine, int32_t at, int fd, int32_t skip, int
     fine->slots[at] = (struct slot){fd, skip, divisor};
     pthread_cond_signal(&fine->changed);
     pthread_mutex_unlock(&fine->lock);
-}
-
-/* CPU time of the thread, ns. */
-int64_t reveal_fine_spent(struct fine *fine)
-{
-    struct timespec at = {0, 0};
-    clock_gettime(fine->clock, &at);
-    return at.tv_sec * SECOND + at.tv_nsec;
 }
 
 void reveal_fine_stop(struct fine *fine)

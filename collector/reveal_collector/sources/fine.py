@@ -20,7 +20,6 @@ from reveal_collector.sources.tenants import Tenant, Tenants
 from reveal_collector.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
-from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +31,6 @@ _BUSY, _IDLE = 0.05, 0.02  # of a CPU: to come in, and to stay
 _STAY_SECONDS = 30
 _NS_PER_US = 1000
 _METRIC = "cpu.subject.usage.fine"
-# Of the collector's budget of CPU time; the thread's own clock tells what it takes.
-_SHARE = 0.5
-_JUDGED_LOOKS = 10
 
 
 def clock_of(tenant: Tenant, trees: Mapping[str, Path]) -> Reading | None:
@@ -91,20 +87,17 @@ class FineLane:
     """``cpu.subject.usage.fine`` of the busy subjects, in us; the thread sleeps while none is."""
 
     name, lane = "subject-fine", Lane.FAST
-    subjects: tuple[Identity, ...] = ()  # the same as the other sources'
 
-    def __init__(self, tenants: Tenants, budget_millicores: int) -> None:
+    def __init__(self, tenants: Tenants) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self.trouble = ""
+        self.paused = False
         self._tenants = tenants
-        self._most_ns = _SHARE * budget_millicores * 1e6  # of CPU time a second
         self._chooser = Chooser()
         self._rings = Rings(MOST)
         self._grid: Grid | None = None
         self._followed: dict[Tenant, tuple[int, Reading]] = {}  # slot and open clock
-        self._reads = self._looks = 0
+        self._reads = 0
         self._looked = 0.0
-        self._spent = (0.0, 0)
 
     def open(self) -> None:
         if not self._tenants.trees:
@@ -141,10 +134,7 @@ class FineLane:
         now = time.monotonic()
         seconds, self._looked, self._reads = max(now - self._looked, 0.1), now, 0
         busy = self._chooser.choose(self._tenants.clocks.copy(), now, seconds)
-        self._looks += 1
-        if self._followed and self._looks % _JUDGED_LOOKS == 0:
-            self._judge(now)
-        wanted = [] if self.trouble else busy
+        wanted = [] if self.paused else busy
         before = list(self._followed)
         for tenant in before:
             if tenant not in wanted:
@@ -173,17 +163,3 @@ class FineLane:
         if self._grid is not None:
             self._grid.follow(slot, None)
         os.close(clock.fd)
-
-    def _judge(self, now: float) -> None:
-        """Give up where the thread takes more than its share of the budget."""
-        if self._grid is None:
-            return
-        (then, before), spent = self._spent, self._grid.spent_ns()
-        self._spent = now, spent
-        cost_ns = (spent - before) / (now - then)
-        if then and cost_ns > self._most_ns:
-            self.trouble = (
-                f"{self.name}: off, it takes {cost_ns / 1e7:.2f} % of a CPU;"
-                " a larger cpuBudgetMillicores allows it"
-            )
-            log.warning("%s", self.trouble)
