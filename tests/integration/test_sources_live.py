@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -185,6 +186,25 @@ def test_tcp_sockets_are_found_in_their_states() -> None:
     assert during["network.tcp.state.listen"] >= 1
     assert during["network.tcp.accept_queue"] >= 6
     assert during["network.tcp.receive_queue"] >= 5
+
+
+def test_what_a_closed_connection_still_sends_nobody_waits_for() -> None:
+    source = source_of("tcpdiag")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+        client.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                client.send(bytes(1 << 16))
+        held = values(source)
+        client.close()
+        orphaned = values(source)
+        accepted.close()
+    source.close()
+    assert held["network.tcp.send_queue"] >= 100_000
+    assert orphaned["network.tcp.state.fin_wait1"] >= 1
+    assert orphaned["network.tcp.send_queue"] < held["network.tcp.send_queue"] / 2
 
 
 def test_more_sockets_than_bearable_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,10 @@
 socket); sock_diag(7) hands out binary records.  The kernel still walks the whole hash table, so
 this is a matter for the rare lane, and it ends at a number of sockets.  Sockets in TIME-WAIT
 are left out (``sockstat`` counts them).  Only the reader's network namespace is seen.
+
+What is in flight is told of connections that a program holds.  One whose program closed it, or
+died, with data that nobody acknowledges is tried again by the kernel for minutes: it is counted
+by its state, and what it loses nobody waits for.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ _STATES = {
     8: "close_wait", 9: "last_ack", 10: "listen", 11: "closing", 12: "syn_recv",
 }  # fmt: skip
 _LISTEN, _TIME_WAIT = 10, 6
+_CLOSING = (4, 5, 9, 11)  # without an inode, no program holds it any more
 _MASK = sum(1 << state for state in _STATES if state != _TIME_WAIT)
 _SUMS = ("unacked", "lost_out", "retrans_out", "send_queue", "receive_queue", "accept_queue")
 _BUFFER = 1 << 17
@@ -133,8 +138,10 @@ def _count(message: bytes, counts: dict[str, int], sums: dict[str, int]) -> None
     """Add one socket."""
     if len(message) < _MESSAGE.size:
         raise ParseError(f"inet_diag: a socket of {len(message)} bytes")
-    _, state, _, _, _, received, sent, _, _ = _MESSAGE.unpack_from(message)
+    _, state, _, _, _, received, sent, _, inode = _MESSAGE.unpack_from(message)
     counts[_STATES.get(state, "close")] += 1
+    if not inode and state in _CLOSING:
+        return
     if state == _LISTEN:
         sums["accept_queue"] += received
         return

@@ -147,16 +147,16 @@ _CONNECTIONS = (
     ),
     _STATES(
         "network.tcp.unacked", unit="packets", origin="tcp_info unacked", quantum=100,
-        meaning="Segments sent and not acknowledged, over all connections",
+        meaning="Segments sent and not acknowledged, over connections a program holds",
     ),
     _STATES(
         "network.tcp.lost_out", unit="packets", origin="tcp_info lost", quantum=3, harm=Harm.HIGHER,
-        meaning="Segments thought lost at this moment, over all connections",
+        meaning="Segments thought lost at this moment, over connections a program holds",
     ),
     _STATES(
         "network.tcp.retrans_out", unit="packets", origin="tcp_info retrans", quantum=3,
         harm=Harm.HIGHER,
-        meaning="Segments retransmitted and not acknowledged, over all connections",
+        meaning="Segments sent again and not acknowledged, over connections a program holds",
     ),
     _STATES(
         "network.tcp.accept_queue", unit="connections", origin="ss Recv-Q of LISTEN", quantum=5,
