@@ -41,6 +41,7 @@ _GIVES = {
     "smi": "time the firmware takes from all CPUs (SMI)",
     "cpuidle": "idle states and how often CPUs wake up",
     "cstates": "residency of cores and packages in C-states",
+    "qdisc": "what bandwidth limits of this host hold back and drop",
     "tcpdiag": "TCP connections by state and what they have in flight",
     "nic": "link state and its changes",
     "nicstats": "link speed and errors the card itself counts",

@@ -9,7 +9,8 @@ from __future__ import annotations
 ALWAYS = (
     "stat", "online", "cpuclock", "softirqs", "interrupts", "loadavg", "meminfo", "vmstat",
     "numa", "hugepages", "buddyinfo", "psi", "diskstats", "netdev", "netstat", "snmp", "snmp6",
-    "sockstat", "sockstat6", "softnet", "nic", "nicstats", "tcpdiag", "cpufreq",
+    "sockstat", "sockstat6", "softnet", "nic", "nicstats", "qdisc", "tcpdiag",
+    "cpufreq",
     "frequency-limits", "throttling", "core-throttling", "cpuidle", "energy", "hwmon", "sensors",
     "msr", "smi", "cstates", "pmu", "uncore", "perf", "tracepoints", "edac", "pcie", "aer",
     "infiniband", "infiniband-errors", "ethtool", "amdgpu", "zram", "swaps", "filesystems",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import socket
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
@@ -205,6 +208,48 @@ def test_what_a_closed_connection_still_sends_nobody_waits_for() -> None:
     assert held["network.tcp.send_queue"] >= 100_000
     assert orphaned["network.tcp.state.fin_wait1"] >= 1
     assert orphaned["network.tcp.send_queue"] < held["network.tcp.send_queue"] / 2
+
+
+@pytest.fixture
+def limited() -> Iterator[str]:
+    """An interface of ours with a token bucket that lets next to nothing through (tc-tbf(8))."""
+    if os.geteuid() or not shutil.which("tc"):
+        pytest.skip("needs root and tc")
+    name = f"rvq{os.getpid() % 10**6}"
+    setup = (
+        f"ip link add {name} type veth peer name {name}p",
+        f"ip link set {name}p up",
+        f"ip link set {name} up",
+        f"ip addr add 10.255.77.1/30 dev {name}",
+        f"ip neigh add 10.255.77.2 lladdr 02:00:00:00:00:01 dev {name}",
+        f"tc qdisc add dev {name} root tbf rate 8kbit burst 2kb limit 20kb",
+    )
+    try:
+        for command in setup:
+            subprocess.run(command.split(), check=True, capture_output=True)
+        yield name
+    finally:
+        subprocess.run(["ip", "link", "del", name], check=False, capture_output=True)
+
+
+def test_what_a_rate_limit_holds_back_is_what_tc_says(limited: str) -> None:
+    source = source_of("qdisc")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                sender.sendto(bytes(1000), ("10.255.77.2", 9))
+    told = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", limited],
+                          check=True, capture_output=True)  # fmt: skip
+    (tc,) = json.loads(told.stdout)
+    found = values(source)
+    subprocess.run(["ip", "link", "del", limited], check=True, capture_output=True)
+    with pytest.raises(LayoutChanged):
+        source.read()
+    assert not any(limited in channel.label for channel in source.channels)
+    source.close()
+    assert found[f"network.qdisc.drops{{{limited}}}"] == tc["drops"] > 50
+    assert found[f"network.qdisc.overlimits{{{limited}}}"] >= tc["overlimits"] > 50
+    assert found[f"network.qdisc.backlog{{{limited}}}"] == pytest.approx(tc["backlog"], rel=0.2)
 
 
 def test_more_sockets_than_bearable_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from reveal_contract import catalogue
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
 ROOTS = Roots(TREE / "proc", TREE / "sys", TREE / "cgroup")
 LIVE_ONLY = {
-    "perf", "tracepoints", "tcpdiag", "msr", "smi", "cstates", "pmu", "uncore", "ethtool",
+    "perf", "tracepoints", "qdisc", "tcpdiag", "msr", "smi", "cstates", "pmu", "uncore", "ethtool",
     "filesystems", "nvml", "nvml-state", "nvml-subjects",
 }  # fmt: skip
 # hardware a virtual machine has not

@@ -15,6 +15,7 @@ _BYTES = partial(_NIC, unit="bytes", quantum=5e4)
 _LOSS = partial(_NIC, quantum=3, harm=Harm.HIGHER)
 _LINK = partial(_NIC, source="nic", lane=Lane.SLOW, quantum=1)
 _CARD = partial(_NIC, source="nicstats", lane=Lane.RARE, quantum=3, harm=Harm.HIGHER)
+_QDISC = partial(_LOSS, source="qdisc", lane=Lane.SLOW)
 _SOFTNET = partial(
     Metric, unit="events", kind=Kind.COUNTER, subsystem=Subsystem.NETWORK, scope=Scope.CPU,
     source="softnet", lane=Lane.SLOW,
@@ -132,6 +133,22 @@ _QUEUES = (
     ),
 )  # fmt: skip
 
+_DISCIPLINES = (
+    _QDISC(
+        "network.qdisc.overlimits", unit="events", origin="tc -s qdisc: overlimits", quantum=20,
+        meaning="Times packets were held back to keep the rate of an interface's queue discipline",
+    ),
+    _QDISC(
+        "network.qdisc.drops", origin="tc -s qdisc: dropped",
+        meaning="Packets the queue discipline of an interface dropped: its queue was full",
+    ),
+    _QDISC(
+        "network.qdisc.backlog", unit="bytes", kind=Kind.GAUGE, origin="tc -s qdisc: backlog",
+        quantum=1e5, harm=Harm.NEITHER,
+        meaning="Bytes that wait in the queue discipline of an interface to be sent",
+    ),
+)  # fmt: skip
+
 _STATE_NAMES = {
     "established": "ESTAB", "syn_sent": "SYN-SENT", "syn_recv": "SYN-RECV",
     "fin_wait1": "FIN-WAIT-1", "fin_wait2": "FIN-WAIT-2",
@@ -172,7 +189,7 @@ _CONNECTIONS = (
     ),
 )  # fmt: skip
 
-ROWS: tuple[Metric, ...] = (*_INTERFACES, *_QUEUES, *_CONNECTIONS)
+ROWS: tuple[Metric, ...] = (*_INTERFACES, *_QUEUES, *_DISCIPLINES, *_CONNECTIONS)
 
 
 def _sockets(name: str) -> Metric | None:

@@ -82,9 +82,9 @@ NEEDS: tuple[Need, ...] = (
     ),
     Need(
         Kind.NAMESPACE, "hostNetwork",
-        "sock_diag and ethtool answer for the network namespace of who asks",
-        "`tcpdiag`, `ethtool` and the rings of cards among the facts: they would tell of the pod's"
-        " own network",
+        "sock_diag, rtnetlink and ethtool answer for the network namespace of who asks",
+        "`tcpdiag`, `qdisc`, `ethtool` and the rings of cards among the facts: they would tell of"
+        " the pod's own network",
     ),
     Need(
         Kind.USER, "runAsUser: 0",

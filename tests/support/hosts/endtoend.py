@@ -30,7 +30,7 @@ SLICES = 3
 MOST_SHOWN = 12
 _SECOND_NS = 1_000_000_000
 # ask this machine itself: what they give is no property of the tree
-LIVE_ONLY = ("perf", "tracepoints", "tcpdiag")
+LIVE_ONLY = ("perf", "tracepoints", "qdisc", "tcpdiag")
 
 
 class TreeClock:
