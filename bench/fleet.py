@@ -9,6 +9,7 @@ one node repeats the seconds of a fault, the others the quiet ones before it.
 
 import argparse
 import itertools
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from report import Row, median_seconds, report
 from reveal_analyzer.fleet.cases import Case as Found
 from reveal_analyzer.fleet.cases import Cases, signs
 from reveal_analyzer.fleet.compare import LEAST
-from reveal_analyzer.fleet.comparison import judge
+from reveal_analyzer.fleet.comparison import judge, parts
 from reveal_analyzer.fleet.minute import MINUTE, Gathered, Minutes
 from reveal_analyzer.fleet.summary import Summary, decode, encode
 from reveal_analyzer.fleet.told import Setup, summarise
@@ -207,8 +208,17 @@ def cost_rows(recording: Path | None) -> list[Row]:
     for size in SIZES:
         nodes = [replace(summary, node=f"n{number}") for number in range(size)]
         spent = median_seconds(lambda nodes=nodes: judge(nodes), 1, 3)  # type: ignore[misc]
-        rows.append({"what": "a round over all nodes", "nodes": size, "ms": 1e3 * spent})
+        rows.append({"what": "a round over all nodes", "nodes": size, "ms": 1e3 * spent,
+                     "longest part ms": 1e3 * longest(nodes)})  # fmt: skip
     return rows
+
+
+def longest(nodes: Sequence[Summary]) -> float:
+    """Seconds of the longest of the parts between which slices are served."""
+    took, began = 0.0, time.process_time()
+    for _ in parts(nodes):
+        took, began = max(took, time.process_time() - began), time.process_time()
+    return took
 
 
 def main() -> None:

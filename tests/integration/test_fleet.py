@@ -323,6 +323,22 @@ def test_many_nodes_are_read_in_portions_and_compared_when_all_are(stream: Strea
     assert news.finding.claim.startswith("Huge pages reserved on 1 of 150 nodes")
 
 
+def test_many_nodes_are_compared_part_by_part(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices are not kept waiting for all of it; what came of it is told at its end."""
+    monkeypatch.setattr(comparison, "PORTION", 9)  # one part of nine nodes
+    nodes, rounds = fleet(9, IDLE), Rounds(stream, Pace(30.0, 0.0))
+    told: list[list[News]] = []
+    for minute in range(2):
+        told.append(rounds.minute(nodes, minute))
+        while rounds._compared._parts is not None:
+            told.append(rounds._compared.step(rounds.now - 59))
+    assert len(told) >= 2 * 3
+    assert [bool(one) for one in told] == [False] * (len(told) - 1) + [True]
+    assert told[-1][0].finding.claim.startswith("Huge pages reserved on 1 of 9 nodes")
+
+
 def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: ExitStack) -> None:
     server = redis_launcher()
     client = connect(f"unix://{server.socket}")
@@ -341,7 +357,7 @@ def test_what_cannot_be_compared_costs_no_slices(
     stream: Stream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = Fleet(stream.client, "default", "one", AT_ONCE)
-    monkeypatch.setattr(comparison, "judge", lambda summaries: 1 / 0)
+    monkeypatch.setattr(comparison, "parts", lambda summaries: (1 / 0 for _ in range(3)))
     assert told.step(100.0) == []
     assert "nodes could not be compared" in caplog.text
     assert not told.due(159.0)

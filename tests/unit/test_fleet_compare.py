@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from fleets import GIB, WORK, fleet, summary
-from reveal_analyzer.fleet.compare import Drift, drifts, few, outliers
+from reveal_analyzer.fleet.compare import Drift, Outlier, drifts, few, outliers, ranked
 from reveal_analyzer.fleet.comparison import judge
 from reveal_analyzer.fleet.measures import STANDING, measure
 from reveal_analyzer.fleet.summary import Summary
@@ -21,8 +22,12 @@ IDLE = {"memory.hugepages.free": 4.0 * GIB}
 SLOW = {"storage.pressure.some": 4e8}
 
 
+def found_among(summaries: list[Summary]) -> list[Outlier]:
+    return ranked(chain.from_iterable(outliers(summaries)))
+
+
 def named(summaries: list[Summary]) -> list[tuple[str, str]]:
-    return [(one.node, one.metric) for one in outliers(summaries) if one.harm]
+    return [(one.node, one.metric) for one in found_among(summaries) if one.harm]
 
 
 def test_what_is_compared_is_in_the_catalogue() -> None:
@@ -35,7 +40,7 @@ def test_what_is_compared_is_in_the_catalogue() -> None:
 
 def test_reserved_pages_on_one_of_nine_stand_apart_whatever_the_nodes_run() -> None:
     nodes = [replace(one, workload=(f"work-{one.node} x 1",)) for one in fleet(9, IDLE)]
-    (found,) = outliers(nodes)
+    (found,) = found_among(nodes)
     assert (found.node, found.metric, found.standing) == ("n3", "memory.hugepages.free", True)
     assert (found.compared, found.alike, found.value) == (9, 1, 4.0 * GIB)
     assert (found.median, found.low, found.high) == (0.0, 0.0, 0.0)
@@ -53,8 +58,8 @@ def test_less_of_what_hurts_is_nothing() -> None:
 
 def test_activity_explains_and_is_nothing_by_itself() -> None:
     busy = {"cpu.context_switches": 4e5}
-    assert outliers(fleet(9, busy)) == []
-    found = {one.metric: one.harm for one in outliers(fleet(9, {**SLOW, **busy}))}
+    assert found_among(fleet(9, busy)) == []
+    found = {one.metric: one.harm for one in found_among(fleet(9, {**SLOW, **busy}))}
     assert found == {"cpu.context_switches": False, "storage.pressure.some": True}
 
 
@@ -82,7 +87,7 @@ def test_it_works_from_four_nodes_on(count: int) -> None:
 def test_half_and_half_is_two_kinds_of_nodes() -> None:
     pages = ({"memory.thp": "never"}, {"memory.thp": "always"})
     nodes = [summary(f"n{i}", IDLE if i % 2 else None, facts=pages[i % 2]) for i in range(8)]
-    assert outliers(nodes) == []
+    assert found_among(nodes) == []
     assert drifts(nodes) == []
 
 
@@ -158,7 +163,7 @@ def test_outliers_are_few_and_beyond_all_others(levels: list[float]) -> None:
         summary(f"n{at}", {"storage.pressure.some": level}, workload=WORK)
         for at, level in enumerate(levels)
     ]
-    found = outliers(nodes)
+    found = found_among(nodes)
     assert len(found) <= few(len(levels))
     for one in found:
         assert one.value > one.high >= one.median >= one.low

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
 from fleets import part, summary
+from reveal_analyzer.fleet.compare import Outlier, ranked
 from reveal_analyzer.fleet.jobs import slow
 from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.work import Member, job_name, jobs, workload
@@ -18,6 +20,10 @@ LESS = {"memory.subject.page_faults": 1.4e4, "network.subject.tx_bytes": 3.5e7}
 
 def pod(name: str, owner: str, **other: str) -> Identity:
     return Identity(f"ml/{name}", SubjectKind.POD, f"uid-{name}", "ml", name, owner=owner, **other)  # type: ignore[arg-type]
+
+
+def slow_among(summaries: list[Summary]) -> list[Outlier]:
+    return ranked(chain.from_iterable(slow(summaries)))
 
 
 def ranks(count: int, odd: dict[str, float] | None = None) -> list[Summary]:
@@ -81,7 +87,7 @@ def test_who_uses_next_to_nothing_is_no_work() -> None:
 
 
 def test_a_part_that_is_held_back_is_told_by_what_it_suffers() -> None:
-    (found,) = slow(ranks(6, {"cpu.subject.throttled_time": 4e8}))
+    (found,) = slow_among(ranks(6, {"cpu.subject.throttled_time": 4e8}))
     assert (found.node, found.metric, found.job) == (
         "n3", "cpu.subject.throttled_time", "ml/Job/train"
     )  # fmt: skip
@@ -90,7 +96,7 @@ def test_a_part_that_is_held_back_is_told_by_what_it_suffers() -> None:
 
 
 def test_a_part_that_does_less_of_everything_is_slow() -> None:
-    (found,) = slow(
+    (found,) = slow_among(
         ranks(6, {"memory.subject.page_faults": 1.4e4, "network.subject.tx_bytes": 3.5e7})
     )
     assert (found.node, found.metric) == ("n3", USAGE)
@@ -108,13 +114,13 @@ def stepping(count: int, odd: float) -> list[Summary]:
 
 
 def test_a_part_whose_steps_take_longer_is_slow() -> None:
-    (found,) = slow(stepping(6, 1.72e9))
+    (found,) = slow_among(stepping(6, 1.72e9))
     assert (found.node, found.metric, found.value) == ("n3", "job.step", 1.72e9)
 
 
 @pytest.mark.parametrize("odd", [1.58e9, 1.4e9, 3.14e9, float("nan")])
 def test_a_little_longer_a_shorter_step_or_every_other_beat_is_not(odd: float) -> None:
-    assert slow(stepping(6, odd)) == []
+    assert slow_among(stepping(6, odd)) == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,7 @@ def test_a_little_longer_a_shorter_step_or_every_other_beat_is_not(odd: float) -
     ],
 )
 def test_another_role_or_a_little_less_is_not(odd: dict[str, float]) -> None:
-    assert slow(ranks(6, odd)) == []
+    assert slow_among(ranks(6, odd)) == []
 
 
 def test_a_nodes_pressure_stands_in_for_that_of_its_main_job() -> None:
@@ -139,23 +145,23 @@ def test_a_nodes_pressure_stands_in_for_that_of_its_main_job() -> None:
         return summary(f"n{at}", given, jobs={"ml/Job/train": part(levels)}, workload=beside)
 
     pressed = [node(at, 6e8 if at == 3 else 2e7) for at in range(1, 7)]
-    (found,) = slow(pressed)
+    (found,) = slow_among(pressed)
     assert (found.node, found.metric, found.job) == ("n3", "cpu.pressure.some", "ml/Job/train")
     beside = [replace(one, workload=("beside x 1",)) for one in pressed]
-    assert slow(beside) == []
+    assert slow_among(beside) == []
     fine = [node(at, 6e8 if at == 3 else 2e7, cpu=1e6) for at in range(1, 7)]
-    assert slow(fine) == []
+    assert slow_among(fine) == []
 
 
 def test_three_parts_are_not_compared_nor_a_part_of_a_minute() -> None:
     held = {"cpu.subject.throttled_time": 4e8}
-    assert slow(ranks(3, held)) == []
+    assert slow_among(ranks(3, held)) == []
     nodes = ranks(6, held)
     nodes[2] = replace(nodes[2], seconds=10)
-    assert slow(nodes) == []
+    assert slow_among(nodes) == []
 
 
 def test_two_slow_of_six_are_two_kinds() -> None:
     nodes = ranks(6, LESS)
     nodes[4] = replace(nodes[4], jobs={"ml/Job/train": part(LESS)})
-    assert slow(nodes) == []
+    assert slow_among(nodes) == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,7 @@ LOADED_FLOOR = 0.2
 _DEVIATIONS = 1.4826  # of a normal distribution, in median distances from its median
 _APART = 0.5  # of an outlier's distance is free of other nodes
 _FEW = 5  # one of so many may be an outlier, and one always
+AT_ONCE = 40  # metrics: of four thousand nodes some forty milliseconds
 FULL_SECONDS = 30  # of a minute: less says nothing about load
 
 
@@ -111,18 +112,27 @@ class Compared:
         )  # fmt: skip
 
 
-def outliers(summaries: Sequence[Summary]) -> list[Outlier]:
-    """What hurts single nodes of a class, most first: set up so, or under the same work.
+def outliers(summaries: Sequence[Summary]) -> Iterator[list[Outlier]]:
+    """What hurts single nodes of a class: set up so, then under each same work.
 
     ``summaries`` are of one class.  Nodes whose work is another than the others' are compared
     by what is set up only.
     """
     ordered = sorted(summaries, key=lambda one: one.node)
-    found = harmed(compare(matrix_of(ordered, _is_standing), STANDING_FLOOR))
+    yield harmed(compare(matrix_of(ordered, _is_standing, capacity(ordered)), STANDING_FLOOR))
     for group in _alike(ordered):
-        suffering = harmed(compare(matrix_of(group, _is_loaded), LOADED_FLOOR))
-        found += suffering + _explaining(group, {one.node for one in suffering})
-    return sorted(found, key=lambda one: (-one.score, one.node, one.metric))
+        suffering: set[str] = set()
+        size = capacity(group)
+        for some in _loaded(group):
+            found = harmed(compare(matrix_of(group, some.__contains__, size), LOADED_FLOOR))
+            suffering.update(one.node for one in found)
+            yield found
+        yield _explaining(group, suffering)
+
+
+def ranked(found: Iterable[Outlier]) -> list[Outlier]:
+    """Most first; of what is as far out, the node before the job."""
+    return sorted(found, key=lambda one: (-one.score, one.node, one.metric, one.job))
 
 
 def drifts(summaries: Sequence[Summary]) -> list[Drift]:
@@ -148,35 +158,51 @@ def few(nodes: int) -> int:
     return max(1, nodes // _FEW)
 
 
-def matrix_of(summaries: Sequence[Summary], wanted: Callable[[Measure], bool]) -> Matrix:
+def matrix_of(
+    summaries: Sequence[Summary], wanted: Callable[[Measure], bool], size: tuple[float, int]
+) -> Matrix:
     """Their levels side by side, by all wanted metrics that any of them has."""
-    names = sorted({name for names in {one.names for one in summaries} for name in names})
-    measures = {
-        name: made for name in names if (made := measure(name)) is not None and wanted(made)
-    }
+    measures = [made for made in _measures(summaries) if wanted(made)]
     levels = np.full((len(summaries), len(measures)), np.nan)
     spreads = levels.copy()
-    places = {name: at for at, name in enumerate(measures)}
-    taken: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
+    places = {one.row.name: at for at, one in enumerate(measures)}
+    named: dict[int, list[int]] = {}
     for at, one in enumerate(summaries):
-        if one.names not in taken:
-            pairs = [(k, places[name]) for k, name in enumerate(one.names) if name in places]
-            taken[one.names] = [k for k, _ in pairs], [place for _, place in pairs]
-        mine, theirs = taken[one.names]
-        levels[at, theirs], spreads[at, theirs] = one.levels[mine], one.spreads[mine]
-    nodes, rows = [one.node for one in summaries], list(measures.values())
-    return Matrix(nodes, rows, levels, spreads, *capacity(summaries))
+        named.setdefault(id(one.names), []).append(at)
+    for rows in named.values():
+        names = summaries[rows[0]].names
+        taken = [k for k, name in enumerate(names) if name in places]
+        cells = np.ix_(rows, [places[names[k]] for k in taken])
+        levels[cells] = np.stack([summaries[row].levels for row in rows])[:, taken]
+        spreads[cells] = np.stack([summaries[row].spreads for row in rows])[:, taken]
+    nodes = [one.node for one in summaries]
+    return Matrix(nodes, measures, levels, spreads, *size)
 
 
 def capacity(summaries: Sequence[Summary]) -> tuple[float, int]:
     """Memory in bytes and CPUs of most of them."""
-    memory, cpus = (
-        [level for one in summaries if (level := one.level(name)) > 0] for name in (MEMORY, CPUS)
-    )
+    memory, cpus = (levels[levels > 0] for levels in (column(summaries, MEMORY),
+                                                       column(summaries, CPUS)))  # fmt: skip
     return (
-        float(np.median(memory)) if memory else USUAL_MEMORY,
-        round(float(np.median(cpus))) if cpus else 1,
+        float(np.median(memory)) if memory.size else USUAL_MEMORY,
+        round(float(np.median(cpus))) if cpus.size else 1,
     )
+
+
+def column(summaries: Sequence[Summary], name: str) -> Floats:
+    """The level of one metric on each node, as ``Summary.level`` gives it."""
+    places: dict[int, int] = {}
+    levels = np.full(len(summaries), np.nan)
+    for at, one in enumerate(summaries):
+        place = places.get(id(one.names))
+        if place is None:
+            place = one.names.index(name) if name in one.names else -1
+            places[id(one.names)] = place
+        if name in one.activity:
+            levels[at] = one.activity[name]
+        elif place >= 0:
+            levels[at] = one.levels[place]
+    return levels
 
 
 def compare(matrix: Matrix, floor: float) -> Compared:
@@ -237,8 +263,18 @@ def _is_standing(one: Measure) -> bool:
     return one.standing
 
 
-def _is_loaded(one: Measure) -> bool:
-    return bool(one.sign) and not one.standing
+def _loaded(summaries: Sequence[Summary]) -> Iterator[set[Measure]]:
+    """What follows the load and hurts, some at a time."""
+    loaded = [one for one in _measures(summaries) if one.sign and not one.standing]
+    for at in range(0, len(loaded), AT_ONCE):
+        yield set(loaded[at : at + AT_ONCE])
+
+
+def _measures(summaries: Sequence[Summary]) -> list[Measure]:
+    """All that any of them is compared by, in order of names; nodes of a kind share theirs."""
+    kinds = {id(one.names): one.names for one in summaries}.values()
+    names = sorted({name for of_some in kinds for name in of_some})
+    return [made for name in names if (made := measure(name)) is not None]
 
 
 def _alike(summaries: Sequence[Summary]) -> list[list[Summary]]:

@@ -22,6 +22,7 @@ from reveal_analyzer.fleet.compare import (
     Matrix,
     Outlier,
     capacity,
+    column,
     compare,
     few,
     harmed,
@@ -46,51 +47,54 @@ _PRESSURES = {
 }
 
 
-def slow(summaries: Sequence[Summary]) -> list[Outlier]:
-    """What the parts of jobs on single nodes of a class suffer, most first."""
+def slow(summaries: Sequence[Summary]) -> Iterator[list[Outlier]]:
+    """What the parts of jobs on single nodes of a class suffer, job by job."""
     ordered = sorted(summaries, key=lambda one: one.node)
-    found: list[Outlier] = []
     for name in sorted({name for one in ordered for name in one.jobs}):
         parts = [one for one in ordered if name in one.jobs and one.seconds >= FULL_SECONDS]
         if len(parts) >= LEAST:
-            found += _of_job(parts, name)
-    return sorted(found, key=lambda one: (-one.score, one.node, one.metric))
+            yield list(_of_job(parts, name))
 
 
 def _of_job(parts: Sequence[Summary], job: str) -> Iterator[Outlier]:
-    rows = [_levels(one, job) for one in parts]
+    rows = _levels(parts, job)
     metrics = {metric for row in rows for metric in row}
-    steps = compare(_matrix(parts, rows, metrics & {STEP}), _STEP_FLOOR)
+    size = capacity(parts)
+    steps = compare(_matrix(parts, rows, metrics & {STEP}, size), _STEP_FLOOR)
     for one in harmed(steps, job):
         if one.value < _ANOTHER_BEAT * one.median:
             yield one
-    compared = compare(_matrix(parts, rows, metrics - {STEP}), LOADED_FLOOR)
+    compared = compare(_matrix(parts, rows, metrics - {STEP}, size), LOADED_FLOOR)
     yield from (one for one in harmed(compared, job) if one.harm)
     yield from _lagging(compared, job)
 
 
-def _levels(one: Summary, job: str) -> dict[str, float]:
-    """What the part of a job on a node did and suffered.
+def _levels(parts: Sequence[Summary], job: str) -> list[dict[str, float]]:
+    """What the parts of a job did and suffered on their nodes.
 
     A node's pressure is its work's where the job is a part of that.
     """
-    levels = dict(one.jobs[job].levels)
-    if counted(job, one.jobs[job]) in one.workload:
-        for own, of_node in _PRESSURES.items():
-            if own not in levels:
-                levels |= {name: one.level(name) for name in of_node}
-    return levels
+    rows = [dict(one.jobs[job].levels) for one in parts]
+    working = [counted(job, one.jobs[job]) in one.workload for one in parts]
+    for own, of_node in _PRESSURES.items():
+        lacking = [works and own not in row for works, row in zip(working, rows, strict=True)]
+        for name in of_node:
+            for row, lacks, level in zip(rows, lacking, column(parts, name), strict=True):
+                if lacks:
+                    row[name] = float(level)
+    return rows
 
 
 def _matrix(
-    parts: Sequence[Summary], rows: Sequence[Mapping[str, float]], metrics: set[str]
-) -> Matrix:
+    parts: Sequence[Summary], rows: Sequence[Mapping[str, float]], metrics: set[str],
+    size: tuple[float, int],
+) -> Matrix:  # fmt: skip
     known = [(name, made) for name in sorted(metrics) if (made := measure(name)) is not None]
     levels = np.array([[row.get(name, np.nan) for name, _ in known] for row in rows])
     levels = levels.reshape(len(parts), len(known))
     still = np.zeros(levels.shape)  # how restless a part was within its minute is not told
     nodes, measures = [one.node for one in parts], [made for _, made in known]
-    return Matrix(nodes, measures, levels, still, *capacity(parts))
+    return Matrix(nodes, measures, levels, still, *size)
 
 
 def _lagging(compared: Compared, job: str) -> Iterator[Outlier]:
