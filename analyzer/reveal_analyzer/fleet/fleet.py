@@ -23,7 +23,7 @@ _AFTER_FAILURE = 60.0  # s
 
 @dataclass(frozen=True, slots=True)
 class FleetTiming:
-    """``step`` is the seconds between two steps: each costs some ten milliseconds at most."""
+    """``step`` is the seconds between two steps: each costs some tens of milliseconds at most."""
 
     step: float = 0.25
     term: Term = field(default_factory=Term)
