@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
 import numpy as np
 import pytest
 
+from processes import free_port
 from reveal_analyzer.leases import Timing
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
@@ -19,6 +24,7 @@ from streams import (
     places,
     read,
 )
+from waiting import until
 
 
 def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:
@@ -206,3 +212,29 @@ def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:
     assert [one for one in places(heir) if one[0] == first] == [(first, s) for s in range(700)]
     assert not any(one.history for one in heir)
     assert stream.pending(first) == 0
+
+
+def test_a_server_that_takes_one_key_a_command_is_asked_stream_by_stream(
+    redis_launcher: Callable[..., Any], stack: ExitStack
+) -> None:
+    """As a managed Redis of one shard in cluster mode is, or a proxy."""
+    flags = ["--port", str(free_port()), "--cluster-enabled", "yes"]
+    server = redis_launcher(*flags, "--cluster-port", str(free_port()), needs="cluster-port")
+    stream = Stream(f"unix://{server.socket}", stack)
+    stream.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    until(lambda: stream.client.cluster("INFO")["cluster_state"] == "ok", "the slots are served")
+    stream.announce()
+    nodes = [f"n{number}" for number in range(20)]
+    stream.send(*(message(node, 0) for node in nodes))
+    reader = stream.reader()
+    assert sorted(one.node for one in read(reader, count(20))) == sorted(nodes)
+    refused = _refused(stream)
+    stream.send(*(message(node, 1) for node in nodes))
+    assert len(read(reader, count(20))) == 20
+    assert _refused(stream) == refused  # not asked again
+    assert reader.status()["outages"] == 0
+
+
+def _refused(stream: Stream) -> object:
+    """How many commands named keys of several slots."""
+    return stream.client.info("errorstats")["errorstat_CROSSSLOT"]
