@@ -116,8 +116,9 @@ class Consumer:
 
     def _read_together(self, asked: Mapping[int, bytes], count: int) -> list[Entry]:
         """All of them by one command, which does nothing where one of them cannot be read."""
-        after = {self._keys[shard]: at for shard, at in asked.items()}
-        reply: Any = self._client.xreadgroup(GROUP, self._owner, after, count=count)  # type: ignore[arg-type]
+        reply: Any = self._client.xreadgroup(
+            GROUP, self._owner, {self._keys[shard]: at for shard, at in asked.items()}, count=count
+        )
         return [e for key, rows in reply for e in _entries(self._shards[key], [(key, rows)])]
 
     def _read_each(self, asked: Mapping[int, bytes], count: int) -> list[Entry]:
