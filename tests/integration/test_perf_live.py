@@ -111,16 +111,18 @@ def test_the_tsc_counts_at_one_rate_on_all_cpus() -> None:
     source = Counting("tsc", Lane.SLOW, Roots(), plan)
     source.open()
     try:
+        opened = time.monotonic_ns()
         before, started = source.read(), time.monotonic_ns()
         busy(0.1)
+        stopped = time.monotonic_ns()
         after, ended = source.read(), time.monotonic_ns()
     finally:
         source.close()
     steps = [new - old for old, new in zip(before, after, strict=True) if None not in (old, new)]
     assert len(steps) == len(cpus) + 1
-    rates = [step / (ended - started) for step in steps[:-1]]  # GHz
-    assert max(rates) - min(rates) < 0.05 * max(rates)
-    assert 0.5 < rates[0] < 6
+    # each CPU was asked at some time within the two reads, in which others may be held up
+    least, most = (max(steps[:-1]) / (ended - opened), min(steps[:-1]) / (stopped - started))
+    assert 0.5 < least <= most < 6  # GHz
     assert steps[-1] == sum(steps[:-1])
 
 

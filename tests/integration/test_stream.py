@@ -26,6 +26,8 @@ from streams import (
 )
 from waiting import until
 
+RARELY = Timing(lease=600.0, beat=600.0)  # at each beat what is done with is acknowledged, too
+
 
 def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:
     sent = [message("n", sequence) for sequence in range(5)]
@@ -59,7 +61,8 @@ def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowled
     stream: Stream,
 ) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
-    reader, portions, pending = stream.reader(), list[list[tuple[str, int]]](), list[int]()
+    reader = stream.reader(timing=RARELY)
+    portions, pending = list[list[tuple[str, int]]](), list[int]()
     while sum(map(len, portions)) < 7:
         if portion := reader.poll(3):
             portions.append(places(portion))
@@ -73,7 +76,7 @@ def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowled
 
 
 def test_what_is_done_with_in_a_moment_is_acknowledged_together(stream: Stream) -> None:
-    reader = stream.reader(ack_seconds=1e9, timing=Timing(lease=600.0, beat=600.0))
+    reader = stream.reader(ack_seconds=1e9, timing=RARELY)
     for sequence in range(3):
         stream.send(message("n", sequence))
         read(reader, count(1))
