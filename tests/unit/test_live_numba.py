@@ -88,22 +88,35 @@ def test_ranges_of_the_past(rng: np.random.Generator, fast: tier.Tier) -> None:
             np.testing.assert_array_equal(found.middle, expected.middle, strict=True)
 
 
-def test_a_row_is_sorted_again_where_what_stands_at_a_rank_may_be_another(fast: tier.Tier) -> None:
-    """Values that come and go between the same picks move none of them."""
+@pytest.mark.parametrize("rng", range(10), indirect=True)
+def test_what_stands_at_the_ranks_is_found_without_sorting(
+    rng: np.random.Generator, fast: tier.Tier
+) -> None:
+    """Of values many of which are equal, and of exchanges that move them far, or not at all."""
     rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
-    kept = np.array([[[5, 1, 1, 1, 2, 3, 3, 3, 9]]], np.float32)
-    ranks, standing = np.array([0, 4, 8]), Standing.unknown(1, 1, 3)
+    kept = rng.integers(-3, 4, (1, 1, 21)).astype(np.float32)
+    ranks, standing = np.array([0, 2, 10, 18, 20]), Standing.unknown(1, 1, 5)
     fast.stand(np.sort(kept[:, 0]), ranks, standing)
-    np.testing.assert_array_equal(standing.picks[0, 0], [1, 3, 9])
+    for at in range(40):
+        few = int(rng.integers(1, 22))
+        new = rng.choice([0.0, 1.0, 9.0, rng.normal()], (few, 1, 1, 1)).astype(np.float32)
+        fast.renew(new, rows, none, kept, at % 21, standing, ranks)
+        ordered = np.sort(kept[0, 0])
+        picks = ordered[ranks]
+        np.testing.assert_array_equal(standing.picks[0, 0], picks)
+        np.testing.assert_array_equal(standing.below[0, 0], np.searchsorted(ordered, picks))
+        np.testing.assert_array_equal(standing.upto[0, 0], np.searchsorted(ordered, picks, "right"))
+        assert not standing.stale.any()
 
-    def renewed(value: float, place: int) -> bool:
-        new = np.full((1, 1, 1, 1), value, np.float32)
-        fast.renew(new, rows, none, kept, place, standing, ranks)
-        return bool(standing.stale[0, 0])
 
-    assert not renewed(4.0, 0)
-    assert not renewed(1.0, 4)  # one more of the lowest, while the middle has others
-    assert renewed(1.0, 5)
+def test_values_that_are_none_hold_nobody_up(fast: tier.Tier) -> None:
+    """The score lets none in; if one came, a loop without an end would stop all nodes."""
+    rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
+    kept, ranks = np.arange(9, dtype=np.float32)[None, None], np.array([0, 4, 8])
+    standing = Standing.unknown(1, 1, 3)
+    fast.stand(np.sort(kept[:, 0]), ranks, standing)
+    fast.renew(np.full((9, 1, 1, 1), np.nan, np.float32), rows, none, kept, 0, standing, ranks)
+    assert np.isnan(kept).all()
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)

@@ -1,7 +1,9 @@
 """What stands at some ranks of kept rows by compiled loops: what ``standing`` finds.
 
 A value that comes and one that leaves move the counts below and up to what stands at a rank;
-while the rank lies between the two counts, the same stands there.
+while the rank lies between the two counts, the same stands there.  Where it does not, what stands
+there now is a neighbour of what stood there, or one of its neighbours: found sooner than by
+sorting.
 """
 
 from __future__ import annotations
@@ -11,6 +13,9 @@ import numpy as np
 from reveal_analyzer.compiling import kernel, part
 from reveal_analyzer.live.standing import Bools, Counts, Rows, Standing
 from reveal_analyzer.live.steps import Places, Singles
+
+_LANES = 8  # minima taken side by side: one after the other they wait for each other
+_UP, _DOWN = np.float32(1.0), np.float32(-1.0)
 
 
 @kernel
@@ -31,8 +36,9 @@ def renew(
     new: Singles, rows: Rows, columns: Places, kept: Singles, first: int, standing: Standing,
     ranks: Places,
 ) -> None:  # fmt: skip
-    """As ``standing.renew``, but rows in which all picks still stand are not stale."""
+    """As ``standing.renew``, but rows of which it is known what stood there do not become stale."""
     coming, before = _gathered(new, rows, columns), np.empty(len(new), np.float32)
+    lanes = np.empty(_LANES, np.float32)
     for place in range(columns.size):
         for row in range(rows[0].size):
             values, now = kept[place, row], coming[row, place]
@@ -44,10 +50,10 @@ def renew(
                 values[at] = now[second]
                 other |= before[second] != now[second]
             if other and not standing.stale[place, row]:
-                standing.stale[place, row] = _moved(
-                    before, now, standing.picks[place, row], standing.below[place, row],
-                    standing.upto[place, row], ranks,
-                )  # fmt: skip
+                picks, below = standing.picks[place, row], standing.below[place, row]
+                upto = standing.upto[place, row]
+                if _moved(before, now, picks, below, upto, ranks):
+                    _follow(values, picks, below, upto, ranks, lanes)
 
 
 @part
@@ -78,6 +84,47 @@ def _moved(
         most[rank] += np.int16(upto)
         moved |= less[rank] > ranks[rank] or most[rank] <= ranks[rank]
     return moved
+
+
+@part
+def _follow(
+    values: Singles, picks: Singles, less: Counts, most: Counts, ranks: Places, lanes: Singles
+) -> None:
+    """Go from what stood at each rank to what stands there, one value after the other.
+
+    It ends beyond the last one, whatever the values.
+    """
+    for rank in range(ranks.size):
+        place = ranks[rank]
+        while less[rank] > place or most[rank] <= place:
+            way = _DOWN if less[rank] > place else _UP
+            nearest = _neighbour(values, picks[rank], way, lanes)
+            if nearest == picks[rank]:
+                break
+            under, upto = 0, 0
+            for at in range(values.size):
+                under += int(values[at] < nearest)
+                upto += int(values[at] <= nearest)
+            picks[rank], less[rank], most[rank] = nearest, under, upto
+
+
+@part
+def _neighbour(values: Singles, pick: np.float32, way: np.float32, lanes: Singles) -> np.float32:
+    """The next one that is higher (``way`` 1) or lower (-1), infinite where there is none."""
+    whole, beyond = values.size // _LANES * _LANES, way * pick
+    lanes[:] = np.inf
+    for first in range(0, whole, _LANES):
+        for lane in range(_LANES):
+            value, best = way * values[first + lane], lanes[lane]
+            lanes[lane] = value if value > beyond and value < best else best
+    found = lanes[0]
+    for lane in range(1, _LANES):
+        found = lanes[lane] if lanes[lane] < found else found
+    for at in range(whole, values.size):
+        value = way * values[at]
+        found = value if value > beyond and value < found else found
+    nearest: np.float32 = way * found
+    return nearest
 
 
 @kernel

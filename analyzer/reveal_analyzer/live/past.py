@@ -3,7 +3,7 @@
 Taking them means sorting every column of five minutes.  So each column's seconds lie side by
 side, and a column that has stood still all the time is neither sorted nor kept: on most hosts
 that is every second one.  What stands at the ranks is kept, and only rows in which that may be
-another are sorted again (``standing``).  New seconds wait in rows of their own until somebody
+another are looked at again (``standing``).  New seconds wait in rows of their own until somebody
 asks: to put each among its column's would touch a thousand places far apart.
 """
 
@@ -51,7 +51,6 @@ class Past:
         rows = self._rows[0].size
         self._kept: Singles = np.zeros((0, rows, self._settings.keep), np.float32)
         self._standing = Standing.unknown(0, rows, _PICKS)
-        self._ordered = 0  # seconds that there were when it was taken
 
     def __len__(self) -> int:
         return min(self._taken + len(self._new), self._settings.keep)
@@ -81,14 +80,12 @@ class Past:
         return self._still, still
 
     def _order(self) -> None:
-        """Sort where what stands at the ranks may be another."""
-        seconds, stale = len(self), self._standing.stale
-        if seconds != self._ordered:  # the ranks are others
-            stale[:] = True
-        rows = self._kept[stale, :seconds]
-        rows.sort(axis=-1)
-        tier.current().stand(rows, picked(seconds), self._standing)
-        self._ordered = seconds
+        """Sort where it is not known what stands at the ranks."""
+        stale = self._standing.stale
+        if stale.any():
+            rows = self._kept[stale, : len(self)]
+            rows.sort(axis=-1)
+            tier.current().stand(rows, picked(len(self)), self._standing)
 
     def move(self, shift: Shift) -> None:
         """Columns changed."""
@@ -112,8 +109,11 @@ class Past:
             self._still[:] = self._new[0][0, 0]
         use, new = tier.current(), np.array(self._new, np.float32)
         self._add(use.differing(new, self._rows, self._still))
-        first, asked = self._taken % self._settings.keep, picked(self._ordered)
-        use.renew(new, self._rows, self._moving, self._kept, first, self._standing, asked)
+        keep, ranks = self._settings.keep, picked(self._settings.keep)
+        if self._taken < keep:  # the ranks become others
+            self._standing.stale[:] = True
+        first = self._taken % keep
+        use.renew(new, self._rows, self._moving, self._kept, first, self._standing, ranks)
         self._taken += len(new)
         self._new = []
 

@@ -1,8 +1,8 @@
 """Kept rows of seconds, and what stands at some of their ranks: the reference, in numpy.
 
 To sort a row is dear, and most exchanges of a few of its values leave what stands at the ranks
-as it is.  ``numba_standing`` counts and sorts but rows where one moved; here each row with
-another value is sorted again.  What stands there is the same.
+as it is, or near by.  ``numba_standing`` counts and looks there; here each row with another value
+is sorted again.  What stands there is the same.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def renew(
 ) -> None:  # fmt: skip
     """Put the new seconds of these columns into ``kept`` (columns, rows, places of a ring).
 
-    From the place ``first`` on; rows of which the values at the ``ranks`` may be others are stale.
+    The ring is full, or all rows are stale.  From the place ``first`` on; a row of which what
+    stands at the ``ranks`` may be another, and is not found, is stale then.
     """
     coming = new[:, *rows][:, :, columns].transpose(2, 1, 0)
     places = np.arange(first, first + len(new)) % kept.shape[2]
