@@ -151,12 +151,14 @@ def test_a_value_that_cannot_be_read_is_missing() -> None:
 @pytest.mark.parametrize("blocks", [1, 2, 11, 12])
 def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing: float) -> None:
     layout, random = Layout(shared_plan(DISKS)), np.random.default_rng(blocks)
-    rows = random.lognormal(sigma=3.0, size=(blocks, len(layout.names)))
-    gone = random.random(rows.shape) < missing
+    sums = random.lognormal(sigma=3.0, size=(blocks, len(layout.plan.columns)))
+    gone = random.random(sums.shape) < missing
     gone[0] = False
-    rows[gone] = np.nan
-    nobody = [np.zeros(len(layout.subjects))]
-    told = Gathered(1, [Part(layout, list(rows), nobody, 5 * blocks)]).levels()
+    sums[gone] = np.nan
+    nobody = [np.zeros(len(layout.subjects))] * blocks
+    part = Part(layout, list(sums), nobody, [5] * blocks)
+    told, rows = Gathered(1, [part]).levels(), part.blocks()
+    assert rows.shape == (blocks, len(layout.names))
     robust = [at for at, name in enumerate(layout.names) if name not in MEANS]
     low, middle, high = np.nanquantile(rows[:, robust], (0.25, 0.5, 0.75), axis=0)
     np.testing.assert_allclose(told.levels[robust], middle)

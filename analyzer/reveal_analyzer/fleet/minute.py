@@ -59,14 +59,15 @@ class Layout:
         self.subjects = tuple((channel.metric, channel.instance) for _, channel in told)
         self.subject_places = np.array([at for at, _ in told], np.intp)
 
-    def fold(self, values: Floats) -> Floats:
-        """One number a metric of one number a column; a part that is missing makes a sum so."""
-        taken = values[self._order]
+    def fold(self, rows: Floats) -> Floats:
+        """A number a metric of rows of one a column; a part that is missing makes a sum so."""
+        taken = rows[:, self._order]
         if not self._runs:
             return taken
-        return np.concatenate(
-            [reduce.reduceat(taken[first:end], starts) for reduce, first, end, starts in self._runs]
-        )
+        return np.hstack([
+            reduce.reduceat(taken[:, first:end], starts, axis=1)
+            for reduce, first, end, starts in self._runs
+        ])  # fmt: skip
 
     def _find_runs(
         self, places: Mapping[str, list[int]]
@@ -85,12 +86,21 @@ class Layout:
 
 @dataclass
 class Part:
-    """Some seconds of one layout: sums of blocks, and of the subjects' channels."""
+    """Some seconds of one layout: of each block the sums of columns and of subjects' channels."""
 
     layout: Layout
-    blocks: list[Floats] = field(default_factory=list)
+    sums: list[Floats] = field(default_factory=list)
     subjects: list[Floats] = field(default_factory=list)
-    seconds: int = 0
+    lengths: list[int] = field(default_factory=list)  # seconds
+
+    @property
+    def seconds(self) -> int:
+        return sum(self.lengths)
+
+    def blocks(self) -> Floats:
+        """(blocks, metrics): means, folded to the node."""
+        means: Floats = self.layout.fold(np.array(self.sums)) / np.array(self.lengths)[:, None]
+        return means
 
 
 @dataclass
@@ -108,7 +118,7 @@ class Gathered:
     def levels(self) -> Levels:
         names = max((part.layout.names for part in self.parts), key=len, default=())
         rows = np.array(
-            [_aligned(names, part.layout, block) for part in self.parts for block in part.blocks]
+            [_aligned(names, part.layout, block) for part in self.parts for block in part.blocks()]
         )
         rows = rows.reshape(-1, len(names))
         levels, spreads = _robust(rows)
@@ -191,9 +201,9 @@ class Minutes:
         parts = self._now.parts
         if not parts or parts[-1].layout is not self._layout:
             parts.append(Part(self._layout))
-        parts[-1].blocks.append(self._layout.fold(self._values) / self._held)
+        parts[-1].sums.append(self._values)
         parts[-1].subjects.append(self._subjects)
-        parts[-1].seconds += self._held
+        parts[-1].lengths.append(self._held)
         self._held = 0
 
 
