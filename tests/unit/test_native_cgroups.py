@@ -259,9 +259,7 @@ def test_a_new_cgroup_counts_from_0_in_its_first_slice_and_the_plan_reads_the_re
     slices.sampler.start()
     try:
         slices.until(JOB, 1)
-        other = Tree(tmp_path)
-        add_cgroups(other, Layout(version=V2), others={"/late.service": (0.5, 43)})
-        other.advance(4.0)
+        make_late_service(tree)
         seen = slices.until("/late.service", 3)
     finally:
         slices.sampler.stop()
@@ -273,11 +271,9 @@ def test_a_new_cgroup_counts_from_0_in_its_first_slice_and_the_plan_reads_the_re
 
 
 def test_in_the_rare_lane_a_new_cgroup_is_shown_by_its_own_code(tmp_path: Path) -> None:
-    _, source = opened(tmp_path, V2, "cgroups")
+    tree, source = opened(tmp_path, V2, "cgroups")
     feed = Feed(source)
-    other = Tree(tmp_path)
-    add_cgroups(other, Layout(version=V2), others={"/late.service": (0.5, 43)})
-    other.advance(4.0)
+    make_late_service(tree)
     end = time.monotonic() + 10
     while not feed.changed and time.monotonic() < end:
         feed.read()
@@ -289,6 +285,18 @@ def test_in_the_rare_lane_a_new_cgroup_is_shown_by_its_own_code(tmp_path: Path) 
     feed.move(Lane.RARE)
     assert [feed.read()[at] for _ in range(3)][-1]
     source.close()
+
+
+def make_late_service(tree: Tree) -> None:
+    """A new cgroup with all its files at once, as the kernel makes one.
+
+    File by file on a slow disk it could be looked at while only some are there.
+    """
+    with tempfile.TemporaryDirectory(dir=tree.root) as folder:
+        made = Tree(Path(folder))
+        add_cgroups(made, Layout(version=V2), others={"/late.service": (0.5, 43)})
+        made.advance(4.0)
+        (made.roots.cgroup / "late.service").rename(tree.roots.cgroup / "late.service")
 
 
 def faults_of(raw: RawSlice, subject: str) -> int:

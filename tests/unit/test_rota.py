@@ -90,6 +90,14 @@ def test_entries_come_node_by_node_each_in_its_order() -> None:
     ]  # fmt: skip
 
 
+def test_a_pause_of_half_a_second_puts_no_stream_behind_where_4000_nodes_send() -> None:
+    rota, held = Rota(), dict.fromkeys(range(names.SHARDS), 4000 // names.SHARDS // 2)
+    rota.active(held, 0.0)
+    asked = rota.next(set(held), 0.0)
+    rota.read(asked, {number: min(share(len(asked)), held[number]) for number in asked}, 0.0)
+    assert not rota.behind
+
+
 def test_few_streams_share_a_batch_and_many_get_enough_to_keep_up() -> None:
     assert share(1) == BATCH
     assert share(4) == BATCH // 4
