@@ -20,6 +20,7 @@ from reveal_collector.sources.cgroups import FILES, UNIFIED, cpu_root, hierarchi
 from reveal_collector.sources.subjects import CgroupClocks
 from reveal_collector.sources.tenants import Candidate, Choice, Tenant, Tenants, chosen
 from reveal_collector.sources.walking import walk
+from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity, SubjectKind
 
 UNIT = "system.slice/job.service"
@@ -251,6 +252,75 @@ def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:
     assert [tenant.path for tenant in found.current] == ["/a", "/b"]  # lingers
     found.look(2.0 + tenants._LINGER)
     assert [tenant.path for tenant in found.current] == []  # and the empty one had its time
+
+
+def test_a_controller_that_is_turned_on_or_off_changes_the_columns(tmp_path: Path) -> None:
+    """systemd does so for all units of a slice, with the first and the last that needs it."""
+    version_2(tmp_path, "a")
+    found = Tenants(hierarchies(tmp_path), Choice())
+    found.look(0.0)
+    version_2(tmp_path, UNIT)
+    unit = tmp_path / UNIT
+    write(unit, cgroup__controllers="cpu memory pids\n")
+    text = (unit / "io.stat").read_text()
+    (unit / "io.stat").unlink()
+    found.look(1.0)
+    before = tenant_of(found, PATH)
+    assert before.newborn
+    write(unit, cgroup__controllers="cpu io memory pids\n", io__stat=text)
+    found.look(1.5)
+    after = tenant_of(found, PATH)
+    assert after != before
+    assert not after.newborn  # its other counters have been shown
+    assert "storage.subject.read_bytes" in metrics_of(after, tmp_path)
+    write(unit, cgroup__controllers="cpu memory pids\n")
+    (unit / "io.stat").unlink()
+    found.look(2.0)
+    assert "storage.subject.read_bytes" not in metrics_of(tenant_of(found, PATH), tmp_path)
+    assert "memory.subject.anon" in metrics_of(tenant_of(found, PATH), tmp_path)
+
+
+def tenant_of(found: Tenants, path: str) -> Tenant:
+    return next(tenant for tenant in found.current if tenant.path == path)
+
+
+def metrics_of(tenant: Tenant, root: Path) -> set[str]:
+    cgroup = subjects._Cgroup(tenant, hierarchies(root), Lane.SLOW)
+    cgroup.close()
+    return {channel.metric for channel in cgroup.channels}
+
+
+def test_hierarchies_come_and_go_one_after_the_other(tmp_path: Path) -> None:
+    version_1(tmp_path, "a")
+    version_1(tmp_path, UNIT)
+    memory = tmp_path / "memory" / UNIT
+    memory.rename(tmp_path / "later")
+    found = Tenants(hierarchies(tmp_path), Choice())
+    found.look(0.0)
+    assert not metrics_of(tenant_of(found, PATH), tmp_path) & {"memory.subject.usage"}
+    (tmp_path / "later").rename(memory)
+    found.look(1.0)
+    assert metrics_of(tenant_of(found, PATH), tmp_path) >= {"memory.subject.usage"}
+    whole = found.current
+    shutil.rmtree(tmp_path / "cpu" / UNIT)
+    shutil.rmtree(tmp_path / "cpuacct" / UNIT)
+    found.look(2.0)
+    assert found.current is whole
+
+
+def test_what_one_used_while_others_were_busier_is_no_news_when_it_is_taken(
+    tmp_path: Path,
+) -> None:
+    version_2(tmp_path, "a", usage=1000)
+    found = Tenants(hierarchies(tmp_path), Choice(most=1))
+    found.look(0.0)
+    version_2(tmp_path, "a", usage=2_000_000)
+    version_2(tmp_path, "b", usage=900)
+    found.look(1.0)
+    assert [tenant.path for tenant in found.current] == ["/a"]
+    version_2(tmp_path, "b", usage=90_000_000)
+    found.look(60.0)
+    assert [(tenant.path, tenant.newborn) for tenant in found.current] == [("/b", False)]
 
 
 def test_inotify_tells_of_a_new_cgroup_within_moments(tmp_path: Path) -> None:

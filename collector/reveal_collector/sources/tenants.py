@@ -20,7 +20,7 @@ from reveal_collector.inotify import Inotify
 from reveal_collector.pods.naming import identity, owners, told_apart, with_parents
 from reveal_collector.pods.paths import Place, of_process
 from reveal_collector.pods.podlist import NoPods, PodSource
-from reveal_collector.sources.walking import Found, usage, walk
+from reveal_collector.sources.walking import Found, controllers, usage, walk
 from reveal_collector.sources.watching import Watches
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 _EMPTY_GRACE = 30.0
 _LINGER = 30.0
 _DYING = 3.0  # seconds in which what a subject used last still goes out
+_NEW = 3.0  # seconds in which all that a new one ever used is news
 _REMEMBERED_NS = 120_000_000_000
 _RESCAN = 30.0
 _RESCAN_BLIND = 5.0
@@ -50,11 +51,35 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a cgroup has files of: its place in each hierarchy, and the controllers of version 2.
+
+    Both come one after the other: a unit is made hierarchy by hierarchy, and a controller is
+    turned on for all cgroups of a folder once one of them needs it, and off with the last one.
+    """
+
+    inodes: tuple[int, ...] = ()
+    controllers: bytes = b""
+
+    def are_of(self, found: Found) -> bool:
+        """Whether this is the same cgroup, not a later one of that name."""
+        return not set(self.inodes).isdisjoint(found.inodes)
+
+    def now(self, found: Found, controllers: bytes | None) -> Parts:
+        """Those it has now; one that is removed hierarchy by hierarchy keeps what it had."""
+        grown = not set(self.inodes).issuperset(found.inodes)
+        return Parts(
+            tuple(found.inodes) if grown else self.inodes,
+            self.controllers if controllers is None else controllers,
+        )
+
+
+@dataclass(frozen=True)
 class Tenant:
     """A cgroup: its path below the root of every hierarchy, and which one of that name it is.
 
-    ``instance`` is what its channels carry; ``newborn``: made while we watched, so its counters
-    began at 0.
+    ``instance`` is what its channels carry; ``newborn``: made just now, so its counters began
+    at 0.  With other ``parts`` it is another one: its files are others.
     """
 
     path: str  # "/system.slice/ssh.service"
@@ -62,6 +87,7 @@ class Tenant:
     instance: str
     newborn: bool = field(default=False, compare=False)
     kind: SubjectKind = field(default=SubjectKind.CGROUP, compare=False)
+    parts: Parts = Parts()
 
 
 @dataclass(frozen=True)
@@ -195,21 +221,29 @@ class Tenants:
                 if root is not None and place.root not in named:
                     named[place.root] = identity(place, index, root.inode), place
         named = {path: pair for path, pair in named.items() if self._takes(path, pair[0])}
-        held = {tenant.path: tenant.instance for tenant in self.current
-                if tenant.path in named and found[tenant.path].inode == tenant.inode}  # fmt: skip
-        told = told_apart(named, held)
+        held = {tenant.path: tenant for tenant in self.current
+                if tenant.path in named and tenant.parts.are_of(found[tenant.path])}  # fmt: skip
+        told = told_apart(named, {path: tenant.instance for path, tenant in held.items()})
         return {
-            who.cgroup: Candidate(self._tenant(who, found[who.cgroup].inode), who,
-                                  usage(self.trees, who.cgroup))
+            path: Candidate(self._tenant(who, found[path], held.get(path), now), who,
+                            usage(self.trees, path))
             for who in with_parents(told)
+            for path in (who.cgroup,)
         }  # fmt: skip
 
     def _takes(self, path: str, who: Identity) -> bool:
         return self.choice.takes(path) and self.choice.takes(who.instance)
 
-    def _tenant(self, who: Identity, inode: int) -> Tenant:
-        path = who.cgroup
-        return Tenant(path, inode, who.instance, (path, inode) in self._newborn, who.kind)
+    def _tenant(self, who: Identity, found: Found, held: Tenant | None, now: float) -> Tenant:
+        key = path, inode = who.cgroup, found.inode
+        newborn = key in self._newborn and now - self._first[key] < _NEW
+        here = controllers(self.trees, path)
+        if held is None:
+            parts = Parts().now(found, here)
+        else:
+            inode, parts = held.inode, held.parts.now(found, here)
+            newborn = newborn and parts == held.parts  # what it used by then has been shown
+        return Tenant(path, inode, who.instance, newborn, who.kind, parts)
 
     def _rate(self, candidates: Mapping[str, Candidate], now: float) -> None:
         busy = {}

@@ -68,6 +68,16 @@ def usage(trees: Mapping[str, Path], path: str) -> int:
     return 0
 
 
+def controllers(trees: Mapping[str, Path], path: str) -> bytes | None:
+    """Of which controllers of version 2 a cgroup has files; ``None`` where it cannot be read."""
+    if UNIFIED not in trees:
+        return None
+    try:
+        return (trees[UNIFIED] / path[1:] / "cgroup.controllers").read_bytes()
+    except OSError:
+        return None
+
+
 def leads_on(path: str) -> bool:
     """Whether subjects come and go right below: the upper ones, and those that lead to pods."""
     return path.count("/") <= _WATCH_DEPTH or _leads_to_pods(path)
