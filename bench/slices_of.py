@@ -21,7 +21,7 @@ def slices(path: Path | None, seconds: int, channels: int) -> list[Slice]:
     """So many slices, cut to their first ``channels`` channels (fast ones first)."""
     if path is None:
         with tempfile.TemporaryDirectory() as folder:
-            return _first(_sampled(Path(folder) / "now.rvl", seconds + 3), seconds, channels)
+            return _first(sampled(Path(folder) / "now.rvl", seconds + 3), seconds, channels)
     read = host_faults.load(path) if path.suffix == ".npz" else recorded(path)
     return _first(read, seconds, channels)
 
@@ -34,7 +34,7 @@ def _first(read: Iterable[Slice], seconds: int, channels: int) -> list[Slice]:
     return [one for one in cut if one[1].key == commonest]
 
 
-def _sampled(path: Path, seconds: int) -> Iterator[Slice]:
+def sampled(path: Path, seconds: int) -> Iterator[Slice]:
     """This host, by the collector itself."""
     command = [sys.executable, "-m", "reveal_collector", "--node", "bench", "--redis-url", ""]
     flags = ["--record", str(path), "--duration", str(seconds)]
