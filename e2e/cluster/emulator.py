@@ -61,7 +61,7 @@ def _starts(system: RootFs) -> bool:
         done = subprocess.run(
             trial, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_S
         )
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, FileNotFoundError):  # no qemu: nothing starts
         return False
     return done.returncode == 0 and b"Linux version" in done.stdout
 

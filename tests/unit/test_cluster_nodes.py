@@ -114,6 +114,13 @@ def test_a_kernel_that_does_not_start_under_kvm_is_emulated(tmp_path: Path) -> N
     assert "tcg,thread=multi" in emulator.accelerator(RootFs(tmp_path))
 
 
+def test_where_there_is_kvm_and_no_qemu_no_kernel_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not emulator._starts(RootFs(tmp_path))
+
+
 def test_virtual_machines_need_further_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: name if "qemu" not in name else None)
