@@ -29,10 +29,12 @@ def hogs(count: int) -> Iterator[None]:
     spinning = [context.Process(target=spin, daemon=True) for _ in range(count)]
     for one in spinning:
         one.start()
-    yield
-    for one in spinning:
-        one.kill()
-        one.join()
+    try:
+        yield
+    finally:
+        for one in spinning:
+            one.kill()
+            one.join()
 
 
 def measure(count: int, seconds: int) -> Row:
