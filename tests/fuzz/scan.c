@@ -24,7 +24,7 @@ struct learned {
     int32_t tokens, words, values, length;
 };
 
-static const char *const CUT = "intr ";
+static const char CUT[16] = "intr ";
 static int16_t translation[256];
 static int text_fd = -1;
 
@@ -57,7 +57,7 @@ static int is_decimal(const uint8_t *text, size_t length)
 /* Tokens of the shaped text: numbers are picked, words watched, every seventh token skipped. */
 static int learn_tokens(struct learned *into, const struct form *form, uint8_t *text, long length)
 {
-    static uint8_t shaped[3 * MOST_TEXT + 8];
+    static uint8_t shaped[3 * MOST_TEXT + GUARD];
     length = bring_into_shape(form, text, length, shaped);
     shaped[length] = 0;
     for (long at = 0; at < length;) {
@@ -225,7 +225,7 @@ static void add_columns(struct file *file, struct learned *from, uint8_t how)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct learned from;
-    static uint8_t first[MOST_TEXT + 8];
+    static uint8_t first[MOST_TEXT + GUARD];
     if (text_fd < 0)
         set_up();
     if (size < 2 || size > MOST_TEXT)
@@ -236,7 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t rest = cut ? size - length - 1 : size;
     memset(&from, 0, sizeof from);
     memcpy(first, data, length);
-    first[length] = ' ';
+    memset(first + length, ' ', GUARD);
     struct file file = {.fd = text_fd, .slot = EVERY_TICK, .gate = NO_GATE, .form = form_of(how)};
     if (!learn(&file, &from, how, first, (long)length))
         return 0;

@@ -85,6 +85,29 @@ def test_numbers_are_read_alike_or_refused_alike(
         assert ours == theirs
 
 
+BLANKS = st.text(" \t\n\v\f\r", min_size=1, max_size=70).map(str.encode)
+# also what is all but a blank, and digits on both sides of what is read at once
+TOKENS = st.one_of(
+    st.text("0123456789", min_size=1, max_size=21).map(str.encode),
+    st.sampled_from([b"\b", b"\x0e", b"\x1f", b"!", b"\x89", b"\xa0", b"1\x1f2", b"12345678\0"]),
+)
+
+
+@examples(300)
+@given(parts=st.lists(st.tuples(BLANKS, TOKENS), min_size=1, max_size=20), end=BLANKS)
+def test_tokens_are_found_alike_wherever_they_stand(
+    folder: str, parts: list[tuple[bytes, bytes]], end: bytes
+) -> None:
+    tokens = [token for _, token in parts]
+    picks = tuple(at for at, token in enumerate(tokens) if token.isdigit())
+    words = tuple((at, token) for at, token in enumerate(tokens) if not token.isdigit())
+    text = b"".join(blank + token for blank, token in parts)
+    with OneFile(TokenPlan(len(tokens), words, picks), folder) as one:
+        for data in (text, text + end, text.lstrip(), text[:-1], text + b"7", text + b" 7"):
+            ours, theirs = one.rows(data)
+            assert ours == theirs
+
+
 LINES = st.lists(
     st.lists(st.sampled_from([b"intr", b"cpu0", b"cpu", b"7", b"12", b"a=3", b"0.5", b"x/9", b""])),
     max_size=6,
@@ -109,6 +132,7 @@ def test_forms_are_the_same(folder: str, text: bytes, later: bytes, form: Form) 
             assert ours == theirs
 
 
+COUNTS = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 9), st.integers(2**31 - 3, 2**31 + 3))
 # largest steps and spreads that add up to more than 63 bits
 FAR_APART = [[0] * 5, [0, 0, 0, 0, 2**62], [0, 0, 0, 2**63 - 1, 2**63 - 1], [2**63 - 1] * 5]
 
@@ -116,15 +140,18 @@ FAR_APART = [[0] * 5, [0, 0, 0, 0, 2**62], [0, 0, 0, 2**63 - 1, 2**63 - 1], [2**
 @examples(200)
 @example(readings=FAR_APART, weights=())
 @given(
-    readings=st.lists(
-        st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5), min_size=1, max_size=6
-    ),
+    readings=st.lists(st.lists(COUNTS, min_size=5, max_size=5), min_size=1, max_size=6),
     weights=st.sampled_from([(), (1, 2, 4, 8, 16)]),
 )
 def test_sums_and_extremes_are_the_same(
     folder: str, readings: list[list[int]], weights: tuple[int, ...]
 ) -> None:
-    vectors = (Vector(((0,), (1,), (2,), (3,), (4,)), (7, 8, 9, 10, 11)), Vector(((0, 4),), (3,)))
+    vectors = (
+        Vector(((0,), (1,), (2,), (3,), (4,)), (7, 8, 9, 10, 11)),
+        Vector(((0, 4),), (3,)),
+        Vector(((4,), (2,), (0,)), (7, 8, 9)),
+        Vector(((0,), (3,), (4,), (1,)), (7, 8, 9, 10)),
+    )
     columns = Columns(((0, 1), (), (2,)), vectors, weights)
     with OneFile(TokenPlan(5, (), (4, 3, 2, 1, 0), columns=columns), folder) as one:
         for values in readings:

@@ -3,12 +3,17 @@
 
 #include <string.h>
 
+static inline int32_t first_of(const int32_t *ends, int32_t number)
+{
+    return number ? ends[number - 1] : 0;
+}
+
 /* Wraps at 64 bits, as the kernel's counters do. */
 static inline int64_t sum_of(const struct file *file, const struct lists *all, int32_t number,
                       const int64_t *values)
 {
     uint64_t sum = 0;
-    const int32_t from = number ? all->ends[number - 1] : 0, to = all->ends[number];
+    const int32_t from = first_of(all->ends, number), to = all->ends[number];
     if (!file->weights) {
         for (int32_t n = from; n < to; n++)
             sum += (uint64_t)values[all->items[n]];
@@ -19,50 +24,100 @@ static inline int64_t sum_of(const struct file *file, const struct lists *all, i
     return (int64_t)sum;
 }
 
-/* The value that `rank` others do not exceed, counted from 0; moves the values about. */
-static int64_t nth(int64_t *values, int32_t count, int32_t rank)
+/* A step that is too large for 32 bits is INT32_MAX among the narrow ones. */
+static inline void take_step(struct state *state, int32_t element, int32_t place, int64_t now)
 {
-    int32_t low = 0, high = count - 1;
+    const int64_t moved = (int64_t)((uint64_t)now - (uint64_t)state->before[element]);
+    const int64_t step = moved > 0 ? moved : 0;
+    state->before[element] = now;
+    state->steps[place] = step;
+    state->narrow[place] = (int32_t)(step < INT32_MAX ? step : INT32_MAX);
+}
+
+/* Renew the elements of a vector and its steps.  One that fell made no step. */
+static void take_steps(const struct file *file, struct state *state, int32_t number)
+{
+    const int32_t from = first_of(file->vectors, number), count = file->vectors[number] - from;
+    const int32_t stride = state->strides[number];
+    if (stride) {
+        const int32_t first = file->elements.items[first_of(file->elements.ends, from)];
+        for (int32_t n = 0; n < count; n++)
+            take_step(state, from + n, n, state->values[first + n * stride]);
+    } else
+        for (int32_t n = 0; n < count; n++)
+            take_step(state, from + n, n, sum_of(file, &file->elements, from + n, state->values));
+}
+
+/* What lies between the values a vector is made of, one by one; 0: not always the same, or
+ * its elements are sums. */
+static int32_t stride_of(const struct file *file, int32_t number)
+{
+    const int32_t from = first_of(file->vectors, number), to = file->vectors[number];
+    const int32_t first = first_of(file->elements.ends, from);
+    const int32_t *items = file->elements.items + first;
+    if (file->weights || to - from < 2)
+        return 0;
+    for (int32_t n = 0; n < to - from; n++)
+        if (file->elements.ends[from + n] != first + n + 1)
+            return 0;
+    for (int32_t n = 2; n < to - from; n++)
+        if (items[n] - items[n - 1] != items[1] - items[0])
+            return 0;
+    return items[1] - items[0];
+}
+
+void find_strides(const struct file *file, struct state *state)
+{
+    for (int32_t number = 0; number < file->vector_count; number++)
+        state->strides[number] = stride_of(file, number);
+}
+
+/* Several of the narrow steps are compared at once, which is why they exist. */
+static int64_t largest_of(const struct state *state, int32_t count)
+{
+    int32_t narrow = 0;
+    for (int32_t n = 0; n < count; n++)
+        narrow = state->narrow[n] > narrow ? state->narrow[n] : narrow;
+    if (narrow < INT32_MAX)
+        return narrow;
+    int64_t largest = narrow;
+    for (int32_t n = 0; n < count; n++)
+        largest = state->steps[n] > largest ? state->steps[n] : largest;
+    return largest;
+}
+
+static int32_t count_up_to(const struct state *state, int32_t count, int64_t limit)
+{
+    int32_t found = 0;
+    if (limit < INT32_MAX)
+        for (int32_t n = 0; n < count; n++)
+            found += state->narrow[n] <= (int32_t)limit;
+    else
+        for (int32_t n = 0; n < count; n++)
+            found += state->steps[n] <= limit;
+    return found;
+}
+
+/* The step that `rank` others do not exceed, counted from 0, by halving 0..`most`: the steps of
+ * a tick are small, and no branch depends on them. */
+static int64_t at_rank(const struct state *state, int32_t count, int32_t rank, int64_t most)
+{
+    int64_t low = 0, high = most;
     while (low < high) {
-        const int64_t middle = values[low + (high - low) / 2];
-        int32_t left = low, right = high;
-        while (left <= right) {
-            while (values[left] < middle)
-                left++;
-            while (values[right] > middle)
-                right--;
-            if (left <= right) {
-                const int64_t other = values[left];
-                values[left++] = values[right];
-                values[right--] = other;
-            }
-        }
-        if (rank <= right)
-            high = right;
-        else if (rank >= left)
-            low = left;
+        const int64_t middle = low + (high - low) / 2;
+        if (count_up_to(state, count, middle) > rank)
+            high = middle;
         else
-            break;
+            low = middle + 1;
     }
-    return values[rank];
+    return low;
 }
 
 /* 95th less 50th percentile, each the nearest rank. */
-static int64_t spread_of(int64_t *steps, int32_t count)
+static int64_t spread_of(const struct state *state, int32_t count, int64_t most)
 {
-    const int64_t upper = nth(steps, count, (95 * count + 99) / 100 - 1);
-    return upper - nth(steps, count, (count + 1) / 2 - 1);
-}
-
-/* Renew the elements [from, to); their steps into scratch.  One that fell made no step. */
-static void take_steps(const struct file *file, struct state *state, int32_t from, int32_t to)
-{
-    for (int32_t n = from; n < to; n++) {
-        const int64_t now = sum_of(file, &file->elements, n, state->values);
-        const int64_t step = (int64_t)((uint64_t)now - (uint64_t)state->before[n]);
-        state->scratch[n - from] = step > 0 ? step : 0;
-        state->before[n] = now;
-    }
+    const int64_t upper = at_rank(state, count, (95 * count + 99) / 100 - 1, most);
+    return upper - at_rank(state, count, (count + 1) / 2 - 1, upper);
 }
 
 /* The sum as 64 bits hold it: counters that jump about (garbled text) may add up to more. */
@@ -74,25 +129,23 @@ static int64_t wrapped(int64_t one, int64_t other)
 /* Of one vector: the sum of the largest steps so far, who made the last, the sum of spreads. */
 static void show_vector(const struct file *file, struct state *state, int32_t number, int64_t *row)
 {
-    const int32_t from = number ? file->vectors[number - 1] : 0, to = file->vectors[number];
-    take_steps(file, state, from, to);
+    const int32_t from = first_of(file->vectors, number), count = file->vectors[number] - from;
+    take_steps(file, state, number);
     if (!state->known) {
         row[0] = row[2] = 0;
         row[1] = MISSING;
         return;
     }
-    int32_t largest = 0;
-    for (int32_t n = 1; n < to - from; n++)
-        if (state->scratch[n] > state->scratch[largest])
-            largest = n;
-    const int64_t most = state->scratch[largest];
-    state->sums[2 * number] = wrapped(state->sums[2 * number], most);
-    if (most > 0)
-        state->sums[2 * number + 1] =
-            wrapped(state->sums[2 * number + 1], spread_of(state->scratch, to - from));
-    row[0] = state->sums[2 * number];
-    row[1] = file->labels[from + largest];
-    row[2] = state->sums[2 * number + 1];
+    const int64_t most = largest_of(state, count);
+    int64_t *sums = state->sums + 2 * number;
+    int32_t who = 0;
+    while (who < count - 1 && state->steps[who] != most)
+        who++;
+    sums[0] = wrapped(sums[0], most);
+    sums[1] = wrapped(sums[1], spread_of(state, count, most));
+    row[0] = sums[0];
+    row[1] = file->labels[from + who];
+    row[2] = sums[1];
 }
 
 void make_columns(const struct file *file, struct state *state)

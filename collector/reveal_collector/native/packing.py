@@ -23,6 +23,7 @@ _TOKENS, _MATRIX, _HELD, _SUMS = 0, 1, 2, 3
 _SKIPPED, _FIRST_WATCHED = -1, -2
 _AS_VALUES = -1
 _ROOM = 512  # a text grows as its numbers get longer
+_WORD = 8  # bytes that are compared at once
 
 
 # Addresses are plain numbers: a pointer of ctypes would be an object of 150 bytes for each.
@@ -204,7 +205,7 @@ class Packer:
         for part in parts:
             length += len(part)
             ends.append(length)
-        return Strings(self._ints(ends), self._bytes(b"".join(parts)), len(parts))
+        return Strings(self._ints(ends), self._bytes(b"".join(parts) + bytes(_WORD)), len(parts))
 
     def _bytes(self, data: bytes) -> int | None:
         return self._address(array("B", data))

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* seq_file hands out whole records: a read shorter than this is the end (see textfile.py) */
-enum { FULL = 1024, GUARD = 2, LONGER = 3 };
+enum { FULL = 1024, LONGER = 3 };
 
 /* Files that rest together: a cgroup whose CPU clock stands still. */
 struct gate {
@@ -37,7 +37,8 @@ static int64_t *numbers(long count)
 
 static int prepare(const struct file *file, struct state *state)
 {
-    long widest = file->elements.count;
+    const int32_t elements = file->elements.count;
+    long widest = 0;
     if (file->kind == MATRIX)
         for (int32_t row = 0; row < file->tokens; row++) {
             state->total += file->rows[row].counts;
@@ -48,12 +49,18 @@ static int prepare(const struct file *file, struct state *state)
     state->last = malloc((size_t)file->capacity + GUARD);
     state->values = numbers(file->values);
     state->row = numbers(file->width);
-    state->before = numbers(file->elements.count);
+    state->before = numbers(elements);
     state->counts = numbers(state->total);
     state->sums = numbers(2L * file->vector_count);
+    state->strides = calloc((size_t)file->vector_count + 1, sizeof *state->strides);
+    state->steps = numbers(elements);
+    state->narrow = calloc((size_t)elements + 1, sizeof *state->narrow);
     state->scratch = numbers(widest);
-    return state->last && state->values && state->row && state->before && state->counts &&
-           state->sums && state->scratch;
+    if (!state->last || !state->values || !state->row || !state->before || !state->counts ||
+        !state->sums || !state->strides || !state->steps || !state->narrow || !state->scratch)
+        return 0;
+    find_strides(file, state);
+    return 1;
 }
 
 struct plan *reveal_plan_new(const struct file *files, int32_t count, const struct shape *shape)
@@ -67,16 +74,19 @@ struct plan *reveal_plan_new(const struct file *files, int32_t count, const stru
     plan->states = calloc((size_t)count + 1, sizeof *plan->states);
     plan->gates = calloc((size_t)shape->gates + 1, sizeof *plan->gates);
     plan->flags = calloc((size_t)shape->owners + 1, 1);
-    size_t longest = 0;
+    size_t longest = 0, tokens = 0;
     int done = plan->states && plan->gates && plan->flags;
     for (int32_t n = 0; done && n < count; n++) {
         done = prepare(files + n, plan->states + n);
         if ((size_t)files[n].capacity > longest)
             longest = (size_t)files[n].capacity;
+        if ((size_t)files[n].tokens > tokens)
+            tokens = (size_t)files[n].tokens;
     }
     plan->text = malloc(longest + GUARD);
     plan->shaped = malloc(LONGER * longest + GUARD);
-    if (done && plan->text && plan->shaped)
+    plan->edges = malloc((2 * tokens + GUARD) * sizeof *plan->edges);
+    if (done && plan->text && plan->shaped && plan->edges)
         return plan;
     reveal_plan_free(plan);
     return NULL;
@@ -94,6 +104,9 @@ void reveal_plan_free(struct plan *plan)
         free(state->before);
         free(state->counts);
         free(state->sums);
+        free(state->strides);
+        free(state->steps);
+        free(state->narrow);
         free(state->scratch);
     }
     free(plan->states);
@@ -101,6 +114,7 @@ void reveal_plan_free(struct plan *plan)
     free(plan->flags);
     free(plan->text);
     free(plan->shaped);
+    free(plan->edges);
     free(plan);
 }
 
@@ -139,7 +153,7 @@ static int parse(const struct plan *plan, const struct file *file, struct state 
     }
     if (file->kind == SUMS)
         return parse_sums(file, text, length, state->values);
-    return parse_tokens(file, text, length, state->values);
+    return parse_tokens(file, text, length, plan->edges, state->values);
 }
 
 /* Renew the row; flags, and in `moved` whether the text is another than before. */
@@ -158,7 +172,7 @@ static int read_text(const struct plan *plan, const struct file *file, struct st
             make_columns(file, state);
         return 0;
     }
-    text[length] = ' ';
+    memset(text + length, ' ', GUARD);
     const int flags = parse(plan, file, state, length);
     if (flags)
         return flags;

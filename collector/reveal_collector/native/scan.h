@@ -14,6 +14,9 @@ enum { REVEAL_ABI = 3 };
 
 #define MISSING INT64_MIN
 
+/* blanks after every text that is parsed */
+enum { GUARD = 64 };
+
 enum kind { TOKENS, MATRIX, HELD, SUMS };
 
 /* what a pass says of a file; Python looks at every file whose flags are not 0 */
@@ -28,7 +31,7 @@ struct lists {
     int32_t count;
 };
 
-/* byte strings, one after the other, cut the same way */
+/* byte strings, one after the other, cut the same way; 8 bytes may be read of the last */
 struct strings {
     const int32_t *ends;
     const uint8_t *bytes;
@@ -97,6 +100,7 @@ struct plan {
     struct gate *gates;
     uint8_t *text;   /* what was just read */
     uint8_t *shaped; /* and the same brought into shape */
+    int32_t *edges;  /* where its tokens begin and end */
     uint64_t tick;   /* passes made */
     uint64_t second;
     int32_t next_slow;
@@ -117,7 +121,8 @@ void reveal_blank(const struct plan *plan, int64_t *fast);
 
 /* within the library */
 int64_t monotonic_ns(void);
-int parse_tokens(const struct file *file, const uint8_t *text, long length, int64_t *values);
+int parse_tokens(const struct file *file, const uint8_t *text, long length, int32_t *edges,
+                 int64_t *values);
 int parse_sums(const struct file *file, const uint8_t *text, long length, int64_t *values);
 int parse_matrix(const struct file *file, struct state *state, const uint8_t *text, long length);
 long bring_into_shape(const struct form *form, const uint8_t *text, long length, uint8_t *into);
@@ -132,12 +137,16 @@ struct state {
     int64_t *counts;  /* MATRIX: every count, row after row */
     long total;       /* and how many of them */
     int64_t *sums;    /* of each vector: of its largest steps, of its spreads */
-    int64_t *scratch; /* a vector's steps, a line's counts */
+    int32_t *strides; /* of each vector (find_strides) */
+    int64_t *steps;   /* of a vector */
+    int32_t *narrow;  /* the same, in 32 bits */
+    int64_t *scratch; /* a line's counts */
     int known;        /* whether `before` is */
     int32_t quiet;    /* reads without a change, of a file behind a gate */
     int32_t passed;   /* times it was due since the last one */
 };
 
+void find_strides(const struct file *file, struct state *state);
 void make_columns(const struct file *file, struct state *state);
 
 #endif

@@ -1,15 +1,90 @@
-/* Text to numbers: shaping, splitting, strict parsing.  Every text ends in a blank that its
- * length does not count, so that the inner loops need not look for the end. */
+/* Text to numbers: shaping, splitting, strict parsing.  Every text ends in GUARD blanks that its
+ * length does not count: inner loops need not look for the end, and may look at many bytes at
+ * once.  Splitting comes first, as a place found by reading a number waits for that number. */
 #include "scan.h"
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define EACH UINT64_C(0x0101010101010101) /* of eight bytes */
+#define HIGH (EACH * 0x80)
+
+enum { BLOCK = 64, WORD = 8 };
 
 static const uint8_t BLANK[256] = {
     [' '] = 1, ['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
 };
 
+/* Eight bytes, the first of them lowest. */
+static inline uint64_t load(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* A bit for each byte of the block that is blank. */
+#ifdef __SSE2__
+static uint64_t find_blanks(const uint8_t *text)
+{
+    const __m128i space = _mm_set1_epi8(' '), tab = _mm_set1_epi8('\t');
+    const __m128i others = _mm_set1_epi8('\r' - '\t');
+    uint64_t bits = 0;
+    for (int n = 0; n < BLOCK; n += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(text + n));
+        const __m128i above = _mm_sub_epi8(bytes, tab); /* as unsigned numbers */
+        const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(above, others), above);
+        const __m128i blank = _mm_or_si128(_mm_cmpeq_epi8(bytes, space), low);
+        bits |= (uint64_t)(uint32_t)_mm_movemask_epi8(blank) << n;
+    }
+    return bits;
+}
+#else
+static uint64_t find_blanks(const uint8_t *text)
+{
+    uint8_t blank[BLOCK];
+    uint64_t bits = 0;
+    for (int n = 0; n < BLOCK; n++)
+        blank[n] = (text[n] == ' ') | ((uint8_t)(text[n] - '\t') <= '\r' - '\t');
+    for (int n = 0; n < BLOCK; n += WORD) /* the lowest bits of eight bytes, side by side */
+        bits |= (load(blank + n) * UINT64_C(0x0102040810204080)) >> 56 << n;
+    return bits;
+}
+#endif
+
+/* Where tokens begin and end, in turn; how many places.  Ends early past `most` of them; there
+ * must be room for BLOCK more. */
+static long find_edges(const uint8_t *text, long length, int32_t *edges, long most)
+{
+    long count = 0;
+    uint64_t before = 1;
+    for (long block = 0; block <= length && count <= most; block += BLOCK) {
+        const uint64_t blanks = find_blanks(text + block);
+        for (uint64_t turns = blanks ^ (blanks << 1 | before); turns; turns &= turns - 1)
+            edges[count++] = (int32_t)block + __builtin_ctzll(turns);
+        before = blanks >> (BLOCK - 1);
+    }
+    return count;
+}
+
+/* The number that eight bytes less '0' are, the first `count` (1 to 8) of them, as if zeros stood
+ * before; `others`: whether a byte is no digit. */
+static inline uint64_t join_digits(uint64_t bytes, long count, uint64_t *others)
+{
+    bytes = (bytes ^ EACH * '0') << (64 - 8 * count);
+    *others |= ((bytes + EACH * 0x76) | bytes) & HIGH;
+    bytes = (bytes * 10 + (bytes >> 8)) & UINT64_C(0x00ff00ff00ff00ff);
+    bytes = (bytes * 100 + (bytes >> 16)) & UINT64_C(0x0000ffff0000ffff);
+    return (bytes * 10000 + (bytes >> 32)) & UINT32_MAX;
+}
+
 /* The bits of a number of up to 64 of them, or what its sign makes of 63; NULL: it is none. */
-static inline const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
+static const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
 {
     const int negative = *text == '-';
     const uint8_t *at = text + negative, *from = at;
@@ -29,6 +104,22 @@ static inline const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
         return NULL;
     *value = (int64_t)(negative ? 0 - sum : sum);
     return at;
+}
+
+/* The same of a token whose length is known; whether it is a number. */
+static inline int decimal_token(const uint8_t *text, long length, int64_t *value)
+{
+    uint64_t others = 0;
+    if (length <= WORD)
+        *value = (int64_t)join_digits(load(text), length, &others);
+    else if (length <= 2 * WORD) {
+        const uint64_t upper = join_digits(load(text), length - WORD, &others);
+        const uint64_t lower = join_digits(load(text + length - WORD), WORD, &others);
+        *value = (int64_t)(upper * 100000000 + lower);
+    }
+    if (length <= 2 * WORD && !others)
+        return 1;
+    return parse_decimal(text, value) == text + length;
 }
 
 static int hex_digit(uint8_t c)
@@ -65,47 +156,45 @@ static inline const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
 }
 
 /* Where the string ends in the text if that token is just it, else NULL. */
-static const uint8_t *match(const struct strings *all, int32_t number, const uint8_t *at,
-                            const uint8_t *end)
+static inline const uint8_t *match(const struct strings *all, int32_t number, const uint8_t *at,
+                                   const uint8_t *end)
 {
     const int32_t from = number ? all->ends[number - 1] : 0;
     const long length = all->ends[number] - from;
-    if (end - at < length || (length && memcmp(at, all->bytes + from, (size_t)length) != 0))
+    const uint8_t *bytes = all->bytes + from;
+    if (end - at < length)
         return NULL;
-    return at + length;
-}
-
-/* One token by its op; where it ends, or NULL if it is not what was learned. */
-static inline const uint8_t *take(const struct file *file, int32_t op, const uint8_t *at,
-                           const uint8_t *end, int64_t *values)
-{
-    const uint8_t *after;
-    if (op == SKIPPED) {
-        while (!BLANK[*at])
-            at++;
+    if (length == 0)
         return at;
-    }
-    if (op <= FIRST_WATCHED)
-        after = match(&file->watched, FIRST_WATCHED - op, at, end);
-    else if (file->form.base == 16)
-        after = parse_hex(at, values + op);
-    else
-        after = parse_decimal(at, values + op);
-    return after && BLANK[*after] ? after : NULL;
+    const int differs = length <= WORD ? (load(at) ^ load(bytes)) << (64 - 8 * length) != 0
+                                    : memcmp(at, bytes, (size_t)length) != 0;
+    return differs ? NULL : at + length;
 }
 
-int parse_tokens(const struct file *file, const uint8_t *text, long length, int64_t *values)
+/* One token by its op; whether it is what was learned. */
+static inline int take(const struct file *file, int32_t op, const uint8_t *text, long length,
+                       int64_t *values)
 {
-    const uint8_t *at = text, *end = text + length;
-    int32_t number = 0;
-    for (at = skip_blanks(at, end); at < end; at = skip_blanks(at, end)) {
-        if (number == file->tokens)
+    if (op == SKIPPED)
+        return 1;
+    if (op <= FIRST_WATCHED)
+        return match(&file->watched, FIRST_WATCHED - op, text, text + length) == text + length;
+    if (file->form.base == 16)
+        return parse_hex(text, values + op) == text + length;
+    return decimal_token(text, length, values + op);
+}
+
+/* `edges` has room for two a token and BLOCK more. */
+int parse_tokens(const struct file *file, const uint8_t *text, long length, int32_t *edges,
+                 int64_t *values)
+{
+    const long most = 2L * file->tokens;
+    if (find_edges(text, length, edges, most) != most)
+        return MISMATCH;
+    for (int32_t number = 0; number < file->tokens; number++, edges += 2)
+        if (!take(file, file->ops[number], text + edges[0], edges[1] - edges[0], values))
             return MISMATCH;
-        at = take(file, file->ops[number++], at, end, values);
-        if (!at)
-            return MISMATCH;
-    }
-    return number == file->tokens ? 0 : MISMATCH;
+    return 0;
 }
 
 /* The key that stands here, past which `after` is set; the number of keys where it is none. */
@@ -193,7 +282,7 @@ long bring_into_shape(const struct form *form, const uint8_t *text, long length,
     }
     if (form->translate)
         kept = translated(form->translate, into, kept);
-    into[kept] = ' ';
+    memset(into + kept, ' ', GUARD);
     return kept;
 }
 
