@@ -295,6 +295,8 @@ class ColumnMaker:
 
 @dataclass
 class _Extremes:
+    """What is left of a vector, reading by reading."""
+
     vector: Vector
     _before: list[int] | None = None
     _largest: int = 0

@@ -64,6 +64,8 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
+    """A NUMA node: its CPUs, memory in bytes, distances as the firmware gives them."""
+
     node: int = 0
     cpus: str = ""
     memory: int | None = None
@@ -83,6 +85,8 @@ class HugePool:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
+    """An area of swap; its size in bytes."""
+
     name: str = ""
     kind: str = ""  # partition, file
     size: int = 0
@@ -90,6 +94,8 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
+    """The host's memory, in bytes, and how it is handed out."""
+
     total: int | None = None
     page: int | None = None
     nodes: tuple[NumaNode, ...] = ()
@@ -102,6 +108,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
+    """What runs on the host, and with what it was started."""
+
     release: str = ""
     os: str = ""
     machine: str = ""  # what the firmware calls the host
@@ -174,6 +182,8 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Bond:
+    """Several interfaces that are one."""
+
     name: str = ""
     mode: str = ""
     mtu: int | None = None
@@ -219,6 +229,8 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
+    """A block device."""
+
     name: str = ""
     model: str = ""
     rotational: bool | None = None

@@ -31,6 +31,8 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class _Settings:
+    """Settings of a process, from and to a mapping."""
+
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
         """Build from camelCase or snake_case keys; one error lists every bad field."""

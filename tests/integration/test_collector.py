@@ -21,8 +21,8 @@ import pytest
 import redis
 
 from reveal_collector import registry
-from reveal_collector.__main__ import main
 from reveal_collector.collector import Collector, boot_id
+from reveal_collector.command import main
 from reveal_collector.registry import Missing, probe_all
 from reveal_collector.shipment import RecordingSink
 from reveal_collector.source import Roots
