@@ -44,6 +44,14 @@ def other(second: int, state: State = State.OPEN) -> Finding:
     return Finding("memory-1", "n1", Subsystem.MEMORY, Severity.LOW, state, first, first, "swaps")
 
 
+def worsened(percent: float, later: float) -> Job:
+    """A minute and a half after the onset it loses more or less than it did."""
+    return Job(
+        0.45, 0.2, 0.02,
+        slower=lambda at: 1 + (later if at >= ONSET + 90 else percent) / 100 * (at >= ONSET),
+    )  # fmt: skip
+
+
 def told(percent: float, others: Updates = nothing, end: int = END) -> dict[int, list[Update]]:
     """What is told in each second in which something is."""
     node = Beating({JOB: job(percent)}, end)
@@ -77,6 +85,21 @@ def test_a_slowdown_that_lasts_is_opened_once_told_better_and_resolved() -> None
     assert (last.impact.since_ns - BEGIN_NS) / SECOND_NS == pytest.approx(ONSET, abs=4)
     assert last.state is State.RESOLVED
     assert last.resolved_ns is not None
+
+
+def test_a_slowdown_that_gets_worse_or_better_is_told_again_a_few_times() -> None:
+    for percent, later, severity in ((6, 40, Severity.CRITICAL), (40, 6, Severity.MEDIUM)):
+        node = Beating({JOB: worsened(percent, later)}, ONSET + 200)
+        heart = Heart("n1", (), SubjectHistory())
+        made = {m.sequence: heart.step(m, node.table, None, ()) for m in node.slices()}
+        after = [one for at, some in made.items() if at > ONSET + 90 for one in some]
+        assert {one.change for one in after} == {Change.CHANGED}
+        assert after[-1].finding.severity is severity
+        assert after[-1].finding.impact is not None
+        assert after[-1].finding.impact.slowdown_percent == pytest.approx(later, abs=1.5)
+        assert 1 <= len(after) <= 4
+        first = min(at for at in made if at > ONSET + 90 and made[at])
+        assert first <= ONSET + 90 + 25
 
 
 def test_its_claim_says_whose_steps_how_much_and_that_no_cause_was_seen() -> None:

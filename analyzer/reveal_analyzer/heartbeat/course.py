@@ -28,7 +28,9 @@ class Course:
     """Takes a job's beats second by second.
 
     ``since_ns`` is when the slowdown that lasts began, ``impact`` what it costs now, both unset
-    while there is none; ``steady`` counts the seconds without one.
+    while there is none; ``steady`` counts the seconds without one.  ``settled`` says that the
+    shortest window reads what it read half a window ago: it is not on its way from one level to
+    another.
     """
 
     def __init__(self, subject: str) -> None:
@@ -36,6 +38,7 @@ class Course:
         self.since_ns: int | None = None
         self.impact: Impact | None = None
         self.steady = 0
+        self.settled = False
         self._slow = self._calm = self._lost = 0
         self._past: deque[_Past] = deque(maxlen=_HISTORY_S)
 
@@ -51,6 +54,7 @@ class Course:
             return
         self._lost = 0
         self._past.append(_Past(end_ns, beat.readings[0]))
+        self.settled = self._is_settled()
         self._slow = self._slow + 1 if beat.slower else 0
         self.steady = 0 if beat.slower else self.steady + 1
         if self.since_ns is None and self._slow >= SUSTAINED_S:
@@ -61,16 +65,30 @@ class Course:
         self._calm = self._calm + 1 if not beat.slower or self._is_over(first) else 0
         if self._calm >= CALM_S:
             self._end()
-        elif self.impact is None or first.percent > self.impact.slowdown_percent / 2:
-            # longer windows tell of the past for a while after it is over
+        elif self.impact is None or (self.settled and not self._is_low(first)):
             self.impact = impact(self.subject, beat, self.since_ns, end_ns)
+
+    def _is_settled(self) -> bool:
+        now = self._past[-1]
+        reach_ns = now.reading.window * SECOND_NS // 2
+        for past in reversed(self._past):
+            if now.end_ns - past.end_ns >= reach_ns:
+                apart = abs(now.reading.percent - past.reading.percent)
+                return apart <= min(now.reading.margin, past.reading.margin)
+        return False
 
     def _miss(self) -> None:
         self._lost += 1
+        self.settled = False
         self._slow = self.steady = 0
         if self.silent:
             self._past.clear()
             self._end()
+
+    def _is_low(self, first: Reading) -> bool:
+        """Whether no slowdown shows any more, or one that begins to be over."""
+        cost = self.impact.slowdown_percent if self.impact else first.level
+        return first.percent <= min(first.level, cost / 2)
 
     def _is_over(self, first: Reading) -> bool:
         cost = self.impact.slowdown_percent if self.impact else first.level
@@ -91,11 +109,20 @@ class Course:
         return at - now.reading.window * SECOND_NS // 2
 
 
+def agree(one: Reading, other: Reading) -> bool:
+    """Whether the intervals of two readings meet."""
+    return abs(one.percent - other.percent) <= one.margin + other.margin
+
+
 def impact(subject: str, beat: Beat, since_ns: int, end_ns: int) -> Impact:
-    """What a job loses, over the longest window that lies wholly within its slowdown."""
+    """What a job loses, over the longest window that lies wholly within its slowdown.
+
+    One that contradicts the shortest speaks of another level, which is over.
+    """
     lasted = (end_ns - since_ns) / SECOND_NS
-    fitting = [reading for reading in beat.readings if reading.window <= lasted]
-    told = fitting[-1] if fitting else beat.readings[0]
+    first = beat.readings[0]
+    fitting = [one for one in beat.readings if one.window <= lasted and agree(one, first)]
+    told = fitting[-1] if fitting else first
     return Impact(
         subject=subject,
         slowdown_percent=round(told.percent, 1),
@@ -114,6 +141,6 @@ def _confidence(beat: Beat, told: Reading) -> int:
     """Percent: a strong line, a slowdown well over the level, windows that agree."""
     strength = min(1.0, beat.strength / _AT_STRENGTH)
     height = min(1.0, max(0.0, told.percent / told.level - 1))
-    near = [abs(r.percent - told.percent) <= r.margin + told.margin for r in beat.readings]
+    near = [agree(reading, told) for reading in beat.readings]
     agreement = sum(near) / len(near)
     return round(_SURE + _BY_STRENGTH * strength + _BY_HEIGHT * height + _BY_AGREEMENT * agreement)

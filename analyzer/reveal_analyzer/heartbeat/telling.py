@@ -40,10 +40,17 @@ class _Open:
 
 @dataclass
 class _Own:
-    """A slowdown told as a finding: as it stood when it was opened, and its last word."""
+    """A slowdown told as a finding: as it stood when it was opened, as it was told last, is now."""
 
     base: Finding
+    said: Impact
     impact: Impact
+
+    def is_news(self, settled: bool) -> bool:
+        """Whether it is known better, or costs clearly more or less than was said."""
+        now, said = self.impact, self.said
+        apart = now.low_percent > said.high_percent or now.high_percent < said.low_percent
+        return now.window_s > said.window_s or (settled and apart)
 
 
 class Heart:
@@ -180,10 +187,10 @@ class Heart:
                 del self._own[subject]
                 made.append(Update(Change.RESOLVED, told(own.base, own.impact, resolved_ns=now_ns)))
             elif own is not None and course.impact is not None:
-                longer = course.impact.window_s > own.impact.window_s
                 own.base = replace(own.base, last_seen_ns=now_ns)
                 own.impact = course.impact
-                if longer:
+                if own.is_news(course.settled):
+                    own.said = own.impact
                     made.append(Update(Change.CHANGED, told(own.base, own.impact)))
         return made
 
@@ -194,7 +201,7 @@ class Heart:
     def _opened(self, impact: Impact, now_ns: int) -> Update:
         trace = self._glimpses.around(impact.since_ns)
         base = opened(self._node, impact, Context(trace, self._rules, self._history), now_ns)
-        self._own[impact.subject] = _Own(base, impact)
+        self._own[impact.subject] = _Own(base, impact, impact)
         return Update(Change.OPENED, told(base, impact))
 
 
