@@ -29,11 +29,12 @@ from faultbench import beside, summary
 from faultbench.host_faults import HostFaultsError
 from faultbench.index import IndexFileError
 from faultbench.judge import judge
+from faultbench.pace import STEPS
 from faultbench.recorder import Recorder, RecordError, Timing
 from faultbench.sessions import NothingToJudgeError, Session, sessions
 from reveal_cli.faults import FAULTS, Fault, FaultError, LedgerError, Stage, UnknownFaultError, find
 from reveal_cli.faults.cgroups import Cgroup
-from reveal_cli.workloads import NAMES, WorkloadError
+from reveal_cli.workloads import NAMES, Workload, WorkloadError
 from reveal_contract.recording import RecordingError
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings
 from undoing import interruptible, say
@@ -102,11 +103,11 @@ def _list(faults: Sequence[Fault], scratch: Path) -> None:
 
 
 def _record(asked: argparse.Namespace, faults: Sequence[Fault]) -> None:
-    recorder = Recorder(asked.record, asked.scratch, Timing(), say)
     for workload in asked.workloads:
-        recorder.faults(workload, faults)
+        job = partial(Workload, log=asked.record / STEPS) if workload == "train" else Workload
+        Recorder(asked.record, asked.scratch, Timing(), say, job).faults(workload, faults)
     if asked.healthy:
-        recorder.healthy(asked.healthy)
+        Recorder(asked.record, asked.scratch, Timing(), say).healthy(asked.healthy)
 
 
 def _replay(asked: argparse.Namespace, only: set[str] | None) -> None:

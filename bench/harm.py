@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from faultbench.index import read_index
 from faultbench.judge import Outcome, judge
-from faultbench.pace import lost, read_steps
+from faultbench.pace import HARM, STEPS
 from faultbench.recorder import Recorder, RecordError, Timing
 from faultbench.sessions import sessions
 from faultbench.strangers import STRANGERS
@@ -27,9 +26,6 @@ from reveal_cli.faults import FaultError, LedgerError
 from reveal_cli.workloads import Workload, WorkloadError
 from reveal_contract.settings import AnalyzerSettings
 from undoing import interruptible, say
-
-HARM = 0.1  # of its pace: less is within what a job's pace varies by
-STEPS = "steps.jsonl"
 
 
 def main() -> None:
@@ -57,21 +53,20 @@ def record(folder: Path, threads: int, only: Sequence[str]) -> None:
 
 def judged(folder: Path) -> list[Row]:
     """A row for each stressor, those that cost most first."""
-    steps = read_steps(folder / STEPS)
-    indexes = [read_index(path) for path in sorted(folder.glob("*.session.json"))]
-    cost = {case.fault: lost(steps, case) for index in indexes for case in index.cases}
+    if not (folder / STEPS).exists():
+        raise FileNotFoundError(f"{folder} has no {STEPS}: the job's log of its steps")
     outcomes = [
         each for session in sessions(folder) for each in judge(session, AnalyzerSettings()).outcomes
     ]
-    outcomes.sort(key=lambda each: -cost[each.case.fault])
-    return [row(folder.name, each, cost[each.case.fault]) for each in outcomes]
+    outcomes.sort(key=lambda each: -(each.case.lost or 0.0))
+    return [row(folder.name, each) for each in outcomes]
 
 
-def row(folder: str, outcome: Outcome, cost: float) -> Row:
+def row(folder: str, outcome: Outcome) -> Row:
     return {
         "recordings": folder,
         "stressor": outcome.case.fault.removeprefix("stress_"),
-        "lost %": round(100 * cost, 1),
+        "lost %": round(100 * (outcome.case.lost or 0.0), 1),
         "found s": "" if outcome.found is None else round(outcome.found, 1),
         "by": outcome.by,
         "subsystem": told(outcome, outcome.subsystem_right),

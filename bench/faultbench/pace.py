@@ -9,6 +9,8 @@ from pathlib import Path
 
 from faultbench.index import CaseRow
 
+STEPS = "steps.jsonl"  # beside the recordings
+HARM = 0.1  # of its pace: less is within what a job's pace varies by
 _SECOND_NS = 1e9
 _SETTLE_S = 0.5  # a stressor needs to be there
 _AROUND_S = 0.3  # an evaluation or a checkpoint: the steps next to it
@@ -55,6 +57,12 @@ def _apart(spans: Iterable[Span]) -> list[Span]:
         else:
             found.append((begin, end))
     return found
+
+
+def steps_of(folder: Path, workload: str) -> Steps | None:
+    """Those of a recorded training job; none where the job has no steps or wrote none down."""
+    log = folder / STEPS
+    return read_steps(log) if workload == "train" and log.exists() else None
 
 
 def lost(steps: Steps, case: CaseRow) -> float:

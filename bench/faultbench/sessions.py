@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from faultbench import host_faults
 from faultbench.index import CaseRow, Index, read_index
+from faultbench.pace import Steps, lost, steps_of
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Subsystem
 from reveal_contract.recording import Reader
@@ -37,6 +38,7 @@ class Case:
     """One fault in a session.  All times are seconds of the session's clock.
 
     ``begin`` and ``end`` bound the stretch that belongs to the case, quiet seconds included.
+    ``lost`` is the share of its pace that the job lost, where the job wrote down its steps.
     """
 
     fault: str
@@ -49,6 +51,7 @@ class Case:
     onset: float
     offset: float
     end: float
+    lost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -105,19 +108,20 @@ def _read_run(path: Path) -> Iterator[Slice]:
 
 def _of_index(directory: Path, index: Index) -> Session:
     path = directory / index.recording
-    cases = tuple(_of_row(index, row) for row in index.cases)
+    steps = steps_of(directory, index.workload)
+    cases = tuple(_of_row(index, row, steps) for row in index.cases)
     return Session(
         path.stem, path, index.workload, index.clock(index.warm_ns), index.neighbour_cores, cases,
         partial(_read_recording, path, index.start_ns),
     )  # fmt: skip
 
 
-def _of_row(index: Index, row: CaseRow) -> Case:
+def _of_row(index: Index, row: CaseRow, steps: Steps | None) -> Case:
     times = (row.begin_ns, row.onset_ns, row.offset_ns, row.end_ns)
     begin, onset, offset, end = map(index.clock, times)
     return Case(
         row.fault, row.kind, row.weak, frozenset(map(Subsystem, row.subsystems)), row.subject,
-        row.neighbour_cores, begin, onset, offset, end,
+        row.neighbour_cores, begin, onset, offset, end, lost(steps, row) if steps else None,
     )  # fmt: skip
 
 

@@ -11,13 +11,15 @@ from typing import Any
 from faultbench import host
 from faultbench.beside import Beside
 from faultbench.judge import Judged, Outcome
+from faultbench.pace import HARM
+from faultbench.sessions import Case
 from faultbench.stats import Share, middle, rate_interval
 
 _HEAD = (
-    f"{'fault':<16}{'workload':<9}{'other':>6}  {'found':<5} {'suspected':>9} {'after':>7}  "
-    f"{'subsystem':<11}{'subject':<8}{'false':>5}  by"
+    f"{'fault':<16}{'workload':<9}{'other':>6}{'lost':>6}  {'found':<5} {'suspected':>9} "
+    f"{'after':>7}  {'subsystem':<11}{'subject':<8}{'false':>5}  by"
 )
-_UNDER = " " * 16 + " " * 9 + f"{'cores':>6}"
+_UNDER = " " * 16 + " " * 9 + f"{'cores':>6}{'%':>6}"
 
 
 def table(judged: Sequence[Judged]) -> Iterator[str]:
@@ -39,11 +41,16 @@ def _row(outcome: Outcome) -> str:
     case = outcome.case
     found = outcome.found is not None
     return (
-        f"{case.fault:<16}{outcome.workload:<9}{case.neighbour_cores:>6.2f}  "
+        f"{case.fault:<16}{outcome.workload:<9}{case.neighbour_cores:>6.2f}"
+        f"{_lost(case):>6}  "
         f"{'yes' if found else 'no':<5} {_seconds(outcome.suspected):>9} "
         f"{_seconds(outcome.found):>7}  {_named(outcome):<11}{_subject(outcome):<8}"
         f"{outcome.false:>5}  {outcome.by}"
     )
+
+
+def _lost(case: Case) -> str:
+    return "" if case.lost is None else f"{100 * case.lost:.0f}"
 
 
 def _seconds(value: float | None) -> str:
@@ -83,10 +90,12 @@ def totals(judged: Sequence[Judged]) -> dict[str, Any]:
 def _strength(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     found = [each for each in outcomes if each.found is not None]
     named = [each for each in found if each.subject_right is not None]
+    harmful = [each for each in outcomes if (each.case.lost or 0.0) >= HARM]
     hints = [each.suspected for each in outcomes if each.suspected is not None]
     return {
         "kinds": len({each.case.kind for each in outcomes}),
         "found": _share(len(found), len(outcomes)),
+        "harmful_found": _share(sum(each.found is not None for each in harmful), len(harmful)),
         "subsystem_right": _share(sum(each.subsystem_right for each in found), len(found)),
         "subject_right": _share(sum(bool(each.subject_right) for each in named), len(named)),
         "median_suspected_s": middle(hints),
@@ -106,8 +115,11 @@ def lines(sums: dict[str, Any]) -> Iterator[str]:
         row = sums[name]
         if not row["found"]["of"]:
             continue
+        harmful = row["harmful_found"]
+        of_harm = f"of those that cost {HARM:.0%} of the job's pace {_said(harmful)}; "
         yield (
             f"{title}: {row['kinds']} kinds, found {_said(row['found'])}; "
+            f"{of_harm if harmful['of'] else ''}"
             f"subsystem right {_said(row['subsystem_right'])}; "
             f"subject right {_said(row['subject_right'])}; "
             f"median suspected {_seconds(row['median_suspected_s'])}, "
@@ -191,6 +203,7 @@ def _case(outcome: Outcome) -> dict[str, Any]:
         "fault": case.fault,
         "kind": case.kind,
         "weak": case.weak,
+        "lost": case.lost,
         "session": outcome.session,
         "workload": outcome.workload,
         "neighbour_cores": case.neighbour_cores,

@@ -115,12 +115,15 @@ def test_seconds_in_which_the_collector_gave_way_are_counted() -> None:
 
 
 def test_totals_count_strong_and_weak_apart() -> None:
-    weak = Case("cpu_weak", "CPU contention", True, CASE.subsystems, None, 0, 88, 100, 114, 128)
+    weak = Case(
+        "cpu_weak", "CPU contention", True, CASE.subsystems, None, 0, 88, 100, 114, 128, lost=0.04
+    )
+    costly = replace(CASE, lost=0.256)
     judged = Judged(
         "train-1", "train", 0.1,
         (
             outcome(SESSION, CASE, [_said(105, subjects=("/x",))]),
-            outcome(SESSION, CASE, []),
+            outcome(SESSION, costly, []),
             outcome(SESSION, weak, [_said(103)]),
         ),
         healthy_seconds=3600,
@@ -135,6 +138,9 @@ def test_totals_count_strong_and_weak_apart() -> None:
     assert sums["healthy"]["minutes"] == 60
     shown = "\n".join((*summary.table([judged]), *summary.lines(sums)))
     assert "found 1 of 2 (50%" in shown
+    assert "of those that cost 10% of the job's pace 0 of 1 (0%" in shown
+    assert shown.count("of those that cost") == 1
+    assert [line.split()[3] for line in shown.splitlines() if "26  no" in line] == ["26"]
 
 
 def _counts(share: dict[str, Any]) -> tuple[int, int]:
