@@ -68,14 +68,15 @@ def test_a_hang_is_seen_later_than_a_slow_start_may_take(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "program"), [("DaemonSet", "collector"), ("Deployment", "analyzer")]
+    ("kind", "program", "module"),
+    [("DaemonSet", "collector", "command"), ("Deployment", "analyzer", "__main__")],
 )
-def test_the_command_line_is_one_the_program_takes(kind: str, program: str) -> None:
+def test_the_command_line_is_one_the_program_takes(kind: str, program: str, module: str) -> None:
     import importlib
 
     made = container(built()[kind])
     assert made["command"] == [f"reveal-{program}"]
-    parser = importlib.import_module(f"reveal_{program}.__main__").parser()
+    parser = importlib.import_module(f"reveal_{program}.{module}").parser()
     told = parser.parse_args(made["args"])
     assert told.settings == Path(f"/etc/reveal/{program}.json")
     assert told.run_folder == Path(RUN_FOLDER)
