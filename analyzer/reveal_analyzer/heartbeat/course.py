@@ -28,9 +28,8 @@ class Course:
     """Takes a job's beats second by second.
 
     ``since_ns`` is when the slowdown that lasts began, ``impact`` what it costs now, both unset
-    while there is none; ``steady`` counts the seconds without one.  ``settled`` says that the
-    shortest window reads what it read half a window ago: it is not on its way from one level to
-    another.
+    while there is none; ``steady`` counts the seconds without one.  An impact
+    is renewed while the shortest window is not on its way from one level to another.
     """
 
     def __init__(self, subject: str) -> None:
@@ -38,7 +37,6 @@ class Course:
         self.since_ns: int | None = None
         self.impact: Impact | None = None
         self.steady = 0
-        self.settled = False
         self._slow = self._calm = self._lost = 0
         self._past: deque[_Past] = deque(maxlen=_HISTORY_S)
 
@@ -54,7 +52,6 @@ class Course:
             return
         self._lost = 0
         self._past.append(_Past(end_ns, beat.readings[0]))
-        self.settled = self._is_settled()
         self._slow = self._slow + 1 if beat.slower else 0
         self.steady = 0 if beat.slower else self.steady + 1
         if self.since_ns is None and self._slow >= SUSTAINED_S:
@@ -65,10 +62,14 @@ class Course:
         self._calm = self._calm + 1 if not beat.slower or self._is_over(first) else 0
         if self._calm >= CALM_S:
             self._end()
-        elif self.impact is None or (self.settled and not self._is_low(first)):
+        elif self.impact is None or (
+            first.percent > min(first.level, self.impact.slowdown_percent / 2)
+            and self._is_settled()
+        ):
             self.impact = impact(self.subject, beat, self.since_ns, end_ns)
 
     def _is_settled(self) -> bool:
+        """Whether the shortest window reads what it read half a window ago."""
         now = self._past[-1]
         reach_ns = now.reading.window * SECOND_NS // 2
         for past in reversed(self._past):
@@ -79,16 +80,10 @@ class Course:
 
     def _miss(self) -> None:
         self._lost += 1
-        self.settled = False
         self._slow = self.steady = 0
         if self.silent:
             self._past.clear()
             self._end()
-
-    def _is_low(self, first: Reading) -> bool:
-        """Whether no slowdown shows any more, or one that begins to be over."""
-        cost = self.impact.slowdown_percent if self.impact else first.level
-        return first.percent <= min(first.level, cost / 2)
 
     def _is_over(self, first: Reading) -> bool:
         cost = self.impact.slowdown_percent if self.impact else first.level

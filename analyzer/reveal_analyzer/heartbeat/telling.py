@@ -46,11 +46,12 @@ class _Own:
     said: Impact
     impact: Impact
 
-    def is_news(self, settled: bool) -> bool:
+    @property
+    def is_news(self) -> bool:
         """Whether it is known better, or costs clearly more or less than was said."""
         now, said = self.impact, self.said
         apart = now.low_percent > said.high_percent or now.high_percent < said.low_percent
-        return now.window_s > said.window_s or (settled and apart)
+        return now.window_s > said.window_s or apart
 
 
 class Heart:
@@ -189,7 +190,7 @@ class Heart:
             elif own is not None and course.impact is not None:
                 own.base = replace(own.base, last_seen_ns=now_ns)
                 own.impact = course.impact
-                if own.is_news(course.settled):
+                if own.is_news:
                     own.said = own.impact
                     made.append(Update(Change.CHANGED, told(own.base, own.impact)))
         return made
