@@ -6,19 +6,17 @@ import argparse
 import json
 import logging
 import os
-import signal
 import socket
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from reveal_collector import frugal
 from reveal_collector.collector import Collector
+from reveal_collector.ending import Ending
 from reveal_collector.pods.owner import own_pods
 from reveal_collector.realtime import die_with_parent
 from reveal_collector.shipment import RecordingSink, Sink
@@ -65,27 +63,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(collector: Collector, duration: float | None, drain: float) -> int:
     """From start to clean stop, with the signals that end it; ``drain`` seconds are its end's."""
-    ending = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        if ending.is_set():
-            os._exit(128 + number)  # process 1 of a container has no default action for signals
-        ending.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
     sys.setswitchinterval(SWITCH_SECONDS)
-    collector.start()
-    try:
-        status = collector.status()
-        log.info("%s: %d channels of %d sources", status.node, status.channels, len(status.sources))
-        if collector.settings.metrics_port:
-            _serve(collector)
-        frugal.after_start()
-        ending.wait(duration)
-    finally:
-        collector.stop(drain)
+    with Ending() as ending:
+        collector.start()
+        try:
+            _announce(collector)
+            if collector.settings.metrics_port:
+                _serve(collector)
+            frugal.after_start()
+            ending.wait(duration)
+        finally:
+            collector.stop(drain)
     return 0
+
+
+def _announce(collector: Collector) -> None:
+    status = collector.status()
+    log.info("%s: %d channels of %d sources", status.node, status.channels, len(status.sources))
 
 
 def _serve(collector: Collector) -> None:

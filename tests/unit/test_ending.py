@@ -1,0 +1,74 @@
+"""Signals that end the collector, whichever thread they come to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from reveal_collector.ending import Ending
+
+NUMBERS = (signal.SIGTERM, signal.SIGINT)
+LONG_S = 20.0
+
+
+@pytest.fixture(autouse=True)
+def put_back() -> Iterator[None]:
+    handlers = {number: signal.getsignal(number) for number in NUMBERS}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def other_thread() -> Iterator[None]:
+    """While it lives, it is the only thread that takes signals."""
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    over.set()
+    other.join()
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.usefixtures("other_thread")
+def test_a_signal_that_another_thread_got_ends_the_wait(number: int) -> None:
+    with Ending() as ending:
+        sender = threading.Timer(0.05, os.kill, (os.getpid(), number))
+        sender.start()
+        assert ending.wait(LONG_S)
+        sender.join()
+
+
+def test_a_signal_from_before_the_wait_counts() -> None:
+    with Ending() as ending:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert ending.wait(LONG_S)
+
+
+def test_without_a_signal_the_time_ends_it() -> None:
+    with Ending() as ending:
+        assert not ending.wait(0.01)
+
+
+def test_a_second_signal_ends_the_process_at_once() -> None:
+    child = os.fork()
+    if child == 0:
+        with Ending():
+            for _ in range(2):
+                signal.raise_signal(signal.SIGTERM)
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGTERM
+
+
+def test_what_woke_up_before_is_told_again() -> None:
+    before = signal.set_wakeup_fd(-1)
+    with Ending():
+        pass
+    assert signal.set_wakeup_fd(before) == -1
