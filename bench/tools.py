@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from reveal_contract.recording import Reader
 
 INTERVAL_S, QUIET_S = 12, 2
 EDGE_NS = 300_000_000
+_TIMED = f"date +%s%N; sleep {INTERVAL_S}; date +%s%N"
 LOAD = [
     "stress-ng", "--quiet", "--cpu", "1", "--switch", "1", "--fault", "1", "--sock", "1",
     "--udp", "1", "--hdd", "1", "--hdd-bytes", "64m", "--hdd-opts", "fsync",
@@ -37,7 +38,8 @@ TOOLS = {
     "mpstat": ["mpstat", "-P", "ALL", "-o", "JSON", str(INTERVAL_S), "1"],
     "iostat": ["iostat", "-y", "-x", "-o", "JSON", str(INTERVAL_S), "1"],
     "sar": ["sar", "-o", "{folder}/sar", str(INTERVAL_S), "1"],
-    "perf": ["perf", "stat", "-a", "-x,", "-e", "{events}", "sleep", str(INTERVAL_S)],
+    # perf takes tenths of a second to begin, and says when it did by the program it runs
+    "perf": ["perf", "stat", "-a", "-x,", "-e", "{events}", "sh", "-c", _TIMED],
 }
 _PROTOCOLS = ("IpExt", "TcpExt", "UdpLite", "Icmp6", "Udp6", "Ip6", "Icmp", "Tcp", "Udp", "Ip")
 _EVENTS = {
@@ -48,6 +50,7 @@ _TIMES = {
     "usr": "user", "nice": "nice", "sys": "system", "iowait": "iowait", "irq": "irq",
     "soft": "softirq", "steal": "steal", "idle": "idle",
 }  # fmt: skip
+Recorded = tuple[ChannelTable, wire.Message]
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,8 @@ class Interval:
     edges: dict[str, float] = field(default_factory=dict)
 
 
-def with_edges(path: Path, begin_ns: int, end_ns: int) -> Interval:
+def with_edges(messages: Sequence[Recorded], begin_ns: int, end_ns: int) -> Interval:
     """The interval, with what was counted near its ends."""
-    messages = list(decoded(path))
     inner, outer = (
         interval(messages, begin_ns + by, end_ns - by).counted for by in (EDGE_NS, -EDGE_NS)
     )
@@ -86,16 +88,14 @@ def with_edges(path: Path, begin_ns: int, end_ns: int) -> Interval:
     return whole
 
 
-def decoded(path: Path) -> Iterator[tuple[ChannelTable, wire.Message]]:
+def decoded(path: Path) -> Iterator[Recorded]:
     """The slices of a recording, each with its table."""
     for record in Reader(path):
         if (table := record.table) is not None:
             yield table, wire.decode(record.data, wire.gauges(table))
 
 
-def interval(
-    messages: Iterable[tuple[ChannelTable, wire.Message]], begin_ns: int, end_ns: int
-) -> Interval:
+def interval(messages: Iterable[Recorded], begin_ns: int, end_ns: int) -> Interval:
     """The recorded ticks (slices, for the slow lane) that ended within the interval."""
     counted: dict[str, float] = {}
     level: dict[str, float] = {}
@@ -260,11 +260,14 @@ def compare(folder: Path) -> list[Compared]:
     nstat_after, numa_after, ss = said(["nstat", "-jaz"]), said(["numastat"]), said(["ss", "-s"])
     sar = said(["sadf", "-j", str(folder / "sar"), "--", "-u", "-n", "DEV", "-w", "-B"])
     collector.wait()
-    ours = with_edges(recording, begin_ns, end_ns)
+    messages = list(decoded(recording))
+    ours = with_edges(messages, begin_ns, end_ns)
+    counted, told = answers["perf"]
+    of_perf = with_edges(messages, *map(int, counted.split()))
     return [
         *cpus(answers["mpstat"][0], ours), *disks(answers["iostat"][0], ours),
         *activity(sar, ours), *protocols(nstat, nstat_after, ours),
-        *events(answers["perf"][1], ours), *pages(numa, numa_after, ours), *sockets(ss, ours),
+        *events(told, of_perf), *pages(numa, numa_after, ours), *sockets(ss, ours),
     ]  # fmt: skip
 
 
