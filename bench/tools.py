@@ -3,8 +3,8 @@
 A load runs strictly inside the interval, so that little happens at its edges, where tools begin
 and end some tens of ms beside ours.  ``apart`` is ours less the tool's, ``rounding`` what the
 tool's last digit (or its clock tick) is worth over the interval, ``edges`` how much we counted
-within 0.3 s of both ends.  Needs root for perf, and Debian's sysstat, iproute2,
-numactl, linux-perf and stress-ng.
+within 0.3 s of both ends, 1.3 s of what is read once a second.  Needs root for perf, and
+Debian's sysstat, iproute2, numactl, linux-perf and stress-ng.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reveal_contract.names import snake
 from reveal_contract.recording import Reader
 
 INTERVAL_S, QUIET_S = 12, 2
-EDGE_NS = 300_000_000
+EDGE_NS, SLICE_NS = 300_000_000, 1_000_000_000
 _TIMED = f"date +%s%N; sleep {INTERVAL_S}; date +%s%N"
 LOAD = [
     "stress-ng", "--quiet", "--cpu", "1", "--switch", "1", "--fault", "1", "--sock", "1",
@@ -43,8 +43,8 @@ TOOLS = {
 }
 _PROTOCOLS = ("IpExt", "TcpExt", "UdpLite", "Icmp6", "Udp6", "Ip6", "Icmp", "Tcp", "Udp", "Ip")
 _EVENTS = {
-    "context-switches": "cpu.context_switches", "page-faults": "memory.vm.pgfault",
-    "major-faults": "memory.vm.pgmajfault", "cpu-migrations": "cpu.perf.migrations",
+    "context-switches": "cpu.context_switches", "cpu-migrations": "cpu.perf.migrations",
+    "minor-faults": "memory.perf.minor_faults", "major-faults": "memory.perf.major_faults",
 }  # fmt: skip
 _TIMES = {
     "usr": "user", "nice": "nice", "sys": "system", "iowait": "iowait", "irq": "irq",
@@ -80,9 +80,7 @@ class Interval:
 
 def with_edges(messages: Sequence[Recorded], begin_ns: int, end_ns: int) -> Interval:
     """The interval, with what was counted near its ends."""
-    inner, outer = (
-        interval(messages, begin_ns + by, end_ns - by).counted for by in (EDGE_NS, -EDGE_NS)
-    )
+    inner, outer = (interval(messages, begin_ns, end_ns, edges).counted for edges in (1, -1))
     whole = interval(messages, begin_ns, end_ns)
     whole.edges = {label: value - inner.get(label, 0.0) for label, value in outer.items()}
     return whole
@@ -95,16 +93,21 @@ def decoded(path: Path) -> Iterator[Recorded]:
             yield table, wire.decode(record.data, wire.gauges(table))
 
 
-def interval(messages: Iterable[Recorded], begin_ns: int, end_ns: int) -> Interval:
-    """The recorded ticks (slices, for the slow lane) that ended within the interval."""
+def interval(messages: Iterable[Recorded], begin_ns: int, end_ns: int, edges: int = 0) -> Interval:
+    """The recorded ticks (slices, for the slow lane) that ended within the interval.
+
+    With ``edges`` 1 an edge less at both ends, with -1 one more.  What the slow lane counts is
+    known to a slice only, which its edge is wider by.
+    """
+    less_ns, less_slow_ns = edges * EDGE_NS, edges * (EDGE_NS + SLICE_NS)
     counted: dict[str, float] = {}
     level: dict[str, float] = {}
     for table, message in messages:
         tick_ns = message.tick_us * 1000
         for tick, row in enumerate(message.fast):
-            if begin_ns < message.start_ns + tick * tick_ns <= end_ns:
+            if begin_ns + less_ns < message.start_ns + tick * tick_ns <= end_ns - less_ns:
                 _add(counted, level, table.fast, row, message.fast_missing[tick])
-        if begin_ns < message.start_ns <= end_ns:
+        if begin_ns + less_slow_ns < message.start_ns <= end_ns - less_slow_ns:
             _add(counted, level, table.slow, message.slow, message.slow_missing)
     return Interval(counted, level, (end_ns - begin_ns) / 1e9)
 
