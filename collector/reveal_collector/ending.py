@@ -30,9 +30,8 @@ class Ending:
 
     def wait(self, seconds: float | None) -> bool:
         """Until a signal, which may have come before (True), or for ``seconds``; None: no limit."""
-        poll = select.poll()
-        poll.register(self._heard, select.POLLIN)
-        return bool(poll.poll(None if seconds is None else seconds * 1000))
+        heard, _, _ = select.select([self._heard], [], [], seconds)
+        return bool(heard)
 
     def __enter__(self) -> Self:
         return self

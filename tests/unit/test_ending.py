@@ -13,6 +13,7 @@ from reveal_collector.ending import Ending
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 LONG_S = 20.0
+MONTHS_S = 100 * 86_400.0  # more milliseconds than 32 bits hold
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,12 @@ def test_a_signal_from_before_the_wait_counts() -> None:
     with Ending() as ending:
         os.kill(os.getpid(), signal.SIGTERM)
         assert ending.wait(LONG_S)
+
+
+def test_a_wait_may_be_of_months() -> None:
+    with Ending() as ending:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert ending.wait(MONTHS_S)
 
 
 def test_without_a_signal_the_time_ends_it() -> None:
