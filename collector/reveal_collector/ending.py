@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
+import time
 from types import FrameType
 from typing import Self
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_DAY_S = 86_400.0  # ``poll`` counts milliseconds in 32 bits: no more than 24 days at once
 
 
 class Ending:
@@ -30,8 +33,13 @@ class Ending:
 
     def wait(self, seconds: float | None) -> bool:
         """Until a signal, which may have come before (True), or for ``seconds``; None: no limit."""
-        heard, _, _ = select.select([self._heard], [], [], seconds)
-        return bool(heard)
+        waiting = select.poll()
+        waiting.register(self._heard, select.POLLIN)
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if waiting.poll(min(left, _DAY_S) * 1_000):
+                return True
+        return False
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from reveal_collector.ending import Ending
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 LONG_S = 20.0
+FD_SETSIZE = 1_024  # sys/select.h
 MONTHS_S = 100 * 86_400.0  # more milliseconds than 32 bits hold
 
 
@@ -57,6 +59,19 @@ def test_a_wait_may_be_of_months() -> None:
     with Ending() as ending:
         os.kill(os.getpid(), signal.SIGTERM)
         assert ending.wait(MONTHS_S)
+
+
+def test_a_process_may_have_more_files_open_than_select_takes() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(FD_SETSIZE)]
+    try:
+        with Ending() as ending:
+            assert not ending.wait(0.01)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_without_a_signal_the_time_ends_it() -> None:
