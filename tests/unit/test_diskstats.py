@@ -62,6 +62,18 @@ def test_first_request_to_a_spare_device_shows_it(tree: Tree) -> None:
     assert not stale(source)
 
 
+def test_a_disk_that_sysfs_shows_later_is_found(tree: Tree) -> None:
+    """The kernel lists a disk in /proc/diskstats a moment before it links it in /sys/block."""
+    source = opened(tree)
+    path = tree.root / "proc/diskstats"
+    line = next(line for line in path.open() if "vda" in line)
+    path.write_text(path.read_text() + line.replace("vda", "vdz"))
+    assert not stale(source)
+    stat = (tree.root / "sys/block/vda/stat").read_text()
+    tree.write("sys/block/vdz/stat", stat)
+    assert any(stale(source) for _ in range(12))
+
+
 def test_disk_that_is_unplugged_leaves_the_rest(tree: Tree) -> None:
     source = opened(tree)
     path = tree.root / "proc/diskstats"

@@ -152,7 +152,8 @@ void make_columns(const struct file *file, struct state *state)
 {
     int64_t *row = state->row;
     if (file->sums.count < 0) {
-        memcpy(row, state->values, sizeof(int64_t) * (size_t)file->values);
+        if (row != state->values)
+            memcpy(row, state->values, sizeof(int64_t) * (size_t)file->values);
         row += file->values;
     } else
         for (int32_t n = 0; n < file->sums.count; n++)

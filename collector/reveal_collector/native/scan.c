@@ -35,6 +35,12 @@ static int64_t *numbers(long count)
     return calloc((size_t)(count > 0 ? count : 1), sizeof(int64_t));
 }
 
+/* Whether the row is the values as they were picked: then both are one memory. */
+static int is_plain(const struct file *file)
+{
+    return file->kind != HELD && file->sums.count < 0 && file->width == file->values;
+}
+
 static int prepare(const struct file *file, struct state *state)
 {
     const int32_t elements = file->elements.count;
@@ -48,7 +54,7 @@ static int prepare(const struct file *file, struct state *state)
     state->length = -1;
     state->last = malloc((size_t)file->capacity + GUARD);
     state->values = numbers(file->values);
-    state->row = numbers(file->width);
+    state->row = is_plain(file) ? state->values : numbers(file->width);
     state->before = numbers(elements);
     state->counts = numbers(state->total);
     state->sums = numbers(2L * file->vector_count);
@@ -74,10 +80,12 @@ struct plan *reveal_plan_new(const struct file *files, int32_t count, const stru
     plan->states = calloc((size_t)count + 1, sizeof *plan->states);
     plan->gates = calloc((size_t)shape->gates + 1, sizeof *plan->gates);
     plan->flags = calloc((size_t)shape->owners + 1, 1);
+    plan->unread = shape->fast;
     size_t longest = 0, tokens = 0;
     int done = plan->states && plan->gates && plan->flags;
     for (int32_t n = 0; done && n < count; n++) {
         done = prepare(files + n, plan->states + n);
+        plan->unread -= files[n].slot == EVERY_TICK ? files[n].width : 0;
         if ((size_t)files[n].capacity > longest)
             longest = (size_t)files[n].capacity;
         if ((size_t)files[n].tokens > tokens)
@@ -99,8 +107,9 @@ void reveal_plan_free(struct plan *plan)
     for (int32_t n = 0; plan->states && n < plan->count; n++) {
         struct state *state = plan->states + n;
         free(state->last);
+        if (state->row != state->values)
+            free(state->row);
         free(state->values);
-        free(state->row);
         free(state->before);
         free(state->counts);
         free(state->sums);
@@ -262,7 +271,8 @@ void reveal_pass(struct plan *plan, int32_t tick, int64_t *fast, int64_t *slow, 
 {
     int64_t began = monotonic_ns();
     plan->tick++;
-    reveal_blank(plan, fast); /* columns of nobody's: of a source that is broken now */
+    if (plan->unread) /* columns of nobody's: of a source that is broken now */
+        reveal_blank(plan, fast);
     int32_t number = 0;
     for (; number < plan->count && plan->files[number].slot == EVERY_TICK; number++)
         show(plan, number, fast, spent, &began);

@@ -101,6 +101,7 @@ struct plan {
     uint8_t *text;   /* what was just read */
     uint8_t *shaped; /* and the same brought into shape */
     int32_t *edges;  /* where its tokens begin and end */
+    int32_t unread;  /* fast columns that no file fills */
     uint64_t tick;   /* passes made */
     uint64_t second;
     int32_t next_slow;

@@ -35,8 +35,10 @@ FIELDS: tuple[tuple[str, float], ...] = (
 _FIRST = 3  # after major, minor and name
 _LEAST = _FIRST + 11
 # there by the dozen and mostly unused: channels only once they did I/O
+_NO_COUNTS = str.maketrans("0", " ")
 _SPARE = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+\Z")
 _READS = 10 * LOOK_EVERY  # at ten a second
+_SURE = 12  # looks until sysfs, too, is asked: a disk may have been listed a moment before there
 # what a partition is called, where sysfs cannot be asked
 _PARTITION = re.compile(r"((sd|vd|hd|xvd)[a-z]+|(nvme\d+n|mmcblk|nbd|loop|md)\d+p)\d+\Z")
 
@@ -55,7 +57,8 @@ class Disks(Joined):
         super().__init__("diskstats", Lane.FAST, self._files, f"{listed} lists no disk")
         self._list, self._block = KeptFile(listed), block
         self._disks: list[str] = []  # with a file of their own
-        self._asked = self._reads = 0
+        self._listed: list[tuple[str, bool]] = []  # as the list showed them when they were found
+        self._asked = self._reads = self._looks = 0
         self._others = False
 
     def read(self) -> Sequence[int | None]:
@@ -79,14 +82,19 @@ class Disks(Joined):
         self._disks, self._others = [], False
 
     def _has_others(self) -> bool:
-        return bool(self._disks) and self._shown() != self._disks
-
-    def _shown(self) -> list[str]:
-        return disks(self._list.read().decode("ascii", "replace"), self._block)
+        if not self._disks:
+            return False
+        self._looks += 1
+        text = self._list.read().decode("ascii", "replace")
+        before, self._listed = self._listed, _listed(text)
+        if self._listed == before and self._looks % _SURE:
+            return False
+        return disks(text, self._block) != self._disks
 
     def _files(self) -> list[Source]:
         self._list.open()
-        shown = self._shown()
+        text = self._list.read().decode("ascii", "replace")
+        self._listed, shown = _listed(text), disks(text, self._block)
         files = {disk: self._block / disk.replace("/", "!") / "stat" for disk in shown}
         if not all(path.exists() for path in files.values()):
             return [TokenSource(self.name, self.lane, self._list.path, self._layout)]
@@ -108,6 +116,15 @@ def _columns(disk: str, first: int, numbers: Sequence[str]) -> list[tuple[int, C
     return [
         (at, channel(f"storage.disk.{field}", disk, scale))
         for at, (field, scale) in enumerate(FIELDS[: len(numbers)], first)
+    ]
+
+
+def _listed(text: str) -> list[tuple[str, bool]]:
+    """What decides which disks there are: names, and whether spare ones did something."""
+    lines = [tokens for line in text.splitlines() if len(tokens := line.split(None, 3)) > _FIRST]
+    return [
+        (name, _SPARE.match(name) is None or not counts.translate(_NO_COUNTS).isspace())
+        for _, _, name, counts in lines
     ]
 
 
