@@ -2,9 +2,9 @@
 
 A load runs strictly inside the interval, so that little happens at its edges, where tools begin
 and end some tens of ms beside ours.  ``apart`` is ours less the tool's, ``rounding`` what the
-tool's last digit (or its clock tick) is worth over the interval, ``edges`` how much we counted
-within 0.3 s of both ends, 1.3 s of what is read once a second.  Needs root for perf, and
-Debian's sysstat, iproute2, numactl, linux-perf and stress-ng.
+tool's last digit (or its clock tick, or its clock) is worth over the interval, ``edges`` how much
+we counted within 0.3 s of both ends, 1.3 s of what is read once a second.  Needs root for perf,
+and Debian's sysstat, iproute2, numactl, linux-perf and stress-ng.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from reveal_contract.names import snake
 from reveal_contract.recording import Reader
 
 INTERVAL_S, QUIET_S = 12, 2
+UPTIME_S = 0.01  # sysstat takes its intervals from /proc/uptime, which has hundredths
 EDGE_NS, SLICE_NS = 300_000_000, 1_000_000_000
 _TIMED = f"date +%s%N; sleep {INTERVAL_S}; date +%s%N"
 LOAD = [
@@ -131,7 +132,8 @@ def cpus(answer: str, ours: Interval) -> Iterator[Compared]:
         at = "" if row["cpu"] == "all" else f"{{{row['cpu']}}}"
         spent = {tool: ours.counted.get(f"cpu.{time}{at}", 0.0) for tool, time in _TIMES.items()}
         whole = sum(spent.values())
-        tick = 100 * 1e7 / whole  # a clock tick, in percent of the interval
+        # a clock tick, in percent of the interval; mpstat adds up the ticks of all CPUs itself
+        tick = 100 * 1e7 / whole * (1 if at else len(rows) - 1)
         for tool, value in spent.items():
             yield Compared(
                 "mpstat", f"%{tool} of CPU {row['cpu']}", row[tool], 100 * value / whole,
@@ -140,7 +142,7 @@ def cpus(answer: str, ours: Interval) -> Iterator[Compared]:
 
 
 def disks(answer: str, ours: Interval) -> Iterator[Compared]:
-    """``iostat``: rates to a hundredth, of the whole interval."""
+    """``iostat``: rates to a hundredth, of an interval known to a hundredth."""
     rows = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][0]["disk"]
     wanted = {
         "r/s": ("reads", 1.0), "w/s": ("writes", 1.0), "rkB/s": ("read_bytes", 1024.0),
@@ -156,7 +158,7 @@ def disks(answer: str, ours: Interval) -> Iterator[Compared]:
 
 
 def activity(answer: str, ours: Interval) -> Iterator[Compared]:
-    """``sar``: rates to a hundredth; kernel-wide, network and paging."""
+    """``sar``: the same; kernel-wide, network and paging."""
     now = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][-1]
     for row in now["network"]["net-dev"]:
         for tool, name, unit in (
@@ -182,8 +184,9 @@ def _rate(
     tool: str, what: str, value: float, ours: Interval, label: str, unit: float = 1.0
 ) -> Compared:
     per = unit * ours.seconds
+    rounding = 0.005 + value * UPTIME_S / ours.seconds
     return Compared(
-        tool, what, value, ours.counted[label] / per, 0.005, ours.edges.get(label, 0.0) / per
+        tool, what, value, ours.counted[label] / per, rounding, ours.edges.get(label, 0.0) / per
     )
 
 
