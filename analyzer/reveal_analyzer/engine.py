@@ -12,6 +12,7 @@ from reveal_analyzer.acquainted import Subjects, nobody
 from reveal_analyzer.casebook import Casebook, Update
 from reveal_analyzer.clocksteps import ClockSteps
 from reveal_analyzer.context import changed_lines, warmup_load
+from reveal_analyzer.discards import Discards
 from reveal_analyzer.episodes import Change, Verdict
 from reveal_analyzer.fits import Fits
 from reveal_analyzer.fleet.minute import Minutes
@@ -91,6 +92,7 @@ class NodeAnalyzer:
         self._methods = Methods(settings.window_seconds, settings.warmup_seconds, unseen, fits)
         self._history = SubjectHistory(subjects)
         self._newcomers = Newcomers()
+        self._discards = Discards()
         self._cases = Casebook(node, rules, self._history, self._agreeing, shown)
         self._heart = Heart(node, rules, self._history, leave_out)
         self._paper = PaperMode(node) if settings.mode == "paper" else None
@@ -156,7 +158,7 @@ class NodeAnalyzer:
         live.follow(second)
         baseline = live.baseline()
         lasting, present = self._certain(second)
-        excused = self._newcomers.push(second)
+        excused = self._newcomers.push(second) | self._discards.push(second)
         alarm = bool(present) or self._heart.slower
         told = self._cases.opened_within(live.settings.give_up)
         self._scored = scored = live.step(
