@@ -34,8 +34,8 @@ class Discards:
     def __init__(self) -> None:
         self._channels: Sequence[Channel] = ()
         self._discards = self._requests = np.zeros(0, np.intp)
+        # seconds of discards and of all else; empty where none of them had a discard
         self._recent: deque[tuple[float, float]] = deque(maxlen=_SPAN)
-        self._since = _SPAN  # the last discard, in seconds
 
     def push(self, second: Second) -> frozenset[Subsystem]:
         """Take in a second; the subsystems whose score is excused in it."""
@@ -45,14 +45,15 @@ class Discards:
                 _places(self._channels, metric) for metric in (_DISCARDS, _REQUESTS)
             )
         discarded = _seconds(second, self._discards)
-        self._since = 0 if discarded else self._since + 1
-        if self._since >= _SPAN:  # as nearly always, on nearly all hosts
-            self._recent.clear()
+        if not (discarded or self._recent):  # as nearly always, on nearly all hosts
             return _NONE
         self._recent.append((discarded, max(0.0, _seconds(second, self._requests) - discarded)))
         by_discards, by_others = map(sum, zip(*self._recent, strict=True))
         most = by_discards > max(by_others, _LEAST)
-        return _STORAGE if most and by_others < _WAITED * len(self._recent) else _NONE
+        waited = by_others >= _WAITED * len(self._recent)
+        if not by_discards:
+            self._recent.clear()
+        return _STORAGE if most and not waited else _NONE
 
 
 def _places(channels: Sequence[Channel], metric: str) -> NDArray[np.intp]:

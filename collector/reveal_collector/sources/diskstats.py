@@ -34,8 +34,8 @@ FIELDS: tuple[tuple[str, float], ...] = (
 )  # fmt: skip
 _FIRST = 3  # after major, minor and name
 _LEAST = _FIRST + 11
-# there by the dozen and mostly unused: channels only once they did I/O
 _NO_COUNTS = str.maketrans("0", " ")
+# there by the dozen and mostly unused: channels only once they did I/O
 _SPARE = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+\Z")
 _READS = 10 * LOOK_EVERY  # at ten a second
 _SURE = 12  # looks until sysfs, too, is asked: a disk may have been listed a moment before there
