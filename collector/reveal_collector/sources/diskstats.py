@@ -34,7 +34,6 @@ FIELDS: tuple[tuple[str, float], ...] = (
 )  # fmt: skip
 _FIRST = 3  # after major, minor and name
 _LEAST = _FIRST + 11
-_NO_COUNTS = str.maketrans("0", " ")
 # there by the dozen and mostly unused: channels only once they did I/O
 _SPARE = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+\Z")
 _READS = 10 * LOOK_EVERY  # at ten a second
@@ -121,11 +120,7 @@ def _columns(disk: str, first: int, numbers: Sequence[str]) -> list[tuple[int, C
 
 def _listed(text: str) -> list[tuple[str, bool]]:
     """What decides which disks there are: names, and whether spare ones did something."""
-    lines = [tokens for line in text.splitlines() if len(tokens := line.split(None, 3)) > _FIRST]
-    return [
-        (name, _SPARE.match(name) is None or not counts.translate(_NO_COUNTS).isspace())
-        for _, _, name, counts in lines
-    ]
+    return [(tokens[2], not _is_unused(tokens)) for _, tokens in rows(text) if len(tokens) > _FIRST]
 
 
 def disks(text: str, block: Path) -> list[str]:
@@ -158,4 +153,4 @@ def _lines(text: str, block: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _is_unused(tokens: Sequence[str]) -> bool:
-    return _SPARE.match(tokens[2]) is not None and not any(map(int, tokens[_FIRST:]))
+    return bool(_SPARE.match(tokens[2])) and not "".join(tokens[_FIRST:]).strip("0")
