@@ -355,11 +355,30 @@ def test_a_job_that_comes_to_an_idle_node_and_waits_a_little_is_no_finding() -> 
 @pytest.mark.parametrize(("faults", "names"), [(5e3, set()), (60e3, {"ForkStorm"})])
 def test_threads_are_no_storm_of_processes(faults: float, names: set[str]) -> None:
     """The kernel counts both as forks; a process faults its pages in, a thread has its parent's."""
-    table = with_more(
-        Channel("cpu.forks", "", Kind.COUNTER), Channel("memory.vm.pgfault", "", Kind.COUNTER)
-    )
-    node, judge = Node(table), analyzer()
-    run(judge, node, QUIET_S, {"cpu.forks": 2.0, "memory.vm.pgfault": 500.0})
-    updates = run(judge, node, 8, {"cpu.forks": 320.0, "memory.vm.pgfault": faults})
-    causes = {u.finding.hypothesis.name for u in updates if u.finding.hypothesis}
-    assert causes == names
+    node, judge = Node(FORKING), analyzer()
+    run(judge, node, QUIET_S, QUIETLY_FORKING)
+    assert causes_of(node, judge, 8, forks=320.0, faults=faults) == names
+
+
+@pytest.mark.parametrize(("burst_s", "names"), [(1, {"ForkStorm"}), (3, set())])
+def test_bursts_of_a_second_hide_no_storm(burst_s: int, names: set[str]) -> None:
+    """A job's start forks for a moment; a node that did so for seconds is known to do that."""
+    node, judge = Node(FORKING), analyzer()
+    for _ in range(4):
+        causes_of(node, judge, burst_s, forks=110.0, faults=25e3)
+        run(judge, node, 8, QUIETLY_FORKING)
+    run(judge, node, QUIET_S, QUIETLY_FORKING)
+    assert causes_of(node, judge, 8, forks=100.0, faults=22e3) == names
+
+
+FORKING = with_more(
+    Channel("cpu.forks", "", Kind.COUNTER), Channel("memory.vm.pgfault", "", Kind.COUNTER)
+)
+QUIETLY_FORKING = {"cpu.forks": 2.0, "memory.vm.pgfault": 500.0}
+
+
+def causes_of(
+    node: Node, judge: NodeAnalyzer, seconds: int, forks: float, faults: float
+) -> set[str]:
+    updates = run(judge, node, seconds, {"cpu.forks": forks, "memory.vm.pgfault": faults})
+    return {u.finding.hypothesis.name for u in updates if u.finding.hypothesis}

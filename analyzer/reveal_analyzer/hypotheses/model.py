@@ -63,7 +63,8 @@ class Condition:
     )
     below: float = key("at most so much", default=float("inf"))
     times: float = key(
-        "at least so many times the highest of the accepted past; never met while learning",
+        "at least so many times the highest that the accepted past held for two of three seconds;"
+        " never met while learning",
         default=0.0, above=0,
     )  # fmt: skip
     per: str = key("`cpus` divides by the number of CPUs", default="", choices=("", "cpus"))

@@ -34,7 +34,7 @@ class Hit:
 
 
 class Now(NamedTuple):
-    """What conditions look at: this second, and the highest of the accepted past."""
+    """What conditions look at: this second, and the highest the accepted past held."""
 
     values: Floats
     highest: Floats

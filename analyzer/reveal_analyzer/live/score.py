@@ -26,6 +26,7 @@ from reveal_analyzer.live.weights import by_subsystem
 from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
 
+_HELD = 1  # the view that signatures compare with
 _LEAST_PAST = 6  # seconds before a range means anything
 _REST = 120  # seconds from one look for columns that may rest to the next
 _REST_AGAIN = 3600  # and to the next one for such that moved since they rested
@@ -150,9 +151,10 @@ class LiveScore:
         return self._baseline
 
     def highest(self) -> Floats:
-        """The highest each column has been for a second in the accepted past, base units.
+        """The highest each column was held for two of three seconds of the past, base units.
 
-        While something stays of an alarm, the past from before it.
+        What must last to be told is no less news for a burst of one second.  While something
+        stays of an alarm, the past from before it.
         """
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)
@@ -211,7 +213,7 @@ class LiveScore:
         self.ranges, places = past.ranges(), self._now.places
         self._baseline, self._highest = self._baseline.copy(), self._highest.copy()
         self._baseline[places] = _six_digits(self._weighing.base_units(self.ranges.middle))
-        self._highest[places] = self._weighing.base_units(self.ranges.high[0])
+        self._highest[places] = self._weighing.base_units(self.ranges.high[_HELD])
 
     def _release(self, hold: int) -> None:
         """Take what is old enough into the past.
