@@ -41,6 +41,10 @@ def changes(updates: list[Update]) -> list[str]:
     return [update.change.value for update in updates]
 
 
+def causes(updates: list[Update]) -> set[str]:
+    return {update.finding.hypothesis.name for update in updates if update.finding.hypothesis}
+
+
 def test_a_quiet_node_yields_nothing(node: Node) -> None:
     assert run(analyzer(), node, 240) == []
 
@@ -319,8 +323,7 @@ def causes_of_softirqs(packets: float, waited: float) -> set[str]:
     loud = {
         "cpu.softirq": 18.0, "network.softnet.processed": packets, "cpu.pressure.some": waited,
     }  # fmt: skip
-    updates = run(judge, node, 6, loud)
-    return {u.finding.hypothesis.name for u in updates if u.finding.hypothesis}
+    return causes(run(judge, node, 6, loud))
 
 
 def test_a_first_reader_that_keeps_the_disk_busy_a_few_percent_is_no_finding() -> None:
@@ -352,12 +355,21 @@ def test_a_job_that_comes_to_an_idle_node_and_waits_a_little_is_no_finding() -> 
     assert run(judge, node, 40, {pressure.label: 45e3}) == []
 
 
+FORKING = with_more(
+    Channel("cpu.forks", "", Kind.COUNTER), Channel("memory.vm.pgfault", "", Kind.COUNTER)
+)
+
+
+def forking(forks: float, faults: float) -> dict[str, float]:
+    return {"cpu.forks": forks, "memory.vm.pgfault": faults}
+
+
 @pytest.mark.parametrize(("faults", "names"), [(5e3, set()), (60e3, {"ForkStorm"})])
 def test_threads_are_no_storm_of_processes(faults: float, names: set[str]) -> None:
     """The kernel counts both as forks; a process faults its pages in, a thread has its parent's."""
     node, judge = Node(FORKING), analyzer()
-    run(judge, node, QUIET_S, QUIETLY_FORKING)
-    assert causes_of(node, judge, 8, forks=320.0, faults=faults) == names
+    run(judge, node, QUIET_S, forking(2.0, 500.0))
+    assert causes(run(judge, node, 8, forking(320.0, faults))) == names
 
 
 @pytest.mark.parametrize(("burst_s", "names"), [(1, {"ForkStorm"}), (3, set())])
@@ -365,20 +377,7 @@ def test_bursts_of_a_second_hide_no_storm(burst_s: int, names: set[str]) -> None
     """A job's start forks for a moment; a node that did so for seconds is known to do that."""
     node, judge = Node(FORKING), analyzer()
     for _ in range(4):
-        causes_of(node, judge, burst_s, forks=110.0, faults=25e3)
-        run(judge, node, 8, QUIETLY_FORKING)
-    run(judge, node, QUIET_S, QUIETLY_FORKING)
-    assert causes_of(node, judge, 8, forks=100.0, faults=22e3) == names
-
-
-FORKING = with_more(
-    Channel("cpu.forks", "", Kind.COUNTER), Channel("memory.vm.pgfault", "", Kind.COUNTER)
-)
-QUIETLY_FORKING = {"cpu.forks": 2.0, "memory.vm.pgfault": 500.0}
-
-
-def causes_of(
-    node: Node, judge: NodeAnalyzer, seconds: int, forks: float, faults: float
-) -> set[str]:
-    updates = run(judge, node, seconds, {"cpu.forks": forks, "memory.vm.pgfault": faults})
-    return {u.finding.hypothesis.name for u in updates if u.finding.hypothesis}
+        run(judge, node, burst_s, forking(110.0, 25e3))
+        run(judge, node, 8, forking(2.0, 500.0))
+    run(judge, node, QUIET_S, forking(2.0, 500.0))
+    assert causes(run(judge, node, 8, forking(100.0, 22e3))) == names
