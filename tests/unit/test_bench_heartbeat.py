@@ -13,6 +13,7 @@ from heartbeatbench.judging import Error, Job, Read, Told
 from heartbeatbench.loop import longer
 from heartbeatbench.schedule import Episode, JobPlan, Session
 from heartbeatbench.truth import Steps
+from reveal_analyzer.heartbeat.usual import WINDOWS
 
 START_NS = 1_700_000_000 * 1_000_000_000
 
@@ -63,6 +64,19 @@ def test_every_job_has_all_slowdowns_after_it_was_learned_in_an_order_of_its_own
     assert all(one.end < following.begin for one, following in pairwise(first))
     hog = schedule.hog_after([JobPlan("a", 1.0, episodes=first)])
     assert hog.begin > first[-1].end
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.5, 0.99])
+def test_the_smallest_slowdowns_last_for_a_reading_of_the_longest_window(offset: float) -> None:
+    small = [one for one in schedule.episodes(0) if one.percent <= 3]
+    longest = max(WINDOWS)
+    steady = steps(*[1.0] * 1000)
+    for one in small:
+        job = Job(20.0, [Read(at + offset, longest, 3.0, 2.0) for at in range(400)])
+        found = judging.errors(job, steady, (one.begin, one.end))
+        seen = judging.seen("a", found, one)
+        assert seen is not None
+        assert longest in seen.by
 
 
 def test_a_step_is_longer_in_its_episode_only() -> None:
