@@ -88,10 +88,10 @@ bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	done
 
 docs: $(DEV) ## write the pages of metrics, hypotheses and privileges anew
-	@$(BIN)/reveal catalog --markdown > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
-	@$(BIN)/reveal hypotheses --markdown > docs/list.new && mv docs/list.new docs/hypotheses-list.md
-	@$(BIN)/reveal hypotheses --schema > docs/schema.new && mv docs/schema.new docs/hypotheses.schema.json
-	@$(BIN)/python -m reveal_operator.manifests.privileges_page > docs/new && mv docs/new docs/privileges.md
+	@$(BIN)/reveal catalog --markdown > docs/reference/metrics.md.new && mv docs/reference/metrics.md.new docs/reference/metrics.md
+	@$(BIN)/reveal hypotheses --markdown > docs/reference/list.new && mv docs/reference/list.new docs/reference/hypotheses-list.md
+	@$(BIN)/reveal hypotheses --schema > docs/reference/schema.new && mv docs/reference/schema.new docs/reference/hypotheses.schema.json
+	@$(BIN)/python -m reveal_operator.manifests.privileges_page > docs/reference/new && mv docs/reference/new docs/reference/privileges.md
 
 chart: $(DEV) ## copy crds/ into the chart, write its README's table of values anew
 	@$(BIN)/python charts/generate.py

@@ -1,4 +1,4 @@
-"""``docs/metrics.md``, made from the catalogue: every metric, and an index by the field's names."""
+"""``docs/reference/metrics.md``: every metric, and an index by the names others use."""
 
 from __future__ import annotations
 

@@ -108,8 +108,8 @@ def add_judging(
     _add_mode(group, whole)
     group.add_argument(
         "--hypotheses", metavar="FILE", type=Path, action="append", default=[],
-        help="known causes of your own, also a folder of such files (docs/hypotheses.md); may be"
-        " given again",
+        help="known causes of your own, also a folder of such files (docs/how-to/add-a-cause.md);"
+        " may be given again",
     )  # fmt: skip
     group.add_argument(
         "--fail-on", metavar="SEVERITY", type=severity,

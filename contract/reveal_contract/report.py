@@ -1,4 +1,4 @@
-"""A finding as an AnomalyReport: pure; ``docs/api.md`` says what each field is for.
+"""A finding as an AnomalyReport: pure; ``docs/reference/api.md`` says what each field is for.
 
 Every text and list has a bound, numbers are whole, and the object is never over ``MAX_BYTES``:
 where a finding is larger, its longest lists lose their last entries until it fits.

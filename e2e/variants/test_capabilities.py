@@ -47,7 +47,7 @@ def one_guarded(capabilities: Watched) -> Iterator[Watched]:
 
 
 def test_what_is_lost_is_what_the_page_says(privileged: Told, capabilities: Watched) -> None:
-    """docs/privileges.md: on this kernel nothing but GPUs, and of those there are none here."""
+    """docs/reference/privileges.md: on this kernel only GPUs, and this host has none."""
     now = told(capabilities)
     rows = [_row(source, privileged, now) for source in sorted(privileged.sources)]
     sys.stdout.write("\n| source | Privileged | Capabilities | why |\n|---|---|---|---|\n")

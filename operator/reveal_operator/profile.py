@@ -1,8 +1,8 @@
 """A RevealProfile as the builders take it, and what the operator fills in where it is silent.
 
-What a field means and its default: docs/api.md and the schema in ``crds/``, which fills them in
-before we see an object.  The same defaults stand here, as an object stored under an older schema
-lacks the newer fields; a test holds the two equal.
+What a field means and its default: docs/reference/api.md and the schema in ``crds/``, which fills
+them in before we see an object.  The same defaults stand here, because an object stored under an
+older schema has no newer fields; a test holds the two equal.
 """
 
 from __future__ import annotations

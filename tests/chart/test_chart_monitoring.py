@@ -30,7 +30,7 @@ ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").
 ]
 DASHBOARD = json.loads((CHART / "files" / "dashboard.json").read_text())
 OURS = re.compile(r"\b(?:reveal|process)_[a-z0-9_]+")
-PAGE = (ROOT / "docs" / "alerts.md").read_text()
+PAGE = (ROOT / "docs" / "reference/alerts.md").read_text()
 
 
 def expressions() -> Iterator[str]:
@@ -101,7 +101,7 @@ def test_alerts_arrive_whole_with_a_link_to_their_page(helm: Helm) -> None:
     for alert in ALERTS:
         made = rendered[alert["alert"]]
         page = made["annotations"].pop("runbook")
-        assert page == f"docs/alerts.md#{alert['alert'].lower()}"
+        assert page == f"docs/reference/alerts.md#{alert['alert'].lower()}"
         assert made == alert
 
 

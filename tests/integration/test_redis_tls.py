@@ -20,7 +20,7 @@ from waiting import until
 
 KEY = names.samples_key("default", names.shard("n1"))
 PASSWORD = "p@ss/w:r#d?%41 é"
-# what docs/processes.md says that the two need of an ACL (Redis: "ACL")
+# what docs/contributing/processes.md says that the two need of an ACL (Redis: "ACL")
 COLLECTOR_RIGHTS = ("~reveal:*", "+xadd", "+hset", "+hdel", "+hlen", "+hexists", "+multi", "+exec",
                     "+select", "+client|setname")  # fmt: skip
 ANALYZER_RIGHTS = ("~reveal:*", "+@all", "-@dangerous", "-@admin")

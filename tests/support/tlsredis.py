@@ -30,7 +30,7 @@ _OPTIONS = (
     "--save", "", "--appendonly", "no", "--maxmemory", "64mb",
     "--maxmemory-policy", "noeviction", "--dir", "/data",
 )  # fmt: skip
-# as docs/processes.md has it for analyzers, whose user collectors share where there is one Secret
+# the analyzers' user of docs/contributing/processes.md; collectors share it: there is one Secret
 _ACL = """\
 user default off
 user {user} on #{password} ~reveal:* +@all -@dangerous -@admin

@@ -103,13 +103,13 @@ def test_a_file_that_cannot_be_used_fails_the_check(
 def test_the_pages_are_current(capsys: pytest.CaptureFixture[str], own_signals: None) -> None:
     made = said(capsys, "--markdown")
     assert made == page(load())
-    assert made == (DOCS / "hypotheses-list.md").read_text(), "run `make docs`"
+    assert made == (DOCS / "reference/hypotheses-list.md").read_text(), "run `make docs`"
     schema = said(capsys, "--schema")
-    assert schema == (DOCS / "hypotheses.schema.json").read_text(), "run `make docs`"
+    assert schema == (DOCS / "reference/hypotheses.schema.json").read_text(), "run `make docs`"
 
 
 def test_the_example_of_the_guide_can_be_used() -> None:
-    guide = (DOCS / "hypotheses.md").read_text()
+    guide = (DOCS / "how-to/add-a-cause.md").read_text()
     text = guide.partition("```yaml\n")[2].partition("```")[0]
     assert [entry.name for entry in parse(text, "guide")] == ["LicenceServerStorm", "ForkStorm"]
 

@@ -355,9 +355,9 @@ def test_identities_are_of_node_rule_and_object() -> None:
 
 
 def test_the_page_of_the_rules_is_current() -> None:
-    kept = Path(__file__).parents[2] / "docs/configuration-rules.md"
+    kept = Path(__file__).parents[2] / "docs/reference/configuration-rules.md"
     assert kept.read_text() == page(), (
-        "python -m reveal_analyzer.configuration > docs/configuration-rules.md"
+        "python -m reveal_analyzer.configuration > docs/reference/configuration-rules.md"
     )
 
 

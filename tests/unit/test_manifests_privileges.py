@@ -16,7 +16,7 @@ from reveal_operator.manifests.privileges import NEEDS, Kind, needs_of, sources_
 from reveal_operator.manifests.privileges_page import page
 from reveal_operator.profile import Collector, Sources
 
-PAGE = ROOT / "docs/privileges.md"
+PAGE = ROOT / "docs/reference/privileges.md"
 # capabilities(7); what is in no row must be in no manifest
 HARMLESS = {"PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE", "NET_BIND_SERVICE"}
 

@@ -17,7 +17,7 @@ from reveal_contract.catalogue import find
 from reveal_contract.metric import Capacity
 from reveal_contract.search import field_names, search
 
-PAGE = Path(__file__).parents[2] / "docs/metrics.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 
 
 def test_the_page_is_current() -> None:

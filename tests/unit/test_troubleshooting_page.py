@@ -1,4 +1,4 @@
-"""Whatever reason a condition can have, docs/troubleshooting.md says what to do about it."""
+"""Whatever reason a condition can have, docs/how-to/troubleshoot.md says what to do about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from profiles import ROOT
 from reveal_analyzer.telemetry.lacking import REDUCED, lacks
 from reveal_operator import children, conditions, inspection, spec, troubles
 
-PAGE = (ROOT / "docs/troubleshooting.md").read_text()
+PAGE = (ROOT / "docs/how-to/troubleshoot.md").read_text()
 _WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 _ROW = re.compile(rf"^\| `({_WORD.pattern})`", re.MULTILINE)
 # kube-controller-manager's, which the operator passes on

@@ -1,4 +1,4 @@
-"""``python -m reveal_analyzer.configuration``: the rules as a page, docs/configuration-rules.md."""
+"""Print docs/reference/configuration-rules.md: ``python -m reveal_analyzer.configuration``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypotheses in words: the page of all (docs/hypotheses-list.md), and the parts of one."""
+"""Hypotheses in words: docs/reference/hypotheses-list.md, and the parts of one hypothesis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEAD = """\
 <!-- made by `make docs`; a test holds it current -->
 
 What Reveal knows by name, in the words of the files in `analyzer/reveal_analyzer/hypotheses`.
-[hypotheses.md](hypotheses.md) says how matching works and how to write your own;
+[add-a-cause.md](../how-to/add-a-cause.md) says how matching works and how to write your own;
 `reveal hypotheses NAME` shows one in the terminal. *Certain* ones raise a finding by themselves,
 the others explain one that was raised by what they expect.
 """

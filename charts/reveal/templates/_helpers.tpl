@@ -177,7 +177,7 @@ no cluster
 {{- $rules := list -}}
 {{- range $alert := (.Files.Get "files/alerts.yaml" | fromYaml).alerts -}}
 {{- if not (has $alert.alert $values.disabled) -}}
-{{- $page := dict "runbook" (printf "docs/alerts.md#%s" (lower $alert.alert)) -}}
+{{- $page := dict "runbook" (printf "docs/reference/alerts.md#%s" (lower $alert.alert)) -}}
 {{- if $values.runbookURL -}}
 {{- $page = dict "runbook_url" (printf "%s#%s" $values.runbookURL (lower $alert.alert)) -}}
 {{- end -}}

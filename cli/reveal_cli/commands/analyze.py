@@ -25,7 +25,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Judges recordings as `reveal scan` would have: second by second and once"
         " more as a whole; and wide tables (CSV, plain, .gz or .zst, or Parquet: a row a sample, a"
         " column a metric) of any period. The same input and flags give the same findings; no"
-        " labels are read. docs/analyze.md tells the formats.",
+        " labels are read. docs/reference/analyze.md tells the formats.",
     )
     parser.add_argument(
         "files", metavar="FILE", nargs="+", type=Path,

@@ -39,7 +39,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     shape.add_argument("--json", action="store_true", help="print one JSON object instead")
     shape.add_argument(
         "--markdown", action="store_true",
-        help="print every metric there is, of any host, as docs/metrics.md has them",
+        help="print every metric there is, of any host, as docs/reference/metrics.md has them",
     )  # fmt: skip
     shape.add_argument(
         "--search", metavar="NAME",

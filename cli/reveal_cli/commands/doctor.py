@@ -28,8 +28,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "doctor",
         help="say how this host is set up, and what would let Reveal see more on it",
         description="Says what this host is, what in its configuration costs performance and how"
-        " to mend it (docs/configuration-rules.md), and what it or the rights of this user"
-        " withhold, what it would give, and how to grant it. Changes nothing.",
+        " to fix it (docs/reference/configuration-rules.md), and what it or the rights of this"
+        " user withhold, what it would give, and how to grant it. Changes nothing.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     add_host(parser)

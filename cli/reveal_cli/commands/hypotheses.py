@@ -26,8 +26,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "hypotheses",
         help="list the known causes, show one in full, or check a file of your own",
         description="Lists the causes that are known by name: certain ones raise a finding by"
-        " themselves, the others explain what was found. docs/hypotheses.md says how to write"
-        " your own.",
+        " themselves, the others explain what was found. docs/how-to/add-a-cause.md says how to"
+        " write your own.",
         epilog="Exit codes: 0 done, 1 a file is not usable, 2 wrong usage.",
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="show this one in full")

@@ -35,7 +35,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         " before what is dear. A metric goes only where another stands for it in every workload."
         " Prints what each threshold would keep and lose. The selection is for storage and"
         " display (`reveal analyze --selection`); scores see everything unless asked otherwise."
-        " docs/paper.md tells more.",
+        " docs/explanation/paper.md tells more.",
     )
     parser.add_argument(
         "recordings", metavar="RECORDING", nargs="*", type=Path,

@@ -1,8 +1,9 @@
 """What a collector needs of its node beyond an ordinary container: one row a need.
 
 Namespaces, mounts and the security context are built from this table, for both kinds of
-``privilege``, and so is docs/privileges.md.  A need whose sources the profile leaves out is not
-asked for.  The rows say what the collector's code does; the tests run it without each of them.
+``privilege``, and so is docs/reference/privileges.md.  A need whose sources the profile leaves out
+is not asked for.  The rows say what the collector's code does; the tests run it without each of
+them.
 
 Sources: capabilities(7), ptrace(2) "access mode checking", perf_event_open(2), pid_namespaces(7),
 the Kubernetes API reference of SecurityContext, and the default profiles of the runtimes.

@@ -1,4 +1,4 @@
-"""``docs/privileges.md``, made from the table of needs: what is asked for, why, what is lost.
+"""``docs/reference/privileges.md`` from the table of needs: each right, its reason, its loss.
 
 Written by ``python -m reveal_operator.manifests.privileges_page``.
 """
