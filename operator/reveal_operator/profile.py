@@ -22,8 +22,8 @@ COLLECTOR_RESOURCES: Json = {
     "requests": {"cpu": "20m", "memory": "64Mi"},
     "limits": {"memory": "256Mi"},
 }
-# A core is enough for some 2,000 nodes, a node takes 4.7 MiB (bench/results/analysis.json): what is
-# asked for is enough for some 50.  No limits, as nobody knows here how many nodes there are.
+# Plan a core for each 1,000 nodes and 5 MB for each node (docs/explanation/sizing.md): the default
+# request is enough for about 50.  No limits, as the number of nodes is not known here.
 ANALYZER_RESOURCES: Json = {"requests": {"cpu": "250m", "memory": "512Mi"}}
 
 
