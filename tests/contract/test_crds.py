@@ -190,7 +190,8 @@ def test_columns(plural: str, shown: list[str], wide: list[str]) -> None:
 
 @pytest.mark.parametrize("plural", PLURALS)
 def test_the_page_on_the_api_names_every_field(plural: str) -> None:
-    page = (DEFINITIONS[0].parents[1] / "docs/reference/api.md").read_text()
+    folder = DEFINITIONS[0].parents[1] / "docs/reference"
+    page = (folder / f"api-{plural.removesuffix('s')}.md").read_text()
     named = set(re.findall(r"[A-Za-z]+", " ".join(re.findall(r"`[^`]+`", page))))
     # of Kubernetes' own, which its documentation has
     own = ("[].", ".nodeAffinity.", ".conditions[]", ".resources.", ".metadata")

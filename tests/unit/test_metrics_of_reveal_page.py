@@ -1,0 +1,67 @@
+"""The page of Reveal's own metrics names every series of the three processes, and no other."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import cast
+
+import pytest
+from prometheus_client.metrics_core import Metric
+
+from reveal_analyzer.sinks.kube.figures import SinkNumbers
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_collector.collector import Collector
+from reveal_collector.metrics import HealthExporter
+from reveal_collector.samples import LEFT_OUT
+from reveal_contract.settings import CollectorSettings
+from reveal_operator.app import Operator, Options
+from reveal_operator.kube import Kube
+from reveal_operator.spec import Defaults
+
+PAGE = Path(__file__).parents[2] / "docs/reference/metrics-of-reveal.md"
+_ROW = re.compile(r"^\| `(reveal_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def families() -> list[Metric]:
+    """Return what a scrape of each process gives, but for the client library's own series."""
+    analyzer = Metrics()
+    analyzer.watch(lambda: defaultdict(int))
+    analyzer.registry.register(SinkNumbers(lambda: defaultdict(int)))
+    collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
+    operator = Operator(cast(Kube, None), Options(Defaults("n", "collector", "analyzer")))
+    collector.start()
+    try:
+        health = list(HealthExporter(collector).collect())
+    finally:
+        collector.stop()
+    registries = (analyzer.registry.collect(), operator._metrics.registry.collect())
+    found = [family for some in registries for family in some] + health
+    return [family for family in found if family.name.startswith("reveal_")]
+
+
+def shown(families: Iterable[Metric]) -> dict[str, str]:
+    """Return the series by the name that a query uses, with their types."""
+    ending = {"counter": "_total"}
+    return {family.name + ending.get(family.type, ""): family.type for family in families}
+
+
+def test_the_page_has_every_series_with_its_type(families: list[Metric]) -> None:
+    page = {name: kind for name, kind, _ in _ROW.findall(PAGE.read_text())}
+    assert page.pop(LEFT_OUT) == "gauge"  # only where sampled values are exposed
+    assert page == shown(families)
+
+
+def test_the_page_has_the_labels_of_every_series_that_has_samples(families: list[Metric]) -> None:
+    page = {
+        name: set(re.findall(r"`(\w+)`", labels))
+        for name, _, labels in _ROW.findall(PAGE.read_text())
+    }
+    names = dict(zip(shown(families), families, strict=True))
+    for name, family in names.items():
+        for sample in family.samples:
+            if not sample.name.endswith(("_bucket", "_created")):
+                assert set(sample.labels) == page[name], name
