@@ -27,10 +27,10 @@ from faultbench.sessions import sessions  # noqa: E402
 from reveal_analyzer.engine import NodeAnalyzer  # noqa: E402
 from reveal_analyzer.sinks.kube.api import KubernetesApi, connect  # noqa: E402
 from reveal_contract.finding import Evidence, Finding, Hypothesis, Severity, State  # noqa: E402
-from reveal_contract.kubernetes import API_VERSION, PROFILE_KIND  # noqa: E402
+from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner  # noqa: E402
+from reveal_contract.kube.anomaly_report import report as report_of  # noqa: E402
+from reveal_contract.kube.names import API_VERSION, PROFILE_KIND  # noqa: E402
 from reveal_contract.metric import Subsystem  # noqa: E402
-from reveal_contract.report import MAX_BYTES, Owner  # noqa: E402
-from reveal_contract.report import report as report_of  # noqa: E402
 from reveal_contract.settings import AnalyzerSettings  # noqa: E402
 
 COUNT, PROFILE = 10_000, "bench"

@@ -26,11 +26,12 @@ from reveal_analyzer.sinks.kube.wiring import sink_of
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream import StreamReader
 from reveal_analyzer.worker import Worker
-from reveal_contract import VERSION, logs
-from reveal_contract.kubernetes import POD_VARIABLE
+from reveal_contract import VERSION
+from reveal_contract.kube.names import POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
-from reveal_contract.pulse import Pulse
 from reveal_contract.redis_address import with_credentials
+from reveal_contract.runtime import logs
+from reveal_contract.runtime.liveness import Pulse
 from reveal_contract.settings import (
     MODES,
     REPORTING,

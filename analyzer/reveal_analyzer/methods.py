@@ -19,8 +19,8 @@ from reveal_analyzer.paper import PaperDetector, PaperOptions, PaperVerdict
 from reveal_analyzer.windows import Layout, Sealed, Slice, WarmUp, WindowRing
 from reveal_contract import catalogue, wire
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.memory import give_back
 from reveal_contract.metric import Scope
+from reveal_contract.runtime.malloc_trim import give_back
 from reveal_contract.wire import Message
 
 _MOST_WINDOWS = 300

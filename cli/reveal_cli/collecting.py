@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 from reveal_cli.exits import ERROR, USAGE, CliError
-from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 
 _KEPT_LINES = 20

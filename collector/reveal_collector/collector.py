@@ -38,7 +38,7 @@ from reveal_contract import VERSION
 from reveal_contract.catalogue import find
 from reveal_contract.envelope import WireError
 from reveal_contract.metric import Lane, Scope
-from reveal_contract.pulse import Pulse
+from reveal_contract.runtime.liveness import Pulse
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import Identity, to_rows
 

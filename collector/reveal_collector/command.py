@@ -21,12 +21,13 @@ from reveal_collector.pods.owner import own_pods
 from reveal_collector.realtime import die_with_parent
 from reveal_collector.shipment import RecordingSink, Sink
 from reveal_collector.sink import RedisSink
-from reveal_contract import VERSION, logs
-from reveal_contract.kubernetes import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
+from reveal_contract import VERSION
+from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
-from reveal_contract.pulse import Pulse
 from reveal_contract.recording import Writer
 from reveal_contract.redis_address import with_credentials
+from reveal_contract.runtime import logs
+from reveal_contract.runtime.liveness import Pulse
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from importlib import import_module
 from threading import Lock
 from types import ModuleType
 
-from reveal_contract.memory import give_back
+from reveal_contract.runtime.malloc_trim import give_back
 
 _STEPPING_ASIDE = Lock()
 _SELDOM_ASKED = ("inspect", "traceback", "ipaddress")

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as Exporter
 
 from reveal_collector.samples import SampleExporter
-from reveal_contract import exposition
+from reveal_contract.runtime import http_endpoints
 
 if TYPE_CHECKING:
     from reveal_collector.collector import Collector, Status
@@ -51,7 +51,7 @@ class HealthExporter(Exporter):
             "CPU the collector may use, in cores: compare process_cpu_seconds_total.",
             settings.cpu_budget_millicores / 1000,
         )
-        yield exposition.build_info(f"{_PREFIX}_build_info")
+        yield http_endpoints.build_info(f"{_PREFIX}_build_info")
 
 
 def families(status: Status) -> Iterator[Metric]:
@@ -97,7 +97,9 @@ def serve(collector: Collector, port: int) -> int:
     if collector.settings.metrics_series:
         exporter = SampleExporter(lambda: collector.last, collector.settings.metrics_series)
         registry.register(exporter)
-    return exposition.serve(registry, port, collector.pulse.stalled, partial(not_ready, collector))
+    return http_endpoints.serve(
+        registry, port, collector.pulse.stalled, partial(not_ready, collector)
+    )
 
 
 def not_ready(collector: Collector) -> str:

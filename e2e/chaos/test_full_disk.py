@@ -10,7 +10,7 @@ import pytest
 from clusterchaos import ANALYZER, COLLECTOR, Pods, restarts
 from controlplane import Object
 from faultstory import held_back
-from reveal_contract.kubernetes import RUN_FOLDER
+from reveal_contract.kube.names import RUN_FOLDER
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -12,8 +12,8 @@ from api_objects import apply_status, profile
 from cluster.plane import ControlPlane
 from controlplane import ApiError, Kube, Launcher, unique, wait_for
 from kubectl import kubectl
-from reveal_contract import kubernetes as names
-from reveal_contract.report import Owner, report
+from reveal_contract.kube import names
+from reveal_contract.kube.anomaly_report import Owner, report
 from structural import DEFINITIONS, EXAMPLES
 
 FOLDERS = (DEFINITIONS[0].parent, EXAMPLES[0].parent)

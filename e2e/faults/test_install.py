@@ -10,7 +10,7 @@ from charts import NAMESPACE
 from clusterwatch import Watched
 from controlplane import wait_for
 from faultstory import healthy
-from reveal_contract.kubernetes import LABEL_PROFILE
+from reveal_contract.kube.names import LABEL_PROFILE
 
 pytestmark = pytest.mark.timeout(900)
 IDLE_S = 60.0

@@ -18,7 +18,7 @@ from images.container import Container, running
 from images.pod import Node
 from images.store import Store
 from releases import Cluster
-from reveal_contract.kubernetes import child_name
+from reveal_contract.kube.names import child_name
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -22,7 +22,7 @@ from images.store import Store
 from processes import answer
 from redisserver import RedisLauncher
 from reveal_contract import names
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     API_VERSION,
     METRICS_PORT,
     PROFILE_KIND,

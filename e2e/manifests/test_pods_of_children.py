@@ -10,7 +10,7 @@ import pytest
 
 from controlplane import Kube, unique, wait_for
 from profiles import DEFAULTS, container, profile
-from reveal_contract.kubernetes import LABEL_COMPONENT
+from reveal_contract.kube.names import LABEL_COMPONENT
 from reveal_operator.manifests import children
 from reveal_operator.spec import parse
 

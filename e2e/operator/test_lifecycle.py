@@ -18,7 +18,7 @@ from operatorstage import (
     statuses,
     versions,
 )
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     API_VERSION,
     LABEL_PROFILE,
     PROFILE_KIND,

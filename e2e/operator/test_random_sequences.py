@@ -21,7 +21,7 @@ from charts import NAMESPACE, program
 from cluster.daemons import Daemon, free_ports
 from controlplane import ApiError, Kube, Launcher, Object, condition, wait_for
 from releases import Cluster
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     API_VERSION,
     LABEL_MANAGED_BY,
     LABEL_PROFILE,

@@ -29,7 +29,7 @@ from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.sinks.kube.status import ProfileStatus
 from reveal_analyzer.situation import Situation, Watched
 from reveal_contract.finding import Severity
-from reveal_contract.kubernetes import API_VERSION, LABEL_PROFILE, REPORT_KIND
+from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
 

@@ -14,7 +14,7 @@ from operatorstage import (
     SOON_S,
     Stage,
 )
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     ANNOTATION_HYPOTHESES,
     LABEL_MANAGED_BY,
     LABEL_PROFILE,

@@ -16,7 +16,7 @@ from operatorstage import (
     a_report,
     foreign_daemon_set,
 )
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     API_VERSION,
     LABEL_MANAGED_BY,
     LABEL_PROFILE,

@@ -14,8 +14,8 @@ from reveal_analyzer.sinks.kube import loop, pace
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.situation import Situation
-from reveal_contract import kubernetes as names
 from reveal_contract.finding import Severity
+from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
 
 

@@ -13,7 +13,7 @@ from charts import NAMESPACE
 from cluster.handle import Say
 from clusterwatch import Watched, summary
 from controlplane import ApiError, Object
-from reveal_contract.kubernetes import LABEL_COMPONENT
+from reveal_contract.kube.names import LABEL_COMPONENT
 from soak import schedule, usage, workloads
 from soak.result import NAME, Result, memory
 from soak.schedule import Step

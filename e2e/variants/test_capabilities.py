@@ -15,7 +15,7 @@ from clusterwatch import Watched
 from controlplane import wait_for
 from faultstory import fault, held_back
 from podprocesses import main_process
-from reveal_contract.kubernetes import LABEL_COMPONENT
+from reveal_contract.kube.names import LABEL_COMPONENT
 from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
 from reveal_operator.profile import Collector, Privilege
 

@@ -20,7 +20,7 @@ from controlplane import ApiError, Kube, Object, unique
 from faultstory import held_back
 from hardening import Hardened
 from podprocesses import Process, main_process
-from reveal_contract.kubernetes import LABEL_COMPONENT
+from reveal_contract.kube.names import LABEL_COMPONENT
 from tlsredis import PORT, USER
 
 pytestmark = pytest.mark.timeout(900)

@@ -18,7 +18,7 @@ from cluster.handle import Cluster
 from clusterfaults import Expected
 from clusterwatch import Watched, now, summary
 from faultstory import fault, held_back
-from reveal_contract.kubernetes import LABEL_PROFILE
+from reveal_contract.kube.names import LABEL_PROFILE
 
 pytestmark = pytest.mark.timeout(900)
 

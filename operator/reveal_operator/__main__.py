@@ -10,8 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reveal_contract import VERSION, logs
-from reveal_contract.kubernetes import NAMESPACE_VARIABLE, POD_VARIABLE
+from reveal_contract import VERSION
+from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
+from reveal_contract.runtime import logs
 from reveal_operator.app import RESYNC_S, Operator, Options
 from reveal_operator.kopflog import tidy
 from reveal_operator.kube import Kube, NoAccess, load

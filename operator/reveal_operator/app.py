@@ -23,8 +23,8 @@ from typing import Any
 
 import kopf
 
-from reveal_contract import exposition
-from reveal_contract.kubernetes import GROUP, PROFILE_KIND, PROFILES, REPORTS, VERSION
+from reveal_contract.kube.names import GROUP, PROFILE_KIND, PROFILES, REPORTS, VERSION
+from reveal_contract.runtime import http_endpoints
 from reveal_operator.api import ApiError
 from reveal_operator.children import Children
 from reveal_operator.events import Recorder
@@ -127,7 +127,7 @@ class Operator:
         """Metrics and probes on both ports, so that one of them is enough."""
         for port in sorted({self._options.metrics_port, self._options.health_port} - {0}):
             health = self._health
-            exposition.serve(self._metrics.registry, port, health.ailment, health.unready)
+            http_endpoints.serve(self._metrics.registry, port, health.ailment, health.unready)
 
     async def _watch_for_ever(self) -> None:
         """kopf, again and again until we are to stop."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reveal_contract.kubernetes import ANNOTATION_INTENT, LABEL_MANAGED_BY, OPERATOR_MANAGER
+from reveal_contract.kube.names import ANNOTATION_INTENT, LABEL_MANAGED_BY, OPERATOR_MANAGER
 from reveal_operator.api import FORBIDDEN, INVALID, NOT_FOUND, Api, ApiError, Manifest, Object
 from reveal_operator.drift import covers, fingerprint, intent_seen
 from reveal_operator.metrics import Metrics

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reveal_contract.kubernetes import clipped
+from reveal_contract.kube.names import clipped
 from reveal_operator.seen import Workload
 from reveal_operator.troubles import PASSING, Trouble
 

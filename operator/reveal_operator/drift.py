@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from reveal_contract.kubernetes import ANNOTATION_INTENT
+from reveal_contract.kube.names import ANNOTATION_INTENT
 
 Object = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
-from reveal_contract.events import Event, EventBook, Posting, Reason, profile
-from reveal_contract.kubernetes import OPERATOR_MANAGER
+from reveal_contract.kube.events import Event, EventBook, Posting, Reason, profile
+from reveal_contract.kube.names import OPERATOR_MANAGER
 from reveal_operator.api import CONFLICT, NOT_FOUND, Api, ApiError
 from reveal_operator.metrics import Metrics
 from reveal_operator.seen import ProfileSeen

@@ -11,7 +11,7 @@ from typing import Any
 
 import kopf
 
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     GROUP,
     LABEL_MANAGED_BY,
     OPERATOR_MANAGER,

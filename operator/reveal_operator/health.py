@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from reveal_contract.pulse import Pulse
+from reveal_contract.runtime.liveness import Pulse
 from reveal_operator.workqueue import KeyedQueue
 
 BEAT_S = 1.0

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reveal_contract.kubernetes import LABEL_COMPONENT, LABEL_PROFILE, label_value
+from reveal_contract.kube.names import LABEL_COMPONENT, LABEL_PROFILE, label_value
 from reveal_operator.api import Api, ApiError
 from reveal_operator.seen import ChildSeen
 from reveal_operator.troubles import Trouble, explain

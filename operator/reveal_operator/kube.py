@@ -19,7 +19,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from reveal_contract import VERSION
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     API_VERSION,
     OPERATOR_MANAGER,
     PROFILE_KIND,

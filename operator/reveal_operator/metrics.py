@@ -17,7 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from reveal_contract.exposition import build_info
+from reveal_contract.runtime.http_endpoints import build_info
 
 PREFIX = "reveal_operator_"
 # seconds: a visit that finds nothing to do takes microseconds, one that applies a few round trips

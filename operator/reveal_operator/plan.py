@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reveal_contract.kubernetes import ANNOTATION_HYPOTHESES
+from reveal_contract.kube.names import ANNOTATION_HYPOTHESES
 from reveal_operator.drift import stamped
 from reveal_operator.manifests import children
 from reveal_operator.overlap import Placement, placement_of

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Protocol
 
-from reveal_contract.events import COLLECTOR_DEGRADED, COLLECTOR_RECOVERED, PROFILE_REJECTED
-from reveal_contract.kubernetes import ANALYZER, COLLECTOR
+from reveal_contract.kube.events import COLLECTOR_DEGRADED, COLLECTOR_RECOVERED, PROFILE_REJECTED
+from reveal_contract.kube.names import ANALYZER, COLLECTOR
 from reveal_operator.api import ApiError
 from reveal_operator.children import Children, Outcome
 from reveal_operator.conditions import (

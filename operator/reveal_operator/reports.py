@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from reveal_contract.finding import State
-from reveal_contract.kubernetes import REPORT_KIND
+from reveal_contract.kube.names import REPORT_KIND
 from reveal_operator.api import GONE, NOT_FOUND, Api, ApiError
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from reveal_contract.kubernetes import REPORT_KIND
+from reveal_contract.kube.names import REPORT_KIND
 from reveal_operator.api import Api, ApiError
 from reveal_operator.metrics import Metrics
 from reveal_operator.reports import Report, Reports

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reveal_contract.kubernetes import API_VERSION, LABEL_PROFILE, PROFILE_KIND
+from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, PROFILE_KIND
 from reveal_operator.drift import fingerprint, intent_seen
 
 Object = Mapping[str, Any]

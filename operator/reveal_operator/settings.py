@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from reveal_contract.kubernetes import HOST_FOLDER, HYPOTHESES_FOLDER, METRICS_PORT
+from reveal_contract.kube.names import HOST_FOLDER, HYPOTHESES_FOLDER, METRICS_PORT
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_operator.profile import Mode, Profile
 

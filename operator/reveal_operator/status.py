@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from reveal_contract.kubernetes import API_VERSION, PROFILE_KIND
+from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
 from reveal_operator.api import NOT_FOUND, Api, ApiError
 from reveal_operator.conditions import Facts, conditions
 from reveal_operator.metrics import Metrics

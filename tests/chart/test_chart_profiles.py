@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from charts import CHART, ROOT, Helm, HelmError, one
-from reveal_contract.kubernetes import API_VERSION, PROFILE_KIND
+from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 PROFILES = CHART / "ci" / "profiles-values.yaml"

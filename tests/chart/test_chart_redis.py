@@ -18,7 +18,7 @@ from charts import Helm, one
 from controlplane import wait_for
 from redisserver import RedisLauncher
 from reveal_contract import names
-from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 
 NODE = "n1"
 NO_RETRY = Retry(NoBackoff(), 0)

@@ -11,7 +11,7 @@ import yaml
 
 from charts import CHART, NAMESPACE, VALUES, Helm, identity, kinds, one, pods
 from reveal_contract import VERSION
-from reveal_contract import kubernetes as names
+from reveal_contract.kube import names
 
 CLUSTER_SCOPED = {
     "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", names.PROFILE_KIND,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reveal_contract import kubernetes as names
+from reveal_contract.kube import names
 from structural import (
     DEFINITIONS,
     EXAMPLES,

@@ -10,9 +10,7 @@ import pytest
 
 import shown
 import told
-from reveal_contract import kubernetes as names
 from reveal_contract import settings
-from reveal_contract.events import NS
 from reveal_contract.finding import (
     Confidence,
     Finding,
@@ -21,8 +19,10 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
+from reveal_contract.kube import names
+from reveal_contract.kube.anomaly_report import report
+from reveal_contract.kube.events import NS
 from reveal_contract.metric import Subsystem
-from reveal_contract.report import report
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
 

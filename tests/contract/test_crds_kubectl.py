@@ -10,8 +10,8 @@ import goldens
 import told
 from cluster.plane import ControlPlane
 from controlplane import Kube
-from reveal_contract import kubernetes as names
-from reveal_contract.report import report
+from reveal_contract.kube import names
+from reveal_contract.kube.anomaly_report import report
 from shown import PROFILES, WATCHED, Shown, compare
 
 WIDTH = 120

@@ -11,7 +11,7 @@ import yaml
 import goldens
 from api_objects import apply_status, profile
 from controlplane import ApiError, Kube
-from reveal_contract import kubernetes as names
+from reveal_contract.kube import names
 from reveal_operator import spec as operator_spec
 from reveal_operator.manifests import security
 from spec_cases import BAD, GOOD, REDIS, Bad

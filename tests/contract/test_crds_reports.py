@@ -12,9 +12,9 @@ import told
 from api_objects import apply_status, report_of
 from controlplane import ApiError, Kube, unique
 from made_findings import largest
-from reveal_contract import kubernetes as names
 from reveal_contract.finding import Finding
-from reveal_contract.report import MAX_BYTES
+from reveal_contract.kube import names
+from reveal_contract.kube.anomaly_report import MAX_BYTES
 
 Object = dict[str, Any]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_contract import logs
+from reveal_contract.runtime import logs
 
 
 @pytest.fixture(autouse=True)

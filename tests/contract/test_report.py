@@ -21,9 +21,9 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
-from reveal_contract.kubernetes import REPORTS
+from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner, from_object, report
+from reveal_contract.kube.names import REPORTS
 from reveal_contract.metric import Subsystem
-from reveal_contract.report import MAX_BYTES, Owner, from_object, report
 from structural import faults, schema
 
 OWNER = Owner("p", "0b7ab99b-0c4f-4f2c-8f75-bd1f5b0f8c52", 3)

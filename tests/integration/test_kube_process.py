@@ -26,7 +26,7 @@ _LOADED = """
 import sys
 from reveal_analyzer.__main__ import build, parser, settings_of
 from reveal_analyzer.sinks.kube.wiring import sink_of
-from reveal_contract.pulse import Pulse
+from reveal_contract.runtime.liveness import Pulse
 arguments = parser().parse_args(["--redis", "unix:///nowhere"])
 settings = settings_of(arguments, {})
 assert sink_of(settings, "me", None, None) is None

@@ -21,9 +21,9 @@ from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.sinks.kube.status import telemetry
 from reveal_analyzer.telemetry.lacking import Lack
 from reveal_analyzer.telemetry.states import State
-from reveal_contract import kubernetes as names
 from reveal_contract.finding import Confidence, Pod, Severity, rfc3339
-from reveal_contract.report import report
+from reveal_contract.kube import names
+from reveal_contract.kube.anomaly_report import report
 from reveal_contract.settings import AnalyzerSettings
 
 

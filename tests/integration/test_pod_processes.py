@@ -17,7 +17,7 @@ import redis
 
 from processes import Process, answer, free_port, running
 from reveal_contract import names
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     ALIVE_FILE,
     NAMESPACE_VARIABLE,
     NODE_VARIABLE,

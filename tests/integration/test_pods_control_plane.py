@@ -17,7 +17,7 @@ from hosts.cgroups import Container, PodSpec
 from livepods import NEEDED, USAGE, Recorded, make, remove_all, work
 from reveal_collector.pods import api
 from reveal_collector.pods.api import ApiPods, access_of
-from reveal_contract.kubernetes import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
+from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import from_rows
 from waiting import until

@@ -13,7 +13,7 @@ import redis
 from certificate import Certificate, on_loopback
 from processes import free_port, running
 from reveal_contract import names
-from reveal_contract.kubernetes import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import NOT_ONE
 from waiting import until

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane import Kube, unique
-from reveal_contract import kubernetes as names
 from reveal_contract.finding import Finding
-from reveal_contract.report import report
+from reveal_contract.kube import names
+from reveal_contract.kube.anomaly_report import report
 
 Object = dict[str, Any]
 _APPLY = "application/apply-patch+yaml"

@@ -12,8 +12,8 @@ from cluster.handle import Cluster
 from clustertold import evaluation_redis
 from clusterwatch import PROFILE, Watched
 from controlplane import Object, condition, wait_for
-from reveal_contract import kubernetes as names
 from reveal_contract import names as stream
+from reveal_contract.kube import names
 
 COLLECTOR, ANALYZER, OPERATOR = names.COLLECTOR, names.ANALYZER, names.OPERATOR
 REDIS = "evaluation-redis"

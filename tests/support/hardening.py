@@ -10,7 +10,7 @@ from pathlib import Path
 from charts import NAMESPACE
 from clusterwatch import Watched, install
 from controlplane import Object
-from reveal_contract.kubernetes import LABEL_COMPONENT
+from reveal_contract.kube.names import LABEL_COMPONENT
 from tlsredis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
 
 # sources of perf events, as examples/least-privilege.yaml leaves them out

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from reveal_analyzer.sinks.kube.calls import ExistsError, MissingError, Object
-from reveal_contract.kubernetes import LABEL_STATE
+from reveal_contract.kube.names import LABEL_STATE
 
 
 class FakeKube:

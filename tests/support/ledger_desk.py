@@ -10,8 +10,8 @@ from reveal_analyzer.sinks.kube.entry import Said
 from reveal_analyzer.sinks.kube.ledger import Ledger, Listed
 from reveal_analyzer.situation import Situation, Watched
 from reveal_contract.finding import Severity
+from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.names import SHARDS
-from reveal_contract.report import Report
 from reveal_contract.settings import AnalyzerSettings
 
 ALL = frozenset(range(SHARDS))

@@ -17,7 +17,7 @@ from cluster.daemons import Daemon, free_ports
 from cluster.plane import ControlPlane, Options
 from controlplane import Kube, Object, unique, wait_for
 from processes import answer
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     API_VERSION,
     OPERATOR_MANAGER,
     PROFILE_KIND,

@@ -15,7 +15,7 @@ from charts import CHART, NAMESPACE, Helm, HelmError, Object
 from cluster.daemons import Daemon
 from cluster.plane import ControlPlane
 from controlplane import Kube, wait_for
-from reveal_contract.kubernetes import API_VERSION, LABEL_PROFILE, PROFILE_KIND
+from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, PROFILE_KIND
 
 DEFINITIONS = ("revealprofiles.reveal.dev", "anomalyreports.reveal.dev")
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")

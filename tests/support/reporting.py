@@ -14,7 +14,7 @@ from made_findings import Update
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.situation import Situation, Watched
-from reveal_contract import kubernetes as names
+from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
 
 DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))

@@ -17,10 +17,9 @@ from reveal_analyzer.sinks.kube import status, telling
 from reveal_analyzer.sinks.kube.entry import Said
 from reveal_analyzer.telemetry.lacking import Lack
 from reveal_analyzer.telemetry.states import State as Telemetry
-from reveal_contract import events
-from reveal_contract import kubernetes as names
 from reveal_contract.finding import Finding, Severity, State
-from reveal_contract.report import report
+from reveal_contract.kube import events, names
+from reveal_contract.kube.anomaly_report import report
 from reveal_operator.conditions import Facts, Overlap
 from reveal_operator.reports import Tally
 from reveal_operator.seen import Workload

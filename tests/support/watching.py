@@ -13,8 +13,8 @@ from typing import Any
 from cluster.plane import ControlPlane
 from controlplane import Kube, unique
 from processes import Process, answer, free_port, running
-from reveal_contract import kubernetes as names
 from reveal_contract.finding import rfc3339
+from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
 
 DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))

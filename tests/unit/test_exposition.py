@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from processes import answer
-from reveal_contract import exposition
+from reveal_contract.runtime import http_endpoints
 
 
 class Told:
@@ -30,7 +30,7 @@ def told() -> Told:
 def port(told: Told) -> Iterator[int]:
     registry = CollectorRegistry()
     Gauge("reveal_thing", "A thing.", registry=registry).set(7)
-    yield exposition.serve(registry, 0, lambda: told.health, lambda: told.ready)
+    yield http_endpoints.serve(registry, 0, lambda: told.health, lambda: told.ready)
 
 
 def test_metrics_are_at_their_path(port: int) -> None:
@@ -52,7 +52,7 @@ def test_another_path_says_which_there_are(port: int) -> None:
 
 
 def test_without_checks_there_are_no_probes() -> None:
-    port = exposition.serve(CollectorRegistry(), 0)
+    port = http_endpoints.serve(CollectorRegistry(), 0)
     assert answer(port, "/healthz") == (404, "there is /metrics\n")
 
 
@@ -70,7 +70,7 @@ def test_a_taken_port_is_one_sentence(address: str) -> None:
     with socket.create_server((address, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"port {port} for metrics: Address already") as refused:
-            exposition.serve(CollectorRegistry(), port)
+            http_endpoints.serve(CollectorRegistry(), port)
     assert refused.value.errno == errno.EADDRINUSE
 
 

@@ -12,7 +12,7 @@ from images import building
 from images.building import CONTEXT, IMAGES, ROOT, context_digest, index_settings, pip_conf
 from images.pod import ACCOUNT_FOLDER, Node, held_capabilities, specification
 from reveal_contract import VERSION
-from reveal_contract.kubernetes import RUN_FOLDER
+from reveal_contract.kube.names import RUN_FOLDER
 
 FILES = ("Dockerfile.analyzer", "Dockerfile.collector")
 IMAGE = {"Env": ["PATH=/bin", "TMPDIR=/run"], "User": "65532:65532", "Entrypoint": ["run-it"]}

@@ -11,9 +11,9 @@ from reveal_analyzer.sinks.kube.entry import Entry
 from reveal_analyzer.sinks.kube.ledger import Listed
 from reveal_analyzer.situation import Watched
 from reveal_contract.finding import Confidence, FindingKind, FindingScope, Pod, Severity
+from reveal_contract.kube.anomaly_report import report
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import shard
-from reveal_contract.report import report
 
 MINUTE = 60 * SECOND
 

@@ -9,8 +9,8 @@ from made_findings import Update, changed, finding, opened, resolved
 from reveal_analyzer.sinks.kube import ledger as module
 from reveal_analyzer.sinks.kube.entry import Admission
 from reveal_contract.finding import FindingKind, Severity
+from reveal_contract.kube.anomaly_report import Report, report
 from reveal_contract.metric import Subsystem
-from reveal_contract.report import Report, report
 
 
 def test_too_many_become_one_summary() -> None:

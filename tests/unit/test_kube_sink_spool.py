@@ -15,10 +15,10 @@ from made_findings import AT, finding, largest
 from reveal_analyzer.sinks.kube import spool as module
 from reveal_analyzer.sinks.kube.entry import Entry, Said
 from reveal_analyzer.sinks.kube.spool import FILE, Spool
-from reveal_contract import events
-from reveal_contract.events import Event, EventBook
 from reveal_contract.finding import Finding, Severity
-from reveal_contract.report import report
+from reveal_contract.kube import events
+from reveal_contract.kube.anomaly_report import report
+from reveal_contract.kube.events import Event, EventBook
 
 
 def entry(one: Finding | None = None) -> Entry:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from profiles import built, container
-from reveal_contract.kubernetes import RUN_FOLDER
-from reveal_contract.pulse import Pulse
+from reveal_contract.kube.names import RUN_FOLDER
+from reveal_contract.runtime.liveness import Pulse
 from reveal_operator.manifests.daemonset import GRACE_SECONDS
 from reveal_operator.manifests.probes import OLDEST_SECONDS
 

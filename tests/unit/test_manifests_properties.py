@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from profiles import DEFAULTS, NAMES_OF_PROFILES, SPECS, built, container, profile
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     ANNOTATION_SETTINGS,
     LABEL_COMPONENT,
     LABEL_MANAGED_BY,

@@ -10,9 +10,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from reveal_analyzer.sinks import OPENED, SUSPECTED, Change
-from reveal_contract import VERSION, exposition
-from reveal_contract.exposition import Check
+from reveal_contract import VERSION
 from reveal_contract.finding import Finding, State
+from reveal_contract.runtime import http_endpoints
+from reveal_contract.runtime.http_endpoints import Check
 
 Labels = tuple[str, str, str]  # node, subsystem, severity
 
@@ -76,7 +77,7 @@ class Metrics:
 
     def serve(self, port: int, health: Check | None = None, ready: Check | None = None) -> None:
         """Answer scrapes and probes on ``port`` from threads; ``OSError`` where it is taken."""
-        exposition.serve(self.registry, port, health, ready)
+        http_endpoints.serve(self.registry, port, health, ready)
 
     def write(self, change: Change) -> None:
         finding = change.finding

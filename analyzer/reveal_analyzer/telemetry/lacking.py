@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from reveal_contract.kubernetes import clipped
+from reveal_contract.kube.names import clipped
 
 REDUCED = "CollectorReduced"  # it runs, in a lesser way: over its budget, or a sink in trouble
 _MESSAGE_BYTES = 512

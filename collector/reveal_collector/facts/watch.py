@@ -6,7 +6,7 @@ import logging
 import threading
 
 from reveal_collector.facts.inventory import Inventory
-from reveal_contract.memory import give_back
+from reveal_contract.runtime.malloc_trim import give_back
 
 log = logging.getLogger(__name__)
 

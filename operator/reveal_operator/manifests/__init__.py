@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from reveal_contract.kubernetes import ANALYZER_SETTINGS, COLLECTOR_SETTINGS
+from reveal_contract.kube.names import ANALYZER_SETTINGS, COLLECTOR_SETTINGS
 from reveal_operator.manifests.common import Manifest
 from reveal_operator.manifests.configmap import configmap
 from reveal_operator.manifests.daemonset import daemonset

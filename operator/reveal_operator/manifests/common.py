@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     API_VERSION,
     APP,
     LABEL_COMPONENT,

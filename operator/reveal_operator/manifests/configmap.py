@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reveal_contract.kubernetes import ANALYZER_SETTINGS, COLLECTOR_SETTINGS
+from reveal_contract.kube.names import ANALYZER_SETTINGS, COLLECTOR_SETTINGS
 from reveal_operator.manifests.common import SETTINGS, Manifest, metadata
 from reveal_operator.profile import Defaults, Profile
 from reveal_operator.settings import analyzer_settings, collector_settings, to_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     ANALYZER,
     ANALYZER_SETTINGS,
     ANNOTATION_SETTINGS,

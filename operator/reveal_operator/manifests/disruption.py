@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reveal_contract.kubernetes import ANALYZER
+from reveal_contract.kube.names import ANALYZER
 from reveal_operator.manifests.common import Manifest, labels, metadata
 from reveal_operator.profile import Defaults, Profile
 

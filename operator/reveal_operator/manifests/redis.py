@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     REDIS_AUTHORITY_FOLDER,
     REDIS_PASSWORD_VARIABLE,
     REDIS_USERNAME_VARIABLE,

@@ -26,8 +26,8 @@ from reveal_analyzer.sinks.kube.calls import (
     RefusedError,
 )
 from reveal_contract import VERSION
-from reveal_contract.events import EVENTS_API
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.events import EVENTS_API
+from reveal_contract.kube.names import (
     ANALYZER_MANAGER,
     API_VERSION,
     LABEL_PROFILE,

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from reveal_analyzer.sinks.kube.calls import Api, ApiError, AwayError, Object
 from reveal_contract.finding import rfc3339
-from reveal_contract.kubernetes import clipped
-from reveal_contract.report import Report
+from reveal_contract.kube.anomaly_report import Report
+from reveal_contract.kube.names import clipped
 
 log = logging.getLogger(__name__)
 

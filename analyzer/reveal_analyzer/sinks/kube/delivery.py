@@ -14,10 +14,10 @@ from reveal_analyzer.sinks.kube.calls import (
     MissingError,
 )
 from reveal_analyzer.sinks.kube.entry import Entry, Said
-from reveal_contract import events
-from reveal_contract.events import Event, EventBook, Posting, Reference
-from reveal_contract.kubernetes import ANALYZER_MANAGER
-from reveal_contract.report import Owner, Report
+from reveal_contract.kube import events
+from reveal_contract.kube.anomaly_report import Owner, Report
+from reveal_contract.kube.events import Event, EventBook, Posting, Reference
+from reveal_contract.kube.names import ANALYZER_MANAGER
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from reveal_contract.events import REASONS, Posting, Reason
 from reveal_contract.finding import Severity
-from reveal_contract.report import Report, from_object
+from reveal_contract.kube.anomaly_report import Report, from_object
+from reveal_contract.kube.events import REASONS, Posting, Reason
 
 _BY_NAME = {reason.name: reason for reason in REASONS}
 

@@ -19,11 +19,11 @@ from reveal_analyzer.sinks import SUSPECTED, Change
 from reveal_analyzer.sinks.kube import overflow, telling
 from reveal_analyzer.sinks.kube.entry import Admission, Entry, Said
 from reveal_analyzer.situation import Situation
-from reveal_contract import events
 from reveal_contract.finding import Finding, Severity, State
-from reveal_contract.report import Report, from_object, report
+from reveal_contract.kube import events
+from reveal_contract.kube.anomaly_report import Report, from_object, report
+from reveal_contract.runtime.token_bucket import NS, TokenBucket
 from reveal_contract.settings import AnalyzerSettings
-from reveal_contract.tokens import NS, TokenBucket
 
 MAX_ENTRIES = 10_000
 REFRESH_S = 300.0

@@ -25,7 +25,7 @@ from reveal_analyzer.sinks.kube.entry import Entry
 from reveal_analyzer.sinks.kube.ledger import Ledger, Listed
 from reveal_analyzer.sinks.kube.spool import Spool
 from reveal_analyzer.situation import Situation
-from reveal_contract.report import Owner
+from reveal_contract.kube.anomaly_report import Owner
 from reveal_contract.settings import AnalyzerSettings
 
 log = logging.getLogger(__name__)

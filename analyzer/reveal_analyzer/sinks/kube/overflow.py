@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from reveal_contract.finding import Finding, Hypothesis, Severity, State
+from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.metric import Subsystem
-from reveal_contract.report import Report
 
 CAUSE = "TooManyFindings"
 _NOTED = 10

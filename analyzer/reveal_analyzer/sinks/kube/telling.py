@@ -7,7 +7,6 @@ comes from there.  A setting that does not hold is a report and no Event: nothin
 from __future__ import annotations
 
 from reveal_analyzer.sinks.kube.entry import Said
-from reveal_contract import events
 from reveal_contract.finding import (
     Confidence,
     Finding,
@@ -17,6 +16,7 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
+from reveal_contract.kube import events
 
 DOMINANT_PERCENT = 50  # of the node's total, by the kernel's own account
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from reveal_analyzer.link import connect as connect_redis
 from reveal_analyzer.sinks.kube.loop import KubeSink
 from reveal_analyzer.sinks.kube.status import ProfileStatus
-from reveal_contract.kubernetes import POD_VARIABLE
+from reveal_contract.kube.names import POD_VARIABLE
 from reveal_contract.settings import AnalyzerSettings, SettingsError
 
 

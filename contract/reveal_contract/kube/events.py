@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reveal_contract.kubernetes import API_VERSION, PROFILE_KIND, REPORT_KIND, clipped
-from reveal_contract.tokens import NS, Buckets
+from reveal_contract.kube.names import API_VERSION, PROFILE_KIND, REPORT_KIND, clipped
+from reveal_contract.runtime.token_bucket import NS, Buckets
 
 EVENTS_API = "events.k8s.io/v1"
 NORMAL, WARNING = "Normal", "Warning"

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from reveal_contract.finding import Finding, FindingKind, FindingScope, Severity, State, rfc3339
-from reveal_contract.kubernetes import (
+from reveal_contract.kube.names import (
     ANALYZER_MANAGER,
     API_VERSION,
     APP,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from reveal_contract.kubernetes import ALIVE_FILE, READY_FILE
+from reveal_contract.kube.names import ALIVE_FILE, READY_FILE
 
 log = logging.getLogger(__name__)
 
