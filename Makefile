@@ -50,7 +50,7 @@ imports: $(DEV) ## import-linter: who may import whom
 
 tests: $(DEV) ## pytest without the slow ones (ARGS="-m slow" for those)
 	@# the compiler's half minute comes once, before tests that wait for an analyzer
-	-@$(BIN)/python -m reveal_analyzer.trial
+	-@$(BIN)/python -m reveal_analyzer.kernels.selftest
 	@$(BIN)/pytest $(or $(ARGS),-m "not slow")
 
 assets: $(DEV) ## build etcd, kube-apiserver, kubectl, helm from Go modules, once (minutes)

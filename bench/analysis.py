@@ -19,8 +19,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: figures are 
 
 from analysisbench import features, forest, live, nodes
 from report import Row, one_core, report
-from reveal_analyzer import tier
-from reveal_analyzer.fastest import use_fastest
+from reveal_analyzer.kernels import backend
+from reveal_analyzer.kernels.selection import use_fastest
 from reveal_contract.settings import MODES, AnalyzerSettings
 from slices_of import Slice, slices
 
@@ -34,11 +34,11 @@ def main() -> None:
     as_in_the_image()
     warnings.simplefilter("ignore")
     one_core()
-    tiers = [tier.NUMPY]
+    tiers = [backend.NUMPY]
     said = use_fastest()
     print(said)
-    if tier.current() is not tier.NUMPY:
-        tiers.append(tier.current())
+    if backend.current() is not backend.NUMPY:
+        tiers.append(backend.current())
     rows: list[Row] = []
     if not given.only_live:
         for channels in (given.channels, 700):

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from faultbench.sessions import Case, Session, sessions
 from report import Row, median_seconds, report
+from reveal_analyzer.derive.deriver import SECOND_NS, Deriver, Second
 from reveal_analyzer.fleet.cases import Case as Found
 from reveal_analyzer.fleet.cases import Cases, signs
-from reveal_analyzer.fleet.compare import LEAST
-from reveal_analyzer.fleet.comparison import judge, parts
 from reveal_analyzer.fleet.minute import MINUTE, Gathered, Minutes
+from reveal_analyzer.fleet.outliers import LEAST
+from reveal_analyzer.fleet.rounds import judge, parts
+from reveal_analyzer.fleet.summarise import Setup, summarise
 from reveal_analyzer.fleet.summary import Summary, decode, encode
-from reveal_analyzer.fleet.told import Setup, summarise
-from reveal_analyzer.seconds import SECOND_NS, Deriver, Second
 from reveal_analyzer.sinks import OPENED
 from slices_of import slices
 

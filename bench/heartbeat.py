@@ -26,7 +26,7 @@ from faultbench.stats import rate_interval
 from heartbeatbench import judging, recording, schedule, truth
 from heartbeatbench.judging import Error, Played, Seen
 from report import report
-from reveal_analyzer.heartbeat.usual import WINDOWS
+from reveal_analyzer.heartbeat.reference import WINDOWS
 from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import CGROUP_PREFIX, WorkloadError
 from slices_of import recorded

@@ -24,7 +24,7 @@ sys.path += [str(ROOT / "e2e"), str(ROOT / "tests" / "support")]
 from cluster import binaries, plane  # noqa: E402 - two folders that are on the path now
 from controlplane import Kube  # noqa: E402
 from faultbench.sessions import sessions  # noqa: E402
-from reveal_analyzer.engine import NodeAnalyzer  # noqa: E402
+from reveal_analyzer.node import NodeAnalyzer  # noqa: E402
 from reveal_analyzer.sinks.kube.api import KubernetesApi, connect  # noqa: E402
 from reveal_contract.finding import Evidence, Finding, Hypothesis, Severity, State  # noqa: E402
 from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner  # noqa: E402

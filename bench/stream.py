@@ -15,7 +15,7 @@ from pathlib import Path
 import redis
 
 from report import Row, report
-from reveal_analyzer.stream import StreamReader
+from reveal_analyzer.stream.reader import StreamReader
 from reveal_cli.broker import Broker
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable

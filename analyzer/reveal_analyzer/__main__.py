@@ -20,11 +20,11 @@ from types import FrameType
 
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.jsonl import JsonlSink
-from reveal_analyzer.sinks.kube.figures import SinkNumbers
-from reveal_analyzer.sinks.kube.loop import KubeSink
-from reveal_analyzer.sinks.kube.wiring import sink_of
+from reveal_analyzer.sinks.kube.factory import sink_of
+from reveal_analyzer.sinks.kube.metrics import SinkNumbers
+from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_analyzer.stream import StreamReader
+from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.worker import Worker
 from reveal_contract import VERSION
 from reveal_contract.kube.names import POD_VARIABLE
@@ -148,15 +148,15 @@ def build(
 ) -> Worker:
     """Everything wired together, metrics served; nothing is read yet."""
     from reveal_analyzer.detectors import isolation_forest  # noqa: PLC0415
-    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
-    from reveal_analyzer.fastest import use_fastest  # noqa: PLC0415 - a second of imports
-    from reveal_analyzer.fits import Fits  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
-    from reveal_analyzer.hypotheses import schema  # noqa: PLC0415
+    from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
+    from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
+    from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415
+    from reveal_analyzer.paper.fit_budget import Fits  # noqa: PLC0415
 
     try:
-        rules = schema.load(settings.hypotheses)  # once for all nodes
-    except schema.HypothesisError as error:
+        rules = loader.load(settings.hypotheses)  # once for all nodes
+    except loader.HypothesisError as error:
         raise SettingsError(str(error)) from None
     logging.info(use_fastest())
     isolation_forest.load()  # else the first finding waits for it, and so do all nodes

@@ -16,11 +16,11 @@ from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.configuration.watch import Configuration
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.fleet.minute import Minutes
-from reveal_analyzer.garbage import Garbage
+from reveal_analyzer.gc_control import Garbage
 from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_analyzer.situation import Situation, Watched
-from reveal_analyzer.stream import Received, StreamReader
+from reveal_analyzer.stream.reader import Received, StreamReader
+from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
 

@@ -13,7 +13,7 @@ from report import Row, median_seconds
 from reveal_analyzer.features.numpy_impl import calculators
 from reveal_analyzer.features.prepared import prepare
 from reveal_analyzer.features.table import FEATURES, FITS, Family, column_name
-from reveal_analyzer.tier import Tier
+from reveal_analyzer.kernels.backend import Tier
 from windows_of_proc import Floats, recorded_windows
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn import ensemble
 
 from report import Row, median_seconds
-from reveal_analyzer.detectors.forest import flatten
-from reveal_analyzer.tier import Tier
+from reveal_analyzer.kernels.backend import Tier
+from reveal_analyzer.kernels.forest import flatten
 
 
 def compare(features: int, windows: int, tiers: list[Tier]) -> list[Row]:

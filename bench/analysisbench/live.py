@@ -16,7 +16,7 @@ from analysisbench.nodes import Node
 from report import Row
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_analyzer.stream import StreamReader
+from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.worker import Worker
 from reveal_cli.broker import Broker
 from reveal_contract import names, wire

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from report import Row, median_seconds
-from reveal_analyzer.engine import NodeAnalyzer
-from reveal_analyzer.hypotheses import schema
+from reveal_analyzer.hypotheses import loader
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import wire
 from reveal_contract.settings import AnalyzerSettings
 from slices_of import Slice
@@ -22,7 +22,7 @@ class Node:
     """One node at its ``age``; slices come round again when the recorded ones are over."""
 
     def __init__(self, recorded: Sequence[Slice], settings: AnalyzerSettings, age: int) -> None:
-        self._rules = schema.load(settings.hypotheses)
+        self._rules = loader.load(settings.hypotheses)
         self.analysis = NodeAnalyzer("bench", settings, rules=self._rules)
         self._course = course(recorded)
         for _ in range(age):

@@ -15,7 +15,7 @@ import numpy as np
 
 from detectionbench.detectors import Detector, Judged
 from detectionbench.measures import Span
-from reveal_analyzer.samples.table import Table
+from reveal_analyzer.tables.scoring.table import Table
 
 _REVEAL = (sys.executable, "-m", "reveal_cli")
 _SECOND = 10**9

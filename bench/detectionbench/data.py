@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.samples.table import Table
+from reveal_analyzer.tables.scoring.table import Table
 
 PERIODS = {"smd": 60, "asd": 300}  # seconds between samples, by the folder's name
 _KEYS = {"train", "test", "label", "cause_span", "cause_dims", "metrics"}

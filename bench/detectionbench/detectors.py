@@ -16,8 +16,8 @@ from sklearn.ensemble import IsolationForest
 from sklearn.preprocessing import StandardScaler
 
 from detectionbench.measures import Bools, Floats, Span
-from reveal_analyzer.samples import api
-from reveal_analyzer.samples.api import Table
+from reveal_analyzer.tables.scoring import api
+from reveal_analyzer.tables.scoring.api import Table
 
 _QUANTILE = 0.99  # of training, the threshold of those that know none of their own
 

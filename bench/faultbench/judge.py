@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from faultbench.sessions import GRACE_S, SETTLE_S, Case, Session, Slice
-from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer, Update
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Finding
 from reveal_contract.settings import AnalyzerSettings

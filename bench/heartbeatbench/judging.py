@@ -9,10 +9,10 @@ import numpy as np
 
 from heartbeatbench.schedule import Episode
 from heartbeatbench.truth import Steps
-from reveal_analyzer.heartbeat.telling import Heart
+from reveal_analyzer.heartbeat.findings import Heart
+from reveal_analyzer.heartbeat.reference import REFERENCE_S, WINDOWS
 from reveal_analyzer.heartbeat.tracker import Beat
-from reveal_analyzer.heartbeat.usual import REFERENCE_S, WINDOWS
-from reveal_analyzer.subjects import SubjectHistory
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
 

@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from reveal_analyzer.units import human
+from reveal_analyzer.formatting import human
 from reveal_contract import cpulist
 from reveal_contract.facts import Device, Disk, Facts
 from reveal_contract.metric import Kind

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reveal_analyzer.foreign.opening import FileKind, TableFileError, kind_of
+from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_cli.exits import USAGE, CliError
 from reveal_contract.finding import Finding
 

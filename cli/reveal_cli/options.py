@@ -196,7 +196,7 @@ def analyzer_settings(arguments: argparse.Namespace, **more: int) -> AnalyzerSet
 
 def _readable_hypotheses(files: Sequence[Path]) -> list[str]:
     """The files' names, once they were read without a mistake."""
-    from reveal_analyzer.hypotheses.schema import (  # noqa: PLC0415 - needs an extra
+    from reveal_analyzer.hypotheses.loader import (  # noqa: PLC0415 - needs an extra
         HypothesisError,
         load,
     )

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from reveal_analyzer.columns import Column
-from reveal_analyzer.foreign.judge import percent
-from reveal_analyzer.foreign.subsystem import subsystem_of
-from reveal_analyzer.recorded import Recorded
-from reveal_analyzer.samples.api import Ranked, Table, rank_spans
-from reveal_analyzer.units import decimal, human
+from reveal_analyzer.derive.columns import Column
+from reveal_analyzer.formatting import decimal, human
+from reveal_analyzer.offline.recording_table import Recorded
+from reveal_analyzer.tables.findings import percent
+from reveal_analyzer.tables.ingest.subsystems import subsystem_of
+from reveal_analyzer.tables.scoring.api import Ranked, Table, rank_spans
 from reveal_cli import replayed, wide
 from reveal_cli.exits import CliError
 from reveal_cli.judged import FileKind, healthy_recording, kind

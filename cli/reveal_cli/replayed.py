@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reveal_analyzer.recorded import Recorded
+from reveal_analyzer.offline.recording_table import Recorded
 from reveal_analyzer.selection.file import SelectionError, load
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_cli.closing import Seen, closing

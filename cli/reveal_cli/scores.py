@@ -14,9 +14,9 @@ from reveal_contract.metric import Subsystem
 from reveal_contract.wire import Message
 
 if TYPE_CHECKING:
-    from reveal_analyzer.engine import NodeAnalyzer
-    from reveal_analyzer.foreign.ingest import Dataset
-    from reveal_analyzer.samples.api import Scores
+    from reveal_analyzer.node import NodeAnalyzer
+    from reveal_analyzer.tables.ingest.reader import Dataset
+    from reveal_analyzer.tables.scoring.api import Scores
 
 HEADER = ("time", "score", "threshold", "anomalous")
 _NODE = "node"  # the last column where there are several

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import redis
 
     from reveal_analyzer.configuration.feed import FactsFeed
-    from reveal_analyzer.engine import NodeAnalyzer, Update
-    from reveal_analyzer.stream import Received, StreamReader
+    from reveal_analyzer.node import NodeAnalyzer, Update
+    from reveal_analyzer.stream.reader import Received, StreamReader
     from reveal_cli.broker import Broker
 
 FIRST_SLICE = 20.0  # a collector that delivers nothing for so long never will, s
@@ -151,8 +151,8 @@ class Session:
         import redis  # noqa: PLC0415 - heavy, and wanted only here
 
         from reveal_analyzer.configuration.feed import FactsFeed  # noqa: PLC0415
-        from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415
-        from reveal_analyzer.stream import StreamReader  # noqa: PLC0415
+        from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415
+        from reveal_analyzer.stream.reader import StreamReader  # noqa: PLC0415
 
         settings = replace(self.plan.settings, redis_url=url, profile=self.plan.profile)
         client = redis.Redis.from_url(url, socket_timeout=0.5)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reveal_analyzer.units import human
+from reveal_analyzer.formatting import human
 from reveal_cli.options import clock
 from reveal_contract import catalogue
 from reveal_contract.finding import Evidence, Finding

@@ -18,7 +18,7 @@ from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
 if TYPE_CHECKING:
-    from reveal_analyzer.engine import NodeAnalyzer, Update
+    from reveal_analyzer.node import NodeAnalyzer, Update
     from reveal_analyzer.selection.shown import Shown
 
 SUSPECTED, OPENED = "Suspected", "Opened"
@@ -81,7 +81,7 @@ def replay(
     What is normal for a node is learned from its ``baseline`` first; ``each`` is called after
     every second.  ``shown`` is a selection of metrics.
     """
-    from reveal_analyzer.engine import NodeAnalyzer  # noqa: PLC0415 - heavy
+    from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415 - heavy
     from reveal_analyzer.selection.shown import EVERYTHING  # noqa: PLC0415
 
     result = Replay()
@@ -135,7 +135,7 @@ def judge_whole(
 
     A recording may hold several nodes: each is judged by itself.
     """
-    from reveal_analyzer import report  # noqa: PLC0415 - heavy
+    from reveal_analyzer.offline import recording  # noqa: PLC0415 - heavy
     from reveal_analyzer.selection.shown import EVERYTHING  # noqa: PLC0415
 
     findings: list[Finding] = []
@@ -144,6 +144,6 @@ def judge_whole(
         of_node = (pair for pair in slices if pair[0].node == node)
         known = [finding for finding in live if finding.node_name == node]
         subjects = partial(slices.subjects, node)
-        whole = report.judge(of_node, settings, subjects, shown or EVERYTHING)
-        findings += report.merge(known, whole)
+        whole = recording.judge(of_node, settings, subjects, shown or EVERYTHING)
+        findings += recording.merge(known, whole)
     return in_order(findings)

@@ -11,12 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from reveal_analyzer.foreign.ingest import Dataset, NodeTable, Options, read
-from reveal_analyzer.foreign.judge import Case
-from reveal_analyzer.foreign.judge import findings as findings_of
-from reveal_analyzer.foreign.opening import FileKind, TableFileError
-from reveal_analyzer.samples.api import SampleSettings, Table, TooLargeError, score, usual_cut
-from reveal_analyzer.samples.online import warm_up_rows
+from reveal_analyzer.tables.findings import Case
+from reveal_analyzer.tables.findings import findings as findings_of
+from reveal_analyzer.tables.ingest.open import FileKind, TableFileError
+from reveal_analyzer.tables.ingest.reader import Dataset, NodeTable, Options, read
+from reveal_analyzer.tables.scoring.api import (
+    SampleSettings,
+    Table,
+    TooLargeError,
+    score,
+    usual_cut,
+)
+from reveal_analyzer.tables.scoring.online import warm_up_rows
 from reveal_cli import scores as csv
 from reveal_cli.exits import USAGE, CliError
 from reveal_cli.judged import Judged, kind

@@ -25,9 +25,9 @@ from grants import Right, Use, granted, used
 from made_findings import SECOND
 from releases import Cluster
 from reveal_analyzer.sinks.kube.api import connect
-from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import ProfileStatus
-from reveal_analyzer.situation import Situation, Watched
+from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.finding import Severity
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND
 from reveal_contract.names import SHARDS

@@ -10,10 +10,11 @@ import pytest
 from controlplane import Kube, Launcher, wait_for
 from made_findings import changed, opened, resolved
 from reporting import ALL, DEFINITIONS, Bench
-from reveal_analyzer.sinks.kube import loop, pace
+from reveal_analyzer.sinks.kube import backoff
+from reveal_analyzer.sinks.kube import sink as loop
 from reveal_analyzer.sinks.kube.api import connect
-from reveal_analyzer.sinks.kube.loop import KubeSink
-from reveal_analyzer.situation import Situation
+from reveal_analyzer.sinks.kube.sink import KubeSink
+from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.finding import Severity
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
@@ -21,7 +22,7 @@ from reveal_contract.settings import AnalyzerSettings
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "LONGEST_S", 0.3)
+    monkeypatch.setattr(backoff, "LONGEST_S", 0.3)
     monkeypatch.setattr(loop, "TURN_SECONDS", 0.05)
 
 

@@ -16,7 +16,7 @@ import yaml
 from prometheus_client.metrics_core import Metric
 
 from charts import CHART, ROOT, Helm, HelmError, one
-from reveal_analyzer.sinks.kube.figures import SinkNumbers
+from reveal_analyzer.sinks.kube.metrics import SinkNumbers
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_collector.collector import Collector
 from reveal_collector.metrics import HealthExporter

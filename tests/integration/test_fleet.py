@@ -19,16 +19,16 @@ from fleets import GIB, facts, fleet
 from node import FAST, SLOW, Node
 from reveal_analyzer import worker
 from reveal_analyzer.configuration.watch import News
-from reveal_analyzer.engine import NodeAnalyzer
-from reveal_analyzer.fleet import comparison
-from reveal_analyzer.fleet.comparison import Comparison, Pace
+from reveal_analyzer.fleet import rounds as comparison
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.fleet import Fleet, FleetTiming
 from reveal_analyzer.fleet.leader import Leader, Term
+from reveal_analyzer.fleet.rounds import Comparison, Pace
 from reveal_analyzer.fleet.summary import VERSION, Summary
-from reveal_analyzer.link import connect
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.stream.connection import connect
 from reveal_analyzer.worker import Worker
 from reveal_contract import names, wire
 from reveal_contract.channels import Channel, ChannelTable

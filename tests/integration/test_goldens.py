@@ -17,7 +17,7 @@ from hosts import endtoend
 from hosts.pods import LAYOUTS, host_with_pods
 from hosts.tree import Tree
 from hosts.whole import HOSTS
-from reveal_analyzer.configuration.judge import judge
+from reveal_analyzer.configuration.evaluate import judge
 from reveal_collector.facts.inventory import Inventory
 from reveal_contract.facts import Facts
 

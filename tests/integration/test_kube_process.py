@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from processes import answer, free_port, running
-from reveal_analyzer.engine import NodeAnalyzer
 from reveal_analyzer.fleet.fleet import Fleet
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_analyzer.situation import Situation
+from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_analyzer.worker import Worker
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
@@ -25,7 +25,7 @@ from waiting import until
 _LOADED = """
 import sys
 from reveal_analyzer.__main__ import build, parser, settings_of
-from reveal_analyzer.sinks.kube.wiring import sink_of
+from reveal_analyzer.sinks.kube.factory import sink_of
 from reveal_contract.runtime.liveness import Pulse
 arguments = parser().parse_args(["--redis", "unix:///nowhere"])
 settings = settings_of(arguments, {})

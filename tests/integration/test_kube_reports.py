@@ -15,11 +15,11 @@ from cluster.plane import ControlPlane
 from controlplane import Kube, unique, wait_for
 from made_findings import Update, changed, finding, largest, opened, resolved
 from reporting import DEFINITIONS, EVENTS, Bench, Object
-from reveal_analyzer.sinks.kube import loop, pace
+from reveal_analyzer.sinks.kube import backoff, sink
 from reveal_analyzer.sinks.kube.api import connect
-from reveal_analyzer.sinks.kube.loop import KubeSink
+from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import telemetry
-from reveal_analyzer.telemetry.lacking import Lack
+from reveal_analyzer.telemetry.degraded import Lack
 from reveal_analyzer.telemetry.states import State
 from reveal_contract.finding import Confidence, Pod, Severity, rfc3339
 from reveal_contract.kube import names
@@ -35,8 +35,8 @@ def served(kube: Kube) -> Kube:
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "LONGEST_S", 0.3)
-    monkeypatch.setattr(loop, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(backoff, "LONGEST_S", 0.3)
+    monkeypatch.setattr(sink, "TURN_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def _grant(kube: Kube, account: str, rules: list[Object]) -> None:
 def test_what_an_earlier_analyzer_left_open_is_resolved(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.sinks.kube.ledger.ORPHANED_S", 0.5)
+    monkeypatch.setattr("reveal_analyzer.sinks.kube.report_store.ORPHANED_S", 0.5)
     bench.tell(opened())
     bench.idle()
     bench.sink.close()

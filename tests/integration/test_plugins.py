@@ -40,7 +40,7 @@ from pathlib import Path
 import numpy as np
 from hosts import endtoend
 from hosts.tree import Tree, rising
-from reveal_analyzer.columns import plan
+from reveal_analyzer.derive.columns import plan
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.table import column_names, columns
 from reveal_contract.metric import Kind, Role

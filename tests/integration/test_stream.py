@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from processes import free_port
-from reveal_analyzer.leases import Timing
+from reveal_analyzer.stream.leases import Timing
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from streams import (
@@ -162,7 +162,7 @@ def test_slices_wait_in_order_for_their_table(stream: Stream) -> None:
 def test_a_table_that_never_comes_is_given_up(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.tables.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("reveal_analyzer.stream.channel_tables.WAIT_SECONDS", 0.0)
     lost = ChannelTable(TABLE.fast[:1], ())
     stream.client.hset(names.CATALOGUE_KEY, lost.key.hex(), b'{"version": 1}')
     stream.send(message("n", 0, lost))
@@ -176,7 +176,7 @@ def test_a_table_that_never_comes_is_given_up(
 def test_more_waiting_than_there_is_room_drops_the_oldest(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.tables.MAX_WAITING", 3)
+    monkeypatch.setattr("reveal_analyzer.stream.channel_tables.MAX_WAITING", 3)
     late = ChannelTable(TABLE.fast[:1], ())
     stream.send(*(message("n", sequence, late) for sequence in range(5)))
     reader = stream.reader()

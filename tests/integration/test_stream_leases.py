@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import redis
 
-from reveal_analyzer.leases import Timing, rank
-from reveal_analyzer.stream import StreamReader
+from reveal_analyzer.stream.leases import Timing, rank
+from reveal_analyzer.stream.reader import StreamReader
 from reveal_contract import names
 from reveal_contract.settings import AnalyzerSettings
 from streams import (

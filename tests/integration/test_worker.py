@@ -234,7 +234,7 @@ def test_bad_usage_is_one_sentence(flags: list[str], code: int, said: str, tmp_p
 def test_sigterm_ends_the_process_within_a_second(
     stream: Stream, tmp_path: Path, hung: bool
 ) -> None:
-    pytest.importorskip("reveal_analyzer.engine")
+    pytest.importorskip("reveal_analyzer.node")
     with _analyzer(
         "--redis", stream.url, "--jsonl", str(tmp_path / "f.jsonl"), "--drain-seconds", "0.7"
     ) as process:  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from reveal_analyzer.derived import ratios
-from reveal_analyzer.formulas import Program
+from reveal_analyzer.derive.ratios import ratios
+from reveal_analyzer.kernels.formulas import Program
 from reveal_contract.channels import Channel
 
 

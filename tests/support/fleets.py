@@ -9,7 +9,7 @@ import numpy as np
 
 from reveal_analyzer.fleet.measures import measure
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.work import Job, Member
+from reveal_analyzer.fleet.workload import Job, Member
 from reveal_contract.facts import Cpu, Facts, Gpu, HugePool, Kernel, Memory, Nic
 
 GIB = 1 << 30

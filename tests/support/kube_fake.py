@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from reveal_analyzer.sinks.kube.calls import ExistsError, MissingError, Object
+from reveal_analyzer.sinks.kube.errors import ExistsError, MissingError, Object
 from reveal_contract.kube.names import LABEL_STATE
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from made_findings import AT, SECOND, Update, opened
 from reveal_analyzer.sinks.kube.entry import Said
-from reveal_analyzer.sinks.kube.ledger import Ledger, Listed
-from reveal_analyzer.situation import Situation, Watched
+from reveal_analyzer.sinks.kube.report_store import Ledger, Listed
+from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.finding import Severity
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.names import SHARDS

@@ -12,8 +12,8 @@ from controlplane import Kube, unique, wait_for
 from ledger_desk import ALL
 from made_findings import Update
 from reveal_analyzer.sinks.kube.api import connect
-from reveal_analyzer.sinks.kube.loop import KubeSink
-from reveal_analyzer.situation import Situation, Watched
+from reveal_analyzer.sinks.kube.sink import KubeSink
+from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
 

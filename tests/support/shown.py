@@ -13,9 +13,9 @@ from api_objects import apply_status, profile, report_of
 from cluster.plane import ControlPlane
 from controlplane import Kube, unique
 from kubectl import kubectl, settled
-from reveal_analyzer.sinks.kube import status, telling
+from reveal_analyzer.sinks.kube import event_policy, status
 from reveal_analyzer.sinks.kube.entry import Said
-from reveal_analyzer.telemetry.lacking import Lack
+from reveal_analyzer.telemetry.degraded import Lack
 from reveal_analyzer.telemetry.states import State as Telemetry
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.kube import events, names
@@ -129,10 +129,10 @@ def _events(now_ns: int) -> Iterator[Object]:
     """What was told of the node gpu-07: it came thrice and grew worse; and of a pod on it."""
     finding = told.contention(now_ns)
     medium = replace(finding, severity=Severity.MEDIUM)
-    found, on_pod = telling.opened(medium)
-    [worse] = telling.changed(finding, Severity.MEDIUM, was_open=True)
+    found, on_pod = event_policy.opened(medium)
+    [worse] = event_policy.changed(finding, Severity.MEDIUM, was_open=True)
     over = replace(finding, state=State.RESOLVED, resolved_ns=finding.last_seen_ns)
-    [resolved] = telling.changed(over, Severity.HIGH, was_open=True)
+    [resolved] = event_policy.changed(over, Severity.HIGH, was_open=True)
     minute = told.MINUTE_NS
     start = now_ns - 31 * minute - told.MARGIN_NS
     yield events.body(_event(finding, found), start, 3, start + 15 * minute)

@@ -10,8 +10,8 @@ from typing import Any
 from kube_fake import FakeKube
 from ledger_desk import ALL
 from made_findings import Update
-from reveal_analyzer.sinks.kube.loop import KubeSink
-from reveal_analyzer.situation import Situation, Watched
+from reveal_analyzer.sinks.kube.sink import KubeSink
+from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.settings import AnalyzerSettings
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import redis
 
-from reveal_analyzer.leases import Timing
-from reveal_analyzer.stream import Received, StreamReader
+from reveal_analyzer.stream.leases import Timing
+from reveal_analyzer.stream.reader import Received, StreamReader
 from reveal_contract import names, wire
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane

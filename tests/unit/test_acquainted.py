@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reveal_analyzer.acquainted import REMEMBERED_S, Acquainted
-from reveal_analyzer.seconds import SECOND_NS
+from reveal_analyzer.derive.deriver import SECOND_NS
+from reveal_analyzer.subjects.directory import REMEMBERED_S, Acquainted
 from reveal_contract.subjects import Identity, SubjectKind
 
 

@@ -13,7 +13,7 @@ from heartbeatbench.judging import Error, Job, Read, Told
 from heartbeatbench.loop import longer
 from heartbeatbench.schedule import Episode, JobPlan, Session
 from heartbeatbench.truth import Steps
-from reveal_analyzer.heartbeat.usual import WINDOWS
+from reveal_analyzer.heartbeat.reference import WINDOWS
 
 START_NS = 1_700_000_000 * 1_000_000_000
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from reveal_analyzer.hypotheses.json_schema import json_schema
+from reveal_analyzer.hypotheses.loader import load, parse
 from reveal_analyzer.hypotheses.page import page
-from reveal_analyzer.hypotheses.reading import plain
-from reveal_analyzer.hypotheses.schema import load, parse
+from reveal_analyzer.hypotheses.parser import plain
 from reveal_cli.__main__ import main
 from reveal_cli.exits import DONE, ERROR, USAGE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import is_
 
 from node import FAST, SLOW, TABLE
-from reveal_analyzer.columns import plan
+from reveal_analyzer.derive.columns import plan
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 

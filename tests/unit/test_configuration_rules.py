@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reveal_analyzer.configuration.__main__ import page
-from reveal_analyzer.configuration.judge import RULES, finding_id, judge
+from reveal_analyzer.configuration.evaluate import RULES, finding_id, judge
 from reveal_contract.facts import (
     Bond,
     Cpu,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exploring import examples
-from reveal_analyzer.configuration.judge import judge
+from reveal_analyzer.configuration.evaluate import judge
 from reveal_analyzer.configuration.watch import Configuration
 from reveal_cli.closing import exit_code
 from reveal_cli.exits import DONE, FOUND

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from reveal_analyzer import attribution
-from reveal_analyzer.attribution import Case
-from reveal_analyzer.casebook import Casebook, Update
-from reveal_analyzer.columns import Column, plan
-from reveal_analyzer.episodes import Change, Episode, Verdict
-from reveal_analyzer.hypotheses.rules import Hit
-from reveal_analyzer.hypotheses.schema import load
-from reveal_analyzer.seconds import SECOND_NS, Second
-from reveal_analyzer.subjects import SubjectHistory
-from reveal_analyzer.trace import Observed, Trace
+from reveal_analyzer.derive.columns import Column, plan
+from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.episodes import attribution
+from reveal_analyzer.episodes.attribution import Case
+from reveal_analyzer.episodes.findings import Casebook, Update
+from reveal_analyzer.episodes.trace import Observed, Trace
+from reveal_analyzer.episodes.tracker import Change, Episode, Verdict
+from reveal_analyzer.hypotheses.loader import load
+from reveal_analyzer.hypotheses.signatures import Hit
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, State, finding_id
 from reveal_contract.metric import Kind, Subsystem

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn import ensemble
 
 from exploring import examples
-from reveal_analyzer.detectors import forest
-from reveal_analyzer.detectors.forest import Forest, bare, flatten
-from reveal_analyzer.detectors.scaler import Scaler
+from reveal_analyzer.kernels import forest
+from reveal_analyzer.kernels.forest import Forest, bare, flatten
+from reveal_analyzer.kernels.scaler import Scaler
 
 pytest.importorskip("numba")
 
-from reveal_analyzer.detectors import numba_forest, numba_scaler
+from reveal_analyzer.kernels import numba_forest, numba_scaler
 
 
 @pytest.mark.parametrize(("n", "width", "trees"), [(40, 300, 100), (600, 20, 37), (64, 5, 1)])

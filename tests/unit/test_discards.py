@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from node import Node
-from reveal_analyzer.discards import Discards
-from reveal_analyzer.seconds import Deriver
+from reveal_analyzer.derive.deriver import Deriver
+from reveal_analyzer.live.discards import Discards
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Subsystem
 

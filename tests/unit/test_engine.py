@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from node import OTHER, SECOND_NS, TABLE, WORK, Node
-from reveal_analyzer.engine import Change, NodeAnalyzer, Update
+from reveal_analyzer.node import Change, NodeAnalyzer, Update
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import State
 from reveal_contract.metric import Kind, Lane, Subsystem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beating import JOB, Beating, Job
 from node import FAST
-from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer, Update
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 

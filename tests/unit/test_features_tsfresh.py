@@ -17,7 +17,6 @@ from statsmodels.tsa.stattools import adfuller
 from tsfresh import extract_features
 from tsfresh.feature_extraction.settings import from_columns
 
-from reveal_analyzer import tier
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.table import (
     FEATURES,
@@ -26,6 +25,7 @@ from reveal_analyzer.features.table import (
     column_name,
     definitions,
 )
+from reveal_analyzer.kernels import backend
 
 Floats = NDArray[np.float64]
 Features = Callable[..., Floats]
@@ -41,7 +41,7 @@ def features(request: pytest.FixtureRequest) -> Features:
     if request.param == "numpy":
         return numpy_impl.features
     pytest.importorskip("numba")
-    return tier.numba_tier().features
+    return backend.numba_tier().features
 
 
 def recorded(ticks: int) -> Floats:

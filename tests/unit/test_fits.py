@@ -7,9 +7,9 @@ import gc
 import pytest
 
 from node import SECOND_NS, Node
-from reveal_analyzer.fits import Fits
-from reveal_analyzer.methods import UNUSED_SLICES, Methods
-from reveal_analyzer.paper import PaperVerdict
+from reveal_analyzer.paper.detector import PaperVerdict
+from reveal_analyzer.paper.fit_budget import Fits
+from reveal_analyzer.paper.methods import UNUSED_SLICES, Methods
 
 WINDOW, WARMUP = 3, 60
 

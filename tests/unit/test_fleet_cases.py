@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from exploring import examples
 from fleets import GIB, fleet, part, summary
 from reveal_analyzer.fleet.cases import Case, Cases, signs
-from reveal_analyzer.fleet.comparison import judge
 from reveal_analyzer.fleet.findings import HYPOTHESIS, finding
+from reveal_analyzer.fleet.rounds import judge
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.work import Member
+from reveal_analyzer.fleet.workload import Member
 from reveal_contract.finding import Finding, FindingKind, FindingScope, Peers, Severity, State
 from reveal_contract.metric import Subsystem
 

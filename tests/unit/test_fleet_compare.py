@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from fleets import GIB, WORK, fleet, summary
-from reveal_analyzer.fleet.compare import Drift, Outlier, drifts, few, outliers, ranked
-from reveal_analyzer.fleet.comparison import judge
 from reveal_analyzer.fleet.measures import STANDING, measure
+from reveal_analyzer.fleet.outliers import Drift, Outlier, drifts, few, outliers, ranked
+from reveal_analyzer.fleet.rounds import judge
 from reveal_analyzer.fleet.summary import Summary
 from reveal_contract import catalogue
 

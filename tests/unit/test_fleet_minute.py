@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from node import OTHER, TABLE, WORK, Node
-from reveal_analyzer.columns import shared_plan
-from reveal_analyzer.engine import NodeAnalyzer
+from reveal_analyzer.derive.columns import shared_plan
+from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.fleet.measures import Fold, fold, measure
 from reveal_analyzer.fleet.minute import Gathered, Layout, Levels, Minutes, Part
-from reveal_analyzer.fleet.told import UNKNOWN, Quanta, Setup, summarise
-from reveal_analyzer.heartbeat.telling import Heart
+from reveal_analyzer.fleet.summarise import UNKNOWN, Quanta, Setup, summarise
+from reveal_analyzer.heartbeat.findings import Heart
+from reveal_analyzer.heartbeat.reference import Reading
 from reveal_analyzer.heartbeat.tracker import Beat
-from reveal_analyzer.heartbeat.usual import Reading
-from reveal_analyzer.seconds import Deriver
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.settings import AnalyzerSettings

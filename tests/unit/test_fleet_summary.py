@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from exploring import examples
 from fleets import GIB, fleet, part, summary
 from reveal_analyzer.fleet.summary import VERSION, Summary, SummaryError, decode, encode
-from reveal_analyzer.fleet.work import Job, Member
+from reveal_analyzer.fleet.workload import Job, Member
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 NUMBER = st.floats(allow_nan=True, allow_infinity=False, width=32)

@@ -8,10 +8,10 @@ from itertools import chain
 import pytest
 
 from fleets import part, summary
-from reveal_analyzer.fleet.compare import Outlier, ranked
 from reveal_analyzer.fleet.jobs import slow
+from reveal_analyzer.fleet.outliers import Outlier, ranked
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.work import Member, job_name, jobs, workload
+from reveal_analyzer.fleet.workload import Member, job_name, jobs, workload
 from reveal_contract.subjects import Identity, SubjectKind
 
 USAGE = "cpu.subject.usage"

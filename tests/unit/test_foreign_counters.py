@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exploring import examples
-from reveal_analyzer.foreign import counters
-from reveal_analyzer.samples.table import Table
+from reveal_analyzer.tables.ingest import counters
+from reveal_analyzer.tables.scoring.table import Table
 
 ROWS = 600
 

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exploring import examples
-from reveal_analyzer.foreign import spool
-from reveal_analyzer.foreign.clock import UNREADABLE
-from reveal_analyzer.foreign.ingest import Dataset, Options, read
-from reveal_analyzer.foreign.opening import FileKind, TableFileError, kind_of
-from reveal_analyzer.samples.table import Table
+from reveal_analyzer.tables.ingest import mmap_buffer
+from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
+from reveal_analyzer.tables.ingest.reader import Dataset, Options, read
+from reveal_analyzer.tables.ingest.timestamps import UNREADABLE
+from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.recording import MAGIC
 
 SECOND = 1_000_000_000
@@ -206,7 +206,7 @@ def test_what_is_no_number_is_left_out_and_said(write: Write) -> None:
 def test_text_that_comes_late_leaves_the_whole_column_out(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.foreign.textfile.BLOCK_VALUES", 8)
+    monkeypatch.setattr("reveal_analyzer.tables.ingest.csv.BLOCK_VALUES", 8)
     rows = "".join(f"{at},{at},{at % 3}\n" for at in range(20))
     data = read(write(f"time,a,b\n{rows}20,oops,2\n21,21,0\n"))
     assert lone(data).names == ("b",)
@@ -329,7 +329,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
 def test_what_does_not_fit_in_memory_is_mapped_and_the_same(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.foreign.textfile.BLOCK_VALUES", 30)
+    monkeypatch.setattr("reveal_analyzer.tables.ingest.csv.BLOCK_VALUES", 30)
     rows = "".join(f"{99 - at},{at},x,{at * at}\n" for at in range(60))
     path = write(f"time,a,text,b\n{rows}")
     large = lone(read(path, Options(memory_bytes=64)))
@@ -344,7 +344,7 @@ def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    rows = spool.Spool(2, memory_bytes=8)
+    rows = mmap_buffer.Spool(2, memory_bytes=8)
     with pytest.raises(TableFileError, match=r"No space left on device.*TMPDIR"):
         rows.append(np.zeros((4, 2)))
 

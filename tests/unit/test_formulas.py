@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given as of
 from hypothesis import strategies as st
 
-from reveal_analyzer.formulas import (
+from reveal_analyzer.kernels.formulas import (
     Formula,
     Program,
     given,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_analyzer.garbage import DROPPED_SECONDS, FULL_SECONDS, Garbage
+from reveal_analyzer.gc_control import DROPPED_SECONDS, FULL_SECONDS, Garbage
 
 MOMENT = 0.1  # seconds
 

@@ -7,7 +7,7 @@ import pytest
 
 from derivation import derived
 from node import TABLE, Node
-from reveal_analyzer.engine import NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer, Update
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Severity

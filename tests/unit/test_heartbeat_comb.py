@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from beating import FINE_HZ, Job
 from exploring import examples
-from reveal_analyzer.heartbeat import comb, lag, phase
+from reveal_analyzer.heartbeat import autocorrelation, comb, phase
 from reveal_analyzer.heartbeat.guards import is_alias
 
 MINUTE = 60
@@ -98,15 +98,15 @@ def test_windows_that_the_values_do_not_fill_are_left_out() -> None:
     values = Job(0.45).clock(20)
     assert set(phase.periods(values, FINE_HZ, 0.45, (10, 30, 60))) == {10}
     assert phase.periods(values[:20], FINE_HZ, 0.45, (10,)) == {}
-    assert lag.periods([values], FINE_HZ, 5.0, (60,)) == {}
-    assert lag.periods([], FINE_HZ, 5.0, (60,)) == {}
+    assert autocorrelation.periods([values], FINE_HZ, 5.0, (60,)) == {}
+    assert autocorrelation.periods([], FINE_HZ, 5.0, (60,)) == {}
 
 
 @given(st.floats(2.5, 7.0), st.floats(0.05, 0.6), st.floats(0, 0.03), st.integers(0, 99))
 @examples(30)
 def test_the_lag_tells_long_steps(period: float, duty: float, jitter: float, seed: int) -> None:
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
-    found = lag.periods([last_minute(job)], FINE_HZ, period * 1.05, (60,))
+    found = autocorrelation.periods([last_minute(job)], FINE_HZ, period * 1.05, (60,))
     assert found[60] == pytest.approx(job.usual(30, 90), rel=0.03)
 
 
@@ -114,6 +114,6 @@ def test_channels_that_share_a_rhythm_are_summed() -> None:
     job = Job(5.0, 0.1, 0.01, evaluates=0)
     clear, seed = last_minute(job), np.random.default_rng(1)
     noisy = clear + seed.normal(0, 0.05, clear.size)
-    alone = lag.periods([noisy], FINE_HZ, 5.0, (60,))[60]
-    both = lag.periods([noisy, clear], FINE_HZ, 5.0, (60,))[60]
+    alone = autocorrelation.periods([noisy], FINE_HZ, 5.0, (60,))[60]
+    both = autocorrelation.periods([noisy, clear], FINE_HZ, 5.0, (60,))[60]
     assert abs(both / job.usual(30, 90) - 1) <= abs(alone / job.usual(30, 90) - 1) + 0.005

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from beating import FINE_HZ, TICK_HZ, Job
 from exploring import examples
 from reveal_analyzer.heartbeat import comb, guards
-from reveal_analyzer.heartbeat.lock import strong
+from reveal_analyzer.heartbeat.acquisition import strong
+from reveal_analyzer.heartbeat.reference import LEVEL, REFERENCE_S, WINDOWS, Usual
 from reveal_analyzer.heartbeat.ring import Ring
-from reveal_analyzer.heartbeat.usual import LEVEL, REFERENCE_S, WINDOWS, Usual
 
 MINUTE = 60
 

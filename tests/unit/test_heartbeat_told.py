@@ -10,16 +10,16 @@ import pytest
 
 from beating import JOB, Beating, Job
 from node import SECOND_NS
-from reveal_analyzer.casebook import Update
-from reveal_analyzer.columns import Plan, plan
-from reveal_analyzer.episodes import Change
-from reveal_analyzer.heartbeat.course import SUSTAINED_S, Course
-from reveal_analyzer.heartbeat.glimpses import Glimpses
-from reveal_analyzer.heartbeat.telling import Heart
+from reveal_analyzer.derive.columns import Plan, plan
+from reveal_analyzer.episodes.findings import Update
+from reveal_analyzer.episodes.trace import Observed
+from reveal_analyzer.episodes.tracker import Change
+from reveal_analyzer.heartbeat.findings import Heart
+from reveal_analyzer.heartbeat.recent_excess import Glimpses
+from reveal_analyzer.heartbeat.reference import Reading
+from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S, Course
 from reveal_analyzer.heartbeat.tracker import Beat
-from reveal_analyzer.heartbeat.usual import Reading
-from reveal_analyzer.subjects import SubjectHistory
-from reveal_analyzer.trace import Observed
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.metric import Kind, Subsystem

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from beating import FINE_HZ, TICK_HZ, Job
 from exploring import examples
-from reveal_analyzer.heartbeat.lock import NO_RHYTHM, Search
+from reveal_analyzer.heartbeat.acquisition import NO_RHYTHM, Search
 from reveal_analyzer.heartbeat.ring import Ring
 from reveal_analyzer.heartbeat.tracker import Beat, Tracker
 

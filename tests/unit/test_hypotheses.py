@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from reveal_analyzer.hypotheses.loader import HypothesisError, load, parse
 from reveal_analyzer.hypotheses.model import Rule
-from reveal_analyzer.hypotheses.reading import plain, read
-from reveal_analyzer.hypotheses.schema import HypothesisError, load, parse
+from reveal_analyzer.hypotheses.parser import plain, read
 from reveal_contract import catalogue
 
 HEAD = "version: 1\nhypotheses:\n"

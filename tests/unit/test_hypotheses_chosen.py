@@ -8,11 +8,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from reveal_analyzer.columns import LEVEL, Column
-from reveal_analyzer.hypotheses.choosing import CERTAIN, EXPLAINS, NAMED, Cause, Shown, choose
+from reveal_analyzer.derive.columns import LEVEL, Column
+from reveal_analyzer.hypotheses.choice import CERTAIN, EXPLAINS, NAMED, Cause, Shown, choose
+from reveal_analyzer.hypotheses.loader import load, parse
 from reveal_analyzer.hypotheses.model import Expectation, Rule
-from reveal_analyzer.hypotheses.rules import FULL, Evidence, confidence
-from reveal_analyzer.hypotheses.schema import load, parse
+from reveal_analyzer.hypotheses.signatures import FULL, Evidence, confidence
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from node import TABLE, Node
-from reveal_analyzer.engine import NodeAnalyzer
-from reveal_analyzer.episodes import Change
+from reveal_analyzer.episodes.tracker import Change
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane, Subsystem

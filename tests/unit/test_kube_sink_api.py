@@ -14,7 +14,7 @@ import yaml
 
 from reveal_analyzer.sinks.kube import api as module
 from reveal_analyzer.sinks.kube.api import KubernetesApi, connect, refusal
-from reveal_analyzer.sinks.kube.calls import (
+from reveal_analyzer.sinks.kube.errors import (
     AwayError,
     ExistsError,
     InvalidError,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from ledger_desk import ALL, Desk
 from made_findings import AT, SECOND, Update, changed, finding, opened, resolved
-from reveal_analyzer.sinks.kube import ledger as module
+from reveal_analyzer.sinks.kube import report_store as module
 from reveal_analyzer.sinks.kube.entry import Entry
-from reveal_analyzer.sinks.kube.ledger import Listed
-from reveal_analyzer.situation import Watched
+from reveal_analyzer.sinks.kube.report_store import Listed
+from reveal_analyzer.telemetry.snapshot import Watched
 from reveal_contract.finding import Confidence, FindingKind, FindingScope, Pod, Severity
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.metric import Subsystem

@@ -11,8 +11,8 @@ import pytest
 
 from kube_fake import FakeKube
 from made_findings import changed, finding, opened, resolved
-from reveal_analyzer.sinks.kube import pace
-from reveal_analyzer.sinks.kube.calls import AwayError, InvalidError, RefusedError
+from reveal_analyzer.sinks.kube import backoff
+from reveal_analyzer.sinks.kube.errors import AwayError, InvalidError, RefusedError
 from reveal_analyzer.sinks.kube.spool import FILE
 from reveal_contract.finding import Confidence, Pod, Severity
 from sinkbench import Bench
@@ -20,10 +20,10 @@ from sinkbench import Bench
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "FIRST_S", 0.01)
-    monkeypatch.setattr(pace, "REFUSED_FIRST_S", 0.01)
-    monkeypatch.setattr(pace, "LONGEST_S", 0.05)
-    monkeypatch.setattr("reveal_analyzer.sinks.kube.loop.TURN_SECONDS", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_S", 0.01)
+    monkeypatch.setattr(backoff, "REFUSED_FIRST_S", 0.01)
+    monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
+    monkeypatch.setattr("reveal_analyzer.sinks.kube.sink.TURN_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger_desk import Desk, flood
 from made_findings import Update, changed, finding, opened, resolved
-from reveal_analyzer.sinks.kube import ledger as module
+from reveal_analyzer.sinks.kube import report_store as module
 from reveal_analyzer.sinks.kube.entry import Admission
 from reveal_contract.finding import FindingKind, Severity
 from reveal_contract.kube.anomaly_report import Report, report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from made_findings import AT, SECOND, finding
-from reveal_analyzer.sinks.kube import telling
+from reveal_analyzer.sinks.kube import event_policy
 from reveal_contract.finding import (
     Confidence,
     FindingKind,
@@ -21,14 +21,14 @@ def pod(confidence: Confidence = Confidence.MEASURED, share: int = 60, name: str
 
 def test_the_note_says_how_bad_what_and_what_to_do() -> None:
     known = finding(hypothesis=Hypothesis("CpuContention", 80, "move the neighbour"))
-    (said,) = telling.opened(known)
+    (said,) = event_policy.opened(known)
     assert said.note == "Medium, CPU: CPU is slow (CpuContention: move the neighbour)"
     assert said.at_ns == known.last_seen_ns
     assert said.pod is None
 
 
 def test_the_pod_is_told_of_only_when_it_is_measured_and_most_of_it() -> None:
-    node, on_pod = telling.opened(finding(pods=(pod(), pod(name="p1"))))
+    node, on_pod = event_policy.opened(finding(pods=(pod(), pod(name="p1"))))
     assert (node.pod, on_pod.pod) == (None, ("ns", "p0", "uid"))
     assert on_pod.note.startswith("On node n1: ")
     for other in (
@@ -37,29 +37,29 @@ def test_the_pod_is_told_of_only_when_it_is_measured_and_most_of_it() -> None:
         pod(Confidence.CO_LOCATED),
         pod(name=""),
     ):
-        assert len(telling.opened(finding(pods=(other, pod())))) == 1
+        assert len(event_policy.opened(finding(pods=(other, pod())))) == 1
 
 
 def test_across_nodes_the_reason_is_another() -> None:
-    (said,) = telling.opened(finding(scope=FindingScope.CROSS_NODE))
+    (said,) = event_policy.opened(finding(scope=FindingScope.CROSS_NODE))
     assert said.reason.name == "CrossNodeOutlier"
 
 
 def test_a_setting_is_no_event() -> None:
     setting = finding(kind=FindingKind.CONFIGURATION, severity=Severity.HIGH)
-    assert telling.opened(setting) == []
-    assert telling.changed(setting, Severity.LOW, was_open=True) == []
+    assert event_policy.opened(setting) == []
+    assert event_policy.changed(setting, Severity.LOW, was_open=True) == []
 
 
 def test_it_is_resolved_once_and_at_the_time_it_was() -> None:
     over = finding(state=State.RESOLVED, resolved_ns=AT + 60 * SECOND)
-    (said,) = telling.changed(over, Severity.HIGH, was_open=True)
+    (said,) = event_policy.changed(over, Severity.HIGH, was_open=True)
     assert (said.reason.name, said.at_ns) == ("AnomalyResolved", AT + 60 * SECOND)
-    assert telling.changed(over, Severity.HIGH, was_open=False) == []
+    assert event_policy.changed(over, Severity.HIGH, was_open=False) == []
 
 
 def test_escalation_names_both_severities() -> None:
-    (said,) = telling.changed(finding(severity=Severity.HIGH), Severity.LOW, was_open=True)
+    (said,) = event_policy.changed(finding(severity=Severity.HIGH), Severity.LOW, was_open=True)
     assert said.reason.name == "AnomalyEscalated"
     assert said.note.startswith("From Low to High, CPU: ")
-    assert telling.changed(finding(), Severity.MEDIUM, was_open=True) == []
+    assert event_policy.changed(finding(), Severity.MEDIUM, was_open=True) == []

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.leases import rank
-from reveal_analyzer.link import FIRST_PAUSE, LONGEST_PAUSE, pause
+from reveal_analyzer.stream.connection import FIRST_PAUSE, LONGEST_PAUSE, pause
+from reveal_analyzer.stream.leases import rank
 from reveal_contract.names import SHARDS
 
 members = st.lists(st.text(min_size=1, max_size=9), min_size=1, max_size=6, unique=True)

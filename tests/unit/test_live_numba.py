@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reveal_analyzer import tier
-from reveal_analyzer.live import steps
-from reveal_analyzer.live.held import Held
+from reveal_analyzer.kernels import backend, live
+from reveal_analyzer.kernels.live import Families, OwnScores, Singles
+from reveal_analyzer.kernels.order_statistics import Standing
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
+from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.shift import Shift
-from reveal_analyzer.live.standing import Standing
-from reveal_analyzer.live.steps import Families, OwnScores, Singles
+from reveal_analyzer.live.views import Held
 
 pytest.importorskip("numba")
 COLUMNS = 37
@@ -22,8 +21,8 @@ SETTINGS = LiveSettings()
 
 
 @pytest.fixture(scope="module")
-def fast() -> tier.Tier:
-    return tier.numba_tier()
+def fast() -> backend.Tier:
+    return backend.numba_tier()
 
 
 @pytest.fixture
@@ -54,35 +53,35 @@ def families(rng: np.random.Generator) -> Families:
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_held_views(rng: np.random.Generator, fast: tier.Tier) -> None:
+def test_held_views(rng: np.random.Generator, fast: backend.Tier) -> None:
     mine, its = Held(SETTINGS.views), Held(SETTINGS.views)
-    before = tier.current()
+    before = backend.current()
     for second in seconds(rng, 60):
         expected = mine.push(second)
-        tier.use(fast)
+        backend.use(fast)
         try:
             found = its.push(second)
         finally:
-            tier.use(before)
+            backend.use(before)
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_ranges_of_the_past(rng: np.random.Generator, fast: tier.Tier) -> None:
+def test_ranges_of_the_past(rng: np.random.Generator, fast: backend.Tier) -> None:
     """Of rows that grow, are exchanged, and change their columns, asked for now and then."""
     settings = LiveSettings(keep=40)
     mine, its = Past(settings), Past(settings)
-    held, before = Held(settings.views), tier.current()
+    held, before = Held(settings.views), backend.current()
     for second, row in enumerate(seconds(rng, 300)):
         views = held.push(row)
         source = rng.permutation(np.arange(-1, COLUMNS - 1)) if second % 90 == 89 else None
         asked = rng.random() < 0.2
         expected = stepped(mine, views, source, asked)
-        tier.use(fast)
+        backend.use(fast)
         try:
             found = stepped(its, views, source, asked)
         finally:
-            tier.use(before)
+            backend.use(before)
         if expected is not None and found is not None:
             np.testing.assert_array_equal(found.bounds, expected.bounds, strict=True)
             np.testing.assert_array_equal(found.middle, expected.middle, strict=True)
@@ -90,7 +89,7 @@ def test_ranges_of_the_past(rng: np.random.Generator, fast: tier.Tier) -> None:
 
 @pytest.mark.parametrize("rng", range(10), indirect=True)
 def test_what_stands_at_the_ranks_is_found_without_sorting(
-    rng: np.random.Generator, fast: tier.Tier
+    rng: np.random.Generator, fast: backend.Tier
 ) -> None:
     """Of values many of which are equal, and of exchanges that move them far, or not at all."""
     rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
@@ -109,7 +108,7 @@ def test_what_stands_at_the_ranks_is_found_without_sorting(
         assert not standing.stale.any()
 
 
-def test_values_that_are_none_hold_nobody_up(fast: tier.Tier) -> None:
+def test_values_that_are_none_hold_nobody_up(fast: backend.Tier) -> None:
     """The score lets none in; if one came, a loop without an end would stop all nodes."""
     rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
     kept, ranks = np.arange(9, dtype=np.float32)[None, None], np.array([0, 4, 8])
@@ -120,11 +119,11 @@ def test_values_that_are_none_hold_nobody_up(fast: tier.Tier) -> None:
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_scores_in_order(rng: np.random.Generator, fast: tier.Tier) -> None:
+def test_scores_in_order(rng: np.random.Generator, fast: backend.Tier) -> None:
     mine, its = (OwnScores(np.zeros((3, 20)), np.zeros((3, 20))) for _ in range(2))
     for second in range(80):
         new = rng.choice([0.0, 0.0, rng.random(), 7.0], 3)
-        for who, scores in ((tier.NUMPY, mine), (fast, its)):
+        for who, scores in ((backend.NUMPY, mine), (fast, its)):
             who.enlist(scores, new, second % 20, min(second, 20))
         np.testing.assert_array_equal(np.array(its), np.array(mine))
 
@@ -139,7 +138,7 @@ def stepped(
 
 
 @pytest.mark.parametrize("rng", range(20), indirect=True)
-def test_judging(rng: np.random.Generator, fast: tier.Tier) -> None:
+def test_judging(rng: np.random.Generator, fast: backend.Tier) -> None:
     views = (4 * rng.normal(size=(3, 2, COLUMNS))).astype(np.float32)
     bounds = rng.normal(size=(3, 4, COLUMNS)).astype(np.float32)
     bounds[:, 2:] = 0.09 + rng.random((3, 2, COLUMNS))
@@ -148,15 +147,15 @@ def test_judging(rng: np.random.Generator, fast: tier.Tier) -> None:
     weights = rng.choice(np.array([0.0, 0.2, 1.0], np.float32), (3, COLUMNS))
     weights[2] = np.where(rng.random(COLUMNS) < 0.5, np.inf, 6.75)
     given = views, bounds, own, weights, families(rng)
-    for found, expected in zip(fast.judge(*given), steps.judge(*given), strict=True):
+    for found, expected in zip(fast.judge(*given), live.judge(*given), strict=True):
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_learning(rng: np.random.Generator, fast: tier.Tier) -> None:
+def test_learning(rng: np.random.Generator, fast: backend.Tier) -> None:
     mine = np.zeros((2, 2, COLUMNS), np.float32)
     its = mine.copy()
     for outside in rng.gamma(0.3, size=(200, 2, COLUMNS)).astype(np.float32):
-        steps.learn(mine, outside)
+        live.learn(mine, outside)
         fast.learn(its, outside)
         np.testing.assert_array_equal(its, mine, strict=True)

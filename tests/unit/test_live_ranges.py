@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from exploring import examples
-from reveal_analyzer import deriving
-from reveal_analyzer.columns import LARGEST, TOTAL, Column, folds
-from reveal_analyzer.live.held import Held
-from reveal_analyzer.live.level import OwnLevels
+from reveal_analyzer.derive.columns import LARGEST, TOTAL, Column, folds
+from reveal_analyzer.kernels import derive
+from reveal_analyzer.live.cuts import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
+from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.shift import Shift
+from reveal_analyzer.live.views import Held
 from reveal_analyzer.live.weights import Votes
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
@@ -161,4 +161,4 @@ def test_folds_are_the_largest_or_the_sum_of_what_was_read(data: st.DataObject) 
         np.fmax.reduce(seconds[places]) if how == LARGEST else np.nansum(seconds[places])
         for how, places in folded
     ]
-    np.testing.assert_array_equal(deriving.fold(seconds, folds(folded)), np.array(expected, float))
+    np.testing.assert_array_equal(derive.fold(seconds, folds(folded)), np.array(expected, float))

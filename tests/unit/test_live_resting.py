@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from node import FAST, SLOW, Node
-from reveal_analyzer.live import resting, score
-from reveal_analyzer.live.resting import Resting
+from reveal_analyzer.derive.deriver import Deriver, Second
+from reveal_analyzer.live import constant_columns, score
+from reveal_analyzer.live.constant_columns import Resting
 from reveal_analyzer.live.score import LiveScore, Scored
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.seconds import Deriver, Second
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
@@ -56,7 +56,7 @@ def often() -> Iterator[None]:
     """Columns are put to rest as soon as a short test can see it."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(score, "_REST", 7)
-        patched.setattr(resting, "WORTH", 1)
+        patched.setattr(constant_columns, "WORTH", 1)
         yield
 
 

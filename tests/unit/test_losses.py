@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from node import QUIET, TABLE, Node
-from reveal_analyzer.engine import NodeAnalyzer
-from reveal_analyzer.losses import METRICS, Losses, LossWatch, Places, measure, places
-from reveal_analyzer.seconds import Deriver
+from reveal_analyzer.derive.deriver import Deriver
+from reveal_analyzer.derive.tcp_losses import METRICS, Losses, LossWatch, Places, measure, places
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import big_host
-from reveal_analyzer.hypotheses.rules import Now, Signatures
-from reveal_analyzer.hypotheses.schema import load
-from reveal_analyzer.live.weighing import _capacity
-from reveal_analyzer.seconds import Deriver, Second
+from reveal_analyzer.derive.deriver import Deriver, Second
+from reveal_analyzer.hypotheses.loader import load
+from reveal_analyzer.hypotheses.signatures import Now, Signatures
+from reveal_analyzer.live.scaling import _capacity
 from reveal_collector.encoder import encoder_of
 from reveal_collector.sampler import Sampler
 from reveal_collector.slices import Origin, RawSlice

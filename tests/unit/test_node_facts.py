@@ -19,7 +19,7 @@ from hosts.machine import GIB, Disk, Machine, Nic
 from hosts.pci import NETWORK, NVME, Function, add_function
 from hosts.setup import Setup, add_bond, add_gpu_process, add_huge_pages, add_setup
 from hosts.tree import Tree
-from reveal_analyzer.configuration.judge import judge
+from reveal_analyzer.configuration.evaluate import judge
 from reveal_collector.facts import cpu, gpus, kernel, memory, nics
 from reveal_collector.facts.asks import asks_of, card_sizes
 from reveal_collector.facts.gpus import Asked

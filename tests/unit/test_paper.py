@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.detectors.trio import MethodScore, ModelError
 from reveal_analyzer.features.table import parse
-from reveal_analyzer.paper import (
+from reveal_analyzer.paper.detector import (
     PaperDetector,
     PaperEpisodes,
     PaperOptions,

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from derivation import derived
-from reveal_analyzer.quotients import QUOTIENTS
+from reveal_analyzer.derive.cpu_ratios import QUOTIENTS
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

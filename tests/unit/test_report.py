@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from node import Node
-from reveal_analyzer import report
-from reveal_analyzer.units import decimal, human
+from reveal_analyzer.formatting import decimal, human
+from reveal_analyzer.offline import recording as report
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
 from reveal_contract.metric import Kind, Subsystem

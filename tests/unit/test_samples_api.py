@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from exploring import examples
-from reveal_analyzer.samples.api import (
+from reveal_analyzer.tables.scoring.api import (
     MODES,
     SampleSettings,
     Scores,

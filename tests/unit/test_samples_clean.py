@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reveal_analyzer.samples.api import Scores, Table, score
+from reveal_analyzer.tables.scoring.api import Scores, Table, score
 
 MINUTE = 60 * 10**9
 DAY = 1_440

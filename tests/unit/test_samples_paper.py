@@ -5,7 +5,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 
 from reveal_analyzer.features.numpy_impl import features
-from reveal_analyzer.samples.api import SampleSettings, Table, score
+from reveal_analyzer.tables.scoring.api import SampleSettings, Table, score
 
 SIZE, STRIDE = 10, 5
 

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from exploring import examples
-from reveal_analyzer.samples.forecast import Forecast
-from reveal_analyzer.samples.frames import Frames, shape_features, window_features
-from reveal_analyzer.samples.parts import fold, spans_of, usual
-from reveal_analyzer.samples.rows import METRICS, Rows
-from reveal_analyzer.samples.scales import (
+from reveal_analyzer.tables.scoring.forecast import Forecast
+from reveal_analyzer.tables.scoring.frames import Frames, shape_features, window_features
+from reveal_analyzer.tables.scoring.parts import fold, spans_of, usual
+from reveal_analyzer.tables.scoring.rows import METRICS, Rows
+from reveal_analyzer.tables.scoring.scales import (
     CAP,
     deviation,
     least_spread,
@@ -21,10 +21,10 @@ from reveal_analyzer.samples.scales import (
     plain_scale,
     robust_scale,
 )
-from reveal_analyzer.samples.season import learn_level
-from reveal_analyzer.samples.settings import DAY_NS
-from reveal_analyzer.samples.smooth import TOP, WorstMetrics, centred_mean, trailing_mean
-from reveal_analyzer.samples.table import Table
+from reveal_analyzer.tables.scoring.season import learn_level
+from reveal_analyzer.tables.scoring.settings import DAY_NS
+from reveal_analyzer.tables.scoring.smooth import TOP, WorstMetrics, centred_mean, trailing_mean
+from reveal_analyzer.tables.scoring.table import Table
 
 MINUTE = 60 * 10**9
 

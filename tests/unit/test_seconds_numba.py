@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_analyzer import deriving, tier
-from reveal_analyzer.columns import LARGEST, TOTAL, folds
-from reveal_analyzer.deriving import Recipe, Ticks
-from reveal_analyzer.formulas import (
+from reveal_analyzer.derive.columns import LARGEST, TOTAL, folds
+from reveal_analyzer.kernels import backend, conditions, derive
+from reveal_analyzer.kernels.conditions import Entries
+from reveal_analyzer.kernels.derive import Recipe, Ticks
+from reveal_analyzer.kernels.formulas import (
     Formula,
     Program,
     given,
@@ -20,8 +21,6 @@ from reveal_analyzer.formulas import (
     smaller,
     total,
 )
-from reveal_analyzer.hypotheses import gate
-from reveal_analyzer.hypotheses.gate import Entries
 
 pytest.importorskip("numba")
 FAST, SLOW = 23, 9
@@ -29,8 +28,8 @@ CHANNELS = FAST + SLOW
 
 
 @pytest.fixture(scope="module")
-def fast() -> tier.Tier:
-    return tier.numba_tier()
+def fast() -> backend.Tier:
+    return backend.numba_tier()
 
 
 def ticks(rng: np.random.Generator, missing: float) -> Ticks:
@@ -66,12 +65,12 @@ def recipe(rng: np.random.Generator) -> Recipe:
 
 @pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
 @pytest.mark.parametrize("seed", range(5))
-def test_seconds(seed: int, missing: float, fast: tier.Tier) -> None:
+def test_seconds(seed: int, missing: float, fast: backend.Tier) -> None:
     rng = np.random.default_rng(seed)
     made, lasts, before = recipe(rng), rng.choice([1.0, 0.1], CHANNELS), np.zeros(0)
     for _ in range(5):
         slice_ = ticks(rng, missing)
-        expected = deriving.derive(slice_, lasts, before, made)
+        expected = derive.derive(slice_, lasts, before, made)
         found = fast.derive(slice_, lasts, before, made)
         np.testing.assert_array_equal(found[0], expected[0], strict=True)
         np.testing.assert_array_equal(found[1][:-2], expected[1][:-2], strict=True)
@@ -79,20 +78,20 @@ def test_seconds(seed: int, missing: float, fast: tier.Tier) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_formulas(seed: int, fast: tier.Tier) -> None:
+def test_formulas(seed: int, fast: backend.Tier) -> None:
     """Of small whole numbers: equal ones, none, and what divides by nothing."""
     rng = np.random.default_rng(seed)
     made, values = recipe(rng), rng.integers(-2, 3, SLOW + FAST)
     gone = rng.random(SLOW + FAST) < 0.2
     slice_ = Ticks(values[None, :FAST], gone[None, :FAST], values[FAST:], gone[FAST:])
     made = made._replace(scale=np.ones(CHANNELS))
-    _, expected = deriving.derive(slice_, np.ones(CHANNELS), np.zeros(0), made)
+    _, expected = derive.derive(slice_, np.ones(CHANNELS), np.zeros(0), made)
     _, found = fast.derive(slice_, np.ones(CHANNELS), np.zeros(0), made)
     np.testing.assert_array_equal(found[:-2], expected[:-2], strict=True)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_conditions(seed: int, fast: tier.Tier) -> None:
+def test_conditions(seed: int, fast: backend.Tier) -> None:
     rng = np.random.default_rng(seed)
     limits = np.column_stack(
         [rng.integers(-2, 2, 60), rng.choice([3, np.inf], 60), rng.choice([0, 0, 1.5], 60)]
@@ -104,4 +103,4 @@ def test_conditions(seed: int, fast: tier.Tier) -> None:
     values, highest = rng.integers(-1, 4, (2, 30)).astype(float)
     values[rng.random(30) < 0.1] = np.nan
     found = fast.met(entries, values, highest, 4.0)
-    np.testing.assert_array_equal(found, gate.met(entries, values, highest, 4.0), strict=True)
+    np.testing.assert_array_equal(found, conditions.met(entries, values, highest, 4.0), strict=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from node import TABLE, Node
-from reveal_analyzer import report
-from reveal_analyzer.engine import NodeAnalyzer
+from reveal_analyzer.node import NodeAnalyzer
+from reveal_analyzer.offline import recording
 from reveal_analyzer.selection.file import Dropped, Kept, Selection
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_contract.finding import Evidence, Finding
@@ -79,9 +79,9 @@ def test_hindsight_follows_the_selection_too() -> None:
     slices = [
         (node.slice(WAITING if 120 <= second < 134 else None), node.table) for second in range(220)
     ]
-    (plain,) = report.judge(slices, SETTINGS)
-    (told,) = report.judge(slices, SETTINGS, shown=shown(PRESSURE, RUNNING))
+    (plain,) = recording.judge(slices, SETTINGS)
+    (told,) = recording.judge(slices, SETTINGS, shown=shown(PRESSURE, RUNNING))
     assert of(RUNNING, plain.evidence) is not None
     assert of(RUNNING, told.evidence) is None
     every = shown(SWITCHES, PRESSURE, RUNNING, scored=True)
-    assert report.judge(slices, SETTINGS, shown=every) == []
+    assert recording.judge(slices, SETTINGS, shown=every) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reveal_analyzer.columns import CHANGE, LARGEST, LEVEL, Column
+from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, Column
 from reveal_analyzer.selection.file import Dropped, Kept, Selection
 from reveal_analyzer.selection.shown import Shown
 from reveal_contract import catalogue

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.sequence import REMEMBERED, Place, Progress
+from reveal_analyzer.stream.sequence import REMEMBERED, Place, Progress
 from streams import T0, message
 
 SECOND = 10**9

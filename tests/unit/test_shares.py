@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exploring import examples
-from reveal_analyzer.shares import host_places, host_value, split
+from reveal_analyzer.subjects.shares import host_places, host_value, split
 from reveal_contract.channels import Channel
 
 _names = st.sampled_from("abcdefgh")

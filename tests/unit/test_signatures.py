@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from node import Node
-from reveal_analyzer.hypotheses.rules import Evidence, Now, Signatures, confidence
-from reveal_analyzer.hypotheses.schema import Rule, parse
-from reveal_analyzer.seconds import Deriver, Second
+from reveal_analyzer.derive.deriver import Deriver, Second
+from reveal_analyzer.hypotheses.loader import Rule, parse
+from reveal_analyzer.hypotheses.signatures import Evidence, Now, Signatures, confidence
 
 RULE = """
 version: 1

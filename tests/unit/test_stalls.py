@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_analyzer.stalls import StallWatch
+from reveal_analyzer.derive.stalls import StallWatch
 from reveal_contract.channels import Channel
 
 CHANNELS = (Channel("cpu.subject.usage", "/job"), Channel("cpu.subject.tasks", "/job"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_analyzer.columns import plan
-from reveal_analyzer.seconds import SECOND_NS, Second
-from reveal_analyzer.subjects import Named, SubjectHistory, Wanted
+from reveal_analyzer.derive.columns import plan
+from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.subjects.history import Named, SubjectHistory, Wanted
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Kind, Subsystem

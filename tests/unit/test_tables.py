@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from handclock import Clock
-from reveal_analyzer import tables
-from reveal_analyzer.tables import UNUSED_SECONDS, Tables
+from reveal_analyzer.stream import channel_tables
+from reveal_analyzer.stream.channel_tables import UNUSED_SECONDS, Tables
 from reveal_contract.channels import Channel, ChannelTable
 
 MADE = [ChannelTable((Channel("cpu.user", str(cpu)),), ()) for cpu in range(3)]
@@ -25,7 +25,7 @@ class Catalogue:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(tables.time, "monotonic", made)
+    monkeypatch.setattr(channel_tables.time, "monotonic", made)
     return made
 
 

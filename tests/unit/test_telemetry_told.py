@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from kube_fake import FakeKube
-from reveal_analyzer.link import connect
 from reveal_analyzer.sinks.kube import status as module
-from reveal_analyzer.sinks.kube.calls import AwayError
+from reveal_analyzer.sinks.kube.errors import AwayError
 from reveal_analyzer.sinks.kube.status import ProfileStatus, telemetry
-from reveal_analyzer.situation import Situation, Watched
-from reveal_analyzer.telemetry.lacking import Lack, lacks, summed
+from reveal_analyzer.stream.connection import connect
+from reveal_analyzer.telemetry.degraded import Lack, lacks, summed
+from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_analyzer.telemetry.states import State, States, merged, state_of
 from reveal_contract.names import NODES_KEY, fleet_key
 

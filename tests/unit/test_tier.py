@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from reveal_analyzer import compiling
+from reveal_analyzer import numba_jit
 
 READY = "numba computes, ready after "
 
@@ -51,9 +51,9 @@ def test_the_score_needs_nothing_that_was_not_compiled_at_start(tmp_path: Path) 
     code = """
 import numpy as np
 from reveal_analyzer import tier
-from reveal_analyzer.fastest import use_fastest
-from reveal_analyzer.live.held import Held
-from reveal_analyzer.live.level import OwnLevels
+from reveal_analyzer.kernels.selection import use_fastest
+from reveal_analyzer.live.views import Held
+from reveal_analyzer.live.cuts import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.settings import LiveSettings
 use_fastest()
@@ -92,9 +92,8 @@ def test_what_was_compiled_is_kept_and_damage_to_it_leaves_numpy_to_compute(tmp_
 
 
 def test_who_judges_one_node_never_loads_numba() -> None:
-    code = (
-        "import reveal_analyzer.engine, reveal_analyzer.report, sys; print('numba' in sys.modules)"
-    )
+    modules = "reveal_analyzer.node, reveal_analyzer.offline.recording"
+    code = f"import sys, {modules}; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
@@ -102,7 +101,7 @@ def test_who_judges_one_node_never_loads_numba() -> None:
 def test_what_cannot_be_kept_is_compiled_all_the_same() -> None:
     scope: dict[str, object] = {}
     exec("def more(x):\n    return x + 1", scope)  # of no file: numba finds no place to keep it
-    more = compiling.kernel(scope["more"])  # type: ignore[type-var]
+    more = numba_jit.kernel(scope["more"])  # type: ignore[type-var]
     assert more(1) == 2  # type: ignore[operator]
 
 
@@ -111,8 +110,8 @@ def test_a_folder_of_others_keeps_no_code(tmp_path: Path) -> None:
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
     link.symlink_to(fresh)
-    assert compiling._private(fresh)
+    assert numba_jit._private(fresh)
     assert fresh.stat().st_mode & 0o777 == 0o700
-    assert not compiling._private(open_to_all)
-    assert not compiling._private(link)
-    assert not compiling._private(tmp_path / "missing" / "below")
+    assert not numba_jit._private(open_to_all)
+    assert not numba_jit._private(link)
+    assert not numba_jit._private(tmp_path / "missing" / "below")

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from profiles import ROOT
-from reveal_analyzer.telemetry.lacking import REDUCED, lacks
+from reveal_analyzer.telemetry.degraded import REDUCED, lacks
 from reveal_operator import children, conditions, inspection, spec, troubles
 
 PAGE = (ROOT / "docs/how-to/troubleshoot.md").read_text()

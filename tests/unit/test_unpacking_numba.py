@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reveal_analyzer import tier
+from reveal_analyzer.kernels import backend
 from reveal_contract import wire
 from reveal_contract.wire import Message
 
@@ -17,11 +17,11 @@ GOLDEN = sorted((Path(__file__).parent.parent / "fixtures" / "wire").glob("*.bin
 
 
 @pytest.fixture(scope="module")
-def fast() -> tier.Tier:
-    return tier.numba_tier()
+def fast() -> backend.Tier:
+    return backend.numba_tier()
 
 
-def assert_same(data: bytes, gauges: wire.Bools | None, fast: tier.Tier) -> None:
+def assert_same(data: bytes, gauges: wire.Bools | None, fast: backend.Tier) -> None:
     """Values, masks and all else, of the same types."""
     its, mine = wire.decode(data, gauges), wire.decode(data, gauges, fast.unpack)
     for one in fields(Message):
@@ -32,7 +32,7 @@ def assert_same(data: bytes, gauges: wire.Bools | None, fast: tier.Tier) -> None
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("shape", [(10, 17), (10, 1), (10, 0), (1, 5), (100, 3)])
 @pytest.mark.parametrize("bits", [0, 3, 8, 20, 31, 33, 47, 62])
-def test_messages(bits: int, shape: tuple[int, int], missing: float, fast: tier.Tier) -> None:
+def test_messages(bits: int, shape: tuple[int, int], missing: float, fast: backend.Tier) -> None:
     """So many bits take every number of byte planes, those of the firsts apart from the steps'."""
     rng = np.random.default_rng(bits)
     ticks = rng.integers(-(1 << bits), 1 << bits, shape)
@@ -49,7 +49,7 @@ def test_messages(bits: int, shape: tuple[int, int], missing: float, fast: tier.
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_messages_of_every_release(path: Path, fast: tier.Tier) -> None:
+def test_messages_of_every_release(path: Path, fast: backend.Tier) -> None:
     data = path.read_bytes()
     width = wire.decode(data).fast.shape[1]
     assert_same(data, None, fast)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from exploring import examples
-from reveal_analyzer.windows import Layout, Sealed, Slice, WarmUp, WindowRing
+from reveal_analyzer.paper.windows import Layout, Sealed, Slice, WarmUp, WindowRing
 from reveal_contract import wire
 
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from reveal_analyzer.configuration.judge import RULES
+from reveal_analyzer.configuration.evaluate import RULES
 from reveal_analyzer.configuration.rule import Rule
 
 _HEAD = """\

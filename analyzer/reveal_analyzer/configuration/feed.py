@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from reveal_analyzer.link import OUTAGE
+from reveal_analyzer.stream.connection import OUTAGE
 from reveal_contract.facts import Facts, FactsError
 from reveal_contract.names import FACTS_KEY
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reveal_analyzer.configuration.places import near_cpus, near_nodes
+from reveal_analyzer.configuration.locality import near_cpus, near_nodes
 from reveal_analyzer.configuration.rule import Broken, Rule, fact
 from reveal_contract import cpulist
 from reveal_contract.facts import Facts, GpuProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reveal_analyzer.configuration.rule import Broken, Rule, fact
-from reveal_analyzer.units import human
+from reveal_analyzer.formatting import human
 from reveal_contract.facts import Facts, HugePool, NumaNode
 from reveal_contract.finding import Evidence, Severity
 from reveal_contract.metric import Kind, Subsystem

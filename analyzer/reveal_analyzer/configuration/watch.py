@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from reveal_analyzer.configuration.judge import RULES, judge
+from reveal_analyzer.configuration.evaluate import RULES, judge
 from reveal_analyzer.configuration.rule import Rule
 from reveal_analyzer.sinks import OPENED, RESOLVED
 from reveal_contract.facts import Facts

@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 from numpy.typing import NDArray
 
-from reveal_analyzer.detectors.scaler import Floats, Scaler, Scores
+from reveal_analyzer.kernels.scaler import Floats, Scaler, Scores
 
 Arrays = dict[str, NDArray[Any]]
 

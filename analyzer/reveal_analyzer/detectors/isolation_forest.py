@@ -6,10 +6,10 @@ from typing import Self
 
 import numpy as np
 
-from reveal_analyzer import tier
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
-from reveal_analyzer.detectors.forest import Forest, bare, flatten
-from reveal_analyzer.detectors.scaler import Floats, Scores
+from reveal_analyzer.kernels import backend
+from reveal_analyzer.kernels.forest import Forest, bare, flatten
+from reveal_analyzer.kernels.scaler import Floats, Scores
 
 
 def load() -> None:
@@ -48,7 +48,7 @@ class IsolationForest(ScaledDetector):
         return self
 
     def score_scaled(self, scaled: Scores) -> Floats:
-        return tier.current().forest_scores(self.forest_, scaled)
+        return backend.current().forest_scores(self.forest_, scaled)
 
     def contributions_scaled(self, scaled: Scores) -> Floats:
         """How many levels each feature's splits shortened the way, summed over trees.

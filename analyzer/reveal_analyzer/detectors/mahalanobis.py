@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
-from reveal_analyzer.detectors.scaler import Floats, Scores
+from reveal_analyzer.kernels.scaler import Floats, Scores
 
 
 class Mahalanobis(ScaledDetector):

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reveal_analyzer import tier
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
-from reveal_analyzer.detectors.scaler import Floats, Scaler
 from reveal_analyzer.detectors.zscore import ZScore
+from reveal_analyzer.kernels import backend
+from reveal_analyzer.kernels.scaler import Floats, Scaler
 
 METHODS = ("ZScore", "Mahalanobis", "IsolationForest")
 
@@ -32,7 +32,7 @@ class Member:
 
     def scores(self, windows: Floats) -> Floats:
         """Each method's score of each window, (methods, n)."""
-        scaled = tier.current().scaled(self.scaler, windows)
+        scaled = backend.current().scaled(self.scaler, windows)
         return np.stack([detector.score_scaled(scaled) for detector in self.detectors])
 
     def contributions(self, method: int, windows: Floats) -> Floats:

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
-from reveal_analyzer.detectors.scaler import Floats, Scores
+from reveal_analyzer.kernels.scaler import Floats, Scores
 
 
 class ZScore(ScaledDetector):

@@ -12,12 +12,12 @@ import math
 
 import numpy as np
 
-from reveal_analyzer.compiling import kernel, part
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.middle_network import Pairs, middle_network
 from reveal_analyzer.features.numba_stationarity import stationarity
 from reveal_analyzer.features.prepared import Floats
 from reveal_analyzer.features.table import FEATURES, Family, first_row
+from reveal_analyzer.numba_jit import kernel, part
 
 LANES = 64  # fewer are unrolled, which is slower; of more the block leaves the cache
 _ROWS = len(FEATURES)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from reveal_analyzer.compiling import kernel, part
 from reveal_analyzer.features.prepared import Floats
+from reveal_analyzer.numba_jit import kernel, part
 
 LANES = 64
 _RANK = 1e-12  # as in ``stationarity``, from where the rest comes too

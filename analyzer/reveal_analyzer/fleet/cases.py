@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from reveal_analyzer.configuration.watch import CHANGED
-from reveal_analyzer.fleet.compare import Drift, Outlier
 from reveal_analyzer.fleet.inventory import HUGE_PAGES, area
 from reveal_analyzer.fleet.measures import IDLE_PAGES, measure
+from reveal_analyzer.fleet.outliers import Drift, Outlier
 from reveal_analyzer.sinks import OPENED, RESOLVED
 from reveal_contract.finding import FindingKind, Severity
 from reveal_contract.metric import Subsystem

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from reveal_analyzer.configuration.rule import fact
+from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.fleet.cases import CALM, Case
-from reveal_analyzer.fleet.compare import Drift, Outlier
 from reveal_analyzer.fleet.measures import IDLE_PAGES, STEP, measure
 from reveal_analyzer.fleet.minute import MINUTE
-from reveal_analyzer.fleet.work import Member
-from reveal_analyzer.seconds import SECOND_NS
-from reveal_analyzer.units import decimal, human
+from reveal_analyzer.fleet.outliers import Drift, Outlier
+from reveal_analyzer.fleet.workload import Member
+from reveal_analyzer.formatting import decimal, human
 from reveal_contract.finding import (
     Confidence,
     Evidence,

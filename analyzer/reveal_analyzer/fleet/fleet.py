@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import redis
 
 from reveal_analyzer.configuration.watch import News
-from reveal_analyzer.fleet.comparison import Comparison, Pace
 from reveal_analyzer.fleet.exchange import Exchange
 from reveal_analyzer.fleet.leader import Leader, Term
 from reveal_analyzer.fleet.minute import Gathered
-from reveal_analyzer.fleet.teller import Teller
-from reveal_analyzer.link import OUTAGE
+from reveal_analyzer.fleet.publisher import Teller
+from reveal_analyzer.fleet.rounds import Comparison, Pace
+from reveal_analyzer.stream.connection import OUTAGE
 from reveal_contract.facts import Facts
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.fleet.compare import (
+from reveal_analyzer.fleet.measures import STEP, measure
+from reveal_analyzer.fleet.outliers import (
     FULL_SECONDS,
     LEAST,
     LOADED_FLOOR,
@@ -27,9 +28,8 @@ from reveal_analyzer.fleet.compare import (
     few,
     harmed,
 )
-from reveal_analyzer.fleet.measures import STEP, measure
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.work import USAGE, counted
+from reveal_analyzer.fleet.workload import USAGE, counted
 from reveal_contract.metric import Kind
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import redis
 
-from reveal_analyzer.leases import RELEASE, RENEW, granted
+from reveal_analyzer.stream.leases import RELEASE, RENEW, granted
 from reveal_contract.names import fleet_key
 
 

@@ -13,10 +13,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import CHANGE, LEVEL, Column, Plan
+from reveal_analyzer.derive.columns import CHANGE, LEVEL, Column, Plan
+from reveal_analyzer.derive.deriver import SECOND_NS, Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
-from reveal_analyzer.seconds import SECOND_NS, Second
-from reveal_analyzer.subjects import of_subject
+from reveal_analyzer.subjects.history import of_subject
 from reveal_contract import catalogue
 from reveal_contract.metric import Role, Scope
 

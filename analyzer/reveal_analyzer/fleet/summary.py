@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.fleet.work import Job, Member
+from reveal_analyzer.fleet.workload import Job, Member
 
 Floats = NDArray[np.float64]
 VERSION = 2

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reveal_analyzer.heartbeat import comb, lag, phase
+from reveal_analyzer.heartbeat import autocorrelation, comb, phase
+from reveal_analyzer.heartbeat.acquisition import LEAST_S, LOOK_S, TIMER, Lock, Search
 from reveal_analyzer.heartbeat.guards import FOLLOW, steps_fit
-from reveal_analyzer.heartbeat.lock import LEAST_S, LOOK_S, TIMER, Lock, Search
+from reveal_analyzer.heartbeat.reference import WINDOWS, Reading, Usual
 from reveal_analyzer.heartbeat.ring import SPAN_S, Ring
-from reveal_analyzer.heartbeat.usual import WINDOWS, Reading, Usual
 
 _LONG_S = 2.5  # steps whose phase turns too seldom
 _CHECK_S = 5
@@ -147,7 +147,7 @@ class Tracker:
             return phase.periods(values, ring.rate, self._period, windows)
         shared = (self._rings[name] for name in lock.shared)
         known = [other.last() for other in shared if other.rate == ring.rate]
-        return lag.periods(
+        return autocorrelation.periods(
             [one for one in known if one is not None], ring.rate, self._period, windows
         )
 

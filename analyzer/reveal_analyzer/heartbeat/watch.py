@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from reveal_analyzer.formatting import human
 from reveal_analyzer.heartbeat.comb import Floats
 from reveal_analyzer.heartbeat.series import Plan, Series, plan
 from reveal_analyzer.heartbeat.tracker import Beat, Tracker
-from reveal_analyzer.units import human
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message

@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from reveal_analyzer.hypotheses.model import FORMAT_VERSION, Certain, Removal, Rule
-from reveal_analyzer.hypotheses.reading import LONGEST, NAME, keys
+from reveal_analyzer.hypotheses.parser import LONGEST, NAME, keys
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN = {bool: "boolean", float: "number", str: "string"}

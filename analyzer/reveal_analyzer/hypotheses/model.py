@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from reveal_analyzer.columns import CHANGE, LARGEST, LEVEL, TOTAL
+from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, TOTAL
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Subsystem
 

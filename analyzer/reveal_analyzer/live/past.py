@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer import tier
+from reveal_analyzer.kernels import backend
+from reveal_analyzer.kernels.live import Places, Singles
+from reveal_analyzer.kernels.order_statistics import Bools, Standing
 from reveal_analyzer.live.ranges import Ranges, floors, picked
+from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.shift import Shift
-from reveal_analyzer.live.standing import Bools, Standing
-from reveal_analyzer.live.steps import Places, Singles
 
 _WAITING = 32  # seconds
 _PICKS = 7
@@ -65,7 +65,7 @@ class Past:
         """What the past covered; needs one second at least."""
         self._take_in()
         self._order()
-        bounds, middle, calm = tier.current().bound(
+        bounds, middle, calm = backend.current().bound(
             self._standing.picks, self._sides, self._moving, self._still, self._floors
         )
         if calm.any():
@@ -85,7 +85,7 @@ class Past:
         if stale.any():
             rows = self._kept[stale, : len(self)]
             rows.sort(axis=-1)
-            tier.current().stand(rows, picked(len(self)), self._standing)
+            backend.current().stand(rows, picked(len(self)), self._standing)
 
     def move(self, shift: Shift) -> None:
         """Columns changed."""
@@ -107,7 +107,7 @@ class Past:
         if not self._taken:
             self._begin(self._new[0].shape[-1])
             self._still[:] = self._new[0][0, 0]
-        use, new = tier.current(), np.array(self._new, np.float32)
+        use, new = backend.current(), np.array(self._new, np.float32)
         self._add(use.differing(new, self._rows, self._still))
         keep, ranks = self._settings.keep, picked(self._settings.keep)
         if self._taken < keep:  # the ranks become others

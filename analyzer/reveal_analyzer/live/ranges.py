@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reveal_analyzer.live import steps
+from reveal_analyzer.kernels import live
+from reveal_analyzer.kernels.live import Places, Singles
+from reveal_analyzer.kernels.order_statistics import bound
+from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.shift import Shift
-from reveal_analyzer.live.standing import bound
-from reveal_analyzer.live.steps import Places, Singles
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Ranges:
 
     def excess(self, views: Singles) -> Singles:
         """How far outside, in spreads: (2, columns) of the worst view; 0 within."""
-        return steps.excess(views, self.bounds)
+        return live.excess(views, self.bounds)
 
 
 def ranks(count: int) -> list[int]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.live.shift import Shift
-from reveal_analyzer.live.steps import Bools, Singles
+from reveal_analyzer.kernels.live import Bools, Singles
+from reveal_analyzer.live.remap import Shift
 from reveal_contract.channels import Channel
 
 Halves = NDArray[np.float16]

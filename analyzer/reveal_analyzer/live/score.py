@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reveal_analyzer import tier
-from reveal_analyzer.columns import Column
-from reveal_analyzer.live.held import Held
-from reveal_analyzer.live.learned import Aside, Learned
+from reveal_analyzer.derive.columns import Column
+from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.kernels import backend
+from reveal_analyzer.kernels.live import Floats, Singles
+from reveal_analyzer.live.baseline import Aside, Learned
+from reveal_analyzer.live.constant_columns import Resting
+from reveal_analyzer.live.new_normal import CALM_S, Before, Staying
 from reveal_analyzer.live.ranges import Ranges, floors
 from reveal_analyzer.live.regimes import Regimes, workloads
-from reveal_analyzer.live.resting import Resting
+from reveal_analyzer.live.scaling import Weighing
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.staying import CALM_S, Before, Staying
-from reveal_analyzer.live.steps import Floats, Singles
-from reveal_analyzer.live.weighing import Weighing
+from reveal_analyzer.live.views import Held
 from reveal_analyzer.live.weights import by_subsystem
-from reveal_analyzer.seconds import Second
 from reveal_contract.metric import Subsystem
 
 _HELD = 1  # the view that signatures compare with
@@ -165,7 +165,7 @@ class LiveScore:
         self, views: Singles, ranges: Ranges, alarm: bool, excused: Collection[Subsystem]
     ) -> Scored:
         weighing = self._weighing
-        excess, weighed, scores = tier.current().judge(
+        excess, weighed, scores = backend.current().judge(
             views, ranges.bounds, self._learned.own_excess[1], weighing.weights, weighing.families
         )
         over = by_subsystem(scores / self._learned.cuts)
@@ -174,7 +174,7 @@ class LiveScore:
         staying = self._staying.step(views, weighing)
         if self._staying.returned:
             self._take_back()
-        shown = tier.current().spread_out(weighed, self._now.places, len(self.columns))
+        shown = backend.current().spread_out(weighed, self._now.places, len(self.columns))
         scored = Scored(ready, over, shown[:2], shown[2], staying)
         self._follow_alarm(ready and (scored.anomalous or alarm))
         left_out = 0 < self.alarm_seconds <= self.settings.give_up

@@ -7,10 +7,10 @@ from copy import copy
 
 import numpy as np
 
-from reveal_analyzer.columns import Column
-from reveal_analyzer.live import steps
+from reveal_analyzer.derive.columns import Column
+from reveal_analyzer.kernels import live
+from reveal_analyzer.kernels.live import Families, Floats, Places, Singles
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.steps import Families, Floats, Places, Singles
 from reveal_contract.metric import Harm, Subsystem
 
 _SUBSYSTEMS = tuple(Subsystem)
@@ -42,7 +42,7 @@ class Votes:
 
     def scores(self, shown: Singles) -> dict[Subsystem, float]:
         """Mean of the ``top`` worst families of every subsystem; ``shown`` is never below 0."""
-        return by_subsystem(steps.means(shown, self.families))
+        return by_subsystem(live.means(shown, self.families))
 
 
 def _families(votes: Sequence[_Vote], counted: Floats, top: int) -> Families:

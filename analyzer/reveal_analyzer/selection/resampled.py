@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import Plan, known, plan
-from reveal_analyzer.seconds import SECOND_NS
+from reveal_analyzer.derive.columns import Plan, known, plan
+from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Metric, Scope

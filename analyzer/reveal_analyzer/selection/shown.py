@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.columns import CHANGE, LARGEST, LEVEL, Column
+from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, Column
 from reveal_analyzer.selection.file import Selection
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Evidence, Finding

@@ -9,8 +9,8 @@ from typing import Any
 
 import redis
 
-from reveal_analyzer.situation import Situation
-from reveal_analyzer.telemetry.lacking import Lack, lacks, summed
+from reveal_analyzer.telemetry.degraded import Lack, lacks, summed
+from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.names import NODES_KEY, fleet_key
 
 FRESH_SECONDS = 60.0  # of a state, and what a node may be silent and still report

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
 def loaded(paths: Sequence[Path]) -> tuple[Rule, ...]:
     """All hypotheses, with those of these files and folders."""
-    from reveal_analyzer.hypotheses.schema import (  # noqa: PLC0415 - needs an extra
+    from reveal_analyzer.hypotheses.loader import (  # noqa: PLC0415 - needs an extra
         HypothesisError,
         load,
     )
@@ -78,7 +78,7 @@ def loaded(paths: Sequence[Path]) -> tuple[Rule, ...]:
 
 def checked(paths: Sequence[Path], rules: Sequence[Rule]) -> Iterator[str]:
     """What each file adds to the built-in hypotheses, replaces or takes away."""
-    from reveal_analyzer.hypotheses.schema import files  # noqa: PLC0415 - needs an extra
+    from reveal_analyzer.hypotheses.loader import files  # noqa: PLC0415 - needs an extra
 
     known = {rule.name for rule in loaded(())}
     for path in paths:
@@ -95,7 +95,7 @@ def checked(paths: Sequence[Path], rules: Sequence[Rule]) -> Iterator[str]:
 def shown(arguments: argparse.Namespace, rules: Sequence[Rule]) -> Iterator[str]:
     """The list, or the one that was asked for, in the shape that was asked for."""
     from reveal_analyzer.hypotheses import page  # noqa: PLC0415 - numpy, for --help too
-    from reveal_analyzer.hypotheses.reading import plain  # noqa: PLC0415
+    from reveal_analyzer.hypotheses.parser import plain  # noqa: PLC0415
 
     if arguments.name is not None:
         rule = one(arguments.name, rules)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import urllib3
 from kubernetes import client, config
 
-from reveal_analyzer.sinks.kube.calls import (
+from reveal_analyzer.sinks.kube.errors import (
     ApiError,
     AwayError,
     ExistsError,

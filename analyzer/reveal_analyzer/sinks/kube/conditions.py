@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from reveal_analyzer.sinks.kube.calls import Api, ApiError, AwayError, Object
+from reveal_analyzer.sinks.kube.errors import Api, ApiError, AwayError, Object
 from reveal_contract.finding import rfc3339
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.kube.names import clipped

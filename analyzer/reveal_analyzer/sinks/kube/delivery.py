@@ -6,14 +6,14 @@ import logging
 from collections import Counter, OrderedDict
 from dataclasses import replace
 
-from reveal_analyzer.sinks.kube.calls import (
+from reveal_analyzer.sinks.kube.entry import Entry, Said
+from reveal_analyzer.sinks.kube.errors import (
     Api,
     ApiError,
     AwayError,
     ExistsError,
     MissingError,
 )
-from reveal_analyzer.sinks.kube.entry import Entry, Said
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import Owner, Report
 from reveal_contract.kube.events import Event, EventBook, Posting, Reference

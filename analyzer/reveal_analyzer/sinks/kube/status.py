@@ -8,9 +8,9 @@ from typing import Any
 
 import redis
 
-from reveal_analyzer.link import OUTAGE
-from reveal_analyzer.sinks.kube.calls import Api
-from reveal_analyzer.situation import Situation
+from reveal_analyzer.sinks.kube.errors import Api
+from reveal_analyzer.stream.connection import OUTAGE
+from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_analyzer.telemetry.states import State, States, state_of
 
 log = logging.getLogger(__name__)

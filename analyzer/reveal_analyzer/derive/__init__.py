@@ -1,0 +1,1 @@
+"""Columns of a node: metrics derived from the raw channels of one second."""

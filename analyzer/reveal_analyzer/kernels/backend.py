@@ -1,0 +1,99 @@
+"""Who computes seconds, window features and forests: numpy, or numba where it is installed.
+
+Of seconds both give the same to the last bit; of features they agree to 1e-12.  So a process has
+one of them from its first window to its last, and what judges one node or a recording, where
+the time does not matter, keeps numpy: the same input gives the same output everywhere.  The
+analyzer of a fleet asks for the fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reveal_analyzer.features import numpy_impl
+from reveal_analyzer.kernels import conditions, forest, live, order_statistics
+from reveal_analyzer.kernels import derive as deriving
+from reveal_analyzer.kernels.forest import Forest
+from reveal_analyzer.kernels.live import Families, Place, Places, Singles
+from reveal_analyzer.kernels.order_statistics import Bools, Rows, Standing
+from reveal_analyzer.kernels.scaler import Floats, Scaler, Scores
+from reveal_contract import wire
+
+Derive = Callable[[deriving.Ticks, Floats, Floats, deriving.Recipe], tuple[Floats, Floats]]
+Met = Callable[[conditions.Entries, Floats, Floats, float], Places]
+Exchange = Callable[[Singles, Singles, Places, Place, Floats, Singles], None]
+Judge = Callable[
+    [Singles, Singles, Singles, Singles, Families],
+    tuple[Singles, Singles, Floats],
+]
+Bound = Callable[[Singles, Rows, Places, Singles, Singles], tuple[Singles, Singles, Bools]]
+Renew = Callable[[Singles, Rows, Places, Singles, int, Standing, Places], None]
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Of a window (ticks, channels) ``features``, of vectors of those ``scaled``, the scores.
+
+    The rest is what is done with each second of a node (``wire``, ``deriving``, ``gate``,
+    ``live.steps``, ``live.standing``).
+    """
+
+    name: str
+    features: Callable[[Floats], Floats]
+    scaled: Callable[[Scaler, Floats], Scores]
+    forest_scores: Callable[[Forest, Scores], Floats]
+    unpack: wire.Unpack = wire.unpack
+    derive: Derive = deriving.derive
+    met: Met = conditions.met
+    stirred: Callable[[Floats, Floats, Bools], Places] = live.stirred
+    spread_out: Callable[[Singles, Places, int], Singles] = live.spread_out
+    exchange: Exchange = live.exchange
+    judge: Judge = live.judge
+    learn: Callable[[Singles, Singles], None] = live.learn
+    enlist: Callable[[live.OwnScores, Floats, int, int], bool] = live.enlist
+    differing: Callable[[Singles, Rows, Singles], Bools] = order_statistics.differing
+    renew: Renew = order_statistics.renew
+    stand: Callable[[Singles, Places, Standing], None] = order_statistics.stand
+    bound: Bound = order_statistics.bound
+
+
+NUMPY = Tier("numpy", numpy_impl.features, Scaler.transform, forest.scores)
+
+
+class _Process:
+    tier = NUMPY
+
+
+def current() -> Tier:
+    """What this process uses."""
+    return _Process.tier
+
+
+def use(tier: Tier) -> None:
+    """Use it from now on; to be decided before the first window."""
+    _Process.tier = tier
+
+
+def numba_tier() -> Tier:
+    """Numba's loops, not compiled yet; raises ``ImportError`` where numba cannot be used."""
+    # half a second and 100 MB to load
+    from reveal_analyzer.features import numba_impl  # noqa: PLC0415
+    from reveal_analyzer.kernels import (  # noqa: PLC0415
+        numba_conditions,
+        numba_derive,
+        numba_forest,
+        numba_live,
+        numba_order_statistics,
+        numba_scaler,
+        numba_unpack,
+    )
+
+    return Tier(
+        "numba", numba_impl.features, numba_scaler.scaled, numba_forest.scores,
+        numba_unpack.unpack, numba_derive.derive, numba_conditions.met,
+        numba_live.stirred, numba_live.spread_out,
+        numba_live.exchange, numba_live.judge, numba_live.learn,
+        numba_live.enlist, numba_order_statistics.differing, numba_order_statistics.renew,
+        numba_order_statistics.stand, numba_order_statistics.bound,
+    )  # fmt: skip

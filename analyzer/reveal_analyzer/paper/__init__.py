@@ -1,0 +1,1 @@
+"""Paper mode: the decisions of arXiv 2510.26008 on window features."""

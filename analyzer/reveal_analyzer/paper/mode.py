@@ -1,0 +1,83 @@
+"""``--mode paper``: agreement of the paper's three detectors decides, not our score."""
+
+from __future__ import annotations
+
+from reveal_analyzer.derive.deriver import SECOND_NS
+from reveal_analyzer.episodes.tracker import Change
+from reveal_analyzer.formatting import decimal
+from reveal_analyzer.paper.detector import PaperEpisode, PaperEpisodes, PaperVerdict
+from reveal_contract import catalogue
+from reveal_contract.finding import Evidence, Finding, Severity, State, finding_id
+from reveal_contract.metric import Subsystem
+
+_WINDOW_NS = 3 * SECOND_NS
+
+
+class PaperMode:
+    """Episodes of marked windows of one node as findings."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._episodes = PaperEpisodes()
+        self._identity: tuple[str, Subsystem] | None = None
+
+    def step(self, start_ns: int, verdict: PaperVerdict | None) -> list[tuple[Change, Finding]]:
+        """Take the verdict on the window that ends with the second beginning at ``start_ns``."""
+        end = start_ns + SECOND_NS
+        ended = self._episodes.push(end - _WINDOW_NS, end, verdict)
+        changes = []
+        if ended:
+            changes.append((Change.RESOLVED, self._finding(ended, State.RESOLVED)))
+        current = self._episodes.current
+        if current and current.windows == 1:
+            self._identity = None
+            changes.append((Change.OPENED, self._finding(current, State.OPEN)))
+        return changes
+
+    def finish(self) -> list[tuple[Change, Finding]]:
+        """The episode that still goes on when watching ends."""
+        current = self._episodes.current
+        return [(Change.CHANGED, self._finding(current, State.OPEN))] if current else []
+
+    def _finding(self, episode: PaperEpisode, state: State) -> Finding:
+        peak = episode.peak
+        if self._identity is None:
+            subsystem = peak.subsystem or Subsystem.CPU
+            self._identity = finding_id(self._node, subsystem, episode.first_ns), subsystem
+        name, subsystem = self._identity
+        return Finding(
+            id=name,
+            node_name=self._node,
+            subsystem=subsystem,
+            subsystems=peak.subsystems or (subsystem,),
+            severity=Severity.HIGH if peak.agreeing == 3 else Severity.MEDIUM,
+            state=state,
+            first_seen_ns=episode.first_ns,
+            last_seen_ns=episode.last_ns,
+            resolved_ns=episode.last_ns if state is State.RESOLVED else None,
+            claim=peak.claim or f"{peak.agreeing} of 3 detectors agree",
+            methods=peak.as_methods(),
+            evidence=_evidence(peak),
+            score_percent=max((m.score_percent for m in peak.methods), default=0),
+            confidence_percent=round(100 * peak.agreeing / 3),
+        )
+
+
+def _evidence(verdict: PaperVerdict) -> tuple[Evidence, ...]:
+    made = []
+    for pair in verdict.pairs:
+        metric, _, instance = pair.channel.rstrip("}").partition("{")
+        row = catalogue.find(metric)
+        made.append(
+            Evidence(
+                metric=metric,
+                feature=pair.feature,
+                instance=instance,
+                value=decimal(pair.value),
+                baseline=decimal(pair.baseline),
+                unit=row.unit,
+                direction=pair.direction,
+                known_as=row.origin,
+            )
+        )
+    return tuple(made)

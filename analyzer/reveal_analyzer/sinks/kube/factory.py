@@ -1,0 +1,35 @@
+"""The Kubernetes sink from settings; the client is imported only where it is wanted."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+from reveal_analyzer.sinks.kube.sink import KubeSink
+from reveal_analyzer.sinks.kube.status import ProfileStatus
+from reveal_analyzer.stream.connection import connect as connect_redis
+from reveal_contract.kube.names import POD_VARIABLE
+from reveal_contract.settings import AnalyzerSettings, SettingsError
+
+
+def sink_of(
+    settings: AnalyzerSettings, owner: str, kubeconfig: Path | None, folder: Path | None
+) -> KubeSink | None:
+    """What ``settings.report`` asks for; None for "none".
+
+    Raises ``SettingsError`` where there is no way to the API.
+    """
+    if settings.report == "none":
+        if kubeconfig is not None:
+            raise SettingsError("--kubeconfig: goes with --report observe or kubernetes")
+        return None
+    if importlib.util.find_spec("kubernetes") is None:
+        raise SettingsError(
+            f"report: {settings.report} needs the extra: pip install 'reveal-telemetry[kubernetes]'"
+        )
+    from reveal_analyzer.sinks.kube.api import connect  # noqa: PLC0415 - heavy
+
+    status = ProfileStatus(connect_redis(settings.redis_url), settings.profile, owner)
+    instance = os.environ.get(POD_VARIABLE) or owner
+    return KubeSink(settings, connect(kubeconfig), instance, folder, status)

@@ -1,0 +1,1 @@
+"""The Redis stream: leases on nodes, slices of one second, channel tables."""

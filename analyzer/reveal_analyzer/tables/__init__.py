@@ -1,0 +1,1 @@
+"""Tables recorded by other tools: ingest and scoring."""

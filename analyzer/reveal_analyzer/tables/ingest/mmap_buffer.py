@@ -1,0 +1,113 @@
+"""Rows of numbers of any number in bounded memory: beyond a limit they go to a file.
+
+The files have no name and end with the process; the system keeps as much of them in memory as
+there is room for.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_analyzer.tables.ingest.open import TableFileError
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+MEMORY_BYTES = 1 << 29
+_BLOCK_BYTES = 64 << 20
+
+
+class Spool:
+    """Takes blocks of rows (any number, ``width``) and gives chosen rows and columns of all."""
+
+    def __init__(self, width: int, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.width = width
+        self.rows = 0
+        self._memory_bytes = memory_bytes
+        self._blocks: list[Floats] = []
+        self._file: BinaryIO | None = None
+
+    def append(self, block: Floats) -> None:
+        """Raises ``TableFileError`` where the disk is full."""
+        self.rows += len(block)
+        if self._file is None and 8 * self.rows * self.width > self._memory_bytes:
+            self._file = _unnamed()
+            for kept in self._blocks:
+                _write(self._file, kept)
+            self._blocks.clear()
+        if self._file is None:
+            self._blocks.append(block)
+        else:
+            _write(self._file, block)
+
+    def take(self, rows: Indices, columns: Indices) -> Floats:
+        """Rows and columns by number, in this order; a mapped file if there are too many.
+
+        The array is the caller's; in a mapped one each column lies in one piece, as it is
+        read by columns and a pass over the whole file for a few of them would take minutes.
+        """
+        if self._file is None and _all(rows, self.rows) and _all(columns, self.width):
+            return self._whole()
+        shape = len(rows), len(columns)
+        fits = 8 * shape[0] * shape[1] <= self._memory_bytes
+        out = np.empty(shape) if fits else _mapped(_unnamed(8 * shape[0] * shape[1]), shape, "F")
+        at = 0
+        for block in _picked(self._whole(), rows, columns):
+            out[at : at + len(block)] = block
+            at += len(block)
+        return out
+
+    def _whole(self) -> Floats:
+        if self._file is not None:
+            return _mapped(self._file, (self.rows, self.width), "C")
+        if len(self._blocks) != 1:
+            joined = np.concatenate(self._blocks) if self._blocks else np.empty((0, self.width))
+            self._blocks = [joined]
+        return self._blocks[0]
+
+
+def _all(chosen: Indices, count: int) -> bool:
+    return len(chosen) == count and bool((chosen == np.arange(count)).all())
+
+
+def _picked(whole: Floats, rows: Indices, columns: Indices) -> Iterator[Floats]:
+    """Block by block: a fancy index of everything at once would hold it twice."""
+    step = max(1, _BLOCK_BYTES // max(1, 8 * whole.shape[1]))
+    for first in range(0, len(rows), step):
+        yield whole[rows[first : first + step]][:, columns]
+
+
+def _unnamed(size: int = 0) -> BinaryIO:
+    """A new file; its ``size`` is set aside now, as a map of a full disk ends the process."""
+    try:
+        file = tempfile.TemporaryFile(prefix="reveal-")  # noqa: SIM115 - lives on in a map
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        raise _full(error) from None
+    return file
+
+
+def _write(file: BinaryIO, block: Floats) -> None:
+    try:
+        file.write(np.ascontiguousarray(block).data)
+        file.flush()
+    except OSError as error:
+        raise _full(error) from None
+
+
+def _full(error: OSError) -> TableFileError:
+    return TableFileError(
+        f"a table of this size needs a temporary file, and {tempfile.gettempdir()} takes none"
+        f" ({error.strerror}): set TMPDIR to a folder with more room"
+    )
+
+
+def _mapped(file: BinaryIO, shape: tuple[int, int], order: Literal["C", "F"]) -> Floats:
+    return np.memmap(file, np.float64, "r+", shape=shape, order=order)
