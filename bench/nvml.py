@@ -18,7 +18,7 @@ from reveal_collector.nvml import devices, library
 from reveal_collector.nvml.boards import QUICK, STATE
 from reveal_collector.nvml.poller import Poller
 from reveal_collector.nvml.queries import SCALES, Query, learn
-from reveal_collector.source import Roots, Unsupported
+from reveal_collector.readers.source import Roots, Unsupported
 
 # nvidia-smi's column -> metric, and its unit in ours
 COLUMNS = {

@@ -9,12 +9,12 @@ The sources are those behind the files the floor reads.
 import sys
 import time
 
-from reveal_collector.encoder import encoder_of
-from reveal_collector.nativesampler import NativeSampler
+from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.readers.source import Roots, Source, Unsupported
 from reveal_collector.registry import FACTORIES
-from reveal_collector.sampler import Sampler
-from reveal_collector.slices import Origin, RawSlice
-from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.sampling.native_sampler import NativeSampler
+from reveal_collector.sampling.sampler import Sampler
+from reveal_collector.shipping.native_encoder import encoder_of
 from reveal_contract.metric import Lane
 
 SOURCES = {

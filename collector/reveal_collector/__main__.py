@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from reveal_collector import frugal
+from reveal_collector import memory_saving
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command, after what makes its imports cheaper; see ``command.main``."""
-    frugal.before_imports()
+    memory_saving.before_imports()
     status: int = import_module("reveal_collector.command").main(argv)
     return status
 

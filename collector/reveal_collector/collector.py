@@ -12,21 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reveal_collector import registry
-from reveal_collector.attributes import text_of
-from reveal_collector.budget import Cost, Governor
-from reveal_collector.encoder import encoder_of
-from reveal_collector.facts.asks import asks_of
+from reveal_collector.facts.device_queries import asks_of
 from reveal_collector.facts.inventory import Inventory
-from reveal_collector.facts.watch import FactsWatch
-from reveal_collector.feed import Feed
-from reveal_collector.nativesampler import NativeSampler, make_sampler
-from reveal_collector.own import NAME, OwnFigures, OwnSource
-from reveal_collector.realtime import prefer_real_time, raise_file_limit
-from reveal_collector.registry import Missing
-from reveal_collector.sampler import Sampler
-from reveal_collector.shipment import Shipment, Sink, SinkHealth
-from reveal_collector.slices import Origin, RawSlice
-from reveal_collector.source import (
+from reveal_collector.facts.publisher import FactsWatch
+from reveal_collector.kernel.scheduling import prefer_real_time, raise_file_limit
+from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.readers.source import (
     AdaptiveSource,
     Roots,
     Source,
@@ -34,6 +25,15 @@ from reveal_collector.source import (
     SubjectSource,
     ThriftySource,
 )
+from reveal_collector.readers.sysfs_attributes import text_of
+from reveal_collector.registry import Missing
+from reveal_collector.sampling.cpu_budget import Cost, Governor
+from reveal_collector.sampling.feed import Feed
+from reveal_collector.sampling.native_sampler import NativeSampler, make_sampler
+from reveal_collector.sampling.sampler import Sampler
+from reveal_collector.sampling.self_metrics import NAME, OwnFigures, OwnSource
+from reveal_collector.shipping.native_encoder import encoder_of
+from reveal_collector.shipping.sinks import Shipment, Sink, SinkHealth
 from reveal_contract import VERSION
 from reveal_contract.catalogue import find
 from reveal_contract.envelope import WireError

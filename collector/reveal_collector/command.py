@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reveal_collector import frugal
+from reveal_collector import memory_saving
 from reveal_collector.collector import Collector
-from reveal_collector.ending import Ending
-from reveal_collector.pods.owner import own_pods
-from reveal_collector.realtime import die_with_parent
-from reveal_collector.shipment import RecordingSink, Sink
-from reveal_collector.sink import RedisSink
+from reveal_collector.kernel.scheduling import die_with_parent
+from reveal_collector.shipping.redis_sink import RedisSink
+from reveal_collector.shipping.sinks import RecordingSink, Sink
+from reveal_collector.signals import Ending
+from reveal_collector.subjects.pods.process_owner import own_pods
 from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format)
-    frugal.before_threads()
+    memory_saving.before_threads()
     try:
         if arguments.die_with_parent:
             die_with_parent()
@@ -71,7 +71,7 @@ def run(collector: Collector, duration: float | None, drain: float) -> int:
             _announce(collector)
             if collector.settings.metrics_port:
                 _serve(collector)
-            frugal.after_start()
+            memory_saving.after_start()
             ending.wait(duration)
         finally:
             collector.stop(drain)
@@ -86,7 +86,7 @@ def _announce(collector: Collector) -> None:
 def _serve(collector: Collector) -> None:
     """Answer scrapes; go without where the port of the host is taken, by another profile's."""
     # prometheus_client and its web server take 3 MB
-    from reveal_collector.metrics import serve  # noqa: PLC0415
+    from reveal_collector.exporter.metrics import serve  # noqa: PLC0415
 
     try:
         serve(collector, collector.settings.metrics_port)

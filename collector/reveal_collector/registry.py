@@ -8,10 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from reveal_collector.pods.file import FilePods
-from reveal_collector.pods.owner import CgroupOwner
-from reveal_collector.pods.podlist import NoPods, PodSource
-from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source, Unsupported
 from reveal_collector.sources import (
     amdgpu,
     buddy,
@@ -46,17 +43,20 @@ from reveal_collector.sources import (
     softirqs,
     softnet,
     stat,
-    subjects,
     swaps,
     tcpdiag,
     uncore,
     vmstat,
     zram,
 )
-from reveal_collector.sources.cgroups import hierarchies
-from reveal_collector.sources.fine import FineLane
-from reveal_collector.sources.subjectperf import SubjectEvents
-from reveal_collector.sources.tenants import Choice, Tenants
+from reveal_collector.subjects import cgroups
+from reveal_collector.subjects.cgroup_files import hierarchies
+from reveal_collector.subjects.fine_cpu import FineLane
+from reveal_collector.subjects.perf import SubjectEvents
+from reveal_collector.subjects.pods.file import FilePods
+from reveal_collector.subjects.pods.podlist import NoPods, PodSource
+from reveal_collector.subjects.pods.process_owner import CgroupOwner
+from reveal_collector.subjects.tracker import Choice, Tenants
 from reveal_contract import plugins
 from reveal_contract.settings import CollectorSettings, SettingsError
 
@@ -140,7 +140,7 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
             made += nvml.sources(roots, settings.gpu_profiling, owner)
         else:
             made += factory(roots)
-    made += subjects.of_tenants(roots, tenants)
+    made += cgroups.of_tenants(roots, tenants)
     if settings.perf_cgroups:
         made.append(SubjectEvents(roots, tenants))
     if settings.fine_lane != "off":
@@ -172,7 +172,7 @@ def pod_source(settings: CollectorSettings) -> PodSource:
     """Where the names of pods come from, as the settings say."""
     if settings.pod_source == "api":
         # its TLS takes 6 MB, which only a node of Kubernetes needs
-        from reveal_collector.pods.api import ApiPods, access_of  # noqa: PLC0415
+        from reveal_collector.subjects.pods.api import ApiPods, access_of  # noqa: PLC0415
 
         return ApiPods(partial(access_of, settings), settings.node)
     if settings.pod_source == "file":

@@ -19,7 +19,7 @@ from charts import CHART, ROOT, Helm, HelmError, one
 from reveal_analyzer.sinks.kube.metrics import SinkNumbers
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_collector.collector import Collector
-from reveal_collector.metrics import HealthExporter
+from reveal_collector.exporter.metrics import HealthExporter
 from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, Options
 from reveal_operator.kube import Kube

@@ -23,9 +23,9 @@ import redis
 from reveal_collector import registry
 from reveal_collector.collector import Collector, boot_id
 from reveal_collector.command import main
+from reveal_collector.readers.source import Roots
 from reveal_collector.registry import Missing, probe_all
-from reveal_collector.shipment import RecordingSink
-from reveal_collector.source import Roots
+from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract import names
 from reveal_contract.catalogue import find
 from reveal_contract.channels import ChannelTable

@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from reveal_collector import budget, native
+from reveal_collector import native
 from reveal_collector.collector import Collector
-from reveal_collector.encoder import NativeEncoder
-from reveal_collector.shipment import Report, Shipment, SinkHealth
-from reveal_collector.slicemaker import NumpyEncoder
-from reveal_collector.slices import Origin, RawSlice
+from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.sampling import cpu_budget
+from reveal_collector.shipping.native_encoder import NativeEncoder
+from reveal_collector.shipping.numpy_encoder import NumpyEncoder
+from reveal_collector.shipping.sinks import Report, Shipment, SinkHealth
 from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.wire import decode
@@ -125,7 +126,7 @@ def fallbacks(sink: Kept) -> int:
 def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
     run: Callable[[CollectorSettings], Collector], sink: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "WINDOW_NS", 1_000_000_000)
+    monkeypatch.setattr(cpu_budget, "WINDOW_NS", 1_000_000_000)
     collector = run(replace(SETTINGS, cpu_budget_millicores=1))
     until(lambda: len(kept(collector)) >= 4)
     assert [one.paused for one in collector._spare.values()] == [True]
@@ -133,10 +134,10 @@ def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
     until(lambda: lanes(collector)["snmp6"] is Lane.RARE)
     until(lambda: fallbacks(sink) >= 3)
 
-    monkeypatch.setattr(budget, "CALM_NS", 0)
-    monkeypatch.setattr(budget, "HEADROOM", 1.0)
+    monkeypatch.setattr(cpu_budget, "CALM_NS", 0)
+    monkeypatch.setattr(cpu_budget, "HEADROOM", 1.0)
     collector._governor._millicores = 1000
-    collector._governor._standing = budget.Standing(len(kept(collector)), patience_ns=0)
+    collector._governor._standing = cpu_budget.Standing(len(kept(collector)), patience_ns=0)
     until(lambda: not kept(collector))
     until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
     assert collector._governor.thrift == 1

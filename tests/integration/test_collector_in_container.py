@@ -14,7 +14,7 @@ import pytest
 from contained import ROOTS, RUN, in_container
 from livepods import Recorded
 from reveal_collector.collector import boot_id
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract.catalogue import find
 from reveal_contract.kube.names import ALIVE_FILE, READY_FILE
 

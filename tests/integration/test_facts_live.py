@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from reveal_analyzer.configuration.watch import Configuration
-from reveal_collector.facts.asks import all_asks
+from reveal_collector.facts.device_queries import all_asks
 from reveal_collector.facts.inventory import Inventory
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract import cpulist
 
 pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="no procfs")

@@ -15,8 +15,8 @@ from hosts.base import add_base
 from hosts.cgroups import V2, Layout
 from hosts.pods import add_pods
 from hosts.tree import Tree
-from reveal_collector.sources.cgroups import hierarchies
-from reveal_collector.sources.tenants import Choice, Tenants
+from reveal_collector.subjects.cgroup_files import hierarchies
+from reveal_collector.subjects.tracker import Choice, Tenants
 
 
 @pytest.fixture

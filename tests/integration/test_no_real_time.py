@@ -17,7 +17,7 @@ CPU = Path("/sys/fs/cgroup/cpu")
 TOLD = """
 import os, threading
 from reveal_collector.native.scanner import Layout, Scan, Ticker
-from reveal_collector.realtime import prefer_real_time
+from reveal_collector.kernel.scheduling import prefer_real_time
 ticker = Ticker(Scan([], Layout(0, 0, 0, 5, 8)), 0, 100_000_000)
 def nice(thread):
     with open(f"/proc/self/task/{thread}/stat") as file:

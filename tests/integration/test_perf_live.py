@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.counting import Counting, Plan, fitted
-from reveal_collector.perfevent import CgroupGroup, Event, Group
-from reveal_collector.source import LayoutChanged, Roots
+from reveal_collector.devices.cpu_topology import online
+from reveal_collector.kernel.perf_event import CgroupGroup, Event, Group
+from reveal_collector.readers.perf_groups import Counting, Plan, fitted
+from reveal_collector.readers.source import LayoutChanged, Roots
+from reveal_collector.readers.textfile import channel
 from reveal_collector.sources import msr
 from reveal_collector.sources.pmu.device import devices
-from reveal_collector.textfile import channel
-from reveal_collector.topology import online
 from reveal_contract.metric import Lane
 
 CPU_CLOCK, TASK_CLOCK, SWITCHES = Event(1, 0), Event(1, 1), Event(1, 3)
@@ -159,7 +159,7 @@ def test_a_group_of_many_cpus_is_read_a_share_at_a_time(monkeypatch: pytest.Monk
     if len(cpus) < 2:
         pytest.skip("one CPU only")
     group(cpus[0], [SWITCHES]).close()
-    monkeypatch.setattr("reveal_collector.counting.READ_AT_ONCE", -(-len(cpus) // 2))
+    monkeypatch.setattr("reveal_collector.readers.perf_groups.READ_AT_ONCE", -(-len(cpus) // 2))
 
     def plan(_: Roots) -> Plan:
         return Plan(

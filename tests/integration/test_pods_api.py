@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import waiting
-from reveal_collector.pods import api
-from reveal_collector.pods.api import Access, ApiPods
+from reveal_collector.subjects.pods import api
+from reveal_collector.subjects.pods.api import Access, ApiPods
 
 
 def pod(name: str, uid: str, version: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from hosts.cgroups import Container, PodSpec, pod_list
 from livepods import NEEDED, USAGE, Recorded, remove, remove_all, usage, work
 from reveal_collector.collector import Collector
-from reveal_collector.shipment import RecordingSink
+from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import from_rows

@@ -20,10 +20,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 import waiting
 from reveal_collector.collector import Collector
-from reveal_collector.metrics import serve
-from reveal_collector.samples import SampleExporter
-from reveal_collector.shipment import RecordingSink
-from reveal_collector.slices import RawSlice
+from reveal_collector.exporter.metrics import serve
+from reveal_collector.exporter.samples import SampleExporter
+from reveal_collector.readers.raw_slice import RawSlice
+from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane

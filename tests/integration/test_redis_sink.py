@@ -15,8 +15,8 @@ import pytest
 import redis
 
 import waiting
-from reveal_collector.shipment import RecordingSink, Shipment
-from reveal_collector.sink import RedisSink
+from reveal_collector.shipping.redis_sink import RedisSink
+from reveal_collector.shipping.sinks import RecordingSink, Shipment
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.facts import Facts
@@ -165,7 +165,7 @@ def test_a_wrong_password_is_said_and_kept_trying(redis_launcher: Any) -> None:
 def test_a_table_redis_forgot_is_announced_again(
     redis_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_collector.sink.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("reveal_collector.shipping.redis_sink.REPORT_SECONDS", 0.0)
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
         sink.put(shipment(0))
@@ -179,7 +179,7 @@ def test_a_table_redis_forgot_is_announced_again(
 def test_tables_no_message_needs_any_more_are_removed(
     redis_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_collector.sink.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("reveal_collector.shipping.redis_sink.REPORT_SECONDS", 0.0)
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
         sink._kept_seconds = 0.0

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
+from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.registry import FACTORIES
-from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_contract.metric import Kind
 
 Values = dict[str, float]

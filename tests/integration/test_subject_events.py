@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.source import Roots, Unsupported
-from reveal_collector.sources.subjectperf import SubjectEvents
-from reveal_collector.sources.tenants import Choice, Tenants
+from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.subjects.perf import SubjectEvents
+from reveal_collector.subjects.tracker import Choice, Tenants
 
 ROOT = Path("/sys/fs/cgroup")
 TREE = next((one for one in (ROOT, ROOT / "unified") if (one / "cgroup.procs").exists()), None)

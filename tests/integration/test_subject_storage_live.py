@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.source import Roots
-from reveal_collector.sources.cgroups import cpu_root, hierarchies
-from reveal_collector.sources.subjectstorage import SubjectStorage
-from reveal_collector.sources.tenants import Choice, Tenants
+from reveal_collector.readers.source import Roots
+from reveal_collector.subjects.cgroup_files import cpu_root, hierarchies
+from reveal_collector.subjects.storage import SubjectStorage
+from reveal_collector.subjects.tracker import Choice, Tenants
 
 NAME = f"reveal-test-storage-{os.getpid()}"
 TREES = {name: tree for name, tree in hierarchies(Roots().cgroup).items() if name == "cpuacct"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
-from reveal_collector.scan import FileScan
+from reveal_collector.readers.plan import FileScan
 
 
 def driven(scans: Sequence[FileScan], room: int = 1) -> Pass:

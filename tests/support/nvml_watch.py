@@ -8,7 +8,7 @@ from typing import Any
 from reveal_collector.nvml.boards import STATE
 from reveal_collector.nvml.budget import QUICK_NS, SECOND_NS
 from reveal_collector.nvml.poller import Poller
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 
 Figures = dict[tuple[str, str], int | None]
 

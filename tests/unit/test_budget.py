@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.budget import (
+from reveal_collector.sampling.cpu_budget import (
     CALM_NS,
     LONGEST_CALM_NS,
     WINDOW_NS,

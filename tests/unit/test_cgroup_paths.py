@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exploring import examples
-from reveal_collector.pods.paths import of_process, place, places
+from reveal_collector.subjects.pods.paths import of_process, place, places
 from reveal_contract.subjects import SubjectKind
 
 UID = "1b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.scan import HeldPlan
-from reveal_collector.slices import MISSING
-from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
-from reveal_collector.sources import subjects, tenants
-from reveal_collector.sources.cgroups import FILES, UNIFIED, cpu_root, hierarchies
-from reveal_collector.sources.subjects import CgroupClocks
-from reveal_collector.sources.tenants import Candidate, Choice, Tenant, Tenants, chosen
-from reveal_collector.sources.walking import walk
+from reveal_collector.readers.plan import HeldPlan
+from reveal_collector.readers.raw_slice import MISSING
+from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.subjects import cgroups, tracker
+from reveal_collector.subjects.cgroup_files import FILES, UNIFIED, cpu_root, hierarchies
+from reveal_collector.subjects.cgroup_walk import walk
+from reveal_collector.subjects.cgroups import CgroupClocks
+from reveal_collector.subjects.tracker import Candidate, Choice, Tenant, Tenants, chosen
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -85,7 +85,7 @@ def version_2(root: Path, path: str, procs: str = "42\n", usage: int = 7000) -> 
 
 @contextmanager
 def opened(root: Path, choice: Choice | None = None) -> Iterator[tuple[Source, Source]]:
-    clocks, use, *_ = subjects.sources(Roots(cgroup=root), choice)
+    clocks, use, *_ = cgroups.sources(Roots(cgroup=root), choice)
     clocks.open()
     use.open()
     try:
@@ -208,11 +208,11 @@ def test_a_quiet_cgroup_is_read_less_often_and_a_busy_one_every_tick(tmp_path: P
     version_2(tmp_path, UNIT)
     stat = tmp_path / UNIT / "cpu.stat"
     with opened(tmp_path) as (clocks, _):
-        for _ in range(subjects.QUIET + 2):
+        for _ in range(cgroups.QUIET + 2):
             clocks.read()
         text = stat.read_text()
         stat.write_text(text.replace("usage_usec 7000", "usage_usec 7001"))
-        used = [clocks.read()[-3] for _ in range(subjects.BACK_OFF)]
+        used = [clocks.read()[-3] for _ in range(cgroups.BACK_OFF)]
         assert used[-1] == 7001
         stat.write_text(text.replace("usage_usec 7000", "usage_usec 7002"))
         assert clocks.read()[-3] == 7002
@@ -250,7 +250,7 @@ def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "a")
     found.look(2.0)
     assert [tenant.path for tenant in found.current] == ["/a", "/b"]  # lingers
-    found.look(2.0 + tenants._LINGER)
+    found.look(2.0 + tracker._LINGER)
     assert [tenant.path for tenant in found.current] == []  # and the empty one had its time
 
 
@@ -285,7 +285,7 @@ def tenant_of(found: Tenants, path: str) -> Tenant:
 
 
 def metrics_of(tenant: Tenant, root: Path) -> set[str]:
-    cgroup = subjects._Cgroup(tenant, hierarchies(root), Lane.SLOW)
+    cgroup = cgroups._Cgroup(tenant, hierarchies(root), Lane.SLOW)
     cgroup.close()
     return {channel.metric for channel in cgroup.channels}
 
@@ -347,7 +347,7 @@ def eventually_changes(source: Source) -> bool:
 
 
 def test_a_host_without_cgroups_says_so(tmp_path: Path) -> None:
-    clocks, *_ = subjects.sources(Roots(cgroup=tmp_path / "none"))
+    clocks, *_ = cgroups.sources(Roots(cgroup=tmp_path / "none"))
     with pytest.raises(Unsupported, match="no cgroup hierarchy"):
         clocks.open()
 
@@ -363,7 +363,7 @@ def test_the_tree_that_owns_cpu_time_is_found(tmp_path: Path) -> None:
 
 @given(st.sampled_from(FILES), st.binary(max_size=300))
 def test_no_text_of_a_file_breaks_more_than_that_file(
-    file: subjects.CgroupFile, data: bytes
+    file: cgroups.CgroupFile, data: bytes
 ) -> None:
     try:
         parsed = file.parse(data)
@@ -378,7 +378,7 @@ def test_a_garbled_file_costs_its_own_columns_only(tmp_path: Path) -> None:
     with opened(tmp_path) as (_, use):
         use.read()
         (tmp_path / UNIT / "io.stat").write_text("8:0 rbytes=x wbytes=1")
-        rows = [use.read() for _ in range(subjects.BACK_OFF)]
+        rows = [use.read() for _ in range(cgroups.BACK_OFF)]
         lost = {
             channel.metric
             for channel, value in zip(use.channels, rows[-1], strict=True)

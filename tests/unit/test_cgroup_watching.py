@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.inotify import Inotify
-from reveal_collector.sources.watching import Watches
+from reveal_collector.kernel.inotify import Inotify
+from reveal_collector.subjects.cgroup_watch import Watches
 
 
 class Counting(Inotify):

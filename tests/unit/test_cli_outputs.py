@@ -18,7 +18,7 @@ from reveal_cli.exits import ERROR, USAGE, CliError
 from reveal_cli.output import FindingsFile, claim_directory, missing, write_whole
 from reveal_cli.recordings import Recording, Slices
 from reveal_cli.verdict import Ledger, Replay
-from reveal_collector.inventory import Inventory, Row
+from reveal_collector.doctor import Inventory, Row
 from reveal_collector.registry import Missing
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, Severity, State, finding_id

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client.core import Metric
 
-from reveal_collector.samples import LEFT_OUT, SampleExporter, arranged, family_name
-from reveal_collector.slices import MISSING, RawSlice
+from reveal_collector.exporter.samples import LEFT_OUT, SampleExporter, arranged, family_name
+from reveal_collector.readers.raw_slice import MISSING, RawSlice
 from reveal_contract.catalogue import find, rows
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane

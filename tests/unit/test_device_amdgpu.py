@@ -13,7 +13,7 @@ from hosts.amdgpu import add_amd_gpu
 from hosts.pci import Function, add_function
 from hosts.tree import Tree
 from reading import opened, values
-from reveal_collector.source import Source, Unsupported
+from reveal_collector.readers.source import Source, Unsupported
 from reveal_collector.sources import amdgpu
 
 

@@ -9,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.attributes import Attribute, Attributes, Snapshot, in_lane, listed, one
-from reveal_collector.source import LayoutChanged, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.readers.sysfs_attributes import (
+    Attribute,
+    Attributes,
+    Snapshot,
+    in_lane,
+    listed,
+    one,
+)
+from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

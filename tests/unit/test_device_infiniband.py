@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hosts.infiniband import Adapter, add_adapter
 from hosts.tree import Tree
 from reading import opened, values
-from reveal_collector import rdma
-from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_collector.devices import rdma
+from reveal_collector.readers.source import LayoutChanged, Unsupported
 from reveal_collector.sources import infiniband
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Lane

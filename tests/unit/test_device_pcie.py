@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hosts.pci import DISPLAY, GPU, INFINIBAND, NETWORK, NVME, Function, add_errors, add_function
 from hosts.tree import Tree
 from reading import opened, reading, values
-from reveal_collector import pci
-from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_collector.devices import pci
+from reveal_collector.readers.source import LayoutChanged, Unsupported
 from reveal_collector.sources import pcie
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Subsystem

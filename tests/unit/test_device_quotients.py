@@ -7,7 +7,7 @@ import math
 import pytest
 
 from derivation import derived
-from reveal_collector.textfile import channel
+from reveal_collector.readers.textfile import channel
 from reveal_contract.catalogue import find
 
 PORT, LINK, ROOT = "mlx5_0/1", "0000:c1:00.0 card0", "/"

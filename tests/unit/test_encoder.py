@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from reveal_collector import native
-from reveal_collector.encoder import NativeEncoder, encoder_of
-from reveal_collector.slicemaker import NumpyEncoder
-from reveal_collector.slices import MISSING, Origin, RawSlice
+from reveal_collector.readers.raw_slice import MISSING, Origin, RawSlice
+from reveal_collector.shipping.native_encoder import NativeEncoder, encoder_of
+from reveal_collector.shipping.numpy_encoder import NumpyEncoder
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import WireError, decode
@@ -123,7 +123,7 @@ def test_without_the_library_numpy_encodes(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_native_encoder_needs_no_numpy() -> None:
     told = subprocess.run(
-        [sys.executable, "-c", "import sys, reveal_collector.encoder; print(*sys.modules)"],
+        [sys.executable, "-c", "import sys, reveal_collector.shipping.native_encoder; print(*sys.modules)"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert not {"numpy", "pandas", "redis"} & set(told.stdout.split())

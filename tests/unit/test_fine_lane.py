@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from exploring import examples
 from hosts.cgroups import V1, Layout, add_cgroups
 from hosts.tree import Tree
-from reveal_collector import finegrid, native
-from reveal_collector.finegrid import Reading, Rings
-from reveal_collector.source import LayoutChanged
-from reveal_collector.sources.cgroups import hierarchies
-from reveal_collector.sources.fine import A_TICK, MOST, Chooser, FineLane
-from reveal_collector.sources.tenants import Choice, Tenant, Tenants
+from reveal_collector import native
+from reveal_collector.readers.source import LayoutChanged
+from reveal_collector.subjects import fine_grid
+from reveal_collector.subjects.cgroup_files import hierarchies
+from reveal_collector.subjects.fine_cpu import A_TICK, MOST, Chooser, FineLane
+from reveal_collector.subjects.fine_grid import Reading, Rings
+from reveal_collector.subjects.tracker import Choice, Tenant, Tenants
 from waiting import comes_true
 
 JOB = "/system.slice/job.service"
@@ -108,7 +109,7 @@ def test_what_is_no_number_and_what_is_gone_is_missing(tmp_path: Path) -> None:
     texts = ["usage_usec 1234567\nuser_usec 9\n", "usage_usec x", "", "usage_usec ",
              "usage_usec 99999999999999999999\n"]  # fmt: skip
     rings = Rings(len(texts))
-    reader = finegrid.grid(rings, 2_000_000)
+    reader = fine_grid.grid(rings, 2_000_000)
     files = []
     try:
         for slot, text in enumerate(texts):
@@ -116,7 +117,7 @@ def test_what_is_no_number_and_what_is_gone_is_missing(tmp_path: Path) -> None:
             path.write_text(text)
             files.append(path.open("rb"))
             reader.follow(slot, Reading(files[-1].fileno(), 11, 10))
-        ring = finegrid.RING
+        ring = fine_grid.RING
         assert eventually(lambda: sum(step >= 0 for step in rings.steps[:ring]) > 3)
         assert {used for used in rings.used[:ring] if used} == {123456}
         assert set(rings.steps[ring:]) == {-1}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import big_host
-from reveal_collector import inventory as inventories
-from reveal_collector.inventory import (
+from reveal_collector import doctor as inventories
+from reveal_collector.doctor import (
     Privileges,
     advice,
     capabilities,
@@ -19,8 +19,8 @@ from reveal_collector.inventory import (
     inventory,
 )
 from reveal_collector.native import Loaded
+from reveal_collector.readers.source import Roots
 from reveal_collector.registry import Missing
-from reveal_collector.source import Roots
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 ALL = Privileges(root=True, real_time=True, sees_others=True, reads_all=True)

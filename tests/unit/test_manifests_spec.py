@@ -214,8 +214,8 @@ def test_anything_is_a_profile_or_a_spec_error(spec: Any) -> None:
 def test_the_list_of_sources_is_the_collectors() -> None:
     from pathlib import Path
 
+    from reveal_collector.readers.source import Roots
     from reveal_collector.registry import build
-    from reveal_collector.source import Roots
 
     nowhere = Roots(Path("/nonexistent"), Path("/nonexistent"), Path("/nonexistent"))
     usual = CollectorSettings("n", "")

@@ -13,10 +13,10 @@ from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import Now, Signatures
 from reveal_analyzer.live.scaling import _capacity
-from reveal_collector.encoder import encoder_of
-from reveal_collector.sampler import Sampler
-from reveal_collector.slices import Origin, RawSlice
-from reveal_collector.source import Roots, Source
+from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.sampling.sampler import Sampler
+from reveal_collector.shipping.native_encoder import encoder_of
 from reveal_collector.sources import online, psi, softirqs, stat
 from reveal_contract.catalogue import UnknownMetricError, find
 from reveal_contract.metric import Kind, Lane, Scope

@@ -15,12 +15,20 @@ from exploring import examples
 from hosts.cgroups import HYBRID, V1, V2, Layout, add_cgroups
 from hosts.tree import Tree
 from mutations import Text, garbage, mutations
-from reveal_collector.feed import Feed
 from reveal_collector.native import load
-from reveal_collector.scan import FileScan, Form, Mismatch, SumPlan, TokenPlan, scans_of, sum_row
-from reveal_collector.slices import MISSING, RawSlice, gather
-from reveal_collector.source import Source
-from reveal_collector.sources import subjects
+from reveal_collector.readers.plan import (
+    FileScan,
+    Form,
+    Mismatch,
+    SumPlan,
+    TokenPlan,
+    scans_of,
+    sum_row,
+)
+from reveal_collector.readers.raw_slice import MISSING, RawSlice, gather
+from reveal_collector.readers.source import Source
+from reveal_collector.sampling.feed import Feed
+from reveal_collector.subjects import cgroups
 from reveal_contract.metric import Lane
 
 if load().library is None:
@@ -33,8 +41,8 @@ from collections.abc import Sequence
 from driven import driven
 from reveal_collector.native.scanner import MISMATCH, Entry, Pass, Scan
 from reveal_collector.native.scanner import Layout as Rows
-from reveal_collector.nativesampler import NativeSampler
-from reveal_collector.scan import Gated
+from reveal_collector.readers.plan import Gated
+from reveal_collector.sampling.native_sampler import NativeSampler
 
 JOB = "/job.service"
 ONE = TokenPlan(1, (), (0,))
@@ -98,7 +106,7 @@ def cells(values: Sequence[int | None]) -> list[int]:
 def opened(root: Path, version: str, name: str) -> tuple[Tree, Source]:
     tree = Tree(root)
     add_cgroups(tree, Layout(version=version), others={JOB: (0.5, 42)})
-    source = next(each for each in subjects.sources(tree.roots) if each.name == name)
+    source = next(each for each in cgroups.sources(tree.roots) if each.name == name)
     source.open()
     return tree, source
 
@@ -145,7 +153,7 @@ def garbled(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
 def test_any_text_gives_the_same_row_or_is_told(garbled: tuple[str, Path], change: Text) -> None:
     root, path = garbled
     roots = Tree(Path(root)).roots
-    source = next(each for each in subjects.sources(roots) if each.name == "cgroups")
+    source = next(each for each in cgroups.sources(roots) if each.name == "cgroups")
     source.open()
     original = path.read_bytes()
     with driven(scans_of(source) or (), room=8) as made:
@@ -252,7 +260,7 @@ def test_a_new_cgroup_counts_from_0_in_its_first_slice_and_the_plan_reads_the_re
     tree = Tree(tmp_path)
     add_cgroups(tree, Layout(version=V2), others={JOB: (0.5, 42)})
     tree.advance(2.0)
-    sources = subjects.sources(tree.roots)[:2]
+    sources = cgroups.sources(tree.roots)[:2]
     for source in sources:
         source.open()
     slices = Slices(sources)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from exploring import examples
 from reveal_collector.native import load
-from reveal_collector.scan import (
+from reveal_collector.readers.plan import (
     Columns,
     FileScan,
     Form,
@@ -22,7 +22,7 @@ from reveal_collector.scan import (
     TokenReader,
     Vector,
 )
-from reveal_collector.slices import MISSING
+from reveal_collector.readers.raw_slice import MISSING
 
 if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.native import load
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources import netdev, netstat
 
 if load().library is None:

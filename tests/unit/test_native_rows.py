@@ -17,17 +17,17 @@ from exploring import examples
 from hosts.tree import Tree
 from hosts.whole import HOSTS
 from mutations import Text, garbage, mutations
-from reveal_collector.attributes import Attributes
 from reveal_collector.native import load
-from reveal_collector.registry import FACTORIES
-from reveal_collector.scan import (
+from reveal_collector.readers.plan import (
     QUIET,
     MatrixPlan,
     scans_of,
 )
-from reveal_collector.slices import MISSING, gather
-from reveal_collector.source import LayoutChanged, ParseError, Roots, Source, Unsupported
-from reveal_collector.sources import subjects
+from reveal_collector.readers.raw_slice import MISSING, gather
+from reveal_collector.readers.source import LayoutChanged, ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import Attributes
+from reveal_collector.registry import FACTORIES
+from reveal_collector.subjects import cgroups
 
 if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)
@@ -45,7 +45,7 @@ def opened(roots: Roots, only: str = "") -> list[Source]:
     """Every source that opens here and states plans, or the one of a name."""
     found = []
     made_here = (made for factory in FACTORIES for made in factory(roots))
-    for source in (*made_here, *subjects.sources(roots)):
+    for source in (*made_here, *cgroups.sources(roots)):
         if only not in ("", source.name):
             continue
         try:

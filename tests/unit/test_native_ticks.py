@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.clock import phase_ns
 from reveal_collector.native import load
-from reveal_collector.sampler import Sampler
-from reveal_collector.scan import FileScan, Gated, HeldPlan, TokenPlan
-from reveal_collector.slices import MISSING, RawSlice
-from reveal_collector.source import LayoutChanged, Source
-from reveal_collector.textfile import Layout as Learned
-from reveal_collector.textfile import TokenSource, channel, is_number, rows
+from reveal_collector.readers.plan import FileScan, Gated, HeldPlan, TokenPlan
+from reveal_collector.readers.raw_slice import MISSING, RawSlice
+from reveal_collector.readers.source import LayoutChanged, Source
+from reveal_collector.readers.textfile import Layout as Learned
+from reveal_collector.readers.textfile import TokenSource, channel, is_number, rows
+from reveal_collector.sampling.clock import phase_ns
+from reveal_collector.sampling.sampler import Sampler
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
 
@@ -26,7 +26,7 @@ if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)
 
 from reveal_collector.native.scanner import FAILED, Entry, Layout, Pass, Scan, Taken, Ticker
-from reveal_collector.nativesampler import NativeSampler
+from reveal_collector.sampling.native_sampler import NativeSampler
 
 PERIOD = 100_000_000
 SECOND = 1_000_000_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources import nic
 
 

@@ -21,11 +21,11 @@ from hosts.setup import Setup, add_bond, add_gpu_process, add_huge_pages, add_se
 from hosts.tree import Tree
 from reveal_analyzer.configuration.evaluate import judge
 from reveal_collector.facts import cpu, gpus, kernel, memory, nics
-from reveal_collector.facts.asks import asks_of, card_sizes
+from reveal_collector.facts.device_queries import asks_of, card_sizes
 from reveal_collector.facts.gpus import Asked
 from reveal_collector.facts.inventory import Asks, Inventory
-from reveal_collector.facts.watch import FactsWatch
-from reveal_collector.source import Roots, Unsupported
+from reveal_collector.facts.publisher import FactsWatch
+from reveal_collector.readers.source import Roots, Unsupported
 from reveal_contract.facts import Facts, Gpu
 
 GPU, CARD, DRIVE = "0000:1b:00.0", "0000:18:00.0", "0000:70:00.0"

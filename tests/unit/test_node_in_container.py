@@ -8,9 +8,9 @@ import pytest
 
 from hosts.tree import Tree
 from reading import opened, values
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources import psi
-from reveal_collector.sources.cgroups import nested
+from reveal_collector.subjects.cgroup_files import nested
 
 
 def waited(seconds: int) -> str:

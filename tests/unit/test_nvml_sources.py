@@ -19,7 +19,7 @@ from reveal_collector.nvml.budget import SECOND_NS
 from reveal_collector.nvml.devices import gpus, sysfs_address
 from reveal_collector.nvml.events import XidLedger, is_of_program
 from reveal_collector.nvml.holders import mean_use
-from reveal_collector.source import LayoutChanged, Roots
+from reveal_collector.readers.source import LayoutChanged, Roots
 from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
 

@@ -9,7 +9,7 @@ import nvml_trace
 from fake_nvml import GIB, Script, hgx_h100
 from reveal_collector.nvml.boards import QUICK, STATE
 from reveal_collector.nvml.poller import Poller
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 
 Figures = dict[tuple[str, str], int | None]
 

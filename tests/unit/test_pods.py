@@ -26,12 +26,12 @@ from hosts.cgroups import (
     pod_list,
 )
 from hosts.tree import Tree
-from reveal_collector.pods.file import FilePods
-from reveal_collector.pods.podlist import PodIndex, pod_of, pods_of
-from reveal_collector.source import LayoutChanged, Source
-from reveal_collector.sources import subjects
-from reveal_collector.sources.cgroups import hierarchies
-from reveal_collector.sources.tenants import Choice, Tenants
+from reveal_collector.readers.source import LayoutChanged, Source
+from reveal_collector.subjects import cgroups
+from reveal_collector.subjects.cgroup_files import hierarchies
+from reveal_collector.subjects.pods.file import FilePods
+from reveal_collector.subjects.pods.podlist import PodIndex, pod_of, pods_of
+from reveal_collector.subjects.tracker import Choice, Tenants
 from reveal_contract.subjects import SubjectKind
 
 TRAIN = PodSpec(
@@ -70,7 +70,7 @@ def opened(
     tenants._users = 1  # kept up by the test, not by a thread
     pods.look()
     tenants.look(0.0)
-    sources = {source.name: source for source in subjects.of_tenants(tree.roots, tenants)}
+    sources = {source.name: source for source in cgroups.of_tenants(tree.roots, tenants)}
     del sources["subject-storage"]  # the cgroups here count it themselves
     for source in sources.values():
         source.open()
@@ -168,7 +168,7 @@ def test_a_pod_made_again_under_its_name_is_another(tmp_path: Path) -> None:
 def retried(source: Source) -> dict[str, float | None]:
     try:
         return read(source)
-    except subjects.LayoutChanged:
+    except cgroups.LayoutChanged:
         return read(source)
 
 

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.source import LayoutChanged
-from reveal_collector.sources import groups
-from reveal_collector.sources.groups import Group, Ledger, Reading, Weights, rescore, table
-from reveal_collector.sources.processes import (
+from reveal_collector.readers.source import LayoutChanged
+from reveal_collector.subjects import process_groups
+from reveal_collector.subjects.process_groups import Group, Ledger, Reading, Weights, rescore, table
+from reveal_collector.subjects.processes import (
     NotAProcess,
     ProcessGroups,
     parse_io,
     parse_stat,
     printable,
 )
-from reveal_collector.sources.tenants import Choice
+from reveal_collector.subjects.tracker import Choice
 
 LATER = 10**9
 
@@ -119,7 +119,7 @@ def test_the_table_holds_the_largest_and_does_not_flap() -> None:
     many = [group(n, n / 100) for n in range(40)]
     ledger = ledger_of(*many)
     shown = table([], ledger, many)
-    assert {one.id for one in shown} == set(range(40 - groups.GROUPS, 40))
+    assert {one.id for one in shown} == set(range(40 - process_groups.GROUPS, 40))
     many[15].score = 0.18  # a little above the least that is in
     assert table(shown, ledger, many) == shown
     many[15].score = 0.9
@@ -135,7 +135,7 @@ def test_a_short_lived_group_enters_late_unless_it_matters() -> None:
 
 
 def test_a_group_that_ended_keeps_its_place_until_it_is_wanted() -> None:
-    shown = [group(n, 0.5) for n in range(groups.GROUPS)]
+    shown = [group(n, 0.5) for n in range(process_groups.GROUPS)]
     shown[3].last_pass = 15
     coming = group(99, 0.01)
     ledger = ledger_of(*shown, coming)

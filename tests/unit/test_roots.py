@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 
 _LOOK = (
-    "import sys, pathlib; from reveal_collector.source import Roots;"
+    "import sys, pathlib; from reveal_collector.readers.source import Roots;"
     " print(Roots(pathlib.Path(sys.argv[1])).live)"
 )
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reveal_collector import feed as feeds
-from reveal_collector.clock import phase_ns
-from reveal_collector.feed import Feed
-from reveal_collector.rare import RARE_PERIOD_NS
-from reveal_collector.sampler import Sampler
-from reveal_collector.slices import MISSING, RawSlice
-from reveal_collector.source import LayoutChanged, Unsupported
+from reveal_collector.readers.raw_slice import MISSING, RawSlice
+from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.sampling import feed as feeds
+from reveal_collector.sampling.clock import phase_ns
+from reveal_collector.sampling.feed import Feed
+from reveal_collector.sampling.rare_lane import RARE_PERIOD_NS
+from reveal_collector.sampling.sampler import Sampler
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
 

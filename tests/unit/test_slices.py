@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.slicemaker import SliceMaker, differences
-from reveal_collector.slices import MISSING, RARE_SLICES, Cells, Origin, RawSlice, gather
+from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, Cells, Origin, RawSlice, gather
+from reveal_collector.shipping.numpy_encoder import SliceMaker, differences
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import decode, encode

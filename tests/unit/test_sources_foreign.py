@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import big_host
-from reveal_collector.netfile import net_file
+from reveal_collector.readers.net_paths import net_file
+from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.registry import FACTORIES
-from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 
 
 def source_of(roots: Roots, name: str) -> Source:

@@ -13,8 +13,8 @@ from hypothesis import given
 
 from exploring import examples
 from mutations import Text, garbage, mutations
+from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
 from reveal_collector.registry import FACTORIES
-from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
 
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
 FILES = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reveal_collector.readers.source import Roots, Source, Unsupported
 from reveal_collector.registry import FACTORIES
-from reveal_collector.source import Roots, Source, Unsupported
 from reveal_contract import catalogue
 
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hosts.tree import Tree
-from reveal_collector.source import LayoutChanged, Unsupported
-from reveal_collector.sources.cgroups import counts_storage, hierarchies
-from reveal_collector.sources.subjectstorage import SubjectStorage
-from reveal_collector.sources.tenants import Choice, Tenants
+from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies
+from reveal_collector.subjects.storage import SubjectStorage
+from reveal_collector.subjects.tracker import Choice, Tenants
 
 UNIT = "/system.slice/job.service"
 READ, WRITTEN = (f"storage.subject.{name}{{{UNIT}}}" for name in ("read_bytes", "write_bytes"))

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.source import LayoutChanged, ParseError, Unsupported
-from reveal_collector.textfile import KeptFile, Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.source import LayoutChanged, ParseError, Unsupported
+from reveal_collector.readers.textfile import (
+    KeptFile,
+    Layout,
+    TokenSource,
+    channel,
+    is_number,
+    rows,
+)
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
 

@@ -21,7 +21,7 @@ from reveal_contract.search import search
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 if TYPE_CHECKING:
-    from reveal_collector.inventory import Inventory, Row
+    from reveal_collector.doctor import Inventory, Row
 
 _INSTANCES = 6  # shown of each metric; --json has all
 _INDENT = "    "
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
 def take_inventory(arguments: argparse.Namespace) -> Inventory:
     """The inventory of the host these flags name; a usage error for a source there is not."""
-    from reveal_collector.inventory import inventory  # noqa: PLC0415 - numpy, for --help too
+    from reveal_collector.doctor import inventory  # noqa: PLC0415 - numpy, for --help too
     from reveal_collector.registry import roots_of  # noqa: PLC0415
 
     settings = CollectorSettings(

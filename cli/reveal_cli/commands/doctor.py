@@ -20,7 +20,7 @@ from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding
 
 if TYPE_CHECKING:
-    from reveal_collector.inventory import Inventory
+    from reveal_collector.doctor import Inventory
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
 def take_facts(arguments: argparse.Namespace) -> Facts:
     """The facts of the host these flags name, GPU libraries and drivers asked as well."""
-    from reveal_collector.facts.asks import all_asks  # noqa: PLC0415 - an extra
+    from reveal_collector.facts.device_queries import all_asks  # noqa: PLC0415 - an extra
     from reveal_collector.facts.inventory import Inventory  # noqa: PLC0415
-    from reveal_collector.source import Roots  # noqa: PLC0415
+    from reveal_collector.readers.source import Roots  # noqa: PLC0415
 
     roots = Roots(arguments.proc_root, arguments.sys_root, arguments.cgroup_root)
     return Inventory(arguments.node, roots, all_asks(roots)).read()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reveal_collector.facts import files
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract import cpulist
 from reveal_contract.facts import Cpu, FrequencyPolicy
 

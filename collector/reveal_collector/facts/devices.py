@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from reveal_collector import pci
+from reveal_collector.devices import pci
 from reveal_collector.facts import files
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract import cpulist
 from reveal_contract.facts import Device, Link, Vectors
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reveal_collector.devices.pci import address_of
 from reveal_collector.facts import files
-from reveal_collector.pci import address_of
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Disk
 
 

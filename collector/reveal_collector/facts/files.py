@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reveal_collector.attributes import fields, number, target
-from reveal_collector.attributes import listed as _entries
-from reveal_collector.attributes import text_of as text
+from reveal_collector.readers.sysfs_attributes import fields, number, target
+from reveal_collector.readers.sysfs_attributes import listed as _entries
+from reveal_collector.readers.sysfs_attributes import text_of as text
 from reveal_contract import cpulist
 
 __all__ = ["chosen", "fields", "listed", "names", "number", "numbered", "target", "text"]

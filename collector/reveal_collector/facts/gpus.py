@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reveal_collector.facts import files
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Device, Gpu, GpuProcess
 
 _MOST_PROCESSES = 64

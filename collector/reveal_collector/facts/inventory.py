@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reveal_collector.facts import cpu, devices, disks, gpus, kernel, memory, nics
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Cpu, Facts, Kernel, Vectors
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from reveal_collector.facts import files
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract.facts import HugePool, Memory, NumaNode, Swap
 
 

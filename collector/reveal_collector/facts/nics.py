@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from reveal_collector.devices.pci import address_of
+from reveal_collector.devices.rdma import ib_ports
 from reveal_collector.facts import files
-from reveal_collector.pci import address_of
-from reveal_collector.rdma import ib_ports
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Bond, Nic, Port
 
 _UP = {"up": True, "down": False, "lowerlayerdown": False}

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from ctypes import Structure, c_int32, c_void_p
 
-from reveal_collector.scan import (
+from reveal_collector.readers.plan import (
     AS_READ,
     Columns,
     FileScan,

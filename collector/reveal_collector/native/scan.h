@@ -3,7 +3,7 @@
  * Python learns what stands where (slowly, by name) and describes it as `struct file`; here a
  * file is read, checked against that description and its numbers put into place.  Whatever does
  * not fit is MISSING and flagged: nothing is guessed.  The meaning of every field is stated in
- * reveal_collector/scan.py, whose reference reader gives the same rows.
+ * reveal_collector/readers/plan.py, whose reference reader gives the same rows.
  */
 #ifndef REVEAL_SCAN_H
 #define REVEAL_SCAN_H

@@ -14,10 +14,10 @@ from functools import cache
 from mmap import mmap
 from typing import Any, Literal, NamedTuple, Self
 
+from reveal_collector.kernel.scheduling import no_real_time
 from reveal_collector.native import load
 from reveal_collector.native.packing import CFile, CShape, Packer
-from reveal_collector.realtime import no_real_time
-from reveal_collector.scan import BACK_OFF, QUIET, FileScan
+from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
 
 EVERY_TICK = -1
 MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner's files in a slice

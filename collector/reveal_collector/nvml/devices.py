@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reveal_collector.devices.pci import numa_node
 from reveal_collector.nvml import library
 from reveal_collector.nvml.library import Handle, Library
-from reveal_collector.pci import numa_node
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 
 
 @dataclass(frozen=True)

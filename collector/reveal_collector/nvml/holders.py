@@ -15,8 +15,8 @@ from reveal_collector.nvml import library
 from reveal_collector.nvml.budget import SECOND_NS, SLOW_NS
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
-from reveal_collector.pods.owner import CgroupOwner, SubjectOfPid
-from reveal_collector.sources.processes import NotAProcess, parse_stat
+from reveal_collector.subjects.pods.process_owner import CgroupOwner, SubjectOfPid
+from reveal_collector.subjects.processes import NotAProcess, parse_stat
 
 LIST_NS = 5 * SECOND_NS
 UNATTRIBUTED = "unattributed"

@@ -17,8 +17,8 @@ from reveal_collector.nvml.library import Library
 from reveal_collector.nvml.queries import SCALES
 from reveal_collector.nvml.session import Session
 from reveal_collector.nvml.unit import Clock
-from reveal_collector.pods.owner import SubjectOfPid
-from reveal_collector.source import Roots, Unsupported
+from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 

@@ -12,10 +12,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.attributes import Attribute, Attributes, listed, one, target, text_of
-from reveal_collector.background import Background
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.readers.background import Background
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import (
+    Attribute,
+    Attributes,
+    listed,
+    one,
+    target,
+    text_of,
+)
+from reveal_collector.readers.textfile import channel
 from reveal_contract.metric import Lane
 
 _CARD = re.compile(r"card\d+\Z")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from reveal_collector.scan import Columns
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, Shape, TokenSource, channel, is_number, rows
+from reveal_collector.readers.plan import Columns
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, Shape, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

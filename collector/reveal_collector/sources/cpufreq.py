@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from reveal_collector.attributes import text_of
-from reveal_collector.reduced import Reduced, numbers
-from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.devices.cpu_topology import MOST_CPUS, first_of, first_threads, packages
+from reveal_collector.readers.aggregated import Reduced, numbers
+from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import text_of
+from reveal_collector.readers.textfile import KeptFile, channel
 from reveal_collector.sources.cpuidle import cpu_folders
-from reveal_collector.textfile import KeptFile, channel
-from reveal_collector.topology import MOST_CPUS, first_of, first_threads, packages
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

@@ -17,10 +17,17 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reveal_collector.joined import Joined
-from reveal_collector.scan import Gated
-from reveal_collector.source import LOOK_EVERY, LayoutChanged, Roots, Source
-from reveal_collector.textfile import KeptFile, Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.joined import Joined
+from reveal_collector.readers.plan import Gated
+from reveal_collector.readers.source import LOOK_EVERY, LayoutChanged, Roots, Source
+from reveal_collector.readers.textfile import (
+    KeptFile,
+    Layout,
+    TokenSource,
+    channel,
+    is_number,
+    rows,
+)
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

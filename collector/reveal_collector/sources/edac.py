@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.attributes import Attribute, Attributes, listed, one, text_of
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed, one, text_of
+from reveal_collector.readers.textfile import channel
 from reveal_contract.metric import Lane
 
 _CONTROLLER = re.compile(r"mc\d+\Z")

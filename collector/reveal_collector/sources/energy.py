@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reveal_collector.attributes import number, text_of
-from reveal_collector.counting import Counting, Place, Plan
-from reveal_collector.perfevent import Event
-from reveal_collector.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.devices.cpu_topology import packages
+from reveal_collector.kernel.perf_event import Event
+from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import number, text_of
+from reveal_collector.readers.textfile import KeptFile, channel
 from reveal_collector.sources.pmu.device import Device, devices
-from reveal_collector.textfile import KeptFile, channel
-from reveal_collector.topology import packages
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

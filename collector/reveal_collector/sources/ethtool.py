@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from reveal_collector.attributes import Snapshot, listed
-from reveal_collector.ethtool import Ethtool
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.devices.ethtool import Ethtool
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import Snapshot, listed
+from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 
 _US = 1e3  # microseconds in ns

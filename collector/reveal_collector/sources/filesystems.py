@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.attributes import Snapshot
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import Snapshot
+from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 
 _OWN_DEVICES = {"zfs", "btrfs", "bcachefs"}

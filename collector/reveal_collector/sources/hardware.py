@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from reveal_collector.attributes import number
-from reveal_collector.counting import Counting, Place, Plan
-from reveal_collector.perfevent import Event
-from reveal_collector.source import ParseError, Roots, Source, Unsupported
+from reveal_collector.devices.cpu_topology import online
+from reveal_collector.kernel.perf_event import Event
+from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.readers.source import ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import number
+from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu import amd, arm, intel
 from reveal_collector.sources.pmu.device import Device, devices
 from reveal_collector.sources.pmu.platform import (
@@ -26,8 +28,6 @@ from reveal_collector.sources.pmu.platform import (
     cpus,
     pack,
 )
-from reveal_collector.textfile import channel
-from reveal_collector.topology import online
 from reveal_contract import plugins
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

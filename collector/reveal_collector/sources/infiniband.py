@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from reveal_collector.attributes import Attribute, Attributes, in_lane, listed, one
-from reveal_collector.background import Background
-from reveal_collector.feed import FAST_MEDIAN_NS
-from reveal_collector.rdma import Port, ib_ports, rate, state_number
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.devices.rdma import Port, ib_ports, rate, state_number
+from reveal_collector.readers.background import Background
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, in_lane, listed, one
+from reveal_collector.readers.textfile import channel
+from reveal_collector.sampling.feed import FAST_MEDIAN_NS
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reveal_collector.percpu import fold_large
-from reveal_collector.scan import ColumnMaker, Columns, FileScan, MatrixPlan, MatrixRow
-from reveal_collector.source import LayoutChanged, ParseError, Roots, Source, Unsupported
-from reveal_collector.textfile import KeptFile, Shape, channel
+from reveal_collector.devices.per_cpu import fold_large
+from reveal_collector.readers.plan import ColumnMaker, Columns, FileScan, MatrixPlan, MatrixRow
+from reveal_collector.readers.source import LayoutChanged, ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.textfile import KeptFile, Shape, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

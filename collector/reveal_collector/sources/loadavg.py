@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reveal_collector.scan import Form
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number
+from reveal_collector.readers.plan import Form
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number
 from reveal_contract.metric import Lane
 
 _FIELDS = (

@@ -7,8 +7,8 @@ read once a second; what goes on within it the events and page counts of ``vmsta
 
 from __future__ import annotations
 
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reveal_collector.attributes import fields, text_of
-from reveal_collector.counting import Counting, Place, Plan
-from reveal_collector.perfevent import Event
-from reveal_collector.source import Roots, Source, Unsupported
+from reveal_collector.devices.cpu_topology import first_of, online, packages
+from reveal_collector.kernel.perf_event import Event
+from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import fields, text_of
+from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu.device import Device, devices
-from reveal_collector.textfile import channel
-from reveal_collector.topology import first_of, online, packages
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

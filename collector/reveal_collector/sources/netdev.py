@@ -6,9 +6,9 @@ left out until it does.
 
 from __future__ import annotations
 
-from reveal_collector.netfile import CARRIED, net_file
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.net_paths import CARRIED, net_file
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from reveal_collector.netfile import COUNTED, net_file
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.net_paths import COUNTED, net_file
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.catalogue import UnknownMetricError, find
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake

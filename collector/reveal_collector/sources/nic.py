@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.joined import NumberFiles
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import channel
+from reveal_collector.readers.joined import NumberFiles
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

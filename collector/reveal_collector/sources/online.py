@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reveal_collector.scan import FileScan
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import KeptFile, channel, told_by_words
-from reveal_collector.topology import cpu_list
+from reveal_collector.devices.cpu_topology import cpu_list
+from reveal_collector.readers.plan import FileScan
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.textfile import KeptFile, channel, told_by_words
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

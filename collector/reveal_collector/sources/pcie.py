@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from reveal_collector.attributes import Attribute, Attributes, listed, one, text_of
-from reveal_collector.background import Background
-from reveal_collector.pci import Device, devices
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel
+from reveal_collector.devices.pci import Device, devices
+from reveal_collector.readers.background import Background
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed, one, text_of
+from reveal_collector.readers.textfile import channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from reveal_collector.joined import Joined
-from reveal_collector.scan import Form
-from reveal_collector.source import Roots, Source
-from reveal_collector.sources.cgroups import nested
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.joined import Joined
+from reveal_collector.readers.plan import Form
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.subjects.cgroup_files import nested
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

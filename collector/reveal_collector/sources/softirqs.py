@@ -6,10 +6,10 @@ Each kind gives its sum over CPUs (``cpu.softirqs{RCU}``) and its CPUs (``cpu.so
 
 from __future__ import annotations
 
-from reveal_collector.percpu import fold_by
-from reveal_collector.scan import Columns
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, Shape, TokenSource, channel, is_number, rows
+from reveal_collector.devices.per_cpu import fold_by
+from reveal_collector.readers.plan import Columns
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, Shape, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

@@ -6,11 +6,11 @@ Columns: net/core/net-procfs.c.
 
 from __future__ import annotations
 
-from reveal_collector.netfile import net_file
-from reveal_collector.percpu import fold_by
-from reveal_collector.scan import Columns, Form
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, Shape, TokenSource, channel, rows
+from reveal_collector.devices.per_cpu import fold_by
+from reveal_collector.readers.net_paths import net_file
+from reveal_collector.readers.plan import Columns, Form
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, Shape, TokenSource, channel, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

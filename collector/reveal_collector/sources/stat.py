@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 
-from reveal_collector.percpu import fold_by
-from reveal_collector.scan import Form
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.devices.per_cpu import fold_by
+from reveal_collector.readers.plan import Form
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.metric import Lane
 
 TIMES = (

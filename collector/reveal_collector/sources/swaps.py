@@ -7,9 +7,9 @@ switched on and off while the host runs: until there is some, the source has no 
 
 from __future__ import annotations
 
-from reveal_collector.attributes import Snapshot
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import channel, is_number, rows
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.sysfs_attributes import Snapshot
+from reveal_collector.readers.textfile import channel, is_number, rows
 from reveal_contract.channels import Channel
 
 _KIB = 1024.0

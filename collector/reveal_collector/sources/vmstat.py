@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from reveal_collector.source import Roots, Source
-from reveal_collector.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake

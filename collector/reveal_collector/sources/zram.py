@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from reveal_collector.attributes import Attribute, Attributes, listed
-from reveal_collector.scan import TokenPlan
-from reveal_collector.source import Roots, Source, Unsupported
-from reveal_collector.textfile import channel, is_number
+from reveal_collector.readers.plan import TokenPlan
+from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed
+from reveal_collector.readers.textfile import channel, is_number
 from reveal_contract.metric import Lane
 
 _DEVICE = re.compile(r"zram\d+\Z")

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from hosts.pods import POD_LIST
 from hosts.tree import Tree
-from reveal_collector.background import Background
-from reveal_collector.encoder import encoder_of
+from reveal_collector.readers.background import Background
+from reveal_collector.readers.raw_slice import Origin, RawSlice
 from reveal_collector.registry import Missing, probe_all
-from reveal_collector.sampler import Sampler
-from reveal_collector.slices import Origin, RawSlice
+from reveal_collector.sampling.sampler import Sampler
+from reveal_collector.shipping.native_encoder import encoder_of
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind

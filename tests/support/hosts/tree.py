@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.source import Roots
+from reveal_collector.readers.source import Roots
 
 Content = str | bytes | int
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reveal_collector.attributes import fields
+from reveal_collector.readers.sysfs_attributes import fields
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Devices of a host: PCI functions, RDMA ports, network cards, CPU topology."""

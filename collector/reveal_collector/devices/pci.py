@@ -1,0 +1,90 @@
+"""PCI devices that work for jobs (GPUs, network, InfiniBand, NVMe), as sysfs shows them.
+
+Kernel: Documentation/ABI/testing/sysfs-bus-pci.  A device's real path leads through the ports
+above it, so its parent folder is the other end of its link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reveal_collector.readers.sysfs_attributes import linked, listed, number, target, text_of
+
+_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+_KINDS = {"0x03": "gpu", "0x12": "gpu", "0x02": "network", "0x0108": "storage"}
+_DISPLAY = "0x03"
+# display controllers of others are those of servers' management chips, which no job computes on
+GPU_VENDORS = ("0x10de", "0x1002", "0x8086")
+# what a device is called by those who use it: the folder that holds the name
+_NAMES = ("net", "infiniband", "nvme", "drm")
+_CARD = re.compile(r"(?!renderD|controlD)")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One PCI device.
+
+    ``kind`` is ``gpu``, ``network`` or ``storage``; ``name`` what users call it (``eth0``,
+    ``mlx5_0``, ``nvme0``, ``card1``), else its driver; ``port`` the folder of the port its link
+    leads to, ``None`` where it hangs on no port (a virtual machine's mostly do not).
+    """
+
+    address: str
+    kind: str
+    name: str
+    path: Path
+    port: Path | None
+
+    @property
+    def instance(self) -> str:
+        return f"{self.address} {self.name}" if self.name else self.address
+
+
+def devices(sys: Path) -> list[Device]:
+    """The devices of the kinds above, in the order of their addresses.
+
+    Virtual functions are left out: they have no link of their own and repeat the card.
+    """
+    folder = sys / "bus/pci/devices"
+    found = (_device(folder / name) for name in listed(folder)[0] if _ADDRESS.match(name))
+    return [device for device in found if device is not None]
+
+
+def address_of(path: Path) -> str:
+    """The PCI address of what a sysfs folder belongs to; "" where it is on no PCI bus."""
+    for part in reversed(linked(path).parts):
+        if _ADDRESS.match(part):
+            return part
+    return ""
+
+
+def numa_node(device: Path) -> int | None:
+    """The node a device's folder says it is next to; the kernel's -1 is "not known"."""
+    node = number(device / "numa_node")
+    return node if node is not None and node >= 0 else None
+
+
+def _device(link: Path) -> Device | None:
+    code = text_of(link / "class")
+    kind = kind_of(code)
+    if not kind or (link / "physfn").exists():
+        return None
+    if code.startswith(_DISPLAY) and text_of(link / "vendor") not in GPU_VENDORS:
+        return None
+    path = linked(link)
+    port = path.parent if _ADDRESS.match(path.parent.name) else None
+    return Device(link.name, kind, next(_names(path), ""), path, port)
+
+
+def kind_of(code: str) -> str:
+    """What kind a PCI class code such as ``0x030200`` is of; "" for all that is not wanted."""
+    return next((kind for prefix, kind in _KINDS.items() if code.startswith(prefix)), "")
+
+
+def _names(path: Path) -> Iterator[str]:
+    for folder in _NAMES:
+        yield from (name for name in listed(path / folder)[0] if _CARD.match(name))
+    yield target(path / "driver")

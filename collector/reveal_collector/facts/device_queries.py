@@ -1,0 +1,94 @@
+"""What is in no file: ring and queue sizes of network cards, what NVML knows of GPUs.
+
+Both are asked on the machine itself only.  NVML is asked only while the collector holds it open
+anyway: starting it wakes GPUs that nobody uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reveal_collector.devices.ethtool import Ethtool, Pair
+from reveal_collector.facts.gpus import Asked
+from reveal_collector.facts.inventory import Asks, no_library, no_sizes
+from reveal_collector.facts.nics import Sizes
+from reveal_collector.readers.source import Roots, Source
+from reveal_contract.facts import Gpu
+
+_NVML = "nvml"  # the name of the source that holds the library
+
+
+def asks_of(roots: Roots, sources: Iterable[Source]) -> Asks:
+    """What can be asked on this host beside these opened sources."""
+    if any(source.name == _NVML for source in sources):
+        return all_asks(roots)
+    return Asks(card_sizes, no_library) if roots.live else Asks()
+
+
+def all_asks(roots: Roots) -> Asks:
+    """All that can be asked, even if NVML must be started for it."""
+    return Asks(card_sizes, lambda: ask_nvml(roots)) if roots.live else Asks()
+
+
+def card_sizes(name: str) -> Sizes:
+    """Ring and channels of one card, as far as its driver says."""
+    tool = Ethtool()
+    try:
+        card = tool.card(name)
+    except OSError:
+        return no_sizes(name)
+    finally:
+        tool.close()
+    ring, channels = card.rx_ring or Pair(0, 0), card.queues or Pair(0, 0)
+    return Sizes(
+        ring.now or None, ring.maximum or None, channels.now or None, channels.maximum or None
+    )
+
+
+def ask_nvml(roots: Roots) -> Asked:
+    """GPUs, their processes and the versions of driver and CUDA; ``Unsupported`` without."""
+    from reveal_collector.nvml import devices, library  # noqa: PLC0415 - 2 MB for GPU hosts only
+
+    nvml = library.load()
+    library.start(nvml)
+    try:
+        found = devices.devices(nvml, roots.sys)
+        uses = [(pid, one.gpu.pci_bus_id) for one in found for pid in _pids(nvml, one.handle)]
+        gpus = [_gpu(nvml, one) for one in found]
+        cuda = _answer(nvml, nvml.nvmlSystemGetCudaDriverVersion)
+        driver = _answer(nvml, nvml.nvmlSystemGetDriverVersion)
+    finally:
+        library.stop(nvml)
+    versions = {}
+    if driver:
+        versions["nvidia"] = library.text(driver)
+    if cuda:
+        versions["cuda"] = f"{cuda // 1000}.{cuda % 1000 // 10}"
+    return Asked(gpus, uses, versions)
+
+
+def _gpu(nvml: Any, device: Any) -> Gpu:
+    persistence = _answer(nvml, nvml.nvmlDeviceGetPersistenceMode, device.handle)
+    ecc = _answer(nvml, nvml.nvmlDeviceGetEccMode, device.handle)
+    return Gpu(
+        pci=device.gpu.pci_bus_id,
+        name=device.gpu.name,
+        uuid=device.gpu.uuid,
+        persistence=None if persistence is None else bool(persistence),
+        ecc=None if ecc is None else bool(ecc[0]),
+        mig=device.gpu.mig_enabled,
+    )
+
+
+def _pids(nvml: Any, handle: Any) -> list[int]:
+    listed = _answer(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    return [process.pid for process in listed or ()]
+
+
+def _answer(nvml: Any, ask: Any, *of: Any) -> Any:
+    """What the library answers, ``None`` where this GPU or driver has no such thing."""
+    try:
+        return ask(*of)
+    except nvml.NVMLError:
+        return None

@@ -1,0 +1,1 @@
+"""Thin wrappers of kernel interfaces: perf events, netlink, inotify, scheduling."""

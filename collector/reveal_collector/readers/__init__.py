@@ -1,0 +1,1 @@
+"""Readers of kernel files: which positions of a file hold which values."""

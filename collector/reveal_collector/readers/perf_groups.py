@@ -1,0 +1,230 @@
+"""Groups of perf events on many CPUs as one source: opened, read in turn, summed into columns."""
+
+from __future__ import annotations
+
+import errno
+import resource
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reveal_collector.kernel.perf_event import Event, Group
+from reveal_collector.readers.plan import picker
+from reveal_collector.readers.source import LOOK_EVERY, LayoutChanged, Roots, Unsupported
+from reveal_collector.readers.sysfs_attributes import fields, text_of
+from reveal_collector.readers.textfile import KeptFile
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
+
+# Groups read at once: each costs an interrupt of its CPU, some 2 to 3 us on bare metal.
+READ_AT_ONCE = 80
+_CAP_PERFMON, _CAP_SYS_ADMIN = 38, 21  # bits of CapEff, capabilities(7)
+_SECCOMP_FILTER = "2"  # Seccomp of /proc/PID/status, proc(5)
+
+Place = tuple[int, Event]  # an event on a CPU
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to count: groups of events, each of a CPU, and what each column is the sum of.
+
+    A column is left out when the kernel refuses one of its parts.
+    """
+
+    groups: Sequence[tuple[int, Sequence[Event]]]
+    columns: Mapping[Channel, Sequence[Place]]
+
+
+class Counting:
+    """A source that counts perf events; ``plan`` is asked again whenever CPUs come or go.
+
+    A CPU that went its own counters tell; whether one came is asked every ``LOOK_EVERY`` reads.
+
+    In the slow lane a host of hundreds of CPUs is read in turn, a share of the groups each
+    second: the others keep their last counts, so that a column's steps are those of a few
+    seconds ago for some CPUs, and their sum over time is exact.
+    """
+
+    def __init__(self, name: str, lane: Lane, roots: Roots, plan: Callable[[Roots], Plan]) -> None:
+        self.name, self.lane = name, lane
+        self.channels: tuple[Channel, ...] = ()
+        self.groups: list[Group] = []
+        self._roots, self._plan = roots, plan
+        self._online = KeptFile(roots.sys / "devices/system/cpu/online")
+        self._cpus = b""
+        self._turn = self._reads = 0
+        self._counts: list[tuple[int | None, ...]] = []
+        self._picks: list[Callable[[Sequence[int | None]], Sequence[int | None]]] = []
+
+    def open(self) -> None:
+        if not self._roots.live:
+            raise Unsupported("events can be counted on the machine itself only")
+        self.close()
+        self._online.open()
+        try:
+            self._learn()
+        except OSError as error:
+            self.close()
+            raise refusal(error, self._roots) from None
+        except Unsupported:
+            self.close()
+            raise
+
+    def read(self) -> Sequence[int | None]:
+        self._refresh()
+        self._reads += 1
+        if (self._lost or self._reads % LOOK_EVERY == 0) and self._online.read() != self._cpus:
+            self._learn()
+            raise LayoutChanged(self.name)
+        flat = [count for counts in self._counts for count in counts]
+        return [_total(pick(flat)) for pick in self._picks]
+
+    def close(self) -> None:
+        self._close_groups()
+        self.channels = ()
+        self._online.close()
+
+    @property
+    def _lost(self) -> bool:
+        """Whether some CPU gave no counts: it is offline, or they did not run."""
+        return any(counts[:1] == (None,) for counts in self._counts)
+
+    def _close_groups(self) -> None:
+        for group in self.groups:
+            group.close()
+        self.groups = []
+
+    def _refresh(self) -> None:
+        turns = 1
+        if self.lane is not Lane.RARE:
+            turns = -(-len(self.groups) // READ_AT_ONCE)
+        self._turn = (self._turn + 1) % turns
+        for at in range(self._turn, len(self.groups), turns):
+            group = self.groups[at]
+            self._counts[at] = group.read() or (None,) * len(group.events)
+
+    def _learn(self) -> None:
+        self._close_groups()
+        self._cpus = self._online.read()
+        plan = self._plan(self._roots)
+        allowed = affordable(len(plan.groups))
+        self.groups = opened([(cpu, events[:allowed]) for cpu, events in plan.groups])
+        places = {
+            (group.cpu, event): at
+            for at, (group, event) in enumerate(
+                (group, event) for group in self.groups for event in group.events
+            )
+        }
+        columns = {
+            channel: [places[part] for part in parts]
+            for channel, parts in plan.columns.items()
+            if parts and all(part in places for part in parts)
+        }
+        if not columns:
+            raise OSError(errno.ENOENT, "no event known to this kernel")
+        self.channels = tuple(columns)
+        self._picks = [picker(parts) for parts in columns.values()]
+        self._counts = [(0,) * len(group.events) for group in self.groups]
+
+
+def opened(wanted: Iterable[tuple[int, Sequence[Event]]]) -> list[Group]:
+    """The groups, those split up for which the CPU has too few counters of the kind they need.
+
+    The first CPU shows how; what it does not know is not asked of the others again.  Raises
+    ``OSError``, with nothing left open, where perf is refused or no group opens.
+    """
+    groups: list[Group] = []
+    parts: dict[tuple[Event, ...], list[list[Event]]] = {}
+    try:
+        for cpu, events in wanted:
+            key = tuple(events)
+            if key in parts:
+                groups += [Group(cpu, part) for part in parts[key]]
+            else:
+                fitting = fitted(cpu, key)
+                groups += fitting
+                parts[key] = [group.events for group in fitting]
+        if not groups:
+            raise OSError(errno.ENOENT, "no event known to this kernel")
+    except OSError:
+        for group in groups:
+            group.close()
+        raise
+    return groups
+
+
+def fitted(cpu: int, events: Sequence[Event]) -> list[Group]:
+    """These events of one CPU in as few groups as the kernel takes them; unknown ones in none."""
+    groups: list[Group] = []
+    left = list(events)
+    try:
+        while left:
+            try:
+                groups.append(Group(cpu, left))
+            except OSError as error:
+                if error.errno == errno.ENOENT:  # it knows none of them
+                    break
+                if error.errno != errno.EINVAL:
+                    raise
+                left = left[1:]  # it cannot be counted even alone
+            else:
+                left = [event for event in left if event not in groups[-1].events]
+    except OSError:
+        for group in groups:
+            group.close()
+        raise
+    return groups
+
+
+def affordable(groups: int) -> int:
+    """How many events a group may have so that all descriptors fit into half of those allowed."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return 1 << 16
+    return allowed // 2 // max(groups, 1)
+
+
+def refusal(error: OSError, roots: Roots) -> Unsupported:
+    """Why perf_event_open failed with this error, and what would grant it."""
+    status = fields(text_of(roots.proc / "self/status"))
+    granted = int(status.get("CapEff", "0"), 16)
+    capable = bool((granted >> _CAP_PERFMON | granted >> _CAP_SYS_ADMIN) & 1)
+    filtered = status.get("Seccomp") == _SECCOMP_FILTER
+    paranoid = text_of(roots.proc / "sys/kernel/perf_event_paranoid") or "set so"
+    return explained(error, capable, filtered, paranoid)
+
+
+def explained(error: OSError, capable: bool, filtered: bool, paranoid: str) -> Unsupported:
+    """The refusal in words: ``capable`` of CAP_PERFMON, ``filtered`` by seccomp."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        if capable and filtered:
+            return Unsupported(
+                "the container's seccomp profile refuses perf_event_open",
+                "allow the perf_event_open system call in the profile, or run unconfined",
+            )
+        if capable:
+            return Unsupported(
+                "perf_event_open is refused in spite of CAP_PERFMON",
+                "look at the security module (SELinux, AppArmor, lockdown) of this host",
+            )
+        also = "; in a container also allow the perf_event_open system call" if filtered else ""
+        return Unsupported(
+            f"perf_event_open needs CAP_PERFMON while kernel.perf_event_paranoid is {paranoid}",
+            "run as root or with CAP_PERFMON (before Linux 5.8: CAP_SYS_ADMIN), or set "
+            f"kernel.perf_event_paranoid to 0{also}",
+        )
+    if error.errno == errno.ENOSYS:
+        return Unsupported(
+            "this kernel has no perf_event_open, or the container's seccomp profile hides it",
+            "a kernel with CONFIG_PERF_EVENTS; allow the system call in the profile",
+        )
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return Unsupported("too few file descriptors for the counters of all CPUs",
+                           "raise the limit of open files (RLIMIT_NOFILE)")  # fmt: skip
+    return Unsupported(f"perf_event_open: {error.strerror or error}")
+
+
+def _total(parts: Sequence[int | None]) -> int | None:
+    try:
+        return sum(parts)  # type: ignore[arg-type]  # a None among them is the rare case
+    except TypeError:
+        return None

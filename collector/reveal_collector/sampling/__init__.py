@@ -1,0 +1,1 @@
+"""The sampling loop: ticks, lanes, the clock and the CPU budget."""

@@ -1,0 +1,1 @@
+"""Encoding of slices and their way to Redis or a recording."""

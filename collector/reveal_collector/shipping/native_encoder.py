@@ -1,0 +1,190 @@
+"""Raw slices to wire messages in C, without numpy; ``slicemaker`` is the reference.
+
+``native/encode.c`` does the arithmetic over whole slices; here are the buffers it works on,
+what happens when the table changes, and the header.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from typing import Protocol
+
+from reveal_collector import native
+from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, Origin, RawSlice
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.envelope import Body, Head, refuse_unencodable, seal
+from reveal_contract.metric import Kind, Lane
+
+_LEVEL, _RARE = 1, 2  # kinds of channels in encode.c
+_NO_CHANNELS: tuple[Channel, ...] = ()
+
+
+class Encoder(Protocol):
+    """Turns the raw slices of one collector, in order, into wire messages.
+
+    Raises ``WireError`` or ``ValueError`` for a slice that no message can hold.
+    """
+
+    def encode(self, raw: RawSlice) -> bytes: ...
+
+
+class _PartArguments(ctypes.Structure):
+    _fields_ = [
+        ("width", ctypes.c_int64),
+        ("rows", ctypes.c_void_p),
+        ("kinds", ctypes.c_void_p),
+        ("last", ctypes.c_void_p),
+    ]
+
+
+class _Arguments(ctypes.Structure):
+    """``struct reveal_encoding``."""
+
+    _fields_ = [
+        ("ticks", ctypes.c_int64),
+        ("lateness", ctypes.c_void_p),
+        ("fast", _PartArguments),
+        ("slow", _PartArguments),
+        ("owed", ctypes.c_void_p),
+        ("left", ctypes.c_void_p),
+        ("rare_slices", ctypes.c_int64),
+        ("zigzags", ctypes.c_void_p),
+        ("masks", ctypes.c_void_p),
+        ("body", ctypes.c_void_p),
+        ("length", ctypes.c_int64),
+        ("flags", ctypes.c_int32),
+        ("first_planes", ctypes.c_int32),
+        ("step_planes", ctypes.c_int32),
+    ]
+
+
+class _Part:
+    """The channels of one part of the table and the last readings of their counters."""
+
+    def __init__(
+        self, channels: tuple[Channel, ...], last: array[int], arguments: _PartArguments
+    ) -> None:
+        self.channels, self.last = channels, last
+        self.kinds = array("B", map(_kind, channels))
+        arguments.width = len(channels)
+        arguments.last, arguments.kinds = _address(last), _address(self.kinds)
+
+    def forget(self) -> None:
+        self.last[:] = _repeated(MISSING, len(self.last))
+
+
+class NativeEncoder:
+    """The encoder of a process that has the native library."""
+
+    def __init__(self, library: ctypes.CDLL, origin: Origin) -> None:
+        self._origin = origin
+        self._call = library.reveal_encode
+        self._call.argtypes, self._call.restype = [ctypes.POINTER(_Arguments)], None
+        self._arguments = _Arguments()
+        self._table: ChannelTable | None = None
+        self._sequence = -2
+        self._fast = _Part(_NO_CHANNELS, array("q"), self._arguments.fast)
+        self._slow = _Part(_NO_CHANNELS, array("q"), self._arguments.slow)
+        self._owed, self._left = array("q"), array("q")
+        self._ticks = 0
+        self._zigzags, self._masks, self._body = array("Q"), array("B"), array("B")
+
+    def encode(self, raw: RawSlice) -> bytes:
+        """The message of the next slice; after a gap in the sequence no difference spans it."""
+        head = _head(self._origin, raw)
+        refuse_unencodable(head)
+        if raw.table is not self._table:
+            self._switch(raw.table)
+        if head.ticks > self._ticks:
+            self._make_room(head.ticks)
+        if raw.sequence != self._sequence + 1:
+            self._fast.forget()
+            self._slow.forget()
+        body = self._run(raw)
+        self._sequence = raw.sequence
+        return seal(head, body)
+
+    def _run(self, raw: RawSlice) -> Body:
+        given, lateness = self._arguments, array("i", raw.lateness)
+        given.ticks = len(lateness)
+        given.fast.rows = _address_of_cells(raw.fast, len(lateness) * len(raw.table.fast))
+        given.slow.rows = _address_of_cells(raw.slow, len(raw.table.slow))
+        given.lateness = _address(lateness)
+        self._call(ctypes.byref(given))
+        data = memoryview(self._body)[: given.length]
+        return Body(given.flags, given.first_planes, given.step_planes, data)
+
+    def _switch(self, table: ChannelTable) -> None:
+        """Go over to other columns, keeping what is known of those that stay."""
+        given = self._arguments
+        kept = _places(self._fast.channels, table.fast)
+        self._fast = _Part(table.fast, _carried(self._fast.last, kept, MISSING), given.fast)
+        kept = _places(self._slow.channels, table.slow)
+        self._slow = _Part(table.slow, _carried(self._slow.last, kept, MISSING), given.slow)
+        self._owed, self._left = (_carried(old, kept, 0) for old in (self._owed, self._left))
+        given.owed, given.left = _address(self._owed), _address(self._left)
+        given.rare_slices = RARE_SLICES if _RARE in self._slow.kinds else 0
+        self._table, self._ticks = table, 0
+
+    def _make_room(self, ticks: int) -> None:
+        fast, slow = ticks * len(self._fast.channels), len(self._slow.channels)
+        masks = (fast + 7) // 8 + (slow + 7) // 8
+        self._zigzags = array("Q", bytes(8 * (fast + slow)))
+        self._masks = array("B", bytes(masks))
+        self._body = array("B", bytes(4 * ticks + 8 * (fast + slow) + masks))
+        given = self._arguments
+        given.zigzags, given.masks = _address(self._zigzags), _address(self._masks)
+        given.body = _address(self._body)
+        self._ticks = ticks
+
+
+def _head(origin: Origin, raw: RawSlice) -> Head:
+    return Head(
+        origin.node, origin.boot, raw.sequence, raw.start_ns, origin.tick_us, raw.table.key,
+        len(raw.lateness), len(raw.table.fast), len(raw.table.slow),
+    )  # fmt: skip
+
+
+def _kind(channel: Channel) -> int:
+    if channel.kind is not Kind.COUNTER:
+        return _LEVEL
+    return _RARE if channel.lane is Lane.RARE else 0
+
+
+def _places(before: Sequence[Channel], now: Sequence[Channel]) -> list[int]:
+    """Where each channel stood before, or -1."""
+    old = {(channel.metric, channel.instance): at for at, channel in enumerate(before)}
+    return [old.get((channel.metric, channel.instance), -1) for channel in now]
+
+
+def _carried(values: array[int], places: Sequence[int], new: int) -> array[int]:
+    return array("q", [values[at] if at >= 0 else new for at in places])
+
+
+def _repeated(value: int, count: int) -> array[int]:
+    return array("q", [value]) * count
+
+
+def _address(buffer: array[int]) -> int:
+    return buffer.buffer_info()[0]
+
+
+def _address_of_cells(cells: array[int] | memoryview, count: int) -> int:
+    """Where int64 readings lie; ``ValueError`` unless there are ``count`` of them."""
+    if len(cells) != count:
+        raise ValueError(f"{len(cells)} readings for {count} places of the table")
+    if isinstance(cells, array):
+        return _address(cells)
+    return ctypes.addressof(ctypes.c_char.from_buffer(cells)) if count else 0
+
+
+def encoder_of(origin: Origin) -> Encoder:
+    """The encoder in C where the native library is there, else the one in numpy."""
+    library = native.load().library
+    if library is not None:
+        return NativeEncoder(library, origin)
+    from reveal_collector.shipping.numpy_encoder import NumpyEncoder  # noqa: PLC0415 - numpy takes 12 MB
+
+    return NumpyEncoder(origin)

@@ -1,0 +1,1 @@
+"""Subjects of a node: cgroups, pods and process groups, and their counters."""
