@@ -14,11 +14,12 @@ from pathlib import Path
 
 import nvml_trace
 from report import Row, report
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml import devices, library
 from reveal_collector.nvml.boards import QUICK, STATE
 from reveal_collector.nvml.poller import Poller
 from reveal_collector.nvml.queries import SCALES, Query, learn
-from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.readers.source import Roots
 
 # nvidia-smi's column -> metric, and its unit in ours
 COLUMNS = {

@@ -9,8 +9,9 @@ The sources are those behind the files the floor reads.
 import sys
 import time
 
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.raw_slice import Origin, RawSlice
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from reveal_collector.sampling.native_sampler import NativeSampler
 from reveal_collector.sampling.sampler import Sampler

@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reveal_collector import memory_saving
 from reveal_collector.collector import Collector
+from reveal_collector.kernel import memory_saving
 from reveal_collector.kernel.scheduling import die_with_parent
+from reveal_collector.kernel.signals import Ending
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink, Sink
-from reveal_collector.signals import Ending
 from reveal_collector.subjects.pods.process_owner import own_pods
 from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE

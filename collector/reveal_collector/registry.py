@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.sources import (
     amdgpu,
     buddy,

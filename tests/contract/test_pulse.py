@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from handclock import Clock
-from reveal_contract.kube.names import ALIVE_FILE, READY_FILE
-from reveal_contract.runtime.liveness import STALLED_SECONDS, Pulse
+from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE, STALLED_SECONDS, Pulse
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["reveal_collector"]):
-    from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+    from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+    from reveal_collector.readers.source import Roots, Source
     from reveal_collector.registry import FACTORIES
 
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"

@@ -16,7 +16,7 @@ from livepods import Recorded
 from reveal_collector.collector import boot_id
 from reveal_collector.readers.source import Roots
 from reveal_contract.catalogue import find
-from reveal_contract.kube.names import ALIVE_FILE, READY_FILE
+from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
 
 pytestmark = [
     pytest.mark.root,

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.devices.cpu_topology import online
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.kernel.perf_event import CgroupGroup, Event, Group
 from reveal_collector.readers.perf_groups import Counting, Plan, fitted
-from reveal_collector.readers.source import LayoutChanged, Roots
+from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources import msr
 from reveal_collector.sources.pmu.device import devices

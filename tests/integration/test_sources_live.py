@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from reveal_contract.metric import Kind
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.readers.background import Background
-from reveal_collector.readers.source import LayoutChanged, Roots, Source
+from reveal_collector.readers.source import Roots, Source
 
 WAIT = 5.0  # seconds a background round may take on a busy machine
 Factory = Callable[[Roots], list[Source]]

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import HeldPlan
 from reveal_collector.readers.raw_slice import MISSING
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.subjects import cgroups, tracker
 from reveal_collector.subjects.cgroup_files import FILES, UNIFIED, cpu_root, hierarchies
 from reveal_collector.subjects.cgroup_walk import walk

@@ -13,7 +13,8 @@ from hosts.amdgpu import add_amd_gpu
 from hosts.pci import Function, add_function
 from hosts.tree import Tree
 from reading import opened, values
-from reveal_collector.readers.source import Source, Unsupported
+from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.readers.source import Source
 from reveal_collector.sources import amdgpu
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.sysfs_attributes import (
     Attribute,
     Attributes,

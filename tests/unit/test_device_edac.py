@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hosts.edac import add_edac
 from hosts.tree import Tree
 from reading import opened, values
-from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import edac
 
 MC = "sys/devices/system/edac/mc"

@@ -16,7 +16,8 @@ from hosts.tree import Tree
 from reading import opened, values
 from reveal_collector.devices import ethtool as card_io
 from reveal_collector.devices.ethtool import Ethtool
-from reveal_collector.readers.source import ParseError, Roots, Unsupported
+from reveal_collector.kernel.errors import ParseError, Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources import ethtool
 from reveal_contract.catalogue import find
 

@@ -12,7 +12,7 @@ from hosts.infiniband import Adapter, add_adapter
 from hosts.tree import Tree
 from reading import opened, values
 from reveal_collector.devices import rdma
-from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import infiniband
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Lane

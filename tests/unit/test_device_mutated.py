@@ -20,8 +20,9 @@ from hosts.pci import Function, add_function
 from hosts.swap import add_swaps, add_zram
 from hosts.tree import Tree
 from reading import Factory
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.background import Background
-from reveal_collector.readers.source import Source, Unsupported
+from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sources import amdgpu, edac, infiniband, pcie, swaps, zram
 

@@ -10,7 +10,7 @@ from hosts.pci import DISPLAY, GPU, INFINIBAND, NETWORK, NVME, Function, add_err
 from hosts.tree import Tree
 from reading import opened, reading, values
 from reveal_collector.devices import pci
-from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import pcie
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Subsystem

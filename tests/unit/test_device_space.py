@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hosts.swap import add_swaps, add_zram
 from hosts.tree import Tree
 from reading import opened, values
-from reveal_collector.readers.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources import filesystems, swaps, zram
 
 TABLE = r"""22 27 0:21 / /proc rw,relatime - proc proc rw

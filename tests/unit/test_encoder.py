@@ -121,9 +121,12 @@ def test_without_the_library_numpy_encodes(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(encoder_of(ORIGIN), NumpyEncoder)
 
 
+ENCODER = "reveal_collector.shipping.native_encoder"
+
+
 def test_the_native_encoder_needs_no_numpy() -> None:
     told = subprocess.run(
-        [sys.executable, "-c", "import sys, reveal_collector.shipping.native_encoder; print(*sys.modules)"],
+        [sys.executable, "-c", f"import sys, {ENCODER}; print(*sys.modules)"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert not {"numpy", "pandas", "redis"} & set(told.stdout.split())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_collector.signals import Ending
+from reveal_collector.kernel.signals import Ending
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 LONG_S = 20.0

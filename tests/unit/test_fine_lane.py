@@ -13,7 +13,7 @@ from exploring import examples
 from hosts.cgroups import V1, Layout, add_cgroups
 from hosts.tree import Tree
 from reveal_collector import native
-from reveal_collector.readers.source import LayoutChanged
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.subjects import fine_grid
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.fine_cpu import A_TICK, MOST, Chooser, FineLane

@@ -17,6 +17,7 @@ from exploring import examples
 from hosts.tree import Tree
 from hosts.whole import HOSTS
 from mutations import Text, garbage, mutations
+from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.native import load
 from reveal_collector.readers.plan import (
     QUIET,
@@ -24,7 +25,7 @@ from reveal_collector.readers.plan import (
     scans_of,
 )
 from reveal_collector.readers.raw_slice import MISSING, gather
-from reveal_collector.readers.source import LayoutChanged, ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import Attributes
 from reveal_collector.registry import FACTORIES
 from reveal_collector.subjects import cgroups

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.native import load
 from reveal_collector.readers.plan import FileScan, Gated, HeldPlan, TokenPlan
 from reveal_collector.readers.raw_slice import MISSING, RawSlice
-from reveal_collector.readers.source import LayoutChanged, Source
+from reveal_collector.readers.source import Source
 from reveal_collector.readers.textfile import Layout as Learned
 from reveal_collector.readers.textfile import TokenSource, channel, is_number, rows
 from reveal_collector.sampling.clock import phase_ns

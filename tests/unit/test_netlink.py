@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_collector.kernel.errors import ParseError
 from reveal_collector.kernel.netlink import attribute, split
-from reveal_collector.readers.source import ParseError
 from reveal_collector.sources.qdisc import numbers_of
 
 BODIES = st.lists(st.binary(max_size=60), max_size=6)

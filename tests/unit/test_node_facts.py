@@ -25,7 +25,8 @@ from reveal_collector.facts.device_queries import asks_of, card_sizes
 from reveal_collector.facts.gpus import Asked
 from reveal_collector.facts.inventory import Asks, Inventory
 from reveal_collector.facts.publisher import FactsWatch
-from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Facts, Gpu
 
 GPU, CARD, DRIVE = "0000:1b:00.0", "0000:18:00.0", "0000:70:00.0"

@@ -8,8 +8,9 @@ import pytest
 
 from fake_nvml import Script, hgx_h100
 from nvml_watch import Watch
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml.boards import QUICK
-from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 
 

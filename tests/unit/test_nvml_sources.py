@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from fake_nvml import GIB, Script, old_card, partitioned
 from nvml_watch import Watch, base_unit
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.nvml.boards import QUICK, STALE_NS, STATE, SUBJECTS
 from reveal_collector.nvml.budget import SECOND_NS
 from reveal_collector.nvml.devices import gpus, sysfs_address
 from reveal_collector.nvml.events import XidLedger, is_of_program
 from reveal_collector.nvml.holders import mean_use
-from reveal_collector.readers.source import LayoutChanged, Roots
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
 

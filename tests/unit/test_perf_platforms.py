@@ -13,8 +13,9 @@ from hosts import cpuinfo, pmu
 from hosts.base import add_machine
 from hosts.machine import SERVER
 from hosts.tree import Tree
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_collector.sources import cstates, energy, hardware, msr, uncore
 from reveal_collector.sources.pmu.platform import CORE, Count, Cpu, Platform, choose, cpus, pack
 from reveal_contract import catalogue

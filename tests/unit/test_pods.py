@@ -26,7 +26,8 @@ from hosts.cgroups import (
     pod_list,
 )
 from hosts.tree import Tree
-from reveal_collector.readers.source import LayoutChanged, Source
+from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.readers.source import Source
 from reveal_collector.subjects import cgroups
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.pods.file import FilePods

@@ -16,7 +16,8 @@ from hosts import powercap
 from hosts.base import add_machine
 from hosts.machine import SERVER, Machine
 from hosts.tree import Tree
-from reveal_collector.readers.source import LayoutChanged, Source, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.source import Source
 from reveal_collector.sources import cpufreq, cpuidle, energy, hwmon
 
 

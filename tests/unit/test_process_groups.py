@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.readers.source import LayoutChanged
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.subjects import process_groups
 from reveal_collector.subjects.process_groups import Group, Ledger, Reading, Weights, rescore, table
 from reveal_collector.subjects.processes import (

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.raw_slice import MISSING, RawSlice
-from reveal_collector.readers.source import LayoutChanged, Unsupported
 from reveal_collector.sampling import feed as feeds
 from reveal_collector.sampling.clock import phase_ns
 from reveal_collector.sampling.feed import Feed

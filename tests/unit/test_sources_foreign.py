@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import big_host
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.net_paths import net_file
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 
 

@@ -13,7 +13,8 @@ from hypothesis import given
 
 from exploring import examples
 from mutations import Text, garbage, mutations
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"

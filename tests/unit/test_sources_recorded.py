@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from reveal_contract import catalogue
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hosts.tree import Tree
-from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies
 from reveal_collector.subjects.storage import SubjectStorage
 from reveal_collector.subjects.tracker import Choice, Tenants

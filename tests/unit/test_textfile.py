@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.readers.source import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.textfile import (
     KeptFile,
     Layout,

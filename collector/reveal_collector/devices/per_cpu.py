@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, cpu_list
+from reveal_collector.devices.numa_nodes import nodes
+from reveal_collector.kernel.errors import ParseError
 from reveal_collector.readers.plan import Columns, Vector
-from reveal_collector.readers.source import ParseError
 from reveal_collector.readers.textfile import Shape, channel
-from reveal_collector.sources.numa import nodes
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Scope

@@ -9,7 +9,7 @@ import ctypes
 import importlib
 from typing import Any
 
-from reveal_collector.readers.source import Unsupported
+from reveal_collector.kernel.errors import Unsupported
 
 # pynvml as a module is untyped; what it returns is taken apart in ``queries`` and ``devices``
 Library = Any

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml import library
 from reveal_collector.nvml.boards import EMPTY, QUICK, STATE, SUBJECTS, Board
 from reveal_collector.nvml.budget import QUICK_NS, RARE_NS, SECOND_NS
@@ -17,7 +18,7 @@ from reveal_collector.nvml.library import Library
 from reveal_collector.nvml.queries import SCALES
 from reveal_collector.nvml.session import Session
 from reveal_collector.nvml.unit import Clock
-from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel

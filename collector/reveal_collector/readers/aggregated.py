@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.readers.source import LayoutChanged, Source, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.source import Source
 from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, one
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane

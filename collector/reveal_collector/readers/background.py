@@ -11,7 +11,8 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reveal_collector.readers.source import LayoutChanged, Source
+from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.readers.source import Source
 from reveal_contract.channels import Channel
 
 _STUCK_SECONDS = 0.2  # how long closing waits for a round to end

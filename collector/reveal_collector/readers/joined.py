@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.plan import (
     FileScan,
     Mismatch,
@@ -14,13 +15,7 @@ from reveal_collector.readers.plan import (
     numbers,
     scans_of,
 )
-from reveal_collector.readers.source import (
-    LOOK_EVERY,
-    LayoutChanged,
-    ParseError,
-    Source,
-    Unsupported,
-)
+from reveal_collector.readers.source import LOOK_EVERY, Source
 from reveal_collector.readers.textfile import KeptFile, told_by_words
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

@@ -7,9 +7,10 @@ import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel.perf_event import Event, Group
 from reveal_collector.readers.plan import picker
-from reveal_collector.readers.source import LOOK_EVERY, LayoutChanged, Roots, Unsupported
+from reveal_collector.readers.source import LOOK_EVERY, Roots
 from reveal_collector.readers.sysfs_attributes import fields, text_of
 from reveal_collector.readers.textfile import KeptFile
 from reveal_contract.channels import Channel

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import FileScan, TokenPlan
-from reveal_collector.readers.source import LOOK_EVERY, LayoutChanged, Unsupported
+from reveal_collector.readers.source import LOOK_EVERY
 from reveal_collector.readers.textfile import KeptFile
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from reveal_collector.memory_saving import READ_SIZE
+from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel.memory_saving import READ_SIZE
 from reveal_collector.readers.plan import (
     AS_READ,
     PLAIN,
@@ -27,7 +28,6 @@ from reveal_collector.readers.plan import (
     TokenReader,
     packed,
 )
-from reveal_collector.readers.source import LayoutChanged, ParseError, Unsupported
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic_ns
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import Watching
-from reveal_collector.readers.source import LayoutChanged, Source, Unsupported
+from reveal_collector.readers.source import Source
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.background import Background
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import (
     Attribute,
     Attributes,

@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, first_of, first_threads, packages
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.aggregated import Reduced, numbers
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import text_of
 from reveal_collector.readers.textfile import KeptFile, channel
 from reveal_collector.sources.cpuidle import cpu_folders

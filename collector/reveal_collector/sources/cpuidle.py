@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.aggregated import Reduced, numbers
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import listed, text_of
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reveal_collector.devices.cpu_topology import first_of, first_threads, online, packages
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.kernel.perf_event import Event
 from reveal_collector.readers.perf_groups import Counting, Place, Plan
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu.device import Device, devices
 from reveal_contract.channels import Channel

@@ -17,9 +17,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.plan import Gated
-from reveal_collector.readers.source import LOOK_EVERY, LayoutChanged, Roots, Source
+from reveal_collector.readers.source import LOOK_EVERY, Roots, Source
 from reveal_collector.readers.textfile import (
     KeptFile,
     Layout,

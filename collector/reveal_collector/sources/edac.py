@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed, one, text_of
 from reveal_collector.readers.textfile import channel
 from reveal_contract.metric import Lane

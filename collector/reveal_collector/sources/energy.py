@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import packages
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel.perf_event import Event
 from reveal_collector.readers.perf_groups import Counting, Place, Plan
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import number, text_of
 from reveal_collector.readers.textfile import KeptFile, channel
 from reveal_collector.sources.pmu.device import Device, devices

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import Snapshot
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel

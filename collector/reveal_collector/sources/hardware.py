@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from reveal_collector.devices.cpu_topology import online
+from reveal_collector.kernel.errors import ParseError, Unsupported
 from reveal_collector.kernel.perf_event import Event
 from reveal_collector.readers.perf_groups import Counting, Place, Plan
-from reveal_collector.readers.source import ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import number
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu import amd, arm, intel

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from reveal_collector.devices.numa_nodes import nodes
 from reveal_collector.readers.joined import NumberFiles
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
-from reveal_collector.sources.numa import nodes
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.rdma import Port, ib_ports, rate, state_number
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.background import Background
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, in_lane, listed, one
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sampling.feed import FAST_MEDIAN_NS

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reveal_collector.devices.per_cpu import fold_large
+from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.plan import ColumnMaker, Columns, FileScan, MatrixPlan, MatrixRow
-from reveal_collector.readers.source import LayoutChanged, ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import KeptFile, Shape, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reveal_collector.devices.cpu_topology import first_of, online, packages
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.kernel.perf_event import Event
 from reveal_collector.readers.perf_groups import Counting, Place, Plan
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import fields, text_of
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu.device import Device, devices

@@ -7,17 +7,12 @@ left out until it does.
 from __future__ import annotations
 
 from reveal_collector.readers.net_paths import CARRIED, net_file
+from reveal_collector.readers.netdev import FIELDS
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-FIELDS = (
-    "rx_bytes", "rx_packets", "rx_errs", "rx_drop", "rx_fifo", "rx_frame", "rx_compressed",
-    "rx_multicast",
-    "tx_bytes", "tx_packets", "tx_errs", "tx_drop", "tx_fifo", "tx_colls", "tx_carrier",
-    "tx_compressed",
-)  # fmt: skip
 _RECEIVED, _SENT = 2, 10  # packets, after the name
 
 

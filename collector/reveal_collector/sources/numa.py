@@ -6,31 +6,20 @@ for one node; hosts with one node have both too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from reveal_collector.devices.numa_nodes import nodes
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
-_NODE = re.compile(r"node(\d+)\Z")
-
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/node"
     return [Joined("numa", Lane.SLOW, lambda: list(_parts(folder)), f"{folder} holds no node")]
-
-
-def nodes(folder: Path) -> dict[str, Path]:
-    """The NUMA nodes by number; none where the folder cannot be read."""
-    try:
-        found = [(named[1], path) for path in folder.iterdir() if (named := _NODE.match(path.name))]
-    except OSError:
-        return {}
-    return dict(sorted(found, key=lambda item: int(item[0])))
 
 
 def _parts(folder: Path) -> Iterator[Source]:

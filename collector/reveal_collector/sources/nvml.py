@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.nvml import library
 from reveal_collector.nvml.boards import QUICK, STALE_NS, STATE, SUBJECTS, Board
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reveal_collector.devices.cpu_topology import cpu_list
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.plan import FileScan
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import KeptFile, channel, told_by_words
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, online
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.kernel.perf_event import Event
 from reveal_collector.readers.perf_groups import Counting, Plan
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import number
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel

@@ -14,8 +14,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel.netlink import Netlink, attribute
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

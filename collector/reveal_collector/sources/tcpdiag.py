@@ -17,8 +17,9 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 
+from reveal_collector.kernel.errors import ParseError, Unsupported
 from reveal_collector.kernel.netlink import Netlink, attribute
-from reveal_collector.readers.source import ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reveal_collector.devices.cpu_topology import packages
+from reveal_collector.kernel.errors import ParseError, Unsupported
 from reveal_collector.kernel.perf_event import Event
 from reveal_collector.readers.perf_groups import Counting, Place, Plan
-from reveal_collector.readers.source import ParseError, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.hardware import core_pmus
 from reveal_collector.sources.pmu.device import Device, devices

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.plan import TokenPlan
-from reveal_collector.readers.source import Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed
 from reveal_collector.readers.textfile import channel, is_number
 from reveal_contract.metric import Lane

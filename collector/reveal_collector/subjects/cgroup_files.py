@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.plan import (
     PLAIN,
     Columns,
@@ -22,7 +23,7 @@ from reveal_collector.readers.plan import (
     numbers,
     sum_row,
 )
-from reveal_collector.readers.source import Roots, Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import KeptFile
 from reveal_contract.metric import Lane
 

@@ -10,9 +10,10 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, Gated, HeldPlan
 from reveal_collector.readers.raw_slice import MISSING, gather
-from reveal_collector.readers.source import LayoutChanged, Roots, Source, Unsupported
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import KeptFile
 from reveal_collector.subjects.cgroup_files import FILES, CgroupFile, cpu_root, hierarchies
 from reveal_collector.subjects.network import SubjectNetwork

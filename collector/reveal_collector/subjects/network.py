@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.readers.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.netdev import FIELDS
+from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import KeptFile, channel
-from reveal_collector.sources.netdev import FIELDS
 from reveal_collector.subjects.cgroup_files import cpu_root
 from reveal_collector.subjects.cgroup_walk import within
 from reveal_collector.subjects.read_rotation import Turns

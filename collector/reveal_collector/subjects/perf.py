@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import online
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel.perf_event import CgroupGroup, Event
 from reveal_collector.readers.perf_groups import refusal
-from reveal_collector.readers.source import LayoutChanged, Roots, Unsupported
+from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.cgroup_files import UNIFIED
 from reveal_collector.subjects.tracker import Tenant, Tenants

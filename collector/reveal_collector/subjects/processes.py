@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from reveal_collector.readers.source import LayoutChanged, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.textfile import KeptFile
 from reveal_collector.subjects.process_groups import Group, Ledger, Reading, Weights, rescore, table
 from reveal_collector.subjects.tracker import Choice

@@ -50,8 +50,6 @@ ANALYZER_SETTINGS = "analyzer.json"
 HYPOTHESES_FOLDER = "/etc/reveal-hypotheses"
 REDIS_AUTHORITY_FOLDER = "/etc/reveal-redis"
 RUN_FOLDER = "/run/reveal"  # an emptyDir: the alive file, the spool
-ALIVE_FILE = "alive"  # touched at least every five seconds by a process that works
-READY_FILE = "ready"  # beside it, once the process delivers or reads; it stays
 HOST_FOLDER = "/host"  # the host's /proc, /sys below it
 
 METRICS_PORT = 9478  # of analyzers; collectors have none unless a profile gives one

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from reveal_contract.kube.names import ALIVE_FILE, READY_FILE
-
 log = logging.getLogger(__name__)
 
+ALIVE_FILE = "alive"  # touched at least every five seconds by a process that works
+READY_FILE = "ready"  # beside it, once the process delivers or reads; it stays
 _LEAST_SECONDS = 1.0
 # a slice takes a second, a turn of the analyzer 50 ms, or some seconds while Redis hangs
 STALLED_SECONDS = 30.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reveal_contract.kube.names import ALIVE_FILE, READY_FILE, RUN_FOLDER
+from reveal_contract.kube.names import RUN_FOLDER
+from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
 
 # A collector touches its file each second.  A minute old, it hangs: ticks that are late by seconds
 # on a host that is starved are no reason to end what is there to see that.

@@ -1,0 +1,37 @@
+"""Public surface for plugins: what a site's own metrics and sources import.
+
+Names outside this module are internal and may change without notice.  ``docs/extending.md``
+describes how to write a plugin.
+"""
+
+from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.readers.joined import Joined, NumberFiles
+from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.sources.pmu.platform import Count, Platform
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Kind, Lane, Metric, Role, Scope, Subsystem
+
+__all__ = [
+    "Channel",
+    "Count",
+    "Joined",
+    "Kind",
+    "Lane",
+    "Layout",
+    "LayoutChanged",
+    "Metric",
+    "NumberFiles",
+    "ParseError",
+    "Platform",
+    "Role",
+    "Roots",
+    "Scope",
+    "Source",
+    "Subsystem",
+    "TokenSource",
+    "Unsupported",
+    "channel",
+    "is_number",
+    "rows",
+]
