@@ -91,7 +91,8 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
 @pytest.mark.skipif(native.load().library is None, reason="the native library is not built")
 def test_a_collector_loads_nothing_heavy_that_its_node_does_not_need() -> None:
     code = (
-        "import sys; from reveal_collector import frugal; frugal.before_imports();"
+        "import sys; from reveal_collector.kernel.memory_saving import before_imports;"
+        "before_imports();"
         "import reveal_collector.command; print(*sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -104,7 +105,8 @@ def test_a_collector_loads_nothing_heavy_that_its_node_does_not_need() -> None:
 
 def test_what_is_seldom_asked_answers_when_it_is() -> None:
     code = (
-        "import sys; from reveal_collector import frugal; frugal.before_imports();"
+        "import sys; from reveal_collector.kernel.memory_saving import before_imports;"
+        "before_imports();"
         "import logging, traceback, inspect; assert 'tokenize' not in sys.modules;"
         "assert inspect.signature(lambda a: a).parameters.keys() == {'a'};"
         "from traceback import format_exception_only as shown; print(*shown(OSError(5)));"

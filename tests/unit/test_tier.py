@@ -17,8 +17,8 @@ READY = "numba computes, ready after "
 def told(tmp_path: Path, **changed: str) -> str:
     """What a new process says, and what it used before and after."""
     code = (
-        "from reveal_analyzer import fastest, tier; before = tier.current().name;"
-        "print(fastest.use_fastest()); print(before, tier.current().name)"
+        "from reveal_analyzer.kernels import backend, selection; before = backend.current().name;"
+        "print(selection.use_fastest()); print(before, backend.current().name)"
     )
     return run(code, tmp_path, **changed)
 
@@ -40,8 +40,8 @@ def test_numba_is_used_where_it_is_installed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_compiler_works_in_a_process_of_its_own(tmp_path: Path) -> None:
     code = (
-        "from reveal_analyzer import fastest, tier; fastest.use_fastest();"
-        "stats = tier.current().exchange.stats;"
+        "from reveal_analyzer.kernels import backend, selection; selection.use_fastest();"
+        "stats = backend.current().exchange.stats;"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     assert run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept")) == "1 0\n"
@@ -50,7 +50,7 @@ def test_the_compiler_works_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_the_score_needs_nothing_that_was_not_compiled_at_start(tmp_path: Path) -> None:
     code = """
 import numpy as np
-from reveal_analyzer import tier
+from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.selection import use_fastest
 from reveal_analyzer.live.views import Held
 from reveal_analyzer.live.cuts import OwnLevels
@@ -63,7 +63,7 @@ for second in range(20):
     past.append(held.push(rng.random(7)))
     levels.learn(rng.random(len(levels.cuts)))
     past.ranges()
-its = tier.current()
+its = backend.current()
 print(*(len(each.signatures) for each in
         (its.exchange, its.enlist, its.differing, its.renew, its.stand, its.bound)))
 """
