@@ -92,6 +92,7 @@ docs: $(DEV) ## write the pages of metrics, hypotheses and privileges anew
 	@$(BIN)/reveal hypotheses --markdown > docs/reference/list.new && mv docs/reference/list.new docs/reference/hypotheses-list.md
 	@$(BIN)/reveal hypotheses --schema > docs/reference/schema.new && mv docs/reference/schema.new docs/reference/hypotheses.schema.json
 	@$(BIN)/python -m reveal_operator.manifests.privileges_page > docs/reference/new && mv docs/reference/new docs/reference/privileges.md
+	@$(BIN)/python -m reveal_cli.flags_page > docs/reference/new && mv docs/reference/new docs/reference/cli.md
 
 chart: $(DEV) ## copy crds/ into the chart, write its README's table of values anew
 	@$(BIN)/python charts/generate.py
