@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 from prometheus_client.metrics_core import Metric
 
-from reveal_analyzer.sinks.kube.figures import SinkNumbers
+from reveal_analyzer.sinks.kube.metrics import SinkNumbers
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_collector.collector import Collector
-from reveal_collector.metrics import HealthExporter
-from reveal_collector.samples import LEFT_OUT
+from reveal_collector.exporter.metrics import HealthExporter
+from reveal_collector.exporter.samples import LEFT_OUT
 from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, Options
 from reveal_operator.kube import Kube
