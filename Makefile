@@ -79,7 +79,7 @@ e2e-v2: assets ## pytest on a node with a kernel of its own, systemd and cgroup 
 
 MINUTES ?= 30
 soak: cluster ## healthy jobs on the nodes of `make cluster`: nothing found, nothing grown (MINUTES=30)
-	@PYTHONPATH=e2e:tests/support:bench $(BIN)/python -m soak --minutes $(MINUTES) $(ARGS)
+	@PYTHONPATH=e2e:tests:bench $(BIN)/python -m soak --minutes $(MINUTES) $(ARGS)
 
 bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	@for file in bench/*.py; do \

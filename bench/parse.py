@@ -17,16 +17,16 @@ from pathlib import Path
 
 from report import Row, report
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from hosts.base import add_base
-from hosts.tree import Tree
-from hosts.whole import HOSTS
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
 from reveal_collector.readers.plan import scans_of
 from reveal_collector.readers.source import Source
 from reveal_collector.sources import cpuclock, interrupts, softirqs, stat
+from support.hosts.base import add_base
+from support.hosts.tree import Tree
+from support.hosts.whole import HOSTS
 
 MACHINES: dict[str, tuple[int, Callable[[Tree], object]]] = {
     "grace": (72, HOSTS["grace"]),

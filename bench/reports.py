@@ -19,10 +19,9 @@ from typing import Any
 from report import Row, report
 
 ROOT = Path(__file__).parents[1]
-sys.path += [str(ROOT / "e2e"), str(ROOT / "tests" / "support")]
+sys.path += [str(ROOT / "e2e"), str(ROOT / "tests")]
 
 from cluster import binaries, plane  # noqa: E402 - two folders that are on the path now
-from controlplane import Kube  # noqa: E402
 from faultbench.sessions import sessions  # noqa: E402
 from reveal_analyzer.node import NodeAnalyzer  # noqa: E402
 from reveal_analyzer.sinks.kube.api import KubernetesApi, connect  # noqa: E402
@@ -32,6 +31,7 @@ from reveal_contract.kube.anomaly_report import report as report_of  # noqa: E40
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND  # noqa: E402
 from reveal_contract.metric import Subsystem  # noqa: E402
 from reveal_contract.settings import AnalyzerSettings  # noqa: E402
+from support.controlplane import Kube  # noqa: E402
 
 COUNT, PROFILE = 10_000, "bench"
 _HELD = 1000  # writes timed at the beginning, and at the end

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-import exploring
 from cluster import building, handle, machine, plane
 from cluster.daemons import StartError
 from cluster.handle import Cluster
 from cluster.plane import ControlPlane, Options
-from clusterfaults import namespace_of_jobs
-from clusterwatch import Watched, install
-from controlplane import kube, launch_control_plane, namespace
 from images.store import BuildError
-from redisserver import redis_launcher, redis_server
+from support import exploring
+from support.clusterfaults import namespace_of_jobs
+from support.clusterwatch import Watched, install
+from support.controlplane import kube, launch_control_plane, namespace
+from support.redisserver import redis_launcher, redis_server
 
 __all__ = ["kube", "launch_control_plane", "namespace", "redis_launcher", "redis_server"]
 

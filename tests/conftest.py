@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import exploring
-from controlplane import control_plane, kube, launch_control_plane, namespace
-from redisserver import redis_launcher, redis_server
+from support import exploring
+from support.controlplane import control_plane, kube, launch_control_plane, namespace
+from support.redisserver import redis_launcher, redis_server
 
 __all__ = [
     "control_plane", "kube", "launch_control_plane", "namespace", "redis_launcher", "redis_server",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterchaos import Pods, recovered
-from clusterwatch import Watched
+from support.clusterchaos import Pods, recovered
+from support.clusterwatch import Watched
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from clusterchaos import ANALYZER, COLLECTOR, Pods, restarts
-from controlplane import Object
-from faultstory import held_back
 from reveal_contract.kube.names import RUN_FOLDER
+from support.clusterchaos import ANALYZER, COLLECTOR, Pods, restarts
+from support.controlplane import Object
+from support.faultstory import held_back
 
 pytestmark = pytest.mark.timeout(900)
 

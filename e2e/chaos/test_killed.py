@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from faultstory import held_back
+from support.clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
+from support.faultstory import held_back
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from clusterfaults import SPIN, quota, throttled
-from clusterwatch import now, summary
-from controlplane import condition, wait_for
-from faultstory import fault
+from support.clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
+from support.clusterfaults import SPIN, quota, throttled
+from support.clusterwatch import now, summary
+from support.controlplane import condition, wait_for
+from support.faultstory import fault
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from clusterchaos import ANALYZER, Pods, replicas
-from controlplane import wait_for
-from faultstory import held_back
+from support.clusterchaos import ANALYZER, Pods, replicas
+from support.controlplane import wait_for
+from support.faultstory import held_back
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from charts import program
 from cluster import plane
 from cluster.plane import Options
-from releases import Cluster
+from support.charts import program
+from support.releases import Cluster
 
 
 @pytest.fixture(scope="session")

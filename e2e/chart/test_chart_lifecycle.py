@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from charts import CHART, NAMESPACE, ROOT
 from cluster.daemons import Daemon, free_ports
-from controlplane import condition, wait_for
-from processes import answer
-from releases import PATIENCE_S, Cluster
 from reveal_contract import VERSION
 from reveal_contract.names import REDIS_VARIABLE
+from support.charts import CHART, NAMESPACE, ROOT
+from support.controlplane import condition, wait_for
+from support.processes import answer
+from support.releases import PATIENCE_S, Cluster
 
 CONDITIONS = (
     "Ready", "SpecAccepted", "CollectorsAvailable", "AnalyzerAvailable", "StreamReachable",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from charts import CHART, NAMESPACE
 from cluster import binaries, golang
-from controlplane import Kube
-from releases import Cluster
+from support.charts import CHART, NAMESPACE
+from support.controlplane import Kube
+from support.releases import Cluster
 
 # its Go module holds the definitions of its kinds
 MODULE = "github.com/prometheus-operator/prometheus-operator@v0.85.0"

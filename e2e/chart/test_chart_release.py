@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from charts import CHART, NAMESPACE, HelmError
-from controlplane import wait_for
-from releases import DEFINITIONS, PATIENCE_S, Cluster
+from support.charts import CHART, NAMESPACE, HelmError
+from support.controlplane import wait_for
+from support.releases import DEFINITIONS, PATIENCE_S, Cluster
 
 PROFILES = CHART / "ci" / "profiles-values.yaml"
 

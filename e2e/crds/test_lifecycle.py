@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import told
-from api_objects import apply_status, profile
 from cluster.plane import ControlPlane
-from controlplane import ApiError, Kube, Launcher, unique, wait_for
-from kubectl import kubectl
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import Owner, report
-from structural import DEFINITIONS, EXAMPLES
+from support import told
+from support.api_objects import apply_status, profile
+from support.controlplane import ApiError, Kube, Launcher, unique, wait_for
+from support.kubectl import kubectl
+from support.structural import DEFINITIONS, EXAMPLES
 
 FOLDERS = (DEFINITIONS[0].parent, EXAMPLES[0].parent)
 GONE_S = 30

@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
-import told
-from api_objects import apply_status, profile, report_of
 from cluster.plane import ControlPlane
-from controlplane import ApiError, Kube, Launcher, wait_for
-from spec_cases import BAD, GOOD
-from structural import DEFINITIONS, definition
+from support import told
+from support.api_objects import apply_status, profile, report_of
+from support.controlplane import ApiError, Kube, Launcher, wait_for
+from support.spec_cases import BAD, GOOD
+from support.structural import DEFINITIONS, definition
 
 # three minor versions back is as far as a server goes; rules written for it are checked with the
 # functions that CEL had in the version before (KEP-4330, compatibility versions)

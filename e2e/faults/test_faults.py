@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from cluster.handle import Cluster
-from clusterfaults import SPIN, TELLS, THROTTLED, Expected
-from clusterwatch import ONE_THREAD, TRAINING, Watched
-from faultstory import fault, held_back
+from support.clusterfaults import SPIN, TELLS, THROTTLED, Expected
+from support.clusterwatch import ONE_THREAD, TRAINING, Watched
+from support.faultstory import fault, held_back
 from workloads import command
 
 pytestmark = pytest.mark.timeout(900)

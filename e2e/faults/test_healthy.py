@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from charts import NAMESPACE
-from clusterwatch import TRAINING, Watched
-from controlplane import Object, condition, wait_for
-from faultstory import healthy
+from support.charts import NAMESPACE
+from support.clusterwatch import TRAINING, Watched
+from support.controlplane import Object, condition, wait_for
+from support.faultstory import healthy
 
 pytestmark = pytest.mark.timeout(900)
 

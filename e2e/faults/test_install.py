@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from charts import NAMESPACE
-from clusterwatch import Watched
-from controlplane import wait_for
-from faultstory import healthy
 from reveal_contract.kube.names import LABEL_PROFILE
+from support.charts import NAMESPACE
+from support.clusterwatch import Watched
+from support.controlplane import wait_for
+from support.faultstory import healthy
 
 pytestmark = pytest.mark.timeout(900)
 IDLE_S = 60.0

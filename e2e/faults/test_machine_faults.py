@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from cluster.handle import Cluster
-from clusterfaults import FORGETFUL, KNOWN_S, Expected
-from clusterwatch import Watched
-from faultstory import fault
 from reveal_cli.faults.disk import disk_of
+from support.clusterfaults import FORGETFUL, KNOWN_S, Expected
+from support.clusterwatch import Watched
+from support.faultstory import fault
 from workloads import command
 
 pytestmark = pytest.mark.timeout(900)

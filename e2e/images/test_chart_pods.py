@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from charts import NAMESPACE, program
 from cluster import plane
 from cluster.daemons import free_ports
 from cluster.plane import HOST, ControlPlane, Options
-from controlplane import wait_for
 from images.building import Built
 from images.container import Container, running
 from images.pod import Node
 from images.store import Store
-from releases import Cluster
 from reveal_contract.kube.names import child_name
+from support.charts import NAMESPACE, program
+from support.controlplane import wait_for
+from support.releases import Cluster
 
 pytestmark = pytest.mark.timeout(1800)
 

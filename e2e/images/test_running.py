@@ -14,13 +14,10 @@ import redis
 
 from cluster.daemons import free_ports
 from cluster.plane import HOST, ControlPlane
-from controlplane import Kube, unique, wait_for
 from images.building import ROOT, Built
 from images.container import Container, running
 from images.pod import Node
 from images.store import Store
-from processes import answer
-from redisserver import RedisLauncher
 from reveal_contract import names
 from reveal_contract.kube.names import (
     API_VERSION,
@@ -28,6 +25,9 @@ from reveal_contract.kube.names import (
     PROFILE_KIND,
     child_name,
 )
+from support.controlplane import Kube, unique, wait_for
+from support.processes import answer
+from support.redisserver import RedisLauncher
 
 pytestmark = pytest.mark.timeout(1800)
 

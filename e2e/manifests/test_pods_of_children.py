@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from controlplane import Kube, unique, wait_for
-from profiles import DEFAULTS, container, profile
 from reveal_contract.kube.names import LABEL_COMPONENT
 from reveal_operator.manifests import children
 from reveal_operator.spec import parse
+from support.controlplane import Kube, unique, wait_for
+from support.profiles import DEFAULTS, container, profile
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 OTHER_TAINT = {"key": "example.com/reserved", "effect": "NoSchedule"}

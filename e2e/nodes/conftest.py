@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster.handle import Cluster
-from controlplane import Kube, parsed, unique, wait_for
-from nodestage import Stage
+from support.controlplane import Kube, parsed, unique, wait_for
+from support.nodestage import Stage
 
 _ROLLED_OUT_S = 90
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import wait_for
-from nodestage import Stage
+from support.controlplane import wait_for
+from support.nodestage import Stage
 
 pytestmark = pytest.mark.timeout(300)
 

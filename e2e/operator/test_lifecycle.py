@@ -6,8 +6,14 @@ import time
 
 import pytest
 
-from controlplane import wait_for
-from operatorstage import (
+from reveal_contract.kube.names import (
+    API_VERSION,
+    LABEL_PROFILE,
+    PROFILE_KIND,
+    REPORT_KIND,
+)
+from support.controlplane import wait_for
+from support.operatorstage import (
     NAMESPACE,
     QUIET_S,
     ROOT,
@@ -17,12 +23,6 @@ from operatorstage import (
     reasons,
     statuses,
     versions,
-)
-from reveal_contract.kube.names import (
-    API_VERSION,
-    LABEL_PROFILE,
-    PROFILE_KIND,
-    REPORT_KIND,
 )
 
 pytestmark = pytest.mark.timeout(240)

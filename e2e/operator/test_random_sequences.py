@@ -17,10 +17,7 @@ from typing import Any
 
 import pytest
 
-from charts import NAMESPACE, program
 from cluster.daemons import Daemon, free_ports
-from controlplane import ApiError, Kube, Launcher, Object, condition, wait_for
-from releases import Cluster
 from reveal_contract.kube.names import (
     API_VERSION,
     LABEL_MANAGED_BY,
@@ -31,6 +28,9 @@ from reveal_contract.kube.names import (
 from reveal_operator import manifests, spec
 from reveal_operator.__main__ import options_of, parser
 from reveal_operator.spec import Defaults
+from support.charts import NAMESPACE, program
+from support.controlplane import ApiError, Kube, Launcher, Object, condition, wait_for
+from support.releases import Cluster
 
 SEED = int(os.environ.get("REVEAL_SEED", "1"))
 SEQUENCES = int(os.environ.get("REVEAL_SEQUENCES", "100"))

@@ -14,16 +14,9 @@ from pathlib import Path
 
 import pytest
 
-import made_findings
-from api_objects import apply_status, report_of
-from charts import NAMESPACE, program
 from cluster import plane
 from cluster.daemons import free_ports
 from cluster.plane import Options
-from controlplane import condition, wait_for
-from grants import Right, Use, granted, used
-from made_findings import SECOND
-from releases import Cluster
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import ProfileStatus
@@ -32,6 +25,13 @@ from reveal_contract.finding import Severity
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
+from support import made_findings
+from support.api_objects import apply_status, report_of
+from support.charts import NAMESPACE, program
+from support.controlplane import condition, wait_for
+from support.grants import Right, Use, granted, used
+from support.made_findings import SECOND
+from support.releases import Cluster
 
 NODE = "gpu-1"
 ON_THE_NODE = {"nodeSelector": {"pool": "gpu"}}

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from controlplane import Object, condition, wait_for
-from operatorstage import (
-    NAMESPACE,
-    QUIET_S,
-    SOON_S,
-    Stage,
-)
 from reveal_contract.kube.names import (
     ANNOTATION_HYPOTHESES,
     LABEL_MANAGED_BY,
     LABEL_PROFILE,
+)
+from support.controlplane import Object, condition, wait_for
+from support.operatorstage import (
+    NAMESPACE,
+    QUIET_S,
+    SOON_S,
+    Stage,
 )
 
 pytestmark = pytest.mark.timeout(240)

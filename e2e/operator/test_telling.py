@@ -6,16 +6,6 @@ import time
 
 import pytest
 
-from controlplane import Object, condition, unique, wait_for
-from operatorstage import (
-    NAMESPACE,
-    QUIET_S,
-    RETRIED,
-    SOON_S,
-    Stage,
-    a_report,
-    foreign_daemon_set,
-)
 from reveal_contract.kube.names import (
     API_VERSION,
     LABEL_MANAGED_BY,
@@ -23,6 +13,16 @@ from reveal_contract.kube.names import (
     OPERATOR_MANAGER,
     REPORT_KIND,
     child_name,
+)
+from support.controlplane import Object, condition, unique, wait_for
+from support.operatorstage import (
+    NAMESPACE,
+    QUIET_S,
+    RETRIED,
+    SOON_S,
+    Stage,
+    a_report,
+    foreign_daemon_set,
 )
 
 pytestmark = pytest.mark.timeout(240)

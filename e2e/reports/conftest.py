@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster.plane import ControlPlane
-from controlplane import Kube
 from reveal_cli.faults import sweep
 from reveal_cli.workloads import Workload
-from watching import Watching, watching_of
+from support.controlplane import Kube
+from support.watching import Watching, watching_of
 
 
 @pytest.fixture

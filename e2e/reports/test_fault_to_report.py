@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from controlplane import wait_for
-from kubectl import kubectl
-from processes import answer
 from reveal_cli.faults import Injection, find
 from reveal_cli.workloads import Workload
 from reveal_contract.finding import Severity
-from watching import Watching, of_the_fault, state
+from support.controlplane import wait_for
+from support.kubectl import kubectl
+from support.processes import answer
+from support.watching import Watching, of_the_fault, state
 
 FAULT, FAULT_S = "cpu_contend", 20.0
 _WRITTEN_S = 20.0  # a busy machine writes later

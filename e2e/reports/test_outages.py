@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import Kube, Launcher, wait_for
-from made_findings import changed, opened, resolved
-from reporting import ALL, DEFINITIONS, Bench
 from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube import sink as loop
 from reveal_analyzer.sinks.kube.api import connect
@@ -18,6 +15,9 @@ from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.finding import Severity
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
+from support.controlplane import Kube, Launcher, wait_for
+from support.made_findings import changed, opened, resolved
+from support.reporting import ALL, DEFINITIONS, Bench
 
 
 @pytest.fixture(autouse=True)

@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from charts import NAMESPACE
 from cluster import handle, machine
 from cluster.daemons import StartError
 from cluster.handle import Cluster
-from clusterfaults import namespace_of_jobs
-from clusterwatch import Watched, install, now
 from report import RESULTS
 from soak.result import Result
 from soak.running import Soak
+from support.charts import NAMESPACE
+from support.clusterfaults import namespace_of_jobs
+from support.clusterwatch import Watched, install, now
 
 _CALM_S = 600.0
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from charts import NAMESPACE
 from cluster.handle import Say
-from clusterwatch import Watched, summary
-from controlplane import ApiError, Object
 from reveal_contract.kube.names import LABEL_COMPONENT
 from soak import schedule, usage, workloads
 from soak.result import NAME, Result, memory
 from soak.schedule import Step
+from support.charts import NAMESPACE
+from support.clusterwatch import Watched, summary
+from support.controlplane import ApiError, Object
 
 _TURN_S = 1.0
 _LOOK_S = 10.0

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterwatch import Watched
-from hardening import Hardened, hardened_release
+from support.clusterwatch import Watched
+from support.hardening import Hardened, hardened_release
 
 
 @pytest.fixture(scope="module")

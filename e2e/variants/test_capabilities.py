@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from charts import NAMESPACE
-from clusterfaults import THROTTLED, Expected, forgetful
-from clustertold import Told, evaluation_redis, told_by
-from clusterwatch import Watched
-from controlplane import wait_for
-from faultstory import fault, held_back
-from podprocesses import main_process
 from reveal_contract.kube.names import LABEL_COMPONENT
 from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
 from reveal_operator.profile import Collector, Privilege
+from support.charts import NAMESPACE
+from support.clusterfaults import THROTTLED, Expected, forgetful
+from support.clustertold import Told, evaluation_redis, told_by
+from support.clusterwatch import Watched
+from support.controlplane import wait_for
+from support.faultstory import fault, held_back
+from support.podprocesses import main_process
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -13,15 +13,15 @@ from contextlib import suppress
 
 import pytest
 
-from charts import NAMESPACE
-from clusterfaults import THROTTLED
-from clusterwatch import ENFORCE
-from controlplane import ApiError, Kube, Object, unique
-from faultstory import held_back
-from hardening import Hardened
-from podprocesses import Process, main_process
 from reveal_contract.kube.names import LABEL_COMPONENT
-from tlsredis import PORT, USER
+from support.charts import NAMESPACE
+from support.clusterfaults import THROTTLED
+from support.clusterwatch import ENFORCE
+from support.controlplane import ApiError, Kube, Object, unique
+from support.faultstory import held_back
+from support.hardening import Hardened
+from support.podprocesses import Process, main_process
+from support.tlsredis import PORT, USER
 
 pytestmark = pytest.mark.timeout(900)
 

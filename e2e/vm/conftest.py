@@ -9,7 +9,7 @@ import pytest
 
 from cluster import handle, machine
 from cluster.handle import Cluster
-from clusterwatch import Watched
+from support.clusterwatch import Watched
 
 VM = "vm1"
 _EMULATED_MILLICORES = 500

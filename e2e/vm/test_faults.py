@@ -13,12 +13,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from charts import NAMESPACE
 from cluster.handle import Cluster
-from clusterfaults import Expected
-from clusterwatch import Watched, now, summary
-from faultstory import fault, held_back
 from reveal_contract.kube.names import LABEL_PROFILE
+from support.charts import NAMESPACE
+from support.clusterfaults import Expected
+from support.clusterwatch import Watched, now, summary
+from support.faultstory import fault, held_back
 
 pytestmark = pytest.mark.timeout(900)
 

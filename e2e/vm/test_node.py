@@ -11,9 +11,9 @@ import pytest
 from cluster import network
 from cluster.handle import Cluster
 from cluster.network import BRIDGED
-from clusterfaults import SPIN
-from clusterwatch import Watched
-from controlplane import Kube, condition, wait_for
+from support.clusterfaults import SPIN
+from support.clusterwatch import Watched
+from support.controlplane import Kube, condition, wait_for
 
 pytestmark = pytest.mark.timeout(900)
 _BACK_S = 300.0

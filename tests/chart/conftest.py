@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from charts import Helm, program
+from support.charts import Helm, program
 
 
 @pytest.fixture(scope="session")

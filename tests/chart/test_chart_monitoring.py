@@ -15,7 +15,6 @@ import pytest
 import yaml
 from prometheus_client.metrics_core import Metric
 
-from charts import CHART, ROOT, Helm, HelmError, one
 from reveal_analyzer.sinks.kube.metrics import SinkNumbers
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_collector.collector import Collector
@@ -24,6 +23,7 @@ from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, Options
 from reveal_operator.kube import Kube
 from reveal_operator.spec import Defaults
+from support.charts import CHART, ROOT, Helm, HelmError, one
 
 ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())[
     "alerts"

@@ -14,11 +14,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from charts import Helm, one
-from controlplane import wait_for
-from redisserver import RedisLauncher
 from reveal_contract import names
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from support.charts import Helm, one
+from support.controlplane import wait_for
+from support.redisserver import RedisLauncher
 
 NODE = "n1"
 NO_RETRY = Retry(NoBackoff(), 0)

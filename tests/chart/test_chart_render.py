@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from charts import CHART, NAMESPACE, VALUES, Helm, identity, kinds, one, pods
 from reveal_contract import VERSION
 from reveal_contract.kube import names
+from support.charts import CHART, NAMESPACE, VALUES, Helm, identity, kinds, one, pods
 
 CLUSTER_SCOPED = {
     "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", names.PROFILE_KIND,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from charts import CHART, ROOT, VALUES, Helm, pods, program
 from cluster.plane import ControlPlane
-from controlplane import Kube, unique
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
+from support.charts import CHART, ROOT, VALUES, Helm, pods, program
+from support.controlplane import Kube, unique
 
 DEFINITIONS = sorted((ROOT / "crds").glob("*.yaml"))
 # kinds of the Prometheus Operator: e2e/chart checks them against its definitions

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from controlplane import Kube
-from structural import DEFINITIONS
+from support.controlplane import Kube
+from support.structural import DEFINITIONS
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reveal_contract.kube import names
-from structural import (
+from support.structural import (
     DEFINITIONS,
     EXAMPLES,
     Schema,

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-import shown
-import told
 from reveal_contract import settings
 from reveal_contract.finding import (
     Confidence,
@@ -24,7 +22,8 @@ from reveal_contract.kube.anomaly_report import report
 from reveal_contract.kube.events import NS
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
-from structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
+from support import shown, told
+from support.structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
 
 NOW = 1_700_000_000 * NS
 REPORT = schema(names.REPORTS)

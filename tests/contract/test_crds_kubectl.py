@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-import goldens
-import told
 from cluster.plane import ControlPlane
-from controlplane import Kube
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
-from shown import PROFILES, WATCHED, Shown, compare
+from support import goldens, told
+from support.controlplane import Kube
+from support.shown import PROFILES, WATCHED, Shown, compare
 
 WIDTH = 120
 # what people type to see what there is; those that must fit into a terminal

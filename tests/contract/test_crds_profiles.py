@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-import goldens
-from api_objects import apply_status, profile
-from controlplane import ApiError, Kube
 from reveal_contract.kube import names
 from reveal_operator import spec as operator_spec
 from reveal_operator.manifests import security
-from spec_cases import BAD, GOOD, REDIS, Bad
-from structural import DEFINITIONS, EXAMPLES, defaulted, schema
+from support import goldens
+from support.api_objects import apply_status, profile
+from support.controlplane import ApiError, Kube
+from support.spec_cases import BAD, GOOD, REDIS, Bad
+from support.structural import DEFINITIONS, EXAMPLES, defaulted, schema
 
 Object = dict[str, Any]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-import told
-from api_objects import apply_status, report_of
-from controlplane import ApiError, Kube, unique
-from made_findings import largest
 from reveal_contract.finding import Finding
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import MAX_BYTES
+from support import told
+from support.api_objects import apply_status, report_of
+from support.controlplane import ApiError, Kube, unique
+from support.made_findings import largest
 
 Object = dict[str, Any]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_contract.kube import events
 from reveal_contract.kube.events import Event, EventBook
 from reveal_contract.runtime.token_bucket import NS, Buckets, TokenBucket
+from support.exploring import examples
 
 AT = 1_700_000_000_123_456_789
 MINUTE = 60 * NS

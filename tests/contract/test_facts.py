@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_contract import cpulist
 from reveal_contract.facts import (
     MAX_BYTES,
@@ -28,6 +27,7 @@ from reveal_contract.facts import (
     Vectors,
 )
 from reveal_contract.recording import Reader, RecordingError, Writer
+from support.exploring import examples
 
 FULL = Facts(
     node="n",

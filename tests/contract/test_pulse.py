@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from handclock import Clock
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE, STALLED_SECONDS, Pulse
+from support.handclock import Clock
 
 
 @pytest.fixture

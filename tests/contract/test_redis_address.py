@@ -9,7 +9,6 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.redis_address import (
     NOT_ONE,
@@ -20,6 +19,7 @@ from reveal_contract.redis_address import (
     with_credentials,
 )
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
+from support.exploring import examples
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_contract.subjects import Identity, SubjectKind, SubjectsError, from_rows, to_rows
+from support.exploring import examples
 
 POD = Identity(
     "ml/train-0", SubjectKind.POD, "u1", "ml", "train-0", "worker", ("worker=c1",),

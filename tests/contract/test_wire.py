@@ -23,11 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from exploring import examples
 from reveal_contract import wire
 from reveal_contract.channels import MAX_CHANNELS, Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message, WireError
+from support.exploring import examples
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "wire"
 GAUGES = np.array([False, True, False, True])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streams import Stream
+from support.streams import Stream
 
 
 @pytest.fixture

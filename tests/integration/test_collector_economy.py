@@ -19,7 +19,7 @@ from reveal_collector.shipping.sinks import Report, Shipment, SinkHealth
 from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.wire import decode
-from waiting import until
+from support.waiting import until
 
 SETTINGS = CollectorSettings("n1", "", exclude=("process-groups", "filesystems"))
 

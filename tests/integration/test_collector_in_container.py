@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from contained import ROOTS, RUN, in_container
-from livepods import Recorded
 from reveal_collector.collector import boot_id
 from reveal_collector.readers.source import Roots
 from reveal_contract.catalogue import find
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
+from support.contained import ROOTS, RUN, in_container
+from support.livepods import Recorded
 
 pytestmark = [
     pytest.mark.root,

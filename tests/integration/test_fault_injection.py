@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-import waiting
 from reveal_cli.faults import Fault, Injection, Ledger, LedgerError, Stage, find, sweep
 from reveal_cli.faults.cgroups import leftovers
 from reveal_cli.faults.ledger import state_directory
 from reveal_cli.workloads import Workload, WorkloadError
+from support import waiting
 
 # a program is read from disk again on a host that is short of memory
 until = partial(waiting.until, seconds=60)

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from fleets import GIB, facts, fleet
-from node import FAST, SLOW, Node
 from reveal_analyzer import worker
 from reveal_analyzer.configuration.watch import News
 from reveal_analyzer.fleet import rounds as comparison
@@ -34,7 +32,9 @@ from reveal_contract import names, wire
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane
 from reveal_contract.settings import AnalyzerSettings
-from streams import QUICK, Stream
+from support.fleets import GIB, facts, fleet
+from support.node import FAST, SLOW, Node
+from support.streams import QUICK, Stream
 
 HUGE = ChannelTable(
     FAST,

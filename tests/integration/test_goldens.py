@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from hosts import endtoend
-from hosts.pods import LAYOUTS, host_with_pods
-from hosts.tree import Tree
-from hosts.whole import HOSTS
 from reveal_analyzer.configuration.evaluate import judge
 from reveal_collector.facts.inventory import Inventory
 from reveal_contract.facts import Facts
+from support.hosts import endtoend
+from support.hosts.pods import LAYOUTS, host_with_pods
+from support.hosts.tree import Tree
+from support.hosts.whole import HOSTS
 
 GOLDENS = Path(__file__).parents[1] / "fixtures/hosts/goldens"
 LARGEST = 300_000

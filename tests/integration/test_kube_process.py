@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from processes import answer, free_port, running
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.sinks.metrics import Metrics
@@ -19,8 +18,9 @@ from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_analyzer.worker import Worker
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
-from streams import QUICK, Stream, message
-from waiting import until
+from support.processes import answer, free_port, running
+from support.streams import QUICK, Stream, message
+from support.waiting import until
 
 _LOADED = """
 import sys

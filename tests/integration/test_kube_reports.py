@@ -12,9 +12,6 @@ from pathlib import Path
 import pytest
 
 from cluster.plane import ControlPlane
-from controlplane import Kube, unique, wait_for
-from made_findings import Update, changed, finding, largest, opened, resolved
-from reporting import DEFINITIONS, EVENTS, Bench, Object
 from reveal_analyzer.sinks.kube import backoff, sink
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
@@ -25,6 +22,9 @@ from reveal_contract.finding import Confidence, Pod, Severity, rfc3339
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.settings import AnalyzerSettings
+from support.controlplane import Kube, unique, wait_for
+from support.made_findings import Update, changed, finding, largest, opened, resolved
+from support.reporting import DEFINITIONS, EVENTS, Bench, Object
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from controlplane import ApiError, Kube, unique
-from exploring import examples
-from profiles import DEFAULTS, NAMES_OF_PROFILES, PROFILES, ROOT, SPECS, profile
 from reveal_operator.manifests import children
 from reveal_operator.spec import parse
+from support.controlplane import ApiError, Kube, unique
+from support.exploring import examples
+from support.profiles import DEFAULTS, NAMES_OF_PROFILES, PROFILES, ROOT, SPECS, profile
 
 CRDS = sorted((ROOT / "crds").glob("*.yaml"))
 

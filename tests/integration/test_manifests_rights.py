@@ -11,9 +11,9 @@ from tempfile import mkdtemp
 
 import pytest
 
-import rights
 from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
 from reveal_operator.profile import Collector
+from support import rights
 
 ASKED = names_of(Collector(perf_cgroups=True), Kind.CAPABILITY)
 NOBODY = 65_534

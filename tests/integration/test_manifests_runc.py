@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import redis
 
-import bundle
 from images.pod import held_capabilities
-from profiles import built, container
-from redisserver import RedisLauncher
 from reveal_contract import names
-from waiting import comes_true
+from support import bundle
+from support.profiles import built, container
+from support.redisserver import RedisLauncher
+from support.waiting import comes_true
 
 pytestmark = [
     pytest.mark.root,

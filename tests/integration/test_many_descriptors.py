@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hosts.base import add_base
-from hosts.cgroups import V2, Layout
-from hosts.pods import add_pods
-from hosts.tree import Tree
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.tracker import Choice, Tenants
+from support.hosts.base import add_base
+from support.hosts.cgroups import V2, Layout
+from support.hosts.pods import add_pods
+from support.hosts.tree import Tree
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import fake_nvml
-from fake_nvml import GIB, SCRIPT, Script, hgx_h100
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.recording import Reader
 from reveal_contract.wire import Message, decode
+from support import fake_nvml
+from support.fake_nvml import GIB, SCRIPT, Script, hgx_h100
 
 pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="no procfs")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hosts.base import add_base
-from hosts.tree import Tree, rising
+from support.hosts.base import add_base
+from support.hosts.tree import Tree, rising
 
-SUPPORT = Path(__file__).parents[1] / "support"
+TESTS = Path(__file__).parents[1]
 # the example of the documentation is the one that is tried
 DOCUMENT = Path(__file__).parents[2] / "docs/extending.md"
 METRIC = DOCUMENT.read_text().partition("```python\n")[2].partition("```")[0]
@@ -38,8 +38,8 @@ TO_THE_FEATURES = f"""\
 import json, sys
 from pathlib import Path
 import numpy as np
-from hosts import endtoend
-from hosts.tree import Tree, rising
+from support.hosts import endtoend
+from support.hosts.tree import Tree, rising
 from reveal_analyzer.derive.columns import plan
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.table import column_names, columns
@@ -65,10 +65,10 @@ print(json.dumps({{
 TO_THE_EVENTS = """\
 import json, sys
 from pathlib import Path
-from hosts import cpuinfo, endtoend
-from hosts.base import add_base
-from hosts.pmu import add_arm_pmus
-from hosts.tree import Tree
+from support.hosts import cpuinfo, endtoend
+from support.hosts.base import add_base
+from support.hosts.pmu import add_arm_pmus
+from support.hosts.tree import Tree
 from reveal_collector.sources import hardware
 
 tree = Tree(Path(sys.argv[1]))
@@ -88,7 +88,7 @@ def plugged(tmp_path: Path) -> dict[str, str]:
     """The environment of a process with the plugin."""
     (tmp_path / "site_lustre.py").write_text(METRIC)
     (tmp_path / "site_ampere.py").write_text(PLATFORM)
-    path = os.pathsep.join([str(tmp_path), str(SUPPORT)])
+    path = os.pathsep.join([str(tmp_path), str(TESTS)])
     return os.environ | {"REVEAL_PLUGINS": "site_lustre, site_ampere", "PYTHONPATH": path}
 
 

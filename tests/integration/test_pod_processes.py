@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 import redis
 
-from processes import Process, answer, free_port, running
 from reveal_contract import names
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
-from waiting import until
+from support.processes import Process, answer, free_port, running
+from support.waiting import until
 
 NODE, PROFILE = "node-of-the-pod", "p"
 KEY = names.samples_key(PROFILE, names.shard(NODE))

@@ -15,9 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-import waiting
 from reveal_collector.subjects.pods import api
 from reveal_collector.subjects.pods.api import Access, ApiPods
+from support import waiting
 
 
 def pod(name: str, uid: str, version: int) -> dict[str, Any]:

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from cluster.plane import ControlPlane
-from controlplane import Kube, Launcher, Object, unique
-from hosts.cgroups import Container, PodSpec
-from livepods import NEEDED, USAGE, Recorded, make, remove_all, work
 from reveal_collector.subjects.pods import api
 from reveal_collector.subjects.pods.api import ApiPods, access_of
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import from_rows
-from waiting import until
+from support.controlplane import Kube, Launcher, Object, unique
+from support.hosts.cgroups import Container, PodSpec
+from support.livepods import NEEDED, USAGE, Recorded, make, remove_all, work
+from support.waiting import until
 
 RBAC = "rbac.authorization.k8s.io"
 ACCOUNT = "collector"

@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-import waiting
 from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import serve
 from reveal_collector.exporter.samples import SampleExporter
@@ -29,6 +28,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings
+from support import waiting
 
 SETTINGS = CollectorSettings(
     node="n", redis_url="", metrics_series=5000,

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import redis
 
-import waiting
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink, Shipment
 from reveal_contract import names
@@ -23,6 +22,7 @@ from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Writer
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import CollectorSettings
+from support import waiting
 
 TABLE = ChannelTable((Channel("cpu.user"),), ())
 OTHER = ChannelTable((Channel("cpu.user"), Channel("cpu.system")), ())

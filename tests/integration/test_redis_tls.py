@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import redis
 
-from certificate import Certificate, on_loopback
-from processes import free_port, running
 from reveal_contract import names
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import NOT_ONE
-from waiting import until
+from support.certificate import Certificate, on_loopback
+from support.processes import free_port, running
+from support.waiting import until
 
 KEY = names.samples_key("default", names.shard("n1"))
 PASSWORD = "p@ss/w:r#d?%41 é"

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import waiting
 from reveal_cli.output import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.recordings import Slices
+from support import waiting
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
 FIELDS = {

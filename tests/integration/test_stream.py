@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from processes import free_port
 from reveal_analyzer.stream.leases import Timing
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
-from streams import (
+from support.processes import free_port
+from support.streams import (
     T0,
     TABLE,
     Stream,
@@ -24,7 +24,7 @@ from streams import (
     places,
     read,
 )
-from waiting import until
+from support.waiting import until
 
 RARELY = Timing(lease=600.0, beat=600.0)  # at each beat what is done with is acknowledged, too
 

@@ -26,7 +26,7 @@ from reveal_contract.finding import Finding, Severity, State, finding_id
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import FACTS_KEY
 from reveal_contract.wire import Message
-from streams import QUICK, Stream, message
+from support.streams import QUICK, Stream, message
 
 SLOW_CLOCK = Facts(
     node="n",

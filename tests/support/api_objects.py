@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane import Kube, unique
 from reveal_contract.finding import Finding
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
+from support.controlplane import Kube, unique
 
 Object = dict[str, Any]
 _APPLY = "application/apply-patch+yaml"

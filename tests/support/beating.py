@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from node import BOOT, SECOND_NS
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
+from support.node import BOOT, SECOND_NS
 
 FINE_HZ, TICK_HZ = 50, 10
 JOB = "/train"

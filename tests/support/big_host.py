@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hosts.tree import Tree
 from reveal_collector.readers.source import Roots
+from support.hosts.tree import Tree
 
 CPUS = (0, 1, 2, 3, 4, 6, 7)  # 5 is offline
 NODES = (0, 1)

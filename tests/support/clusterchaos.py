@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from charts import NAMESPACE
 from cluster.handle import Cluster
-from clustertold import evaluation_redis
-from clusterwatch import PROFILE, Watched
-from controlplane import Object, condition, wait_for
 from reveal_contract import names as stream
 from reveal_contract.kube import names
+from support.charts import NAMESPACE
+from support.clustertold import evaluation_redis
+from support.clusterwatch import PROFILE, Watched
+from support.controlplane import Object, condition, wait_for
 
 COLLECTOR, ANALYZER, OPERATOR = names.COLLECTOR, names.ANALYZER, names.OPERATOR
 REDIS = "evaluation-redis"

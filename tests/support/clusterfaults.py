@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from clusterwatch import Watched
-from controlplane import unique, wait_for
+from support.clusterwatch import Watched
+from support.controlplane import unique, wait_for
 
 KNOWN_S = 10.0  # a finding names those who are known when it opens
 THROTTLED = "throttled"  # its name

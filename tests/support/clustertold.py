@@ -10,10 +10,10 @@ from typing import Any
 
 import redis
 
-from charts import NAMESPACE
-from clusterwatch import Watched
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
+from support.charts import NAMESPACE
+from support.clusterwatch import Watched
 
 _SECRET = "reveal-evaluation-redis"
 _POD = "app.kubernetes.io/component=evaluation-redis"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from charts import CHART, NAMESPACE, ROOT, Helm
 from cluster.handle import Cluster
-from controlplane import Kube, Object, condition, wait_for
 from reveal_contract.finding import rfc3339
 from reveal_contract.kube import names
 from reveal_contract.kube.names import ANALYZER, COLLECTOR, child_name
+from support.charts import CHART, NAMESPACE, ROOT, Helm
+from support.controlplane import Kube, Object, condition, wait_for
 
 PROFILE = "gpu-nodes"
 GPU_LABEL = "nvidia.com/gpu.present"

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from charts import NAMESPACE
-from clusterwatch import Watched, install
-from controlplane import Object
 from reveal_contract.kube.names import LABEL_COMPONENT
-from tlsredis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
+from support.charts import NAMESPACE
+from support.clusterwatch import Watched, install
+from support.controlplane import Object
+from support.tlsredis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
 
 # sources of perf events, as examples/least-privilege.yaml leaves them out
 _COUNTED = ["perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", "energy"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from made_findings import AT, SECOND, Update, opened
 from reveal_analyzer.sinks.kube.entry import Said
 from reveal_analyzer.sinks.kube.report_store import Ledger, Listed
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
@@ -13,6 +12,7 @@ from reveal_contract.finding import Severity
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
+from support.made_findings import AT, SECOND, Update, opened
 
 ALL = frozenset(range(SHARDS))
 

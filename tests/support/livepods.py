@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hosts.cgroups import Layout, PodSpec
 from reveal_contract.channels import ChannelTable
 from reveal_contract.recording import Reader
 from reveal_contract.wire import Message, decode, gauges
+from support.hosts.cgroups import Layout, PodSpec
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "memory", "pids", "blkio")

@@ -11,12 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from api_objects import profile as profile_of
 from cluster import plane as planes
 from cluster.daemons import Daemon, free_ports
 from cluster.plane import ControlPlane, Options
-from controlplane import Kube, Object, unique, wait_for
-from processes import answer
 from reveal_contract.kube.names import (
     API_VERSION,
     OPERATOR_MANAGER,
@@ -25,6 +22,9 @@ from reveal_contract.kube.names import (
     child_name,
     report_name,
 )
+from support.api_objects import profile as profile_of
+from support.controlplane import Kube, Object, unique, wait_for
+from support.processes import answer
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "reveal-system"

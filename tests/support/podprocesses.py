@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane import Object
 from images.pod import held_capabilities
+from support.controlplane import Object
 
 _PAUSE = "pause"
 

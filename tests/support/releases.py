@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from charts import CHART, NAMESPACE, Helm, HelmError, Object
 from cluster.daemons import Daemon
 from cluster.plane import ControlPlane
-from controlplane import Kube, wait_for
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, PROFILE_KIND
+from support.charts import CHART, NAMESPACE, Helm, HelmError, Object
+from support.controlplane import Kube, wait_for
 
 DEFINITIONS = ("revealprofiles.reveal.dev", "anomalyreports.reveal.dev")
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cluster.plane import ControlPlane
-from controlplane import Kube, unique, wait_for
-from ledger_desk import ALL
-from made_findings import Update
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
+from support.controlplane import Kube, unique, wait_for
+from support.ledger_desk import ALL
+from support.made_findings import Update
 
 DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))
 EVENTS = "events.k8s.io/v1"

@@ -7,12 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import goldens
-import told
-from api_objects import apply_status, profile, report_of
 from cluster.plane import ControlPlane
-from controlplane import Kube, unique
-from kubectl import kubectl, settled
 from reveal_analyzer.sinks.kube import event_policy, status
 from reveal_analyzer.sinks.kube.entry import Said
 from reveal_analyzer.telemetry.degraded import Lack
@@ -25,6 +20,10 @@ from reveal_operator.reports import Tally
 from reveal_operator.seen import Workload
 from reveal_operator.status import status_of
 from reveal_operator.troubles import Trouble
+from support import goldens, told
+from support.api_objects import apply_status, profile, report_of
+from support.controlplane import Kube, unique
+from support.kubectl import kubectl, settled
 
 Object = dict[str, Any]
 MINE = "example.com/test"  # others on this server have objects too

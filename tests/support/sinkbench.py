@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kube_fake import FakeKube
-from ledger_desk import ALL
-from made_findings import Update
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.settings import AnalyzerSettings
+from support.kube_fake import FakeKube
+from support.ledger_desk import ALL
+from support.made_findings import Update
 
 
 class Bench:

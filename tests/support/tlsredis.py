@@ -11,11 +11,11 @@ from typing import Any
 
 import redis
 
-from certificate import Certificate, signed
-from charts import NAMESPACE
 from cluster.handle import Cluster
-from clusterwatch import ENFORCE
-from controlplane import Kube, Object, wait_for
+from support.certificate import Certificate, signed
+from support.charts import NAMESPACE
+from support.clusterwatch import ENFORCE
+from support.controlplane import Kube, Object, wait_for
 
 PLACE = "reveal-redis"  # its namespace
 PORT = 6380

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import fake_nvml
-from hosts.base import add_machine
-from hosts.machine import SERVER
-from hosts.tree import Tree
 from reveal_cli.interrupt import SIGNALS
+from support import fake_nvml
+from support.hosts.base import add_machine
+from support.hosts.machine import SERVER
+from support.hosts.tree import Tree
 
 
 @pytest.fixture

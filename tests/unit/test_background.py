@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from reading import WAIT
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.readers.background import Background
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
+from support.reading import WAIT
 
 
 class Slow:

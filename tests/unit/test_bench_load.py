@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysisbench.load import restamped
-from node import Node
 from reveal_contract import wire
+from support.node import Node
 
 NAMES = st.text("abcdefghij-0123456789", min_size=4, max_size=4)
 

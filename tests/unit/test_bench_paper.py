@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustered import fast_values, record
-from exploring import examples
 from paperbench import jobs, reproducibility, settings_compared
 from paperbench.agreement import Agreement, agreement, length, merged, turned
 from paperbench.dtw import distances
@@ -19,6 +17,8 @@ from paperbench.settings_compared import SETTINGS, marks
 from paperbench.traces import Trace, Traces, TracesError, cycles, load, moving
 from reveal_analyzer.selection.resampled import Item
 from reveal_contract import catalogue
+from support.clustered import fast_values, record
+from support.exploring import examples
 
 SMALL = st.lists(st.integers(-9, 9), min_size=1, max_size=7)
 

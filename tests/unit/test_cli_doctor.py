@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hosts import whole
-from hosts.setup import Setup, add_huge_pages, add_setup
-from hosts.tree import Tree
 from reveal_cli.__main__ import main
 from reveal_cli.exits import DONE, FOUND
 from reveal_contract.facts import Cpu, Facts, Kernel
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
-from streams import TABLE, message
+from support.hosts import whole
+from support.hosts.setup import Setup, add_huge_pages, add_setup
+from support.hosts.tree import Tree
+from support.streams import TABLE, message
 
 SLOW_CLOCK = Facts(
     node="n", cpu=Cpu(clock_flags=("constant_tsc",)),

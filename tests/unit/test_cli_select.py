@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from clustered import GROUPS, STILL, TABLE, record, slices
 from reveal_analyzer.selection.file import load
 from reveal_cli.__main__ import main
 from reveal_cli.commands.select import threshold
@@ -17,6 +16,7 @@ from reveal_cli.exits import DONE, ERROR, USAGE, CliError
 from reveal_cli.selecting import by_workload
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
+from support.clustered import GROUPS, STILL, TABLE, record, slices
 
 Said = pytest.CaptureFixture[str]
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.configuration.evaluate import judge
 from reveal_analyzer.configuration.watch import Configuration
 from reveal_cli.closing import exit_code
@@ -28,6 +27,7 @@ from reveal_contract.facts import (
     Vectors,
 )
 from reveal_contract.finding import Severity
+from support.exploring import examples
 
 GPU = "0000:3b:00.0"
 SOUND = Facts(node="n", kernel=Kernel(virtual=False))

@@ -10,12 +10,12 @@ from sklearn import ensemble
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 
-from exploring import examples
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
 from reveal_analyzer.detectors.zscore import ZScore
 from reveal_analyzer.kernels.forest import flatten
 from reveal_analyzer.kernels.scaler import Scaler
+from support.exploring import examples
 
 Floats = NDArray[np.float64]
 Make = type[ZScore] | type[Mahalanobis] | type[IsolationForest]

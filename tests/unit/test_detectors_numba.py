@@ -8,10 +8,10 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from sklearn import ensemble
 
-from exploring import examples
 from reveal_analyzer.kernels import forest
 from reveal_analyzer.kernels.forest import Forest, bare, flatten
 from reveal_analyzer.kernels.scaler import Scaler
+from support.exploring import examples
 
 pytest.importorskip("numba")
 

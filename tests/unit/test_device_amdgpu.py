@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosts.amdgpu import add_amd_gpu
-from hosts.pci import Function, add_function
-from hosts.tree import Tree
-from reading import opened, values
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Source
 from reveal_collector.sources import amdgpu
+from support.hosts.amdgpu import add_amd_gpu
+from support.hosts.pci import Function, add_function
+from support.hosts.tree import Tree
+from support.reading import opened, values
 
 
 @pytest.fixture

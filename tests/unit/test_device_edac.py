@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosts.edac import add_edac
-from hosts.tree import Tree
-from reading import opened, values
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import edac
+from support.hosts.edac import add_edac
+from support.hosts.tree import Tree
+from support.reading import opened, values
 
 MC = "sys/devices/system/edac/mc"
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosts.tree import Tree
-from reading import opened, values
 from reveal_collector.devices import ethtool as card_io
 from reveal_collector.devices.ethtool import Ethtool
 from reveal_collector.kernel.errors import ParseError, Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import ethtool
 from reveal_contract.catalogue import find
+from support.hosts.tree import Tree
+from support.reading import opened, values
 
 MLX5 = {
     "rx_packets": 5, "rx_out_of_buffer": 7, "rx0_buff_alloc_err": 1, "rx_buff_alloc_err": 2,

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosts.infiniband import Adapter, add_adapter
-from hosts.tree import Tree
-from reading import opened, values
 from reveal_collector.devices import rdma
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import infiniband
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Lane
+from support.hosts.infiniband import Adapter, add_adapter
+from support.hosts.tree import Tree
+from support.reading import opened, values
 
 ROCE = Adapter("mlx5_1", "sys/devices/pci0000:29/0000:29:00.0", ethernet=True, netdev="eth2",
                ip="10.1.2.3", rate="100 Gb/sec (4X EDR)")  # fmt: skip

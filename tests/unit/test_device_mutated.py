@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from hosts.amdgpu import add_amd_gpu
-from hosts.edac import add_edac
-from hosts.infiniband import Adapter, add_adapter
-from hosts.pci import Function, add_function
-from hosts.swap import add_swaps, add_zram
-from hosts.tree import Tree
-from reading import Factory
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.background import Background
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sources import amdgpu, edac, infiniband, pcie, swaps, zram
+from support.exploring import examples
+from support.hosts.amdgpu import add_amd_gpu
+from support.hosts.edac import add_edac
+from support.hosts.infiniband import Adapter, add_adapter
+from support.hosts.pci import Function, add_function
+from support.hosts.swap import add_swaps, add_zram
+from support.hosts.tree import Tree
+from support.reading import Factory
 
 
 def _card(tree: Tree) -> None:

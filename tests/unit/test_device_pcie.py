@@ -6,14 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosts.pci import DISPLAY, GPU, INFINIBAND, NETWORK, NVME, Function, add_errors, add_function
-from hosts.tree import Tree
-from reading import opened, reading, values
 from reveal_collector.devices import pci
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import pcie
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Subsystem
+from support.hosts.pci import (
+    DISPLAY,
+    GPU,
+    INFINIBAND,
+    NETWORK,
+    NVME,
+    Function,
+    add_errors,
+    add_function,
+)
+from support.hosts.tree import Tree
+from support.reading import opened, reading, values
 
 TURNS = 10  # readings within which a quiet file, and what there is, is looked at
 CARD = Function("0000:18:00.0", GPU, port="0000:17:01.0")

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from derivation import derived
 from reveal_collector.readers.textfile import channel
 from reveal_contract.catalogue import find
+from support.derivation import derived
 
 PORT, LINK, ROOT = "mlx5_0/1", "0000:c1:00.0 card0", "/"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from node import Node
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.live.discards import Discards
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Subsystem
+from support.node import Node
 
 STORAGE = frozenset({Subsystem.STORAGE})
 NAMES = ("storage.disk.discard_time", "storage.disk.queue_time")

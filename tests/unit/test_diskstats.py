@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hosts.base import add_machine
-from hosts.machine import Disk, Machine
-from hosts.procfs import UNUSED_DISK
-from hosts.tree import Tree
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import LOOK_EVERY
 from reveal_collector.sources.diskstats import Disks
+from support.hosts.base import add_machine
+from support.hosts.machine import Disk, Machine
+from support.hosts.procfs import UNUSED_DISK
+from support.hosts.tree import Tree
 
 MACHINE = Machine(disks=(Disk("vda", rate=400), Disk("nvme0n1", rate=90, partitions=2)))
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_collector import native
 from reveal_collector.readers.raw_slice import MISSING, Origin, RawSlice
 from reveal_collector.shipping.native_encoder import NativeEncoder, encoder_of
@@ -19,6 +18,7 @@ from reveal_collector.shipping.numpy_encoder import NumpyEncoder
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import WireError, decode
+from support.exploring import examples
 
 ORIGIN = Origin("n1", bytes(range(16)), 100_000)
 INSTANCES = "abcdefgh"

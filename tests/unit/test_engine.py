@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from node import OTHER, SECOND_NS, TABLE, WORK, Node
 from reveal_analyzer.node import Change, NodeAnalyzer, Update
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import State
 from reveal_contract.metric import Kind, Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from support.node import OTHER, SECOND_NS, TABLE, WORK, Node
 
 QUIET_S, WARMUP_S = 90, 60
 RETRANSMISSION = {"network.tcp.retrans_segs": 60.0, "network.tcp.out_segs": 3000.0}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from beating import JOB, Beating, Job
-from node import FAST
 from reveal_analyzer.node import NodeAnalyzer, Update
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from support.beating import JOB, Beating, Job
+from support.node import FAST
 
 ONSET, OVER, END = 200, 270, 310
 OTHERS = tuple(channel for channel in FAST if "subject" not in channel.metric)

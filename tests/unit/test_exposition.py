@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from processes import answer
 from reveal_contract.runtime import http_endpoints
+from support.processes import answer
 
 
 class Told:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from exploring import examples
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.middle_network import middle_network
 from reveal_analyzer.features.table import FEATURES, Family
+from support.exploring import examples
 
 pytest.importorskip("numba")
 

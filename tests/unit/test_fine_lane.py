@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from hosts.cgroups import V1, Layout, add_cgroups
-from hosts.tree import Tree
 from reveal_collector import native
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.subjects import fine_grid
@@ -19,7 +16,10 @@ from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.fine_cpu import A_TICK, MOST, Chooser, FineLane
 from reveal_collector.subjects.fine_grid import Reading, Rings
 from reveal_collector.subjects.tracker import Choice, Tenant, Tenants
-from waiting import comes_true
+from support.exploring import examples
+from support.hosts.cgroups import V1, Layout, add_cgroups
+from support.hosts.tree import Tree
+from support.waiting import comes_true
 
 JOB = "/system.slice/job.service"
 

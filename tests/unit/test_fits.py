@@ -6,10 +6,10 @@ import gc
 
 import pytest
 
-from node import SECOND_NS, Node
 from reveal_analyzer.paper.detector import PaperVerdict
 from reveal_analyzer.paper.fit_budget import Fits
 from reveal_analyzer.paper.methods import UNUSED_SLICES, Methods
+from support.node import SECOND_NS, Node
 
 WINDOW, WARMUP = 3, 60
 

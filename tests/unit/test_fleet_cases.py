@@ -8,8 +8,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from fleets import GIB, fleet, part, summary
 from reveal_analyzer.fleet.cases import Case, Cases, signs
 from reveal_analyzer.fleet.findings import HYPOTHESIS, finding
 from reveal_analyzer.fleet.rounds import judge
@@ -17,6 +15,8 @@ from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import Member
 from reveal_contract.finding import Finding, FindingKind, FindingScope, Peers, Severity, State
 from reveal_contract.metric import Subsystem
+from support.exploring import examples
+from support.fleets import GIB, fleet, part, summary
 
 IDLE = {"memory.hugepages.free": 4.0 * GIB}
 SLOW = {"storage.pressure.some": 4e8}

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from fleets import GIB, WORK, fleet, summary
 from reveal_analyzer.fleet.measures import STANDING, measure
 from reveal_analyzer.fleet.outliers import Drift, Outlier, drifts, few, outliers, ranked
 from reveal_analyzer.fleet.rounds import judge
 from reveal_analyzer.fleet.summary import Summary
 from reveal_contract import catalogue
+from support.exploring import examples
+from support.fleets import GIB, WORK, fleet, summary
 
 IDLE = {"memory.hugepages.free": 4.0 * GIB}
 SLOW = {"storage.pressure.some": 4e8}

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from node import OTHER, TABLE, WORK, Node
 from reveal_analyzer.derive.columns import shared_plan
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.fleet.measures import Fold, fold, measure
@@ -22,6 +21,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
+from support.node import OTHER, TABLE, WORK, Node
 
 START = 1_700_000_040 * 10**9  # the beginning of a minute
 GIB = 1 << 30

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from fleets import GIB, fleet, part, summary
 from reveal_analyzer.fleet.summary import VERSION, Summary, SummaryError, decode, encode
 from reveal_analyzer.fleet.workload import Job, Member
+from support.exploring import examples
+from support.fleets import GIB, fleet, part, summary
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 NUMBER = st.floats(allow_nan=True, allow_infinity=False, width=32)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.tables.ingest import counters
 from reveal_analyzer.tables.scoring.table import Table
+from support.exploring import examples
 
 ROWS = 600
 

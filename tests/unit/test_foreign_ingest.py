@@ -15,13 +15,13 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.tables.ingest import mmap_buffer
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_analyzer.tables.ingest.reader import Dataset, Options, read
 from reveal_analyzer.tables.ingest.timestamps import UNREADABLE
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.recording import MAGIC
+from support.exploring import examples
 
 SECOND = 1_000_000_000
 EPOCH = 1_700_000_000

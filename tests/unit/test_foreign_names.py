@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.tables.ingest.host_names import Named, split
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
+from support.exploring import examples
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from derivation import derived
-from node import TABLE, Node
 from reveal_analyzer.node import NodeAnalyzer, Update
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from support.derivation import derived
+from support.node import TABLE, Node
 
 TRAIN = "ml/train-0"
 # of two cards at work; those not named here hold 0

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beating import FINE_HZ, Job
-from exploring import examples
 from reveal_analyzer.heartbeat import autocorrelation, comb, phase
 from reveal_analyzer.heartbeat.guards import is_alias
+from support.beating import FINE_HZ, Job
+from support.exploring import examples
 
 MINUTE = 60
 

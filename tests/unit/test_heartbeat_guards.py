@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from beating import FINE_HZ, TICK_HZ, Job
-from exploring import examples
 from reveal_analyzer.heartbeat import comb, guards
 from reveal_analyzer.heartbeat.acquisition import strong
 from reveal_analyzer.heartbeat.reference import LEVEL, REFERENCE_S, WINDOWS, Usual
 from reveal_analyzer.heartbeat.ring import Ring
+from support.beating import FINE_HZ, TICK_HZ, Job
+from support.exploring import examples
 
 MINUTE = 60
 

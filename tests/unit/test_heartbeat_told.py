@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from beating import JOB, Beating, Job
-from node import SECOND_NS
 from reveal_analyzer.derive.columns import Plan, plan
 from reveal_analyzer.episodes.findings import Update
 from reveal_analyzer.episodes.trace import Observed
@@ -23,6 +21,8 @@ from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.metric import Kind, Subsystem
+from support.beating import JOB, Beating, Job
+from support.node import SECOND_NS
 
 BEGIN_NS = 1_700_000_000 * SECOND_NS
 ONSET, OVER, END = 200, 270, 320

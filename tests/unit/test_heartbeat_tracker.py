@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from beating import FINE_HZ, TICK_HZ, Job
-from exploring import examples
 from reveal_analyzer.heartbeat.acquisition import NO_RHYTHM, Search
 from reveal_analyzer.heartbeat.ring import Ring
 from reveal_analyzer.heartbeat.tracker import Beat, Tracker
+from support.beating import FINE_HZ, TICK_HZ, Job
+from support.exploring import examples
 
 CLOCK = "cpu.subject.usage.fine"
 LEARNED = 170

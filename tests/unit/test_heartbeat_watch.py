@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from beating import JOB, Beating, Job
 from reveal_analyzer.heartbeat.series import FINE, USAGE, Series, plan
 from reveal_analyzer.heartbeat.watch import MOST, HeartbeatWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message
+from support.beating import JOB, Beating, Job
 
 NEIGHBOUR = "/eval"
 DISK = Channel("storage.disk.read_bytes", "sda", Kind.COUNTER, 512.0)

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.hypotheses.loader import HypothesisError, load, parse
+from support.exploring import examples
 
 _HERE = resources.files("reveal_analyzer.hypotheses")
 TEXTS = {item.name: item.read_text() for item in _HERE.iterdir() if item.name.endswith(".yaml")}

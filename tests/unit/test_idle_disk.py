@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from node import TABLE, Node
 from reveal_analyzer.episodes.tracker import Change
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from support.node import TABLE, Node
 
 # as a node's collector saw it where a job of another node began to read from the disk they share
 READING = {

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import big_host
 from reveal_collector import doctor as inventories
 from reveal_collector.doctor import (
     Privileges,
@@ -22,6 +21,7 @@ from reveal_collector.native import Loaded
 from reveal_collector.readers.source import Roots
 from reveal_collector.registry import Missing
 from reveal_contract.settings import CollectorSettings, SettingsError
+from support import big_host
 
 ALL = Privileges(root=True, real_time=True, sees_others=True, reads_all=True)
 NONE = Privileges(root=False, real_time=False, sees_others=False, reads_all=False)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ledger_desk import ALL, Desk
-from made_findings import AT, SECOND, Update, changed, finding, opened, resolved
 from reveal_analyzer.sinks.kube import report_store as module
 from reveal_analyzer.sinks.kube.entry import Entry
 from reveal_analyzer.sinks.kube.report_store import Listed
@@ -14,6 +12,8 @@ from reveal_contract.finding import Confidence, FindingKind, FindingScope, Pod, 
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import shard
+from support.ledger_desk import ALL, Desk
+from support.made_findings import AT, SECOND, Update, changed, finding, opened, resolved
 
 MINUTE = 60 * SECOND
 

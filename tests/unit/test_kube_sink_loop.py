@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kube_fake import FakeKube
-from made_findings import changed, finding, opened, resolved
 from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube.errors import AwayError, InvalidError, RefusedError
 from reveal_analyzer.sinks.kube.spool import FILE
 from reveal_contract.finding import Confidence, Pod, Severity
-from sinkbench import Bench
+from support.kube_fake import FakeKube
+from support.made_findings import changed, finding, opened, resolved
+from support.sinkbench import Bench
 
 
 @pytest.fixture(autouse=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger_desk import Desk, flood
-from made_findings import Update, changed, finding, opened, resolved
 from reveal_analyzer.sinks.kube import report_store as module
 from reveal_analyzer.sinks.kube.entry import Admission
 from reveal_contract.finding import FindingKind, Severity
 from reveal_contract.kube.anomaly_report import Report, report
 from reveal_contract.metric import Subsystem
+from support.ledger_desk import Desk, flood
+from support.made_findings import Update, changed, finding, opened, resolved
 
 
 def test_too_many_become_one_summary() -> None:

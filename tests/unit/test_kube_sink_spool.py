@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from made_findings import AT, finding, largest
 from reveal_analyzer.sinks.kube import spool as module
 from reveal_analyzer.sinks.kube.entry import Entry, Said
 from reveal_analyzer.sinks.kube.spool import FILE, Spool
@@ -19,6 +17,8 @@ from reveal_contract.finding import Finding, Severity
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.kube.events import Event, EventBook
+from support.exploring import examples
+from support.made_findings import AT, finding, largest
 
 
 def entry(one: Finding | None = None) -> Entry:

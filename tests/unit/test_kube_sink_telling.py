@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from made_findings import AT, SECOND, finding
 from reveal_analyzer.sinks.kube import event_policy
 from reveal_contract.finding import (
     Confidence,
@@ -13,6 +12,7 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
+from support.made_findings import AT, SECOND, finding
 
 
 def pod(confidence: Confidence = Confidence.MEASURED, share: int = 60, name: str = "p0") -> Pod:

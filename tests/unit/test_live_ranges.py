@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from exploring import examples
 from reveal_analyzer.derive.columns import LARGEST, TOTAL, Column, folds
 from reveal_analyzer.kernels import derive
 from reveal_analyzer.live.cuts import OwnLevels
@@ -22,6 +21,7 @@ from reveal_analyzer.live.views import Held
 from reveal_analyzer.live.weights import Votes
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
+from support.exploring import examples
 
 Floats = NDArray[np.float64]
 SETTINGS = LiveSettings(keep=20)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from node import FAST, SLOW, Node
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.live import constant_columns, score
 from reveal_analyzer.live.constant_columns import Resting
@@ -19,6 +18,7 @@ from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
+from support.node import FAST, SLOW, Node
 
 SECONDS = 260
 SETTINGS = LiveSettings(warmup=20, quarantine=5, keep=60, give_up=30)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from node import Node
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.live.score import LiveScore
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.settings import AnalyzerSettings
+from support.node import Node
 
 SETTINGS = LiveSettings(warmup=20, quarantine=5, keep=100)
 

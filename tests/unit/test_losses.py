@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from node import QUIET, TABLE, Node
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.derive.tcp_losses import METRICS, Losses, LossWatch, Places, measure, places
 from reveal_analyzer.node import NodeAnalyzer
@@ -21,6 +19,8 @@ from reveal_contract.finding import Finding
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
+from support.exploring import examples
+from support.node import QUIET, TABLE, Node
 
 TRACES = Path(__file__).parents[1] / "fixtures/tcp_losses.txt"
 _FIELDS = (

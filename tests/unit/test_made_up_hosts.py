@@ -7,10 +7,10 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosts.base import add_base
-from hosts.machine import Machine, mask, ranges
-from hosts.tree import Moment, Tree, rising, swinging
 from reveal_collector.devices.cpu_topology import cpu_list
+from support.hosts.base import add_base
+from support.hosts.machine import Machine, mask, ranges
+from support.hosts.tree import Moment, Tree, rising, swinging
 
 
 def test_a_kept_descriptor_sees_what_moves(tree: Tree) -> None:

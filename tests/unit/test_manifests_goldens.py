@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from profiles import DEFAULTS, FOLDER, PROFILES, ROOT, profile
 from reveal_operator.manifests import children
 from reveal_operator.spec import Defaults, parse
+from support.profiles import DEFAULTS, FOLDER, PROFILES, ROOT, profile
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from profiles import built, container
 from reveal_contract.kube.names import RUN_FOLDER
 from reveal_contract.runtime.liveness import Pulse
 from reveal_operator.manifests.daemonset import GRACE_SECONDS
 from reveal_operator.manifests.probes import OLDEST_SECONDS
+from support.profiles import built, container
 
 
 def command(probe: str, folder: Path) -> list[str]:

@@ -11,12 +11,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from profiles import DEFAULTS, ROOT, SPECS, profile
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.sources import ALWAYS, NAMES, WITH_PERF_CGROUPS
 from reveal_operator.profile import Credentials, Profile, SecretKey
 from reveal_operator.spec import Defaults, SpecError, parse, redis_of
+from support.exploring import examples
+from support.profiles import DEFAULTS, ROOT, SPECS, profile
 
 CRD = ROOT / "crds/reveal.dev_revealprofiles.yaml"
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import big_host
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import Now, Signatures
@@ -21,6 +20,7 @@ from reveal_collector.sources import online, psi, softirqs, stat
 from reveal_contract.catalogue import UnknownMetricError, find
 from reveal_contract.metric import Kind, Lane, Scope
 from reveal_contract.wire import decode, gauges
+from support import big_host
 
 CPUS = tuple(range(224))
 BUSY = 17

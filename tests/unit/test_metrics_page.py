@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hosts.base import add_base
-from hosts.tree import Tree
 from reveal_cli.__main__ import main
 from reveal_cli.metrics_page import page, table_row
 from reveal_contract import catalogue
@@ -16,6 +14,8 @@ from reveal_contract.aliases import ALIASES
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Capacity
 from reveal_contract.search import field_names, search
+from support.hosts.base import add_base
+from support.hosts.tree import Tree
 
 PAGE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 

@@ -11,10 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from hosts.cgroups import HYBRID, V1, V2, Layout, add_cgroups
-from hosts.tree import Tree
-from mutations import Text, garbage, mutations
 from reveal_collector.native import load
 from reveal_collector.readers.plan import (
     FileScan,
@@ -30,6 +26,10 @@ from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.subjects import cgroups
 from reveal_contract.metric import Lane
+from support.exploring import examples
+from support.hosts.cgroups import HYBRID, V1, V2, Layout, add_cgroups
+from support.hosts.tree import Tree
+from support.mutations import Text, garbage, mutations
 
 if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)
@@ -38,11 +38,11 @@ import threading
 from array import array
 from collections.abc import Sequence
 
-from driven import driven
 from reveal_collector.native.scanner import MISMATCH, Entry, Pass, Scan
 from reveal_collector.native.scanner import Layout as Rows
 from reveal_collector.readers.plan import Gated
 from reveal_collector.sampling.native_sampler import NativeSampler
+from support.driven import driven
 
 JOB = "/job.service"
 ONE = TokenPlan(1, (), (0,))

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_collector.native import load
 from reveal_collector.readers.plan import (
     Columns,
@@ -23,13 +22,14 @@ from reveal_collector.readers.plan import (
     Vector,
 )
 from reveal_collector.readers.raw_slice import MISSING
+from support.exploring import examples
 
 if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)
 
 
-from driven import driven
 from reveal_collector.native.scanner import GROWN
+from support.driven import driven
 
 
 class OneFile:

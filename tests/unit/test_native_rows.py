@@ -12,11 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-import big_host
-from exploring import examples
-from hosts.tree import Tree
-from hosts.whole import HOSTS
-from mutations import Text, garbage, mutations
 from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.native import load
 from reveal_collector.readers.plan import (
@@ -29,14 +24,19 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import Attributes
 from reveal_collector.registry import FACTORIES
 from reveal_collector.subjects import cgroups
+from support import big_host
+from support.exploring import examples
+from support.hosts.tree import Tree
+from support.hosts.whole import HOSTS
+from support.mutations import Text, garbage, mutations
 
 if load().library is None:
     pytest.skip(load().absence, allow_module_level=True)
 
 from array import array
 
-from driven import driven
 from reveal_collector.native.scanner import MISMATCH
+from support.driven import driven
 
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
 SEVEN, MANY = (0, 1, 2, 3, 4, 6, 7), tuple(range(224))

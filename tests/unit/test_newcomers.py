@@ -6,11 +6,11 @@ from itertools import chain
 
 import pytest
 
-from node import Node
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.live.job_starts import NEW_S, Newcomers
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane, Subsystem
+from support.node import Node
 
 OLD, NEW = "/train", "/loader"
 HOST = (

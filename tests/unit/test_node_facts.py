@@ -9,16 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from hosts import whole
-from hosts.base import add_machine
-from hosts.cpufreq import add_cpufreq
-from hosts.cpuinfo import SAPPHIRE_RAPIDS, add_cpuinfo
-from hosts.irq import add_vectors
-from hosts.machine import GIB, Disk, Machine, Nic
-from hosts.pci import NETWORK, NVME, Function, add_function
-from hosts.setup import Setup, add_bond, add_gpu_process, add_huge_pages, add_setup
-from hosts.tree import Tree
 from reveal_analyzer.configuration.evaluate import judge
 from reveal_collector.facts import cpu, gpus, kernel, memory, nics
 from reveal_collector.facts.device_queries import asks_of, card_sizes
@@ -28,6 +18,16 @@ from reveal_collector.facts.publisher import FactsWatch
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Facts, Gpu
+from support.exploring import examples
+from support.hosts import whole
+from support.hosts.base import add_machine
+from support.hosts.cpufreq import add_cpufreq
+from support.hosts.cpuinfo import SAPPHIRE_RAPIDS, add_cpuinfo
+from support.hosts.irq import add_vectors
+from support.hosts.machine import GIB, Disk, Machine, Nic
+from support.hosts.pci import NETWORK, NVME, Function, add_function
+from support.hosts.setup import Setup, add_bond, add_gpu_process, add_huge_pages, add_setup
+from support.hosts.tree import Tree
 
 GPU, CARD, DRIVE = "0000:1b:00.0", "0000:18:00.0", "0000:70:00.0"
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from hosts.tree import Tree
-from reading import opened, values
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import psi
 from reveal_collector.subjects.cgroup_files import nested
+from support.hosts.tree import Tree
+from support.reading import opened, values
 
 
 def waited(seconds: int) -> str:

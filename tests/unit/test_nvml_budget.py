@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_collector.nvml.budget import (
     PERIODS_NS,
     QUICK_NS,
@@ -15,6 +14,7 @@ from reveal_collector.nvml.budget import (
     SLOW_NS,
     Budget,
 )
+from support.exploring import examples
 
 US, MS = 1_000, 1_000_000
 

@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-from fake_nvml import GIB, Script
 from reveal_collector.facts import gpus
 from reveal_collector.facts.device_queries import ask_nvml
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Gpu
+from support.fake_nvml import GIB, Script
 
 FIRST, SECOND = "0000:19:00.0", "0000:2a:00.0"
 

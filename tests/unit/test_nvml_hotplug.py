@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fake_nvml import Script, hgx_h100
-from nvml_watch import Watch
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml.boards import QUICK
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
+from support.fake_nvml import Script, hgx_h100
+from support.nvml_watch import Watch
 
 
 def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:

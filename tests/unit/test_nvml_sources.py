@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_nvml import GIB, Script, old_card, partitioned
-from nvml_watch import Watch, base_unit
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.nvml.boards import QUICK, STALE_NS, STATE, SUBJECTS
 from reveal_collector.nvml.budget import SECOND_NS
@@ -23,6 +21,8 @@ from reveal_collector.nvml.holders import mean_use
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
+from support.fake_nvml import GIB, Script, old_card, partitioned
+from support.nvml_watch import Watch, base_unit
 
 
 def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import fake_nvml
 import nvml_trace
-from fake_nvml import GIB, Script, hgx_h100
 from reveal_collector.nvml.boards import QUICK, STATE
 from reveal_collector.nvml.poller import Poller
 from reveal_collector.readers.source import Roots
+from support import fake_nvml
+from support.fake_nvml import GIB, Script, hgx_h100
 
 Figures = dict[tuple[str, str], int | None]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from api_objects import profile as object_of
-from profiles import DEFAULTS
 from reveal_contract.kube.names import ANNOTATION_HYPOTHESES
 from reveal_operator.drift import content, intent_seen
 from reveal_operator.plan import Plans, plan_of, reading
 from reveal_operator.seen import ProfileSeen, profile_seen
+from support.api_objects import profile as object_of
+from support.profiles import DEFAULTS
 
 HYPOTHESES = {"analyzer": {"hypothesesConfigMapRef": {"name": "mine"}}}
 

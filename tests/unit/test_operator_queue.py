@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handclock import Clock
 from reveal_operator.workqueue import (
     FIRST_PAUSE_S,
     JITTER,
@@ -17,6 +16,7 @@ from reveal_operator.workqueue import (
     KeyedQueue,
     work,
 )
+from support.handclock import Clock
 
 
 @pytest.fixture

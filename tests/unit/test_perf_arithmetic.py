@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_collector.kernel.errors import ParseError
 from reveal_collector.kernel.perf_event import Event, Group, Reading, step
 from reveal_collector.readers.perf_groups import explained
 from reveal_collector.sources.pmu.device import encode, spread
+from support.exploring import examples
 
 COUNTS = st.integers(0, 2**64 - 1)
 

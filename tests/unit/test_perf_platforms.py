@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from hosts import cpuinfo, pmu
-from hosts.base import add_machine
-from hosts.machine import SERVER
-from hosts.tree import Tree
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.kernel.perf_event import Event
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import cstates, energy, hardware, msr, uncore
 from reveal_collector.sources.pmu.platform import CORE, Count, Cpu, Platform, choose, cpus, pack
 from reveal_contract import catalogue
+from support.exploring import examples
+from support.hosts import cpuinfo, pmu
+from support.hosts.base import add_machine
+from support.hosts.machine import SERVER
+from support.hosts.tree import Tree
 
 
 def platforms(server: Tree) -> dict[str, str]:

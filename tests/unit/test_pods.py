@@ -13,8 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from hosts.cgroups import (
+from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.readers.source import Source
+from reveal_collector.subjects import cgroups
+from reveal_collector.subjects.cgroup_files import hierarchies
+from reveal_collector.subjects.pods.file import FilePods
+from reveal_collector.subjects.pods.podlist import PodIndex, pod_of, pods_of
+from reveal_collector.subjects.tracker import Choice, Tenants
+from reveal_contract.subjects import SubjectKind
+from support.exploring import examples
+from support.hosts.cgroups import (
     HOST_NETWORK,
     HYBRID,
     V1,
@@ -25,15 +33,7 @@ from hosts.cgroups import (
     add_cgroups,
     pod_list,
 )
-from hosts.tree import Tree
-from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.readers.source import Source
-from reveal_collector.subjects import cgroups
-from reveal_collector.subjects.cgroup_files import hierarchies
-from reveal_collector.subjects.pods.file import FilePods
-from reveal_collector.subjects.pods.podlist import PodIndex, pod_of, pods_of
-from reveal_collector.subjects.tracker import Choice, Tenants
-from reveal_contract.subjects import SubjectKind
+from support.hosts.tree import Tree
 
 TRAIN = PodSpec(
     "train-0", "1b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b",

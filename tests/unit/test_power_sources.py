@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from hosts import cpufreq as clocks
-from hosts import cpuidle as idle
-from hosts import hwmon as sensors
-from hosts import powercap
-from hosts.base import add_machine
-from hosts.machine import SERVER, Machine
-from hosts.tree import Tree
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Source
 from reveal_collector.sources import cpufreq, cpuidle, energy, hwmon
+from support.exploring import examples
+from support.hosts import cpufreq as clocks
+from support.hosts import cpuidle as idle
+from support.hosts import hwmon as sensors
+from support.hosts import powercap
+from support.hosts.base import add_machine
+from support.hosts.machine import SERVER, Machine
+from support.hosts.tree import Tree
 
 
 def opened(sources: list[Source], name: str) -> Source:

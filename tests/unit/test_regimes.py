@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from node import TABLE, Node
 from reveal_analyzer.live.regimes import MOST, ROWS, STEP, Regimes, workloads
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.node import NodeAnalyzer, Update
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.settings import AnalyzerSettings
+from support.node import TABLE, Node
 
 FORGOTTEN = 300
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from node import Node
 from reveal_analyzer.formatting import decimal, human
 from reveal_analyzer.offline import recording as report
 from reveal_contract.channels import ChannelTable
@@ -14,6 +13,7 @@ from reveal_contract.finding import Finding
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
+from support.node import Node
 
 LOSS = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
 

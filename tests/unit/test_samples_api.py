@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from exploring import examples
 from reveal_analyzer.tables.scoring.api import (
     MODES,
     SampleSettings,
@@ -18,6 +17,7 @@ from reveal_analyzer.tables.scoring.api import (
     rank_spans,
     score,
 )
+from support.exploring import examples
 
 MINUTE = 60 * 10**9
 FAULT = slice(1500, 1540)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from exploring import examples
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import Frames, shape_features, window_features
 from reveal_analyzer.tables.scoring.parts import fold, spans_of, usual
@@ -25,6 +24,7 @@ from reveal_analyzer.tables.scoring.season import learn_level
 from reveal_analyzer.tables.scoring.settings import DAY_NS
 from reveal_analyzer.tables.scoring.smooth import TOP, WorstMetrics, centred_mean, trailing_mean
 from reveal_analyzer.tables.scoring.table import Table
+from support.exploring import examples
 
 MINUTE = 60 * 10**9
 

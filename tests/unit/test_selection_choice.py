@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from clustered import GROUPS, LONE, STILL, TABLE, slices
-from exploring import examples
 from reveal_analyzer.selection.averaged import Workload, averaged
 from reveal_analyzer.selection.choice import choose, select
 from reveal_analyzer.selection.curves import THRESHOLDS, Point, curves, knee, multi_r2
@@ -19,6 +17,8 @@ from reveal_analyzer.selection.moments import Correlation, Moments
 from reveal_analyzer.selection.priority import orders, rank
 from reveal_analyzer.selection.resampled import Item, Resampler
 from reveal_contract import catalogue
+from support.clustered import GROUPS, LONE, STILL, TABLE, slices
+from support.exploring import examples
 
 SAMPLE = 100_000_000
 NAMES = ("cpu.user", "cpu.system", "cpu.idle", "cpu.iowait", "cpu.irq", "cpu.softirq", "cpu.steal")

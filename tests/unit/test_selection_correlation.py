@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustered import FAST, TABLE, TICKS, slices
-from exploring import examples
 from reveal_analyzer.selection.averaged import averaged
 from reveal_analyzer.selection.moments import Correlation, Moments
 from reveal_analyzer.selection.resampled import Floats, Item, Resampler, Rows
 from reveal_contract import catalogue
 from reveal_contract.channels import ChannelTable
+from support.clustered import FAST, TABLE, TICKS, slices
+from support.exploring import examples
 
 TICK, SECOND = 100_000_000, 1_000_000_000
 NAMES = ("cpu.user", "cpu.system", "cpu.idle", "cpu.iowait", "cpu.irq", "cpu.softirq", "cpu.steal")

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.selection.file import (
     Basis,
     Dropped,
@@ -18,6 +17,7 @@ from reveal_analyzer.selection.file import (
     load,
     parse,
 )
+from support.exploring import examples
 
 NAMES = st.lists(
     st.text("abcdeß.{}/:- 0123456789'\"#&*é%", min_size=1, max_size=20),

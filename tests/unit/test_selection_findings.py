@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from node import TABLE, Node
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.offline import recording
 from reveal_analyzer.selection.file import Dropped, Kept, Selection
@@ -12,6 +11,7 @@ from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_contract.finding import Evidence, Finding
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from support.node import TABLE, Node
 
 SETTINGS = AnalyzerSettings(warmup_seconds=60)
 WAITING = {

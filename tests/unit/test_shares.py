@@ -7,9 +7,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
 from reveal_analyzer.subjects.shares import host_places, host_value, split
 from reveal_contract.channels import Channel
+from support.exploring import examples
 
 _names = st.sampled_from("abcdefgh")
 _amounts = st.floats(0, 1e15, allow_nan=False)

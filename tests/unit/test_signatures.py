@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from node import Node
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.loader import Rule, parse
 from reveal_analyzer.hypotheses.signatures import Evidence, Now, Signatures, confidence
+from support.node import Node
 
 RULE = """
 version: 1

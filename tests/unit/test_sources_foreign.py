@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import big_host
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.net_paths import net_file
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
+from support import big_host
 
 
 def source_of(roots: Roots, name: str) -> Source:

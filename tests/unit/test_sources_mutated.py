@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from exploring import examples
-from mutations import Text, garbage, mutations
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
+from support.exploring import examples
+from support.mutations import Text, garbage, mutations
 
 TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
 FILES = {

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hosts.tree import Tree
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies
 from reveal_collector.subjects.storage import SubjectStorage
 from reveal_collector.subjects.tracker import Choice, Tenants
+from support.hosts.tree import Tree
 
 UNIT = "/system.slice/job.service"
 READ, WRITTEN = (f"storage.subject.{name}{{{UNIT}}}" for name in ("read_bytes", "write_bytes"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from handclock import Clock
 from reveal_analyzer.stream import channel_tables
 from reveal_analyzer.stream.channel_tables import UNUSED_SECONDS, Tables
 from reveal_contract.channels import Channel, ChannelTable
+from support.handclock import Clock
 
 MADE = [ChannelTable((Channel("cpu.user", str(cpu)),), ()) for cpu in range(3)]
 

@@ -13,8 +13,6 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exploring import examples
-from kube_fake import FakeKube
 from reveal_analyzer.sinks.kube import status as module
 from reveal_analyzer.sinks.kube.errors import AwayError
 from reveal_analyzer.sinks.kube.status import ProfileStatus, telemetry
@@ -23,6 +21,8 @@ from reveal_analyzer.telemetry.degraded import Lack, lacks, summed
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_analyzer.telemetry.states import State, States, merged, state_of
 from reveal_contract.names import NODES_KEY, fleet_key
+from support.exploring import examples
+from support.kube_fake import FakeKube
 
 PERF = {
     "source": "perf.cache",

@@ -10,9 +10,9 @@ from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
-from profiles import ROOT
 from reveal_analyzer.telemetry.degraded import REDUCED, lacks
 from reveal_operator import children, conditions, inspection, spec, troubles
+from support.profiles import ROOT
 
 PAGE = (ROOT / "docs/how-to/troubleshoot.md").read_text()
 _WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from exploring import examples
 from reveal_analyzer.paper.windows import Layout, Sealed, Slice, WarmUp, WindowRing
 from reveal_contract import wire
+from support.exploring import examples
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

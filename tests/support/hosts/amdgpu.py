@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hosts.pci import Function, add_function
-from hosts.tree import Tree, rising, swinging
+from support.hosts.pci import Function, add_function
+from support.hosts.tree import Tree, rising, swinging
 
 _GIB = 1 << 30
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from hosts import machine as machines
-from hosts.machine import Machine, mask, ranges
-from hosts.network import add_network
-from hosts.procfs import UNUSED_DISK, Vectors, add_proc, disk_stat, levels
-from hosts.tree import Moment, Tree
+from support.hosts import machine as machines
+from support.hosts.machine import Machine, mask, ranges
+from support.hosts.network import add_network
+from support.hosts.procfs import UNUSED_DISK, Vectors, add_proc, disk_stat, levels
+from support.hosts.tree import Moment, Tree
 
 _CPU = "sys/devices/system/cpu"
 _NODE = "sys/devices/system/node"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hosts.procfs import add_process
-from hosts.tree import Moment, Moving, Tree, rising
+from support.hosts.procfs import add_process
+from support.hosts.tree import Moment, Moving, Tree, rising
 
 V1, V2, HYBRID = "v1", "v2", "hybrid"
 _CONTROLLERS = ("cpu", "cpuacct", "memory", "blkio", "pids")

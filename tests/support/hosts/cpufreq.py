@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hosts.machine import Machine
-from hosts.tree import Tree, rising, swinging
+from support.hosts.machine import Machine
+from support.hosts.tree import Tree, rising, swinging
 
 _CPU = "sys/devices/system/cpu"
 

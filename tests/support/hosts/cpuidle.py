@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hosts.machine import Machine
-from hosts.tree import Tree, rising
+from support.hosts.machine import Machine
+from support.hosts.tree import Tree, rising
 
 _CPU = "sys/devices/system/cpu"
 

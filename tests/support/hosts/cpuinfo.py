@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hosts.machine import Machine
-from hosts.tree import Tree
+from support.hosts.machine import Machine
+from support.hosts.tree import Tree
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hosts.tree import Tree
+from support.hosts.tree import Tree
 
 _ROOT = "sys/devices/system/edac/mc"
 

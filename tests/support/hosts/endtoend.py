@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hosts.pods import POD_LIST
-from hosts.tree import Tree
 from reveal_collector.readers.background import Background
 from reveal_collector.readers.raw_slice import Origin, RawSlice
 from reveal_collector.registry import Missing, probe_all
@@ -23,6 +21,8 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.wire import Message, decode, gauges
+from support.hosts.pods import POD_LIST
+from support.hosts.tree import Tree
 
 NODE = "made-up"
 SLICES = 3

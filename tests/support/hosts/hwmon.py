@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hosts.machine import Machine
-from hosts.tree import Content, Moving, Tree, swinging
+from support.hosts.machine import Machine
+from support.hosts.tree import Content, Moving, Tree, swinging
 
 _CLASS = "sys/class/hwmon"
 

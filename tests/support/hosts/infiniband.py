@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from hosts.tree import Tree, rising
+from support.hosts.tree import Tree, rising
 
 _ERRORS = (
     "symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hosts.machine import mask, ranges
-from hosts.tree import Tree
+from support.hosts.machine import mask, ranges
+from support.hosts.tree import Tree
 
 
 def add_vectors(

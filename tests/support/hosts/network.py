@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hosts import recorded
-from hosts.machine import Machine, Nic
-from hosts.tree import Moment, Tree, rising
+from support.hosts import recorded
+from support.hosts.machine import Machine, Nic
+from support.hosts.tree import Moment, Tree, rising
 
 _FRAME = 1200  # mean bytes a packet
 _RATES = {

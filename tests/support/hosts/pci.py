@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hosts.tree import Tree
+from support.hosts.tree import Tree
 
 GPU, DISPLAY, NETWORK, INFINIBAND, NVME = "0x030200", "0x030000", "0x020000", "0x020700", "0x010802"
 _BRIDGE = "0x060400"

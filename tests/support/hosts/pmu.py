@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hosts.machine import Machine, ranges
-from hosts.tree import Tree
+from support.hosts.machine import Machine, ranges
+from support.hosts.tree import Tree
 
 _DEVICES = "sys/bus/event_source/devices"
 _X86 = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from itertools import product
 
-from hosts.base import add_base
-from hosts.cgroups import HYBRID, V1, V2, Container, Layout, PodSpec, add_cgroups, pod_list
-from hosts.tree import Tree
+from support.hosts.base import add_base
+from support.hosts.cgroups import HYBRID, V1, V2, Container, Layout, PodSpec, add_cgroups, pod_list
+from support.hosts.tree import Tree
 
 POD_LIST = "pods.json"
 _UID = "{:08x}-5d1b-4a4e-9f39-2f6f4b1c0a77"

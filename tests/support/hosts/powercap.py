@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hosts.tree import Moving, Tree
+from support.hosts.tree import Moving, Tree
 
 _DEVICES = "devices/virtual/powercap"
 RANGE = 262_143_328_850  # microjoules, as a Xeon says

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hosts import recorded
-from hosts.machine import GIB, Disk, Machine
-from hosts.tree import Moment, Moving, Tree
+from support.hosts import recorded
+from support.hosts.machine import GIB, Disk, Machine
+from support.hosts.tree import Moment, Moving, Tree
 
 UPTIME = 86_400  # seconds up when the tree is made
 UNUSED_DISK = "0 " * 16 + "0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hosts.tree import Tree
+from support.hosts.tree import Tree
 
 _SYSCTLS = {
     "vm.swappiness": "60", "vm.zone_reclaim_mode": "0", "vm.min_free_kbytes": "90112",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hosts.tree import Moment, Tree
+from support.hosts.tree import Moment, Tree
 
 _HEADING = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 _GIB = 1 << 30

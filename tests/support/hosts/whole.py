@@ -5,32 +5,32 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from hosts import cpuidle, cpuinfo
-from hosts.amdgpu import add_amd_gpu
-from hosts.base import add_base, add_machine
-from hosts.cpufreq import add_cpufreq, add_throttling
-from hosts.cpuidle import add_cpuidle
-from hosts.cpuinfo import add_cpuinfo
-from hosts.edac import add_edac
-from hosts.hwmon import (
+from support.hosts import cpuidle, cpuinfo
+from support.hosts.amdgpu import add_amd_gpu
+from support.hosts.base import add_base, add_machine
+from support.hosts.cpufreq import add_cpufreq, add_throttling
+from support.hosts.cpuidle import add_cpuidle
+from support.hosts.cpuinfo import add_cpuinfo
+from support.hosts.edac import add_edac
+from support.hosts.hwmon import (
     add_coretemp,
     add_k10temp,
     add_nic_sensor,
     add_nvme_sensor,
     add_power_meters,
 )
-from hosts.infiniband import Adapter, add_adapter
-from hosts.irq import add_vectors
-from hosts.machine import GIB, Disk, Machine, Nic
-from hosts.pci import INFINIBAND, NETWORK, NVME, Function, add_function
-from hosts.pmu import add_amd_pmus, add_arm_pmus, add_intel_pmus, add_kernel_pmus
-from hosts.pods import LAYOUTS, add_pods
-from hosts.powercap import RANGE, add_powercap
-from hosts.procfs import Vectors, add_process
-from hosts.recorded import RECORDED
-from hosts.setup import Setup, add_huge_pages, add_setup
-from hosts.swap import add_swaps, add_zram
-from hosts.tree import Tree
+from support.hosts.infiniband import Adapter, add_adapter
+from support.hosts.irq import add_vectors
+from support.hosts.machine import GIB, Disk, Machine, Nic
+from support.hosts.pci import INFINIBAND, NETWORK, NVME, Function, add_function
+from support.hosts.pmu import add_amd_pmus, add_arm_pmus, add_intel_pmus, add_kernel_pmus
+from support.hosts.pods import LAYOUTS, add_pods
+from support.hosts.powercap import RANGE, add_powercap
+from support.hosts.procfs import Vectors, add_process
+from support.hosts.recorded import RECORDED
+from support.hosts.setup import Setup, add_huge_pages, add_setup
+from support.hosts.swap import add_swaps, add_zram
+from support.hosts.tree import Tree
 
 _GBIT = 1000
 _FABRIC = ("18", "2a", "3a", "5d", "9a", "ab", "ba", "db")

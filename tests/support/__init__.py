@@ -1,0 +1,1 @@
+"""What the tests of all components share: builders, hosts, fakes at the edges, waiting."""
