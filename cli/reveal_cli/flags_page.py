@@ -61,8 +61,10 @@ def _commands(
     found = {}
     for action in program._actions:
         if isinstance(action, argparse._SubParsersAction):
-            meanings = {one.dest: one.help or "" for one in action._choices_actions}
-            found = {name: (one, meanings.get(name, "")) for name, one in action.choices.items()}
+            meanings = {entry.dest: entry.help or "" for entry in action._choices_actions}
+            found = {
+                name: (command, meanings.get(name, "")) for name, command in action.choices.items()
+            }
     return found
 
 
@@ -79,13 +81,13 @@ def _tables(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for group in parser._action_groups:
         title = "" if group.title in _UNTITLED else group.title or ""
-        rows = [_row(parser, action) for action in group._group_actions if _shown(action)]
+        rows = [_row(parser, action) for action in group._group_actions if _is_public(action)]
         if rows:
             found.setdefault(title, []).extend(rows)
     return found
 
 
-def _shown(action: argparse.Action) -> bool:
+def _is_public(action: argparse.Action) -> bool:
     hidden = action.help == argparse.SUPPRESS
     return not hidden and not isinstance(action, argparse._HelpAction)
 

@@ -43,7 +43,7 @@ def families() -> list[Metric]:
     return [family for family in found if family.name.startswith("reveal_")]
 
 
-def shown(families: Iterable[Metric]) -> dict[str, str]:
+def types_by_name(families: Iterable[Metric]) -> dict[str, str]:
     """Return the series by the name that a query uses, with their types."""
     ending = {"counter": "_total"}
     return {family.name + ending.get(family.type, ""): family.type for family in families}
@@ -52,7 +52,7 @@ def shown(families: Iterable[Metric]) -> dict[str, str]:
 def test_the_page_has_every_series_with_its_type(families: list[Metric]) -> None:
     page = {name: kind for name, kind, _ in _ROW.findall(PAGE.read_text())}
     assert page.pop(LEFT_OUT) == "gauge"  # only where sampled values are exposed
-    assert page == shown(families)
+    assert page == types_by_name(families)
 
 
 def test_the_page_has_the_labels_of_every_series_that_has_samples(families: list[Metric]) -> None:
@@ -60,7 +60,7 @@ def test_the_page_has_the_labels_of_every_series_that_has_samples(families: list
         name: set(re.findall(r"`(\w+)`", labels))
         for name, _, labels in _ROW.findall(PAGE.read_text())
     }
-    names = dict(zip(shown(families), families, strict=True))
+    names = dict(zip(types_by_name(families), families, strict=True))
     for name, family in names.items():
         for sample in family.samples:
             if not sample.name.endswith(("_bucket", "_created")):
