@@ -32,11 +32,11 @@ def test_an_argument_is_written_as_its_help_has_it() -> None:
     group = parser.add_argument_group("more")
     group.add_argument("--level", choices=("low", "high"), default="low", help="(%(default)s)")
     group.add_argument("--secret", help=argparse.SUPPRESS)
-    made = page([parser]).partition("## p\n")[2]
-    assert "What `p` does. In two lines." in made
-    assert "| `FILE…` | read these |" in made
-    assert "| `-o`, `--out DIR` | write DIR\\|here (required) |" in made
-    assert "**more**" in made
-    assert "| `--level {low,high}` | (low) |" in made
-    assert "secret" not in made
-    assert "--help" not in made
+    text = page([parser]).partition("## p\n")[2]
+    assert "What `p` does. In two lines." in text
+    assert "| `FILE…` | read these |" in text
+    assert "| `-o`, `--out DIR` | write DIR\\|here (required) |" in text
+    assert "**more**" in text
+    assert "| `--level {low,high}` | (low) |" in text
+    assert "secret" not in text
+    assert "--help" not in text
