@@ -75,7 +75,7 @@ def _amount(number: str, evidence: Evidence) -> str:
 
 
 def subject_text(finding: Finding) -> str:
-    """The tenant at fault, or "-" where none was found to be."""
+    """The subject at fault, or "-" where none was found to be."""
     if finding.pods:
         return f"{finding.pods[0].namespace}/{finding.pods[0].name}"
     return finding.subjects[0].name if finding.subjects else "-"

@@ -173,7 +173,7 @@ def redis_elsewhere(file: Path | None, environment: Mapping[str, str]) -> dict[s
 
 
 def ourselves(settings: CollectorSettings, environment: Mapping[str, str]) -> list[str]:
-    """The pod we run in, by name and cgroup: what we cost is told as ``own``, not as a tenant's.
+    """The pod we run in, by name and cgroup: what we cost is told as ``own``, not as a subject's.
 
     Only where the operator made it: who looks around by hand in a pod wants to see that one.
     """

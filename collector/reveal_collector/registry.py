@@ -57,7 +57,7 @@ from reveal_collector.subjects.perf import SubjectEvents
 from reveal_collector.subjects.pods.file import FilePods
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
 from reveal_collector.subjects.pods.process_owner import CgroupOwner
-from reveal_collector.subjects.tracker import Choice, Tenants
+from reveal_collector.subjects.tracker import Choice, SubjectTracker
 from reveal_contract import plugins
 from reveal_contract.settings import CollectorSettings, SettingsError
 
@@ -133,38 +133,38 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
 
     ``include`` and ``exclude`` hold names of sources; an unknown one raises ``SettingsError``.
     """
-    tenants = tenants_of(roots, settings)
+    tracker = subject_tracker(roots, settings)
     made: list[Source] = []
     for factory in (*FACTORIES, *plugins.parts("sources")):
         if factory is nvml.sources:
-            owner = PidOwner(roots.proc, tenants)
+            owner = PidOwner(roots.proc, tracker)
             made += nvml.sources(roots, settings.gpu_profiling, owner)
         else:
             made += factory(roots)
-    made += cgroups.of_tenants(roots, tenants)
+    made += cgroups.subject_sources(roots, tracker)
     if settings.perf_cgroups:
-        made.append(SubjectEvents(roots, tenants))
+        made.append(SubjectEvents(roots, tracker))
     if settings.fine_lane != "off":
-        made.append(FineLane(tenants))
+        made.append(FineLane(tracker))
     return selected(made, settings.include, settings.exclude)
 
 
-def tenants_of(roots: Roots, settings: CollectorSettings) -> Tenants:
+def subject_tracker(roots: Roots, settings: CollectorSettings) -> SubjectTracker:
     """The subjects of this host, which several sources share."""
     choice = Choice(settings.max_subjects, settings.leave_out_subjects, settings.container_subjects)
-    return Tenants(hierarchies(roots.cgroup), choice, pod_source(settings))
+    return SubjectTracker(hierarchies(roots.cgroup), choice, pod_source(settings))
 
 
 class PidOwner:
-    """The subject of a process: a tenant's, else what its cgroup or process group says."""
+    """The subject of a process: a tracked one, else what its cgroup or process group says."""
 
-    def __init__(self, proc: Path, tenants: Tenants) -> None:
-        self._proc, self._tenants = proc, tenants
+    def __init__(self, proc: Path, tracker: SubjectTracker) -> None:
+        self._proc, self._tracker = proc, tracker
         self._other = CgroupOwner(proc)
 
     def __call__(self, pid: int) -> str | None:
         try:
-            return self._tenants.subject_of(pid, self._proc) or self._other(pid)
+            return self._tracker.subject_of(pid, self._proc) or self._other(pid)
         except OSError:
             return None
 

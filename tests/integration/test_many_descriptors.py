@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.subjects.cgroup_files import hierarchies
-from reveal_collector.subjects.tracker import Choice, Tenants
+from reveal_collector.subjects.tracker import Choice, SubjectTracker
 from support.hosts.base import add_base
 from support.hosts.cgroups import V2, Layout
 from support.hosts.pods import add_pods
@@ -38,15 +38,15 @@ def test_new_cgroups_are_seen_behind_a_thousand_files(tmp_path: Path, crowded: N
     tree = Tree(tmp_path)
     add_base(tree)
     add_pods(tree, Layout(V2))
-    tenants = Tenants(hierarchies(tree.roots.cgroup), Choice())
-    tenants.start()
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), Choice())
+    tracker.start()
     try:
         for name in ("first.service", "second.service"):
             tree.write(f"cgroup/system.slice/{name}/cgroup.procs", "4242\n")
             tree.write(f"cgroup/system.slice/{name}/cpu.stat", "usage_usec 5\n")
             deadline = time.monotonic() + 10
-            while not any(one.path.endswith(f"/{name}") for one in tenants.current):
+            while not any(one.path.endswith(f"/{name}") for one in tracker.current):
                 assert time.monotonic() < deadline, f"{name} was not noticed"
                 time.sleep(0.02)
     finally:
-        tenants.stop()
+        tracker.stop()

@@ -226,7 +226,7 @@ class TestCgroups:
         who = table[f"{namespace}/train-0"]
         assert (who.uid, who.container, who.qos) == (busy.uid, "worker", "BestEffort")
         assert seen.total(f"{USAGE}{{{namespace}/train-0}}") > 0.2e9
-        # what the collector itself uses is told as its own, not as a tenant's
+        # what the collector itself uses is told as its own, not as a subject's
         assert f"{namespace}/collector-x" not in table
         assert not any(own.uid in instance for instance in table)
         assert seen.total("own.cpu_time") > 0

@@ -14,7 +14,7 @@ import pytest
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.perf import SubjectEvents
-from reveal_collector.subjects.tracker import Choice, Tenants
+from reveal_collector.subjects.tracker import Choice, SubjectTracker
 
 ROOT = Path("/sys/fs/cgroup")
 TREE = next((one for one in (ROOT, ROOT / "unified") if (one / "cgroup.procs").exists()), None)
@@ -48,10 +48,10 @@ def cgroup() -> Iterator[Path]:
 
 
 def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
-    tenants = Tenants({"unified": cgroup.parent}, Choice())
-    tenants._users = 1
-    tenants.look(0.0)
-    source = SubjectEvents(Roots(), tenants)
+    tracker = SubjectTracker({"unified": cgroup.parent}, Choice())
+    tracker._users = 1
+    tracker.look(0.0)
+    source = SubjectEvents(Roots(), tracker)
     try:
         source.open()
     except Unsupported as lacking:
@@ -80,11 +80,11 @@ def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
 def test_a_cgroup_that_is_gone_costs_its_own_columns_only(cgroup: Path) -> None:
     inner = cgroup / "inner"
     inner.mkdir()
-    tenants = Tenants({"unified": cgroup.parent}, Choice())
-    tenants._users = 1
-    tenants.look(0.0)
+    tracker = SubjectTracker({"unified": cgroup.parent}, Choice())
+    tracker._users = 1
+    tracker.look(0.0)
     inner.rmdir()
-    source = SubjectEvents(Roots(), tenants)
+    source = SubjectEvents(Roots(), tracker)
     try:
         source.open()
     except Unsupported as lacking:

@@ -12,7 +12,7 @@ import pytest
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.cgroup_files import cpu_root, hierarchies
 from reveal_collector.subjects.storage import SubjectStorage
-from reveal_collector.subjects.tracker import Choice, Tenants
+from reveal_collector.subjects.tracker import Choice, SubjectTracker
 
 NAME = f"reveal-test-storage-{os.getpid()}"
 TREES = {name: tree for name, tree in hierarchies(Roots().cgroup).items() if name == "cpuacct"}
@@ -55,11 +55,11 @@ def test_what_is_written_is_told_to_the_page(cgroup: Path, tmp_path: Path) -> No
     shell = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert shell.stdin is not None
     assert shell.stdout is not None
-    tenants = Tenants(TREES, Choice())
-    tenants._users = 1  # looked at by the test, not by a thread
+    tracker = SubjectTracker(TREES, Choice())
+    tracker._users = 1  # looked at by the test, not by a thread
     assert shell.stdout.readline() == b"there\n"
-    tenants.look(0.0)
-    source = SubjectStorage(Roots(), tenants)
+    tracker.look(0.0)
+    source = SubjectStorage(Roots(), tracker)
     source.open()
     try:
         for _ in range(2):

@@ -20,7 +20,7 @@ from reveal_collector.subjects import cgroups, tracker
 from reveal_collector.subjects.cgroup_files import FILES, UNIFIED, cpu_root, hierarchies
 from reveal_collector.subjects.cgroup_walk import walk
 from reveal_collector.subjects.cgroups import CgroupClocks
-from reveal_collector.subjects.tracker import Candidate, Choice, Tenant, Tenants, chosen
+from reveal_collector.subjects.tracker import Candidate, Choice, Subject, SubjectTracker, chosen
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -175,9 +175,9 @@ def test_a_cgroup_counts_where_a_process_is_in_it_or_it_is_new_and_empty(tmp_pat
     found = walk(hierarchies(tmp_path))
     assert {path for path, one in found.items() if one.holds} == {"/a/b"}
     assert {path for path, one in found.items() if one.leaf} == {"/a/b", "/empty"}
-    tenants = Tenants(hierarchies(tmp_path), Choice())
-    tenants.look(0.0)
-    assert [one.path for one in tenants.current] == ["/a/b", "/empty"]
+    tracker = SubjectTracker(hierarchies(tmp_path), Choice())
+    tracker.look(0.0)
+    assert [one.path for one in tracker.current] == ["/a/b", "/empty"]
 
 
 def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> None:
@@ -191,15 +191,15 @@ def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> Non
 
 
 def candidate(path: str) -> Candidate:
-    return Candidate(Tenant(path, 1, path), Identity(path, SubjectKind.CGROUP))
+    return Candidate(Subject(path, 1, path), Identity(path, SubjectKind.CGROUP))
 
 
 def test_the_busiest_are_taken_and_one_that_is_in_is_not_outdone_by_a_little() -> None:
     found = {path: candidate(path) for path in ("/a", "/b", "/c")}
     busy = {"/a": 5.0, "/b": 3.0, "/c": 1.0}
-    assert [one.tenant.path for one in chosen(found, busy, set(), 2)] == ["/a", "/b"]
-    assert [one.tenant.path for one in chosen(found, busy, {"/c"}, 2)] == ["/a", "/b"]
-    assert [one.tenant.path for one in chosen(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == [
+    assert [one.subject.path for one in chosen(found, busy, set(), 2)] == ["/a", "/b"]
+    assert [one.subject.path for one in chosen(found, busy, {"/c"}, 2)] == ["/a", "/b"]
+    assert [one.subject.path for one in chosen(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == [
         "/a",
         "/c",
     ]
@@ -243,22 +243,22 @@ def test_one_that_is_gone_is_asked_about_once_and_forgotten_in_place(tmp_path: P
 
 def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:
     version_2(tmp_path, "a")
-    found = Tenants(hierarchies(tmp_path), Choice())
+    found = SubjectTracker(hierarchies(tmp_path), Choice())
     found.look(0.0)
     version_2(tmp_path, "b", procs="")
     found.look(1.0)
-    assert [tenant.path for tenant in found.current] == ["/a", "/b"]
+    assert [subject.path for subject in found.current] == ["/a", "/b"]
     shutil.rmtree(tmp_path / "a")
     found.look(2.0)
-    assert [tenant.path for tenant in found.current] == ["/a", "/b"]  # lingers
+    assert [subject.path for subject in found.current] == ["/a", "/b"]  # lingers
     found.look(2.0 + tracker._LINGER)
-    assert [tenant.path for tenant in found.current] == []  # and the empty one had its time
+    assert [subject.path for subject in found.current] == []  # and the empty one had its time
 
 
 def test_a_controller_that_is_turned_on_or_off_changes_the_columns(tmp_path: Path) -> None:
     """systemd does so for all units of a slice, with the first and the last that needs it."""
     version_2(tmp_path, "a")
-    found = Tenants(hierarchies(tmp_path), Choice())
+    found = SubjectTracker(hierarchies(tmp_path), Choice())
     found.look(0.0)
     version_2(tmp_path, UNIT)
     unit = tmp_path / UNIT
@@ -266,27 +266,27 @@ def test_a_controller_that_is_turned_on_or_off_changes_the_columns(tmp_path: Pat
     text = (unit / "io.stat").read_text()
     (unit / "io.stat").unlink()
     found.look(1.0)
-    before = tenant_of(found, PATH)
+    before = subject_at(found, PATH)
     assert before.newborn
     write(unit, cgroup__controllers="cpu io memory pids\n", io__stat=text)
     found.look(1.5)
-    after = tenant_of(found, PATH)
+    after = subject_at(found, PATH)
     assert after != before
     assert not after.newborn  # its other counters have been shown
     assert "storage.subject.read_bytes" in metrics_of(after, tmp_path)
     write(unit, cgroup__controllers="cpu memory pids\n")
     (unit / "io.stat").unlink()
     found.look(2.0)
-    assert "storage.subject.read_bytes" not in metrics_of(tenant_of(found, PATH), tmp_path)
-    assert "memory.subject.anon" in metrics_of(tenant_of(found, PATH), tmp_path)
+    assert "storage.subject.read_bytes" not in metrics_of(subject_at(found, PATH), tmp_path)
+    assert "memory.subject.anon" in metrics_of(subject_at(found, PATH), tmp_path)
 
 
-def tenant_of(found: Tenants, path: str) -> Tenant:
-    return next(tenant for tenant in found.current if tenant.path == path)
+def subject_at(found: SubjectTracker, path: str) -> Subject:
+    return next(subject for subject in found.current if subject.path == path)
 
 
-def metrics_of(tenant: Tenant, root: Path) -> set[str]:
-    cgroup = cgroups._Cgroup(tenant, hierarchies(root), Lane.SLOW)
+def metrics_of(subject: Subject, root: Path) -> set[str]:
+    cgroup = cgroups._Cgroup(subject, hierarchies(root), Lane.SLOW)
     cgroup.close()
     return {channel.metric for channel in cgroup.channels}
 
@@ -296,12 +296,12 @@ def test_hierarchies_come_and_go_one_after_the_other(tmp_path: Path) -> None:
     version_1(tmp_path, UNIT)
     memory = tmp_path / "memory" / UNIT
     memory.rename(tmp_path / "later")
-    found = Tenants(hierarchies(tmp_path), Choice())
+    found = SubjectTracker(hierarchies(tmp_path), Choice())
     found.look(0.0)
-    assert not metrics_of(tenant_of(found, PATH), tmp_path) & {"memory.subject.usage"}
+    assert not metrics_of(subject_at(found, PATH), tmp_path) & {"memory.subject.usage"}
     (tmp_path / "later").rename(memory)
     found.look(1.0)
-    assert metrics_of(tenant_of(found, PATH), tmp_path) >= {"memory.subject.usage"}
+    assert metrics_of(subject_at(found, PATH), tmp_path) >= {"memory.subject.usage"}
     whole = found.current
     shutil.rmtree(tmp_path / "cpu" / UNIT)
     shutil.rmtree(tmp_path / "cpuacct" / UNIT)
@@ -313,15 +313,15 @@ def test_what_one_used_while_others_were_busier_is_no_news_when_it_is_taken(
     tmp_path: Path,
 ) -> None:
     version_2(tmp_path, "a", usage=1000)
-    found = Tenants(hierarchies(tmp_path), Choice(most=1))
+    found = SubjectTracker(hierarchies(tmp_path), Choice(most=1))
     found.look(0.0)
     version_2(tmp_path, "a", usage=2_000_000)
     version_2(tmp_path, "b", usage=900)
     found.look(1.0)
-    assert [tenant.path for tenant in found.current] == ["/a"]
+    assert [subject.path for subject in found.current] == ["/a"]
     version_2(tmp_path, "b", usage=90_000_000)
     found.look(60.0)
-    assert [(tenant.path, tenant.newborn) for tenant in found.current] == [("/b", False)]
+    assert [(subject.path, subject.newborn) for subject in found.current] == [("/b", False)]
 
 
 def test_inotify_tells_of_a_new_cgroup_within_moments(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from reveal_collector.subjects import fine_grid
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.fine_cpu import A_TICK, MOST, Chooser, FineLane
 from reveal_collector.subjects.fine_grid import Reading, Rings
-from reveal_collector.subjects.tracker import Choice, Tenant, Tenants
+from reveal_collector.subjects.tracker import Choice, Subject, SubjectTracker
 from support.exploring import examples
 from support.hosts.cgroups import V1, Layout, add_cgroups
 from support.hosts.tree import Tree
@@ -24,8 +24,8 @@ from support.waiting import comes_true
 JOB = "/system.slice/job.service"
 
 
-def tenant(path: str) -> Tenant:
-    return Tenant(path, 1, path)
+def subject(path: str) -> Subject:
+    return Subject(path, 1, path)
 
 
 @examples(100)
@@ -52,7 +52,7 @@ def test_what_steps_used_adds_up_and_unread_ones_are_missing(
 
 def test_busy_ones_come_in_and_stay_a_while() -> None:
     chooser = Chooser()
-    one, other = tenant("/a"), tenant("/b")
+    one, other = subject("/a"), subject("/b")
     assert chooser.choose({one: 0, other: 0}, 0.0, 1.0) == []
     assert chooser.choose({one: 60_000_000, other: 40_000_000}, 1.0, 1.0) == [one]
     assert chooser.choose({one: 60_000_000, other: 140_000_000}, 2.0, 1.0) == [other, one]
@@ -64,27 +64,27 @@ def test_busy_ones_come_in_and_stay_a_while() -> None:
 
 def test_no_more_than_so_many() -> None:
     chooser = Chooser()
-    tenants = [tenant(f"/{at:02}") for at in range(MOST + 9)]
-    chooser.choose(dict.fromkeys(tenants, 0), 0.0, 1.0)
-    used = {one: 100_000_000 + at for at, one in enumerate(tenants)}
+    subjects = [subject(f"/{at:02}") for at in range(MOST + 9)]
+    chooser.choose(dict.fromkeys(subjects, 0), 0.0, 1.0)
+    used = {one: 100_000_000 + at for at, one in enumerate(subjects)}
     chosen = chooser.choose(used, 1.0, 1.0)
-    assert set(chosen) == set(tenants[9:])
+    assert set(chosen) == set(subjects[9:])
 
 
-def lane(tmp_path: Path) -> tuple[Tree, Tenants, FineLane]:
+def lane(tmp_path: Path) -> tuple[Tree, SubjectTracker, FineLane]:
     tree = Tree(tmp_path)
     add_cgroups(tree, Layout(V1), (), {JOB: (0.5, 900)})
-    tenants = Tenants(hierarchies(tree.roots.cgroup), Choice())
-    tenants._users = 1
-    tenants.look(0.0)
-    return tree, tenants, FineLane(tenants)
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), Choice())
+    tracker._users = 1
+    tracker.look(0.0)
+    return tree, tracker, FineLane(tracker)
 
 
-def followed(fine: FineLane, tenants: Tenants) -> bool:
+def followed(fine: FineLane, tracker: SubjectTracker) -> bool:
     """Let the subject work, as the fast source of clocks sees it, until it has columns."""
-    (job,) = tenants.current
+    (job,) = tracker.current
     for turn in range(40):
-        tenants.clocks[job] = turn * 1_000_000_000
+        tracker.clocks[job] = turn * 1_000_000_000
         try:
             fine.read()
         except LayoutChanged:
@@ -137,12 +137,12 @@ def put_in_place(file: Path, value: int) -> None:
 
 @pytest.mark.usefixtures("language")
 def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path) -> None:
-    tree, tenants, fine = lane(tmp_path)
+    tree, tracker, fine = lane(tmp_path)
     usage = tree.root / f"cgroup/cpuacct{JOB}/cpuacct.usage"
     fine.open()
     try:
         assert fine.channels == ()
-        assert followed(fine, tenants)
+        assert followed(fine, tracker)
         assert [channel.instance for channel in fine.channels] == [
             f"{JOB}#{at}" for at in range(1, A_TICK + 1)
         ]
@@ -164,15 +164,15 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
 
 
 def test_a_paused_lane_has_no_columns_until_it_goes_on(tmp_path: Path) -> None:
-    _, tenants, fine = lane(tmp_path)
+    _, tracker, fine = lane(tmp_path)
     fine.open()
     try:
-        assert followed(fine, tenants)
+        assert followed(fine, tracker)
         fine.paused = True
-        assert followed(fine, tenants)  # the columns go away
+        assert followed(fine, tracker)  # the columns go away
         assert fine.channels == ()
         fine.paused = False
-        assert followed(fine, tenants)
+        assert followed(fine, tracker)
         assert len(fine.channels) == A_TICK
     finally:
         fine.close()

@@ -28,7 +28,7 @@ def reads(name: str) -> tuple[Channel, ...]:
 
 
 class Host:
-    """Twenty seconds of an old tenant, then what a test asks for."""
+    """Twenty seconds of an old subject, then what a test asks for."""
 
     def __init__(self, host: tuple[Channel, ...] = HOST) -> None:
         self.host = host
@@ -36,9 +36,9 @@ class Host:
         self.run(20, {}, OLD)
 
     def run(
-        self, seconds: int, changed: dict[str, float], *tenants: str
+        self, seconds: int, changed: dict[str, float], *subjects: str
     ) -> list[frozenset[Subsystem]]:
-        self.node.table = ChannelTable(self.host, tuple(chain(*map(reads, tenants))))
+        self.node.table = ChannelTable(self.host, tuple(chain(*map(reads, subjects))))
         return [
             self.newcomers.push(self.deriver.second(self.node.slice(changed), self.node.table))
             for _ in range(seconds)
@@ -89,7 +89,7 @@ def test_harm_or_the_work_of_others_is_not_excused(harm: dict[str, float]) -> No
     assert not any(Host().run(20, READS | CALM | harm, OLD, NEW))
 
 
-def test_tenants_that_were_there_from_the_beginning_are_not_new() -> None:
+def test_subjects_that_were_there_from_the_beginning_are_not_new() -> None:
     host = Host()
     assert not any(host.run(10, READS | CALM, OLD))
     assert host.run(1, READS | CALM, OLD, NEW) == [STORAGE]

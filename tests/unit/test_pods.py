@@ -19,7 +19,7 @@ from reveal_collector.subjects import cgroups
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.pods.file import FilePods
 from reveal_collector.subjects.pods.podlist import PodIndex, pod_of, pods_of
-from reveal_collector.subjects.tracker import Choice, Tenants
+from reveal_collector.subjects.tracker import Choice, SubjectTracker
 from reveal_contract.subjects import SubjectKind
 from support.exploring import examples
 from support.hosts.cgroups import (
@@ -63,20 +63,20 @@ LAYOUTS = [
 @contextmanager
 def opened(
     tree: Tree, layout: Layout, choice: Choice | None = None, listed: object = None
-) -> Iterator[tuple[Tenants, dict[str, Source]]]:
+) -> Iterator[tuple[SubjectTracker, dict[str, Source]]]:
     path = tree.root / "pods.json"
     path.write_text(json.dumps(listed or pod_list(PODS, "n1", layout.runtime)))
     pods = FilePods(path, "n1")
-    tenants = Tenants(hierarchies(tree.roots.cgroup), choice or Choice(), pods)
-    tenants._users = 1  # kept up by the test, not by a thread
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), choice or Choice(), pods)
+    tracker._users = 1  # kept up by the test, not by a thread
     pods.look()
-    tenants.look(0.0)
-    sources = {source.name: source for source in cgroups.of_tenants(tree.roots, tenants)}
+    tracker.look(0.0)
+    sources = {source.name: source for source in cgroups.subject_sources(tree.roots, tracker)}
     del sources["subject-storage"]  # the cgroups here count it themselves
     for source in sources.values():
         source.open()
     try:
-        yield tenants, sources
+        yield tracker, sources
     finally:
         for source in sources.values():
             source.close()
@@ -94,8 +94,8 @@ def read(source: Source) -> dict[str, float | None]:
 def test_pods_are_found_and_named_in_every_layout(tmp_path: Path, layout: Layout) -> None:
     tree = Tree(tmp_path)
     add_cgroups(tree, layout, PODS, {"/system.slice/kubelet.service": (0.3, 900)})
-    with opened(tree, layout) as (tenants, sources):
-        table = {one.instance: one for one in tenants.subjects}
+    with opened(tree, layout) as (tracker, sources):
+        table = {one.instance: one for one in tracker.identities}
         clocks = sources["cgroup-cpu"]
         before = read(clocks)
         tree.advance(1.0)
@@ -123,8 +123,8 @@ def test_pods_are_found_and_named_in_every_layout(tmp_path: Path, layout: Layout
 def test_containers_of_a_pod_are_told_apart_on_request(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, PODS)
-    with opened(tree, layout, Choice(containers=True)) as (tenants, _):
-        table = {one.instance: one for one in tenants.subjects}
+    with opened(tree, layout, Choice(containers=True)) as (tracker, _):
+        table = {one.instance: one for one in tracker.identities}
     worker = table["ml/train-0/worker"]
     assert (worker.kind, worker.parent) == (SubjectKind.CONTAINER, "ml/train-0")
     assert worker.uid == TRAIN.containers[0].id(TRAIN.uid)
@@ -135,31 +135,31 @@ def test_containers_of_a_pod_are_told_apart_on_request(tmp_path: Path) -> None:
 def test_a_pod_nobody_lists_goes_by_its_uid_until_it_is_listed(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout(V1, "containerd", "cgroupfs")
     add_cgroups(tree, layout, [TRAIN])
-    with opened(tree, layout, listed={"items": []}) as (tenants, _):
-        (unknown,) = tenants.subjects
+    with opened(tree, layout, listed={"items": []}) as (tracker, _):
+        (unknown,) = tracker.identities
         assert (unknown.instance, unknown.qos) == (f"pod:{TRAIN.uid}", "Guaranteed")
         (tree.root / "pods.json").write_text(json.dumps(pod_list(PODS, "n1")))
-        tenants.pods.look()  # type: ignore[attr-defined]
-        tenants.look(1.0)
-        assert [one.instance for one in tenants.subjects] == ["ml/train-0"]
-        assert not tenants.current[0].newborn  # its counters did not begin just now
+        tracker.pods.look()  # type: ignore[attr-defined]
+        tracker.look(1.0)
+        assert [one.instance for one in tracker.identities] == ["ml/train-0"]
+        assert not tracker.current[0].newborn  # its counters did not begin just now
 
 
 def test_a_pod_made_again_under_its_name_is_another(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, [TRAIN])
     tree.advance(5.0)
-    with opened(tree, layout) as (tenants, sources):
+    with opened(tree, layout) as (tracker, sources):
         clocks = sources["cgroup-cpu"]
         before = read(clocks)["cpu.subject.usage{ml/train-0}"]
         tree.remove(f"cgroup{layout.pod(TRAIN)}")
         again = replace(TRAIN, uid="2b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b")
         add_cgroups(tree, layout, [again])
         (tree.root / "pods.json").write_text(json.dumps(pod_list([again], "n1")))
-        tenants.pods.look()  # type: ignore[attr-defined]
-        tenants.look(1.0)
+        tracker.pods.look()  # type: ignore[attr-defined]
+        tracker.look(1.0)
         rows = [retried(clocks)["cpu.subject.usage{ml/train-0}"] for _ in range(14)]
-    table = [(one.instance, one.uid, bool(one.until_ns)) for one in tenants.subjects]
+    table = [(one.instance, one.uid, bool(one.until_ns)) for one in tracker.identities]
     assert table == [("ml/train-0", again.uid, False), ("ml/train-0", TRAIN.uid, True)]
     assert before
     assert rows[0] == 0  # a fall, which is no step
@@ -178,10 +178,10 @@ def test_two_pods_of_one_name_are_told_apart_while_both_live(tmp_path: Path) -> 
     later = replace(TRAIN, uid="0b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b",
                     containers=(Container("worker", 500),))  # fmt: skip
     add_cgroups(tree, layout, [TRAIN])
-    with opened(tree, layout, listed=pod_list([TRAIN, later], "n1")) as (tenants, _):
+    with opened(tree, layout, listed=pod_list([TRAIN, later], "n1")) as (tracker, _):
         add_cgroups(tree, layout, [later])
-        tenants.look(1.0)
-        assert [(one.instance, one.uid) for one in tenants.subjects] == [
+        tracker.look(1.0)
+        assert [(one.instance, one.uid) for one in tracker.identities] == [
             ("ml/train-0~0b2c3d4e", later.uid), ("ml/train-0", TRAIN.uid)
         ]  # fmt: skip
 
@@ -194,8 +194,8 @@ def test_containers_without_a_pod_cgroup_are_that_pods(tmp_path: Path) -> None:
     others = {f"{folder}:cri-containerd:{first}": (1.0, 100),
               f"{folder}:cri-containerd:{second}": (0.1, 110)}  # fmt: skip
     add_cgroups(tree, layout, (), others)
-    with opened(tree, layout) as (tenants, _):
-        table = {one.instance: one.uid for one in tenants.subjects}
+    with opened(tree, layout) as (tracker, _):
+        table = {one.instance: one.uid for one in tracker.identities}
     name = max(first, second)[:12]
     assert table == {"ml/train-0": TRAIN.uid, f"ml/train-0/{name}": TRAIN.uid}
 
@@ -203,17 +203,17 @@ def test_containers_without_a_pod_cgroup_are_that_pods(tmp_path: Path) -> None:
 def test_a_pod_that_ends_is_told_for_a_while_and_its_last_use_is_kept(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, [TRAIN, STATIC])
-    with opened(tree, layout) as (tenants, sources):
+    with opened(tree, layout) as (tracker, sources):
         clocks = sources["cgroup-cpu"]
         tree.advance(2.0)
         assert read(clocks)["cpu.subject.usage{ml/train-0}"] == pytest.approx(3.2e9)
         shutil.rmtree(tree.root / f"cgroup{layout.pod(TRAIN)}")
-        tenants.look(1.0)
-        gone = {one.instance: one.until_ns for one in tenants.subjects}
+        tracker.look(1.0)
+        gone = {one.instance: one.until_ns for one in tracker.identities}
         assert gone["ml/train-0"] > 0
         assert gone["kube-system/etcd-n1"] == 0
-        tenants.look(1.0 + 31)
-        assert [one.instance for one in tenants.current] == ["kube-system/etcd-n1"]
+        tracker.look(1.0 + 31)
+        assert [one.instance for one in tracker.current] == ["kube-system/etcd-n1"]
 
 
 def test_network_is_counted_by_namespace(tmp_path: Path) -> None:
@@ -279,13 +279,13 @@ def test_a_process_belongs_to_the_subject_of_its_cgroup(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout(HYBRID)
     add_cgroups(tree, layout, PODS, {"/system.slice/ssh.service": (0.1, 900)})
     tree.write("proc/7/cgroup", "0::/\n")
-    with opened(tree, layout) as (tenants, _):
+    with opened(tree, layout) as (tracker, _):
         proc = tree.roots.proc
-        assert tenants.subject_of(110, proc) == "ml/train-0"
-        assert tenants.subject_of(900, proc) == "/system.slice/ssh.service"
-        assert tenants.subject_of(7, proc) is None
+        assert tracker.subject_of(110, proc) == "ml/train-0"
+        assert tracker.subject_of(900, proc) == "/system.slice/ssh.service"
+        assert tracker.subject_of(7, proc) is None
         with pytest.raises(OSError, match="99"):
-            tenants.subject_of(99, proc)
+            tracker.subject_of(99, proc)
 
 
 def test_a_pod_file_is_read_again_and_a_bad_one_keeps_the_last(tmp_path: Path) -> None:

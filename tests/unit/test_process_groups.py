@@ -177,7 +177,7 @@ def test_init_is_not_billed_for_the_orphans_it_reaps() -> None:
     assert parse_stat(1, stat(1, cpu=4, waited=6), 4096).totals == (4, 2, 0, 0)
 
 
-def test_a_kernel_thread_is_no_tenant() -> None:
+def test_a_kernel_thread_is_no_subject() -> None:
     with pytest.raises(NotAProcess):
         parse_stat(2, stat(2, flags=0x0020_8040), 4096)
 

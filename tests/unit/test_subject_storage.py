@@ -11,7 +11,7 @@ import pytest
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies
 from reveal_collector.subjects.storage import SubjectStorage
-from reveal_collector.subjects.tracker import Choice, Tenants
+from reveal_collector.subjects.tracker import Choice, SubjectTracker
 from support.hosts.tree import Tree
 
 UNIT = "/system.slice/job.service"
@@ -51,14 +51,14 @@ def ends(tree: Tree, pid: int) -> None:
 
 
 @contextmanager
-def opened(tree: Tree) -> Iterator[tuple[SubjectStorage, Tenants]]:
-    tenants = Tenants(hierarchies(tree.roots.cgroup), Choice())
-    tenants._users = 1  # kept up by the test, not by a thread
-    tenants.look(0.0)
-    source = SubjectStorage(tree.roots, tenants)
+def opened(tree: Tree) -> Iterator[tuple[SubjectStorage, SubjectTracker]]:
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), Choice())
+    tracker._users = 1  # kept up by the test, not by a thread
+    tracker.look(0.0)
+    source = SubjectStorage(tree.roots, tracker)
     source.open()
     try:
-        yield source, tenants
+        yield source, tracker
     finally:
         source.close()
 
@@ -132,10 +132,10 @@ def test_one_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) ->
 
 
 def test_subjects_come_and_go(tree: Tree) -> None:
-    with opened(tree) as (source, tenants):
+    with opened(tree) as (source, tracker):
         tree.write("cgroup/cpuacct/system.slice/new.service/cgroup.procs", "20\n")
         process(tree, 20, 5, 5, start=2**40)
-        tenants.look(1.0)
+        tracker.look(1.0)
         with pytest.raises(LayoutChanged):
             source.read()
         now = read(source, 5)
@@ -143,8 +143,8 @@ def test_subjects_come_and_go(tree: Tree) -> None:
         assert now[READ] == 0
         for controller in ("cpu", "cpuacct"):
             tree.remove(f"cgroup/{controller}{UNIT}")
-        tenants.look(2.0)
-        tenants.look(60.0)
+        tracker.look(2.0)
+        tracker.look(60.0)
         with pytest.raises(LayoutChanged):
             source.read()
         assert READ not in read(source)

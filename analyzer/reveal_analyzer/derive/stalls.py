@@ -1,4 +1,4 @@
-"""Tenants that stand still: alive, never idle for half a minute, and now without any CPU time.
+"""Subjects that stand still: alive, never idle for half a minute, and now without any CPU time.
 
 A job that ends takes its cgroup or its tasks with it and is not counted; one that is stopped
 (SIGSTOP, a frozen cgroup) or waits for something that never comes keeps both.  So does a server

@@ -1,4 +1,4 @@
-"""Tenants that have just come: what they do themselves is a job that starts, not an anomaly.
+"""Subjects that have just come: what they do themselves is a job that starts, not an anomaly.
 
 A job's first reads are news to a node that has never seen one.  They are harm only where
 somebody waits: so while a newcomer does nearly all of a subsystem's work, the kernel's own
@@ -26,7 +26,7 @@ from reveal_contract.metric import Subsystem
 
 _Floats = NDArray[np.float64]
 
-NEW_S = 60  # seconds since it came in which a tenant is new
+NEW_S = 60  # seconds since it came in which a subject is new
 _SETTLED_S = 10  # the analysis itself is new before: all were there when it began
 _SPAN = 5  # seconds that share and pressure are judged over
 _SHARE = 0.7  # of a subsystem's work, by newcomers

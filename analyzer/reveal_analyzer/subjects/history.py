@@ -1,4 +1,4 @@
-"""Which subject's share changed: the tenants' counters during an episode against before it."""
+"""Which subject's share changed: the subjects' counters during an episode against before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source: the tenants of a host: pods, jobs, containers, units, and process groups besides.
+"""Source: the subjects of a host: pods, jobs, containers, units, and process groups.
 
 A cgroup's CPU clock and throttling are read every tick: a finer clock than the 10 ms ticks of
 /proc, and where a quota bites first.  The rest is read once a second.
@@ -21,7 +21,7 @@ from reveal_collector.subjects.pods.podlist import PodSource
 from reveal_collector.subjects.processes import ProcessGroups
 from reveal_collector.subjects.read_rotation import Turns
 from reveal_collector.subjects.storage import SubjectStorage
-from reveal_collector.subjects.tracker import Choice, Tenant, Tenants
+from reveal_collector.subjects.tracker import Choice, Subject, SubjectTracker
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
@@ -36,17 +36,17 @@ def sources(
     roots: Roots, choice: Choice | None = None, pods: PodSource | None = None
 ) -> list[Source]:
     choice = choice or Choice()
-    return of_tenants(roots, Tenants(hierarchies(roots.cgroup), choice, pods))
+    return subject_sources(roots, SubjectTracker(hierarchies(roots.cgroup), choice, pods))
 
 
-def of_tenants(roots: Roots, tenants: Tenants) -> list[Source]:
-    """The sources of subjects that others share the tenants with."""
-    trees, choice = tenants.trees, tenants.choice
+def subject_sources(roots: Roots, tracker: SubjectTracker) -> list[Source]:
+    """Return the sources of subjects; they share one tracker."""
+    trees, choice = tracker.trees, tracker.choice
     return [
-        CgroupClocks(trees, tenants),
-        CgroupUse(trees, tenants),
-        SubjectNetwork(roots, tenants),
-        SubjectStorage(roots, tenants),
+        CgroupClocks(trees, tracker),
+        CgroupUse(trees, tracker),
+        SubjectNetwork(roots, tracker),
+        SubjectStorage(roots, tracker),
         ProcessGroups(roots.proc, cpu_root(trees), choice),
     ]
 
@@ -59,12 +59,12 @@ class _Cgroup:
     of one that is gone stay for as long.
     """
 
-    def __init__(self, tenant: Tenant, trees: Mapping[str, Path], lane: Lane) -> None:
-        self.tenant = tenant
+    def __init__(self, subject: Subject, trees: Mapping[str, Path], lane: Lane) -> None:
+        self.subject = subject
         self.channels: list[Channel] = []
         self.values: list[int | None] = []
         self.quiet = 0
-        self._unborn = _UNSHOWN[lane] if tenant.newborn else 0
+        self._unborn = _UNSHOWN[lane] if subject.newborn else 0
         self._dead = 0
         self._unshown, self._rows, self._leads = _UNSHOWN[lane], _ROWS[lane], lane is Lane.FAST
         self._files: list[tuple[KeptFile, CgroupFile, list[int]]] = []
@@ -79,7 +79,7 @@ class _Cgroup:
         taken: set[str] = set()
         for file in FILES:
             if file.hierarchy in trees and not taken.issuperset(file.metrics):
-                self._add(file, trees[file.hierarchy] / tenant.path[1:], taken, lane)
+                self._add(file, trees[file.hierarchy] / subject.path[1:], taken, lane)
 
     def _add(self, file: CgroupFile, folder: Path, taken: set[str], lane: Lane) -> None:
         opened = file.opened(folder)
@@ -104,7 +104,7 @@ class _Cgroup:
         self._still.append(0)
         self._passed.append(0)
         self.channels += [
-            Channel(metric, self.tenant.instance, find(metric).kind, file.scale(at), lane)
+            Channel(metric, self.subject.instance, find(metric).kind, file.scale(at), lane)
             for at in columns
             for metric in (file.metrics[at],)
         ]
@@ -194,7 +194,7 @@ class _Cgroup:
             self._scans = []
             for (opened, file, columns), text in zip(self._files, self._texts, strict=True):
                 plan = file.parse.plan(text, columns)
-                gate = Gated(self.tenant.instance, self._leads and not self._scans)
+                gate = Gated(self.subject.instance, self._leads and not self._scans)
                 self._scans.append(FileScan(plan, opened.fd, len(text), gate))
         return self._scans
 
@@ -243,48 +243,48 @@ class _Cgroup:
 
 
 class _CgroupSource:
-    """What both lanes share: the files of every tenant, renewed when the tenants change."""
+    """What both lanes share: the files of every subject, renewed when the subjects change."""
 
     name: str
     lane: Lane
     thrift = 1
 
-    def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
+    def __init__(self, trees: Mapping[str, Path], tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._trees, self._tenants = trees, tenants
-        self._seen: tuple[Tenant, ...] = ()
+        self._trees, self._tracker = trees, tracker
+        self._seen: tuple[Subject, ...] = ()
         self._cgroups: list[_Cgroup] = []
         self._opened = False
 
     def open(self) -> None:
         if not self._trees:
             raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
-        self._tenants.start()
+        self._tracker.start()
         self._opened = True
         self._learn()
 
     def close(self) -> None:
         if self._opened:
             self._opened = False
-            self._tenants.stop()
+            self._tracker.stop()
         for cgroup in self._cgroups:
             cgroup.close()
         self._cgroups, self._seen = [], ()
 
     def _learn(self) -> None:
-        self._seen = self._tenants.current
-        known = {cgroup.tenant: cgroup for cgroup in self._cgroups}
+        self._seen = self._tracker.current
+        known = {cgroup.subject: cgroup for cgroup in self._cgroups}
         self._cgroups = [
-            known.pop(tenant) if tenant in known else _Cgroup(tenant, self._trees, self.lane)
-            for tenant in self._seen
+            known.pop(subject) if subject in known else _Cgroup(subject, self._trees, self.lane)
+            for subject in self._seen
         ]
         for gone in known.values():
             gone.close()
-            self._tenants.clocks.pop(gone.tenant, None)
+            self._tracker.clocks.pop(gone.subject, None)
         self.channels = tuple(channel for cgroup in self._cgroups for channel in cgroup.channels)
 
     def _follow(self) -> None:
-        if self._tenants.current is not self._seen:
+        if self._tracker.current is not self._seen:
             self._learn()
             raise LayoutChanged(self.name)
 
@@ -292,7 +292,7 @@ class _CgroupSource:
         return [scan for cgroup in self._cgroups for scan in cgroup.scans()]
 
     def stale(self) -> bool:
-        return self._tenants.current is not self._seen or any(
+        return self._tracker.current is not self._seen or any(
             cgroup.needs_plan for cgroup in self._cgroups
         )
 
@@ -329,16 +329,16 @@ class CgroupClocks(_CgroupSource):
 
     name, lane = "cgroup-cpu", Lane.FAST
 
-    def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
-        super().__init__(trees, tenants)
+    def __init__(self, trees: Mapping[str, Path], tracker: SubjectTracker) -> None:
+        super().__init__(trees, tracker)
         self._tick = 0
 
     def call_when_stale(self, call: Callable[[], None]) -> None:
-        self._tenants.on_change = call
+        self._tracker.on_change = call
 
     def _note_clock(self, cgroup: _Cgroup) -> None:
         if (clock := cgroup.clock_ns) is not None:
-            self._tenants.clocks[cgroup.tenant] = clock
+            self._tracker.clocks[cgroup.subject] = clock
 
     def read(self) -> Sequence[int | None]:
         self._follow()
@@ -365,26 +365,26 @@ class CgroupUse(_CgroupSource):
 
     name, lane = "cgroups", Lane.SLOW
 
-    def __init__(self, trees: Mapping[str, Path], tenants: Tenants) -> None:
-        super().__init__(trees, tenants)
-        self._turns = Turns(tenants)
+    def __init__(self, trees: Mapping[str, Path], tracker: SubjectTracker) -> None:
+        super().__init__(trees, tracker)
+        self._turns = Turns(tracker)
 
     @property
     def subjects(self) -> tuple[Identity, ...]:
         """Who the instances are, for the subject table."""
-        return self._tenants.subjects
+        return self._tracker.identities
 
     @property
     def trouble(self) -> str:
         """Why pods may be unknown, while they may."""
-        return self._tenants.pods.trouble
+        return self._tracker.pods.trouble
 
     def read(self) -> Sequence[int | None]:
         self._follow()
         self._turns.begin()
         row: list[int | None] = []
         for place, cgroup in enumerate(self._cgroups):
-            due = self._turns.due(place, cgroup.tenant, BACK_OFF * self.thrift)
+            due = self._turns.due(place, cgroup.subject, BACK_OFF * self.thrift)
             # where the scanner reads, a plan failed, of no one knows which
             if due or not cgroup.values or cgroup.is_scanned:
                 cgroup.read()

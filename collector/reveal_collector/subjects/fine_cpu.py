@@ -17,7 +17,7 @@ from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.cgroup_files import UNIFIED
 from reveal_collector.subjects.fine_grid import Grid, Reading, Rings, grid
-from reveal_collector.subjects.tracker import Tenant, Tenants
+from reveal_collector.subjects.tracker import Subject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -33,7 +33,7 @@ _NS_PER_US = 1000
 _METRIC = "cpu.subject.usage.fine"
 
 
-def clock_of(tenant: Tenant, trees: Mapping[str, Path]) -> Reading | None:
+def clock_of(subject: Subject, trees: Mapping[str, Path]) -> Reading | None:
     """The open CPU clock of a cgroup, to be read in us; ``None`` where it is gone.
 
     ``cpuacct.usage`` is a number in ns (cpuacct.rst); ``cpu.stat`` of version 2 begins with
@@ -46,14 +46,14 @@ def clock_of(tenant: Tenant, trees: Mapping[str, Path]) -> Reading | None:
         if hierarchy not in trees:
             continue
         try:
-            fd = os.open(trees[hierarchy] / tenant.path[1:] / name, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(trees[hierarchy] / subject.path[1:] / name, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             continue
         try:
             if os.pread(fd, 64, 0).startswith(start):
                 return Reading(fd, len(start), divisor)
         except OSError:
-            log.debug("the CPU clock of %s cannot be read", tenant.path)
+            log.debug("the CPU clock of %s cannot be read", subject.path)
         os.close(fd)
     return None
 
@@ -62,23 +62,23 @@ class Chooser:
     """Which subjects are busy enough; one that is in stays a while after it went idle."""
 
     def __init__(self) -> None:
-        self._last: dict[Tenant, int] = {}
-        self._busy_at: dict[Tenant, float] = {}
+        self._last: dict[Subject, int] = {}
+        self._busy_at: dict[Subject, float] = {}
 
-    def choose(self, clocks: Mapping[Tenant, int], now: float, seconds: float) -> list[Tenant]:
+    def choose(self, clocks: Mapping[Subject, int], now: float, seconds: float) -> list[Subject]:
         """From CPU clocks in ns and the time since the last call: up to ``MOST``, busiest first."""
         rates = {
-            tenant: (clock - self._last[tenant]) / (seconds * 1e9)
-            for tenant, clock in clocks.items()
-            if tenant in self._last
+            subject: (clock - self._last[subject]) / (seconds * 1e9)
+            for subject, clock in clocks.items()
+            if subject in self._last
         }
         self._last = dict(clocks)
-        for tenant, rate in rates.items():
-            if rate >= (_IDLE if tenant in self._busy_at else _BUSY):
-                self._busy_at[tenant] = now
+        for subject, rate in rates.items():
+            if rate >= (_IDLE if subject in self._busy_at else _BUSY):
+                self._busy_at[subject] = now
         self._busy_at = {
-            tenant: at for tenant, at in self._busy_at.items()
-            if tenant in clocks and now - at < _STAY_SECONDS
+            subject: at for subject, at in self._busy_at.items()
+            if subject in clocks and now - at < _STAY_SECONDS
         }  # fmt: skip
         return sorted(self._busy_at, key=lambda one: (-rates.get(one, 0.0), one.path))[:MOST]
 
@@ -88,21 +88,21 @@ class FineLane:
 
     name, lane = "subject-fine", Lane.FAST
 
-    def __init__(self, tenants: Tenants) -> None:
+    def __init__(self, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
         self.paused = False
-        self._tenants = tenants
+        self._tracker = tracker
         self._chooser = Chooser()
         self._rings = Rings(MOST)
         self._grid: Grid | None = None
-        self._followed: dict[Tenant, tuple[int, Reading]] = {}  # slot and open clock
+        self._followed: dict[Subject, tuple[int, Reading]] = {}  # slot and open clock
         self._reads = 0
         self._looked = 0.0
 
     def open(self) -> None:
-        if not self._tenants.trees:
+        if not self._tracker.trees:
             raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
-        self._tenants.start()
+        self._tracker.start()
         self._grid = grid(self._rings, STEP_NS)
         self._looked = time.monotonic()
 
@@ -122,44 +122,44 @@ class FineLane:
     def close(self) -> None:
         if self._grid is None:
             return
-        for tenant in list(self._followed):
-            self._leave(tenant)
+        for subject in list(self._followed):
+            self._leave(subject)
         self._grid.stop()
         self._grid = None
-        self._tenants.stop()
+        self._tracker.stop()
         self.channels = ()
 
     def _choose(self) -> bool:
         """Whether other subjects are followed now."""
         now = time.monotonic()
         seconds, self._looked, self._reads = max(now - self._looked, 0.1), now, 0
-        busy = self._chooser.choose(self._tenants.clocks.copy(), now, seconds)
+        busy = self._chooser.choose(self._tracker.clocks.copy(), now, seconds)
         wanted = [] if self.paused else busy
         before = list(self._followed)
-        for tenant in before:
-            if tenant not in wanted:
-                self._leave(tenant)
-        for tenant in wanted:
-            if tenant not in self._followed:
-                self._enter(tenant)
+        for subject in before:
+            if subject not in wanted:
+                self._leave(subject)
+        for subject in wanted:
+            if subject not in self._followed:
+                self._enter(subject)
         self.channels = tuple(
-            channel(_METRIC, f"{tenant.instance}#{place}", _NS_PER_US)
-            for tenant in self._followed
+            channel(_METRIC, f"{subject.instance}#{place}", _NS_PER_US)
+            for subject in self._followed
             for place in range(1, A_TICK + 1)
         )
         return before != list(self._followed)
 
-    def _enter(self, tenant: Tenant) -> None:
-        clock = clock_of(tenant, self._tenants.trees)
+    def _enter(self, subject: Subject) -> None:
+        clock = clock_of(subject, self._tracker.trees)
         if clock is None or self._grid is None:
             return
         taken = {slot for slot, _ in self._followed.values()}
         slot = next(at for at in range(MOST) if at not in taken)
-        self._followed[tenant] = slot, clock
+        self._followed[subject] = slot, clock
         self._grid.follow(slot, clock)
 
-    def _leave(self, tenant: Tenant) -> None:
-        slot, clock = self._followed.pop(tenant)
+    def _leave(self, subject: Subject) -> None:
+        slot, clock = self._followed.pop(subject)
         if self._grid is not None:
             self._grid.follow(slot, None)
         os.close(clock.fd)

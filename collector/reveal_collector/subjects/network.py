@@ -21,7 +21,7 @@ from reveal_collector.readers.textfile import KeptFile, channel
 from reveal_collector.subjects.cgroup_files import cpu_root
 from reveal_collector.subjects.cgroup_walk import within
 from reveal_collector.subjects.read_rotation import Turns
-from reveal_collector.subjects.tracker import Tenant, Tenants
+from reveal_collector.subjects.tracker import Subject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import SubjectKind
@@ -128,15 +128,15 @@ class SubjectNetwork:
 
     name, lane = "subject-network", Lane.SLOW
 
-    def __init__(self, roots: Roots, tenants: Tenants) -> None:
+    def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._proc, self._tenants = roots.proc, tenants
-        self._tree = cpu_root(tenants.trees)
+        self._proc, self._tracker = roots.proc, tracker
+        self._tree = cpu_root(tracker.trees)
         self._host = ""
-        self._seen: tuple[Tenant, ...] | None = None
-        self._spaces: dict[Tenant, _Namespace] = {}
-        self._turns = Turns(tenants)
-        self._searches: dict[Tenant, _Search] = {}
+        self._seen: tuple[Subject, ...] | None = None
+        self._spaces: dict[Subject, _Namespace] = {}
+        self._turns = Turns(tracker)
+        self._searches: dict[Subject, _Search] = {}
         self._next = 0  # second in which some search is due
         self._opened = False
 
@@ -150,7 +150,7 @@ class SubjectNetwork:
                 "the network namespace of the host may not be seen",
                 "grant CAP_SYS_PTRACE, and run in the host's PID namespace",
             )
-        self._tenants.start()
+        self._tracker.start()
         self._opened = True
         self._follow()
 
@@ -159,8 +159,8 @@ class SubjectNetwork:
             raise LayoutChanged(self.name)
         self._turns.begin()
         row: list[int | None] = []
-        for place, (tenant, space) in enumerate(self._spaces.items()):
-            if space.id and self._turns.due(place, tenant):
+        for place, (subject, space) in enumerate(self._spaces.items()):
+            if space.id and self._turns.due(place, subject):
                 space.read()
                 if not space.id:
                     self._next = 0
@@ -170,51 +170,51 @@ class SubjectNetwork:
     def close(self) -> None:
         if self._opened:
             self._opened = False
-            self._tenants.stop()
+            self._tracker.stop()
         for space in self._spaces.values():
             space.leave()
         self._spaces, self._seen, self.channels = {}, None, ()
 
     def _follow(self) -> bool:
         """Whether the columns are others now: subjects came or went, or got a process."""
-        current = self._tenants.current
+        current = self._tracker.current
         if current is self._seen and self._turns.second < self._next:
             return False
         self._seen = current
-        for tenant in [one for one in self._spaces if one not in current]:
-            self._spaces.pop(tenant).leave()
-        for tenant in current:
-            space = self._spaces.get(tenant) or _Namespace(self._proc)
-            if tenant.kind in _KINDS and not space.id and self._enter(tenant, space):
-                self._spaces[tenant] = space
+        for subject in [one for one in self._spaces if one not in current]:
+            self._spaces.pop(subject).leave()
+        for subject in current:
+            space = self._spaces.get(subject) or _Namespace(self._proc)
+            if subject.kind in _KINDS and not space.id and self._enter(subject, space):
+                self._spaces[subject] = space
         self._searches = {one: self._searches[one] for one in current if one in self._searches}
         self._next = min((one.due for one in self._searches.values()), default=_NEVER)
         channels = tuple(
-            channel(metric, tenant.instance) for tenant in self._spaces for metric in METRICS
+            channel(metric, subject.instance) for subject in self._spaces for metric in METRICS
         )
         changed, self.channels = channels != self.channels, channels
         return changed
 
-    def _enter(self, tenant: Tenant, space: _Namespace) -> bool:
+    def _enter(self, subject: Subject, space: _Namespace) -> bool:
         """Follow a subject by one of its processes, if it has a namespace of its own."""
-        search = self._searches.setdefault(tenant, _Search(self._turns.second))
+        search = self._searches.setdefault(subject, _Search(self._turns.second))
         if self._turns.second < search.due:
             return False
         taken = {self._host, *(one.id for one in self._spaces.values() if one.id)}
-        for pid in self._processes(tenant):
+        for pid in self._processes(subject):
             namespace = self._namespace(pid)
             if namespace and namespace not in taken and space.enter(pid, namespace):
-                del self._searches[tenant]
+                del self._searches[subject]
                 return True
         search.missed(self._turns.second)
         return False
 
-    def _processes(self, tenant: Tenant) -> list[str]:
+    def _processes(self, subject: Subject) -> list[str]:
         """One process of each cgroup of the subject, the first few."""
         if self._tree is None:
             return []
         found = []
-        for cgroup in within(self._tree, tenant.path):
+        for cgroup in within(self._tree, subject.path):
             try:
                 with (cgroup / "cgroup.procs").open("rb") as file:
                     pid = file.readline().strip().decode()

@@ -19,7 +19,7 @@ from reveal_collector.readers.perf_groups import refusal
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.cgroup_files import UNIFIED
-from reveal_collector.subjects.tracker import Tenant, Tenants
+from reveal_collector.subjects.tracker import Subject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -72,17 +72,17 @@ class SubjectEvents:
 
     name, lane = "subject-perf", Lane.SLOW
 
-    def __init__(self, roots: Roots, tenants: Tenants) -> None:
+    def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._roots, self._tenants = roots, tenants
-        self._seen: tuple[Tenant, ...] = ()
-        self._with: dict[Tenant, _Counters] = {}
+        self._roots, self._tracker = roots, tracker
+        self._seen: tuple[Subject, ...] = ()
+        self._with: dict[Subject, _Counters] = {}
         self._opened = False
 
     def open(self) -> None:
         if not self._roots.live:
             raise Unsupported("events can be counted on the machine itself only")
-        self._tenants.start()
+        self._tracker.start()
         self._opened = True
         try:
             self._follow()
@@ -91,7 +91,7 @@ class SubjectEvents:
             raise refusal(error, self._roots) from None
 
     def read(self) -> Sequence[int | None]:
-        if self._tenants.current is not self._seen:
+        if self._tracker.current is not self._seen:
             self._follow()
             raise LayoutChanged(self.name)
         return [value for counters in self._with.values() for value in counters.read()]
@@ -99,34 +99,34 @@ class SubjectEvents:
     def close(self) -> None:
         if self._opened:
             self._opened = False
-            self._tenants.stop()
+            self._tracker.stop()
         for counters in self._with.values():
             counters.close()
         self._with, self._seen, self.channels = {}, (), ()
 
     def _follow(self) -> None:
-        self._seen = self._tenants.current
-        clocks = self._tenants.clocks
+        self._seen = self._tracker.current
+        clocks = self._tracker.clocks
         wanted = sorted(self._seen, key=lambda one: -clocks.get(one, 0))[:MOST]
-        for tenant in [one for one in self._with if one not in wanted]:
-            self._with.pop(tenant).close()
+        for subject in [one for one in self._with if one not in wanted]:
+            self._with.pop(subject).close()
         cpus = online(self._roots.sys)
-        for tenant in wanted:
-            if tenant in self._with:
+        for subject in wanted:
+            if subject in self._with:
                 continue
             try:
-                self._with[tenant] = _Counters(self._folder(tenant), cpus)
+                self._with[subject] = _Counters(self._folder(subject), cpus)
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ENODEV):  # gone meanwhile
                     raise
         self.channels = tuple(
-            channel(metric, tenant.instance)
-            for tenant, counters in self._with.items()
+            channel(metric, subject.instance)
+            for subject, counters in self._with.items()
             for metric in counters.metrics
         )
 
-    def _folder(self, tenant: Tenant) -> Path:
+    def _folder(self, subject: Subject) -> Path:
         own = self._roots.cgroup / "perf_event"
-        trees = self._tenants.trees
+        trees = self._tracker.trees
         tree = own if (own / "cgroup.procs").exists() else trees.get(UNIFIED, own)
-        return tree / tenant.path[1:]
+        return tree / subject.path[1:]

@@ -1,4 +1,4 @@
-"""Source: process groups, the tenants where processes live in no cgroup of their own.
+"""Source: process groups, the subjects where processes live in no cgroup of their own.
 
 A group's counters are sums of what its processes used, kept monotone: a process that ends
 takes nothing away, and what a parent takes over from its dead children (``cutime`` and the
@@ -37,7 +37,7 @@ _LEVELS = ("memory.subject.usage", "cpu.subject.tasks")
 
 
 class NotAProcess(Exception):
-    """A kernel thread: its time belongs to no tenant."""
+    """A kernel thread: its time belongs to no subject."""
 
 
 def parse_stat(pid: int, data: bytes, page: int) -> Reading:

@@ -26,7 +26,7 @@ from reveal_collector.subjects.cgroup_walk import within
 from reveal_collector.subjects.process_groups import Ledger
 from reveal_collector.subjects.processes import MOST_PROCESSES, NotAProcess, parse_io, parse_stat
 from reveal_collector.subjects.read_rotation import Turns
-from reveal_collector.subjects.tracker import Tenant, Tenants
+from reveal_collector.subjects.tracker import Subject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -68,104 +68,104 @@ class SubjectStorage:
 
     name, lane = "subject-storage", Lane.SLOW
 
-    def __init__(self, roots: Roots, tenants: Tenants) -> None:
+    def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._proc, self._tenants = roots.proc, tenants
-        self._tree = cpu_root(tenants.trees)
+        self._proc, self._tracker = roots.proc, tracker
+        self._tree = cpu_root(tracker.trees)
         self._tick = os.sysconf("SC_CLK_TCK")
         self._opened = False
         self._reset()
 
     def _reset(self) -> None:
         self._ledger = Ledger()
-        self._groups: dict[Tenant, int] = {}
+        self._groups: dict[Subject, int] = {}
         self._numbers = itertools.count(-2, -1)  # below 0: a process leads none of them
-        self._processes: dict[Tenant, dict[int, _Process]] = {}
-        self._turns = Turns(self._tenants)
-        self._seen: tuple[Tenant, ...] | None = None
+        self._processes: dict[Subject, dict[int, _Process]] = {}
+        self._turns = Turns(self._tracker)
+        self._seen: tuple[Subject, ...] | None = None
         self._born_after = 0
 
     def open(self) -> None:
         if self._tree is None:
             raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
-        if counts_storage(self._tenants.trees):
+        if counts_storage(self._tracker.trees):
             raise Unsupported("cgroups count what is read and written themselves: not needed")
         self._reset()
         # who began before may have read in another cgroup, or before we looked
         self._born_after = int(time.clock_gettime(time.CLOCK_BOOTTIME) * self._tick)
-        self._tenants.start()
+        self._tracker.start()
         self._opened = True
         self._follow()
-        for tenant in self._processes:
-            self._list(tenant)
+        for subject in self._processes:
+            self._list(subject)
         self._add_up()
 
     def read(self) -> Sequence[int | None]:
-        if self._tenants.current is not self._seen:
+        if self._tracker.current is not self._seen:
             self._follow()
             raise LayoutChanged(self.name)
         self._turns.begin()
-        for place, tenant in enumerate(self._processes):
-            if self._turns.due(place, tenant):
+        for place, subject in enumerate(self._processes):
+            if self._turns.due(place, subject):
                 listed = (self._turns.second + place) % _LIST_SECONDS == 0
-                if listed or not self._processes[tenant]:
-                    self._list(tenant)
-                self._renew(tenant)
+                if listed or not self._processes[subject]:
+                    self._list(subject)
+                self._renew(subject)
         self._add_up()
-        return [value for tenant in self._processes for value in self._values(tenant)]
+        return [value for subject in self._processes for value in self._values(subject)]
 
     def close(self) -> None:
         if self._opened:
             self._opened = False
-            self._tenants.stop()
-        for tenant in list(self._processes):
-            self._drop(tenant)
+            self._tracker.stop()
+        for subject in list(self._processes):
+            self._drop(subject)
         self.channels = ()
 
     def _follow(self) -> None:
         """Take over the subjects that there are now."""
-        self._seen = self._tenants.current
-        for tenant in [one for one in self._processes if one not in self._seen]:
-            self._drop(tenant)
-        for tenant in self._seen:
-            if tenant not in self._groups:
-                self._groups[tenant], self._processes[tenant] = next(self._numbers), {}
+        self._seen = self._tracker.current
+        for subject in [one for one in self._processes if one not in self._seen]:
+            self._drop(subject)
+        for subject in self._seen:
+            if subject not in self._groups:
+                self._groups[subject], self._processes[subject] = next(self._numbers), {}
         self.channels = tuple(
-            channel(metric, tenant.instance) for tenant in self._processes for metric in METRICS
+            channel(metric, subject.instance) for subject in self._processes for metric in METRICS
         )
 
-    def _drop(self, tenant: Tenant) -> None:
-        del self._groups[tenant]
-        for process in self._processes.pop(tenant).values():
+    def _drop(self, subject: Subject) -> None:
+        del self._groups[subject]
+        for process in self._processes.pop(subject).values():
             process.close()
 
-    def _list(self, tenant: Tenant) -> None:
+    def _list(self, subject: Subject) -> None:
         """Begin with the processes that came to a subject, and end with those that left it."""
-        here = self._pids(tenant)
-        followed = self._processes[tenant]
+        here = self._pids(subject)
+        followed = self._processes[subject]
         for pid in followed.keys() - here:
             followed.pop(pid).close()
         share = max(_LEAST, MOST_PROCESSES // len(self._processes))
         for pid in sorted(here - followed.keys())[: max(share - len(followed), 0)]:
             try:
                 folder = self._proc / str(pid)
-                followed[pid] = _Process(pid, folder, self._groups[tenant])
+                followed[pid] = _Process(pid, folder, self._groups[subject])
             except (NotAProcess, OSError, Unsupported, ValueError):
                 continue  # the kernel's, ended, another user's, or garbled
 
-    def _renew(self, tenant: Tenant) -> None:
-        followed = self._processes[tenant]
+    def _renew(self, subject: Subject) -> None:
+        followed = self._processes[subject]
         for pid, process in list(followed.items()):
             try:
                 process.renew()
             except (OSError, ValueError):
                 followed.pop(pid).close()
 
-    def _pids(self, tenant: Tenant) -> set[int]:
+    def _pids(self, subject: Subject) -> set[int]:
         """The processes of a subject's cgroup and of those below it."""
         assert self._tree is not None
         found: set[int] = set()
-        for cgroup in within(self._tree, tenant.path):
+        for cgroup in within(self._tree, subject.path):
             try:
                 found.update(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
             except (OSError, ValueError):
@@ -180,6 +180,6 @@ class SubjectStorage:
         }
         self._ledger.update(readings, self._born_after)
 
-    def _values(self, tenant: Tenant) -> tuple[int | None, int | None]:
-        group = self._ledger.groups.get(self._groups[tenant])
+    def _values(self, subject: Subject) -> tuple[int | None, int | None]:
+        group = self._ledger.groups.get(self._groups[subject])
         return _UNKNOWN if group is None else (group.totals[2], group.totals[3])

@@ -75,7 +75,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Tenant:
+class Subject:
     """A cgroup: its path below the root of every hierarchy, and which one of that name it is.
 
     ``instance`` is what its channels carry; ``newborn``: made just now, so its counters began
@@ -94,7 +94,7 @@ class Tenant:
 class Candidate:
     """A subject seen by a walk."""
 
-    tenant: Tenant
+    subject: Subject
     identity: Identity
     usage: int = 0  # CPU time in the unit of its hierarchy, to rank by
 
@@ -111,27 +111,27 @@ def chosen(
     return [candidates[path] for path in sorted(best)]
 
 
-class Tenants:
+class SubjectTracker:
     """The subjects of this host, renewed in the background.
 
     ``current`` is replaced as a whole, and only when a subject comes or one must make room:
-    a subject that is gone lingers, as every change costs a new channel table.  ``subjects``
+    a subject that is gone lingers, as every change costs a new channel table.  ``identities``
     says who they are, and who those were that are gone since a little while.
     """
 
     def __init__(
         self, trees: Mapping[str, Path], choice: Choice, pods: PodSource | None = None
     ) -> None:
-        self.current: tuple[Tenant, ...] = ()
+        self.current: tuple[Subject, ...] = ()
         self.on_change: Callable[[], None] | None = None  # told when ``current`` is another
-        self.subjects: tuple[Identity, ...] = ()
+        self.identities: tuple[Identity, ...] = ()
         self.pods: PodSource = pods or NoPods()
-        # CPU clock in ns by tenant, noted by the fast source: who moved is worth a look
-        self.clocks: dict[Tenant, int] = {}
+        # CPU clock in ns by subject, noted by the fast source: who moved is worth a look
+        self.clocks: dict[Subject, int] = {}
         self.trees, self.choice = trees, choice
         self._usage: dict[str, tuple[float, int]] = {}
         self._busy: dict[str, float] = {}
-        self._seen: dict[Tenant, float] = {}
+        self._seen: dict[Subject, float] = {}
         self._first: dict[tuple[str, int], float] = {}
         self._newborn: set[tuple[str, int]] = set()
         self._looked = False
@@ -169,33 +169,33 @@ class Tenants:
         """
         text = (proc / str(pid) / "cgroup").read_text("utf-8", "replace")
         index = self.pods.index
-        held = {tenant.path: tenant.instance for tenant in self.current}
+        held = {subject.path: subject.instance for subject in self.current}
         for path in of_process(text):
             for place in reversed(owners(path, index, self.choice.containers)):
                 return held.get(place.root) or identity(place, index, 0).instance
         return None
 
     def look(self, now: float, found: Mapping[str, Found] | None = None) -> None:
-        """Walk the trees, unless told what was ``found``; renew ``current`` and ``subjects``."""
+        """Walk the trees, unless told what was ``found``; renew ``current`` and ``identities``."""
         found = walk(self.trees) if found is None else found
         self._age(found, now)
         candidates = self._candidates(found, now)
         self._rate(candidates, now)
-        kept = {tenant.path for tenant in self.current}
+        kept = {subject.path for subject in self.current}
         best = chosen(candidates, self._busy, kept, self.choice.most)
-        tenants = [one.tenant for one in best]
-        self._seen.update(dict.fromkeys(tenants, now))
-        new = set(tenants) - set(self.current)
-        gone = {t: now - self._seen.get(t, now) for t in self.current if t not in tenants}
+        subjects = [one.subject for one in best]
+        self._seen.update(dict.fromkeys(subjects, now))
+        new = set(subjects) - set(self.current)
+        gone = {t: now - self._seen.get(t, now) for t in self.current if t not in subjects}
         if new or any(since > _LINGER for since in gone.values()):
-            instances = {tenant.instance for tenant in tenants}
+            instances = {subject.instance for subject in subjects}
             dying = [t for t, since in gone.items()
                      if since < _DYING and t.instance not in instances]  # fmt: skip
-            self.current = (*tenants, *dying)
+            self.current = (*subjects, *dying)
             if self.on_change is not None:
                 self.on_change()
             self._seen = {t: self._seen[t] for t in self.current if t in self._seen}
-        self.subjects = renewed(self.subjects, [one.identity for one in best], time.time_ns())
+        self.identities = renewed(self.identities, [one.identity for one in best], time.time_ns())
 
     def _age(self, found: Mapping[str, Found], now: float) -> None:
         """When each cgroup was first seen; those made since the last look began at 0."""
@@ -221,11 +221,11 @@ class Tenants:
                 if root is not None and place.root not in named:
                     named[place.root] = identity(place, index, root.inode), place
         named = {path: pair for path, pair in named.items() if self._takes(path, pair[0])}
-        held = {tenant.path: tenant for tenant in self.current
-                if tenant.path in named and tenant.parts.are_of(found[tenant.path])}  # fmt: skip
-        told = told_apart(named, {path: tenant.instance for path, tenant in held.items()})
+        held = {subject.path: subject for subject in self.current
+                if subject.path in named and subject.parts.are_of(found[subject.path])}  # fmt: skip
+        told = told_apart(named, {path: subject.instance for path, subject in held.items()})
         return {
-            path: Candidate(self._tenant(who, found[path], held.get(path), now), who,
+            path: Candidate(self._subject(who, found[path], held.get(path), now), who,
                             usage(self.trees, path))
             for who in with_parents(told)
             for path in (who.cgroup,)
@@ -234,7 +234,7 @@ class Tenants:
     def _takes(self, path: str, who: Identity) -> bool:
         return self.choice.takes(path) and self.choice.takes(who.instance)
 
-    def _tenant(self, who: Identity, found: Found, held: Tenant | None, now: float) -> Tenant:
+    def _subject(self, who: Identity, found: Found, held: Subject | None, now: float) -> Subject:
         key = path, inode = who.cgroup, found.inode
         newborn = key in self._newborn and now - self._first[key] < _NEW
         here = controllers(self.trees, path)
@@ -243,7 +243,7 @@ class Tenants:
         else:
             inode, parts = held.inode, held.parts.now(found, here)
             newborn = newborn and parts == held.parts  # what it used by then has been shown
-        return Tenant(path, inode, who.instance, newborn, who.kind, parts)
+        return Subject(path, inode, who.instance, newborn, who.kind, parts)
 
     def _rate(self, candidates: Mapping[str, Candidate], now: float) -> None:
         busy = {}

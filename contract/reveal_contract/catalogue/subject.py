@@ -1,6 +1,6 @@
 """Catalogue rows: pods, jobs, containers, units, cgroups, process groups.
 
-A subject is context for attribution as well as a tenant that can be harmed: what it used is
+A subject is context for attribution as well as a subject that can be harmed: what it used is
 activity, what it was refused (throttling, limits, stalls, kills) is harm.
 """
 

@@ -1,1 +1,1 @@
-"""Pods and other tenants: what a cgroup path says, and who the pods of this node are."""
+"""Pods and other subjects: what a cgroup path says, and which pods run on this node."""

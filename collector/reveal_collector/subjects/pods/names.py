@@ -18,7 +18,7 @@ _SHORT_UID = 8
 
 
 def owners(path: str, index: PodIndex, containers: bool) -> tuple[Place, ...]:
-    """Whose cgroup this is: one tenant, and the container in it where ``containers`` asks.
+    """Whose cgroup this is: one subject, and the container in it where ``containers`` asks.
 
     Containers are told apart only in pods that run several.
     """

@@ -16,8 +16,8 @@ from reveal_contract.subjects import SubjectKind
 
 PLAIN_DEPTH = 4  # parts of the path of a cgroup that nothing is known of
 
-# Only stand for a mount, hold PID 1 or an overseer of a container: never a tenant.
-_NO_TENANT = ("*.mount", "*.swap", "init.scope", "*-conmon-*.scope", "*-conmon-*")
+# Only stand for a mount, hold PID 1 or an overseer of a container: never a subject.
+_NO_SUBJECT = ("*.mount", "*.swap", "init.scope", "*-conmon-*.scope", "*-conmon-*")
 _UNITS = (".service", ".scope")
 
 # A static pod's uid is a hash without dashes; systemd wants "_" where the API has "-".
@@ -40,7 +40,7 @@ _QOS = {"besteffort": "BestEffort", "burstable": "Burstable"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The tenant a cgroup belongs to: ``root`` is the tenant's own cgroup, the path or above it.
+    """The subject a cgroup belongs to: ``root`` is the subject's own cgroup, the path or above it.
 
     ``uid`` is a pod's as the API has it (of a static pod the hash of its configuration), a
     job's number or a container's id; ``container`` the id of the container inside a pod and
@@ -83,7 +83,7 @@ def places(path: str) -> tuple[Place, ...]:
 
 
 def place(path: str) -> Place | None:
-    """The tenant of a path: the deepest pod, job or container, else unit, else the cgroup."""
+    """The subject of a path: the deepest pod, job or container, else unit, else the cgroup."""
     strong = places(path)
     return strong[-1] if strong else weak_place(path)
 
@@ -91,17 +91,17 @@ def place(path: str) -> Place | None:
 def weak_place(path: str) -> Place | None:
     """The deepest unit of a path, else the path itself, cut; ``None``: nobody's."""
     parts = cleaned(path)
-    if not parts or not is_tenant(parts[-1]):
+    if not parts or not is_subject(parts[-1]):
         return None
     for depth in range(len(parts), 0, -1):
-        if parts[depth - 1].endswith(_UNITS) and is_tenant(parts[depth - 1]):
+        if parts[depth - 1].endswith(_UNITS) and is_subject(parts[depth - 1]):
             return Place(SubjectKind.UNIT, "/" + "/".join(parts[:depth]))
     return Place(SubjectKind.CGROUP, "/" + "/".join(parts[:PLAIN_DEPTH]))
 
 
-def is_tenant(part: str) -> bool:
+def is_subject(part: str) -> bool:
     """Whether a part of a path names something that can do work."""
-    return not any(fnmatchcase(part, odd) for odd in _NO_TENANT)
+    return not any(fnmatchcase(part, odd) for odd in _NO_SUBJECT)
 
 
 def of_process(text: str) -> list[str]:
@@ -152,7 +152,7 @@ def _container_id(part: str, above: list[str]) -> str | None:
 
 
 def _enter(found: list[Place], container: str, root: str) -> None:
-    """Into a container: of the pod or job around it, or a tenant of its own."""
+    """Into a container: of the pod or job around it, or a subject of its own."""
     last = found[-1] if found else None
     if last is None or last.kind is SubjectKind.CONTAINER:
         found.append(Place(SubjectKind.CONTAINER, root, container, container=container))
