@@ -25,6 +25,7 @@ import kopf
 
 from reveal_contract.kube.names import GROUP, PROFILE_KIND, PROFILES, REPORTS, VERSION
 from reveal_contract.runtime import http_endpoints
+from reveal_contract.runtime.backoff import Backoff
 from reveal_operator.api import ApiError
 from reveal_operator.children import Children
 from reveal_operator.events import Recorder
@@ -49,7 +50,7 @@ REPORTS_S = 5.0  # until a change of reports shows in the profile's status
 LOOK_S = 5.0  # between two looks for the kinds
 REMIND_S = 60.0  # between two lines that say what is waited for
 STOP_S = 1.0  # what an orderly end may take: an unanswered request must not hold us longer
-LONGEST_PAUSE_S = 30.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 KOPF_PREFIX = f"operator.{GROUP}"
 
 _log = logging.getLogger(__name__)
@@ -131,18 +132,22 @@ class Operator:
 
     async def _watch_for_ever(self) -> None:
         """kopf, again and again until we are to stop."""
-        pause = 1.0
+        retry = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while not self._stopping.is_set():
             await self._kinds()
+            problem = ""
             try:
                 await self._watch()
             except Exception as error:
-                pause = 1.0 if self._gate.is_set() else pause  # it had come as far as it should
-                _log.error("watching ended, again in %.0f s: %s", pause, _said(error))
+                problem = _said(error)
+                if self._gate.is_set():  # this run had listed everything: not one failure in a row
+                    retry.reset()
             finally:
                 self._gate.clear()
+            pause = retry.next()
+            if problem:
+                _log.error("watching ended, again in %.0f s: %s", pause, problem)
             await self._stopped_within(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def _watch(self) -> None:
         """One run of kopf, with the gate open once its indices are whole.

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from reveal_contract.finding import State
 from reveal_contract.kube.names import REPORT_KIND
+from reveal_contract.runtime.backoff import Backoff
 from reveal_operator.api import GONE, NOT_FOUND, Api, ApiError
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -120,20 +121,20 @@ class Follower:
         self._stop.set()
 
     def _follow(self) -> None:
-        pause = FIRST_PAUSE_S
+        retry = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while not self._stop.is_set():
             try:
                 version = self._list()
-                pause = FIRST_PAUSE_S
+                retry.reset()
                 self._watch(version)
             except ApiError as error:
                 if error.status == GONE:  # the server has forgotten our version: list anew
                     continue
                 if error.status == NOT_FOUND:  # no such kind, and so none of it
                     self._tell(self._reports.replace, [])
+                pause = retry.next()
                 _log.warning("reports: again in %.0f s: %s", pause, error.message)
                 self._stop.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_S)
 
     def _list(self) -> str:
         found: list[Report] = []

@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 
+from reveal_contract.runtime.backoff import Backoff
+
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 300.0
-JITTER = 0.2  # of a pause: what failed together shall not come back together
+JITTER = (0.8, 1.2)  # keys that failed together do not come back together
 
 Handle = Callable[[str], Awaitable[float | None]]
 
@@ -32,7 +34,7 @@ class KeyedQueue:
         self._clock, self._random = clock, random or Random()  # noqa: S311 - jitter
         self._due: dict[str, float] = {}
         self._begun: dict[str, float] = {}
-        self._failures: dict[str, int] = {}
+        self._retries: dict[str, Backoff] = {}
         self._changed = asyncio.Event()
 
     def add(self, key: str, after: float = 0.0) -> None:
@@ -55,14 +57,15 @@ class KeyedQueue:
     def done(self, key: str) -> None:
         """It went well: its failures are forgotten."""
         self._end(key)
-        self._failures.pop(key, None)
+        self._retries.pop(key, None)
 
     def failed(self, key: str) -> float:
         """It comes back after the pause in seconds that this gives."""
         self._end(key)
-        count = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = min(FIRST_PAUSE_S * 2.0 ** min(count - 1, 30), LONGEST_PAUSE_S)
-        pause *= 1 + JITTER * (2 * self._random.random() - 1)
+        if key not in self._retries:
+            random = self._random.random
+            self._retries[key] = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, JITTER, random)
+        pause = self._retries[key].next()
         self.add(key, pause)
         return pause
 

@@ -73,7 +73,7 @@ def test_pauses_double_up_to_a_limit(queue: KeyedQueue, clock: Clock) -> None:
         clock.now += 2 * LONGEST_PAUSE_S
     for count, pause in enumerate(pauses):
         usual = min(FIRST_PAUSE_S * 2**count, LONGEST_PAUSE_S)
-        assert usual * (1 - JITTER) <= pause <= usual * (1 + JITTER)
+        assert usual * JITTER[0] <= pause <= usual * JITTER[1]
     assert len(set(pauses)) == len(pauses)  # jitter: none twice
 
 
@@ -97,7 +97,7 @@ def test_success_forgets_failures(queue: KeyedQueue, clock: Clock) -> None:
     queue.done("a")
     queue.add("a")
     queue.take()
-    assert queue.failed("a") <= FIRST_PAUSE_S * (1 + JITTER)
+    assert queue.failed("a") <= FIRST_PAUSE_S * JITTER[1]
 
 
 def test_depth_and_age_count_what_is_due_or_worked_on(queue: KeyedQueue, clock: Clock) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from reveal_contract.redis_address import NOT_ONE, TLS_FILES, Address, explained, parse_url
+from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Link:
         self.since = time.time()
         self.reason = "not connected yet"
         self.outages = 0
-        self._failures = 0
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, HALF_JITTER)
         self._retry_at = 0.0
 
     def due(self) -> bool:
@@ -88,18 +88,17 @@ class Link:
         return time.monotonic() >= self._retry_at
 
     def up(self) -> None:
-        self._failures = 0
+        self._backoff.reset()
         if not self.connected:
             log.info("redis is connected")
             self.connected, self.since, self.reason = True, time.time(), ""
 
     def down(self, error: Exception) -> None:
         """Note a failure; the next try is due after a pause that doubles up to five seconds."""
-        self._retry_at = time.monotonic() + pause(self._failures)
-        self._failures += 1
+        self._retry_at = time.monotonic() + self._backoff.next()
         self.client.connection_pool.disconnect()  # a reply may still be under way on it
         reason = f"{type(error).__name__}: {self._sentence(error)}"
-        if self.connected or self._failures == 1:
+        if self.connected or self._backoff.failures == 1:
             log.warning("redis is away, will try again: %s", reason)
         if self.connected:
             self.outages += 1
@@ -121,9 +120,3 @@ def _unreadable(given: Mapping[str, Any]) -> str:
         except OSError as error:
             return f"{file}: {error.strerror}"
     return ""
-
-
-def pause(failures: int) -> float:
-    """Seconds before the next try, after so many in a row: capped, with half of it jitter."""
-    longest: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures, 16))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret

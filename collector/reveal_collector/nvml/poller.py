@@ -22,10 +22,11 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
+from reveal_contract.runtime.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
-_FIRST_RETRY_NS, _LAST_RETRY_NS = 5 * SECOND_NS, 60 * SECOND_NS
+_FIRST_RETRY_S, _LAST_RETRY_S = 5.0, 60.0
 _STUCK_SECONDS = 1.0  # how long stopping waits for a call in the driver
 
 Figures = dict[tuple[str, str], int | None]
@@ -56,7 +57,7 @@ class Poller:
         self._session: Session | None = None
         self._spent_before = 0
         self._second_ns = self._rare_ns = self._retry_ns = 0
-        self._wait_ns = _FIRST_RETRY_NS
+        self._backoff = Backoff(_FIRST_RETRY_S, _LAST_RETRY_S)
         self._users = 0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -148,17 +149,17 @@ class Poller:
             self._connect()
         except Unsupported as lacking:
             self._trouble = f"nvml: {lacking.reason}; {lacking.remedy}"
-            self._wait_ns = min(2 * self._wait_ns, _LAST_RETRY_NS)
-            self._retry_ns = now + self._wait_ns
+            self._retry_ns = now + round(self._backoff.next() * SECOND_NS)
             return
         log.info("the NVIDIA driver is back")
-        self._trouble, self._wait_ns = "", _FIRST_RETRY_NS
+        self._trouble = ""
+        self._backoff.reset()
 
     def _disconnect(self, error: Exception, now: int) -> None:
         self._trouble = f"nvml: the NVIDIA driver left: {error}"
         log.warning("%s", self._trouble)
         self._close()
-        self._retry_ns = now + self._wait_ns
+        self._retry_ns = now + round(self._backoff.next() * SECOND_NS)
 
     def _close(self) -> None:
         if self._session is not None:

@@ -13,6 +13,7 @@ from reveal_collector.readers.plan import Watching
 from reveal_collector.readers.source import Source
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
+from reveal_contract.runtime.backoff import delay
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ SLOW_SAMPLES = 10
 FAILURES = 5
 FIRST_RETRY_NS = 1_000_000_000
 LAST_RETRY_NS = 60_000_000_000
+ABSENT_RETRIES = 30  # hardware that was absent at the start is tried at the longest interval
 
 Values = Sequence[int | None]
 
@@ -56,12 +58,12 @@ class Feed:
         self.blank: tuple[None, ...] = ()
         self._places: list[int] | None = None
         self._failures = 0
-        self._wait_ns = FIRST_RETRY_NS
+        self._retries = 0  # failed attempts to open it again, since it was last read
         self._spent: deque[int] = deque(maxlen=SAMPLES)
         self.since_long = SAMPLES  # reads since one that took long: there is nothing to judge
         self.broke: Callable[[], None] = _nobody
         if absent:
-            self._wait_ns = LAST_RETRY_NS
+            self._retries = ABSENT_RETRIES
             self.retry_at_ns = monotonic_ns() + LAST_RETRY_NS
             return
         self._learn()
@@ -90,7 +92,7 @@ class Feed:
         self.read_ns = monotonic_ns() - began
         self._spent.append(self.read_ns)
         self.since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self.since_long + 1
-        self._failures, self._wait_ns = 0, FIRST_RETRY_NS
+        self._failures = self._retries = 0
         if self._places is not None:
             return [values[at] if at >= 0 else None for at in self._places]
         return values
@@ -102,7 +104,7 @@ class Feed:
             self._spent.extend(spent_ns)
             long = max(spent_ns) > FAST_MEDIAN_NS
             self.since_long = 0 if long else self.since_long + len(spent_ns)
-        self._failures, self._wait_ns = 0, FIRST_RETRY_NS
+        self._failures = self._retries = 0
 
     def judge(self) -> Lane | None:
         """The lane this source should move to by the time its reads take, if any."""
@@ -138,8 +140,8 @@ class Feed:
             self.source.close()
             self.source.open()
         except (Unsupported, OSError, ValueError) as error:
-            self._wait_ns = min(2 * self._wait_ns, LAST_RETRY_NS)
-            self.retry_at_ns = now_ns + self._wait_ns
+            self._retries += 1
+            self.retry_at_ns = now_ns + self._retry_delay_ns()
             log.debug("source %s is still broken: %s", self.name, error)
             return
         log.info("source %s %s", self.name, "is there now" if self.absent else "works again")
@@ -168,12 +170,15 @@ class Feed:
         at = {(channel.metric, channel.instance): n for n, channel in enumerate(columns)}
         self._places = [at.get((shown.metric, shown.instance), -1) for shown in self.shown]
 
+    def _retry_delay_ns(self) -> int:
+        return delay(self._retries, FIRST_RETRY_NS, LAST_RETRY_NS)
+
     def _failed(self, error: Exception) -> Values:
         self._failures += 1
         if self._failures == 1:
             log.warning("source %s cannot be read: %s", self.name, error)
         if self._failures >= FAILURES:
-            self.retry_at_ns = monotonic_ns() + self._wait_ns
+            self.retry_at_ns = monotonic_ns() + self._retry_delay_ns()
             self.broken = True
             self.broke()
         return self.blank

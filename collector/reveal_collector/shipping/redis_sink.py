@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from reveal_collector.kernel.scheduling import prefer_real_time
 from reveal_collector.shipping.resp import Command, RedisError, RedisLink
 from reveal_collector.shipping.sinks import Report, Shipment, SinkHealth
 from reveal_contract import names
+from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
 from reveal_contract.settings import CollectorSettings
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class RedisSink:
 
     def _run(self) -> None:
         prefer_real_time()
-        wait = FIRST_WAIT
+        retry = Backoff(FIRST_WAIT, LAST_WAIT, HALF_JITTER)
         while self._await_work():
             try:
                 self._deliver()
@@ -91,12 +91,12 @@ class RedisSink:
             except (RedisError, OSError) as error:
                 self._lost(error)
                 # jitter: the collectors of a whole cluster lose the same Redis together
-                self._pause(wait * (0.5 + os.urandom(1)[0] / 512))
-                wait = min(2 * wait, LAST_WAIT)
+                self._pause(retry.next())
                 continue
             if self._trouble:
                 log.info("Redis takes slices again")
-                self._trouble, wait = "", FIRST_WAIT
+                self._trouble = ""
+                retry.reset()
         self._link.close()
 
     def _await_work(self) -> bool:

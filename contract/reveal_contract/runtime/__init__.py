@@ -1,1 +1,1 @@
-"""What the processes share at run time: HTTP endpoints, logs, liveness, memory, rate limits."""
+"""Run-time parts of all processes: HTTP endpoints, logs, liveness, memory, rate limits, backoff."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import random
 
 from reveal_analyzer.sinks.kube.errors import ApiError, AwayError
+from reveal_contract.runtime.backoff import HALF_JITTER, delay, spread
 
 log = logging.getLogger(__name__)
 
@@ -15,8 +15,7 @@ REFUSED_FIRST_S = 5.0  # somebody must grant or install something
 
 def pause_s(failures: int, first_s: float) -> float:
     """Before the next try, after so many in a row: doubled each time, with half of it jitter."""
-    longest = min(LONGEST_S, first_s * 2.0 ** min(failures, 16))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
+    return spread(delay(failures, first_s, LONGEST_S), HALF_JITTER)
 
 
 class Pace:

@@ -10,7 +10,6 @@ import http.client
 import json
 import logging
 import os
-import random
 import socket
 import ssl
 import threading
@@ -21,11 +20,13 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from reveal_collector.subjects.pods.podlist import Pod, PodIndex, pod_of, pods_of
+from reveal_contract.runtime.backoff import HALF_JITTER, Backoff, spread
 from reveal_contract.settings import CollectorSettings
 
 log = logging.getLogger(__name__)
 
-WATCH_SECONDS = 300  # the server ends a watch after this, and it is begun anew
+WATCH_SECONDS = 300.0  # the server ends a watch after this, and it is begun anew
+_WATCH_JITTER = (0.8, 1.0)  # the watches of all nodes do not end together
 _CONNECT_SECONDS = 10.0
 _SILENCE_SECONDS = WATCH_SECONDS + 30.0
 FIRST_WAIT, LAST_WAIT = 0.5, 30.0
@@ -156,18 +157,17 @@ class ApiPods:
             self._thread = None
 
     def _run(self) -> None:
-        wait = FIRST_WAIT
+        retry = Backoff(FIRST_WAIT, LAST_WAIT, HALF_JITTER)
         while not self._stopping.is_set():
             try:
                 self._follow()
-                wait = FIRST_WAIT
+                retry.reset()
             except GoneError:
                 self._table.version = ""
             except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
                 self._fail(error)
                 # jitter: all nodes of a cluster lose the same API server together
-                self._stopping.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
-                wait = min(2 * wait, LAST_WAIT)
+                self._stopping.wait(retry.next())
 
     def _follow(self) -> None:
         """A list where none is known, then one watch to its end."""
@@ -175,7 +175,7 @@ class ApiPods:
             self._list()
         parameters = {
             "watch": "1", "allowWatchBookmarks": "true", "resourceVersion": self._table.version,
-            "timeoutSeconds": str(int(WATCH_SECONDS * random.uniform(0.8, 1.0))),  # noqa: S311
+            "timeoutSeconds": str(int(spread(WATCH_SECONDS, _WATCH_JITTER))),
         }  # fmt: skip
         response = self._get(parameters)
         try:
