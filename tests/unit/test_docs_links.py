@@ -20,10 +20,10 @@ _SCHEME = re.compile(r"^[a-z]+:")
 
 
 def pages() -> list[Path]:
-    """Return the pages that people read: README, CONTRIBUTING and their like, docs, the chart's."""
-    top = ROOT.glob("*.md")
-    folders = (part.glob("**/*.md") for part in (DOCS, ROOT / "charts"))
-    return sorted([*top, *(page for folder in folders for page in folder)])
+    """Return the pages that people read: those at the top, docs, and those beside code."""
+    folders = [ROOT / name for name in ("docs", "charts", "bench", "e2e", ".github")]
+    below = [page for folder in folders for page in folder.glob("**/*.md")]
+    return sorted([*ROOT.glob("*.md"), *below])
 
 
 def links(text: str) -> list[str]:
