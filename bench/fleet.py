@@ -16,7 +16,7 @@ from pathlib import Path
 
 from faultbench.sessions import Case, Session, sessions
 from report import Row, median_seconds, report
-from reveal_analyzer.derive.deriver import SECOND_NS, Deriver, Second
+from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.fleet.cases import Case as Found
 from reveal_analyzer.fleet.cases import Cases, signs
 from reveal_analyzer.fleet.minute import MINUTE, Gathered, Minutes
@@ -25,12 +25,13 @@ from reveal_analyzer.fleet.rounds import judge, parts
 from reveal_analyzer.fleet.summarise import Setup, summarise
 from reveal_analyzer.fleet.summary import Summary, decode, encode
 from reveal_analyzer.sinks import OPENED
+from reveal_contract.time_units import NS_PER_SECOND
 from slices_of import slices
 
 NODES = 9
 SHIFTS = {"together": 3, "staggered": 41, "apart": 157}  # s between the starts of two nodes
 SETUP = Setup("the recorded host", {})
-START_NS = 28_000_000 * MINUTE * SECOND_NS
+START_NS = 28_000_000 * MINUTE * NS_PER_SECOND
 _LASTS = 4  # minutes that a fault is played
 _SETTLING = 15.0  # s in which a workload starts
 _ONSET = 2.0  # s that a fault may take to begin
@@ -56,7 +57,7 @@ def minutes_of(node: str, seconds: Iterable[Second], count: int) -> list[Summary
     """The summaries of a node that has these seconds, one after the other."""
     minutes, told = Minutes(), []
     for at, second in enumerate(itertools.islice(seconds, count * MINUTE + 1)):
-        minutes.push(second._replace(start_ns=START_NS + at * SECOND_NS))
+        minutes.push(second._replace(start_ns=START_NS + at * NS_PER_SECOND))
         if (ended := minutes.take()) is not None:
             told.append(summarise(node, ended.levels(), SETUP, ()))
     return told
@@ -186,7 +187,7 @@ def cost_rows(recording: Path | None) -> list[Row]:
 
     def push() -> None:
         at = next(told)
-        minutes.push(seconds[at % len(seconds)]._replace(start_ns=START_NS + at * SECOND_NS))
+        minutes.push(seconds[at % len(seconds)]._replace(start_ns=START_NS + at * NS_PER_SECOND))
 
     for _ in range(MINUTE + 1):
         push()

@@ -8,7 +8,8 @@ from zlib import crc32
 
 import numpy as np
 
-from reveal_analyzer.derive.deriver import SECOND_NS, Deriver, Second
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.episodes.context import changed_lines, warmup_load
 from reveal_analyzer.episodes.findings import Casebook, Update
 from reveal_analyzer.episodes.trace import Observed
@@ -17,7 +18,6 @@ from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.heartbeat.findings import Heart
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.signatures import Hit, Now, Signatures
-from reveal_analyzer.kernels.live import Floats
 from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import Newcomers
 from reveal_analyzer.live.score import LiveScore, Scored
@@ -33,6 +33,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Method
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 __all__ = ["Change", "NodeAnalyzer", "Status", "Update"]
@@ -148,7 +149,7 @@ class NodeAnalyzer:
         last, self._last = self._last, (message.boot, message.start_ns)
         if last is None:
             return
-        if message.boot != last[0] or not 0 < message.start_ns - last[1] < 2 * SECOND_NS:
+        if message.boot != last[0] or not 0 < message.start_ns - last[1] < 2 * NS_PER_SECOND:
             self._deriver.forget()
             self._live.forget_recent()
             self._methods.reset()

@@ -11,9 +11,9 @@ from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import wire
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from slices_of import Slice
 
-SECOND_NS = 1_000_000_000
 PAST = 330  # seconds after which the past is full
 ROUNDS, CALLS = 5, 50  # seconds timed: refits of the ranges among them
 
@@ -48,7 +48,7 @@ def course(recorded: Sequence[Slice]) -> Iterator[Slice]:
     first, second = recorded[0][0], 0
     while True:
         message, table = recorded[second % len(recorded)]
-        start_ns = first.start_ns + second * SECOND_NS
+        start_ns = first.start_ns + second * NS_PER_SECOND
         yield replace(message, sequence=second, start_ns=start_ns), table
         second += 1
 

@@ -16,9 +16,9 @@ from faultbench.pace import Steps, lost, steps_of
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Subsystem
 from reveal_contract.recording import Reader
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message, decode, gauges
 
-SECOND_NS = 1_000_000_000
 WARMUP_S = 60.0
 GRACE_S = 1.0  # a finding may come this long after the fault has ended
 SETTLE_S = 12.0  # what is found this long after a fault is neither right nor false
@@ -135,4 +135,4 @@ def _read_recording(path: Path, start_ns: int) -> Iterator[Slice]:
             levels[table.key] = gauges(table)
         message = decode(record.data, levels[table.key])
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
-        yield Slice((end_ns - start_ns) / SECOND_NS, message, table)
+        yield Slice((end_ns - start_ns) / NS_PER_SECOND, message, table)

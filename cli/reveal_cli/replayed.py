@@ -22,9 +22,9 @@ from reveal_cli.scores import LiveScores
 from reveal_cli.verdict import Replay, judge_whole, replay
 from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-SECOND_NS = 1_000_000_000
 _TICK_NS = 100_000_000
 
 
@@ -119,11 +119,11 @@ def _settings(arguments: argparse.Namespace) -> AnalyzerSettings:
             "--mode report holds a recording against itself: --baseline goes with online or paper",
             USAGE,
         )
-    if arguments.stride is not None and _nanoseconds(arguments.stride) != SECOND_NS:
+    if arguments.stride is not None and _nanoseconds(arguments.stride) != NS_PER_SECOND:
         raise CliError("--stride of a recording is 1s: it is judged slice by slice", USAGE)
     if arguments.window is None:
         return analyzer_settings(arguments)
-    window, rest = divmod(_nanoseconds(arguments.window), SECOND_NS)
+    window, rest = divmod(_nanoseconds(arguments.window), NS_PER_SECOND)
     if rest:
         raise CliError("--window of a recording must be whole seconds, as its slices are", USAGE)
     return analyzer_settings(arguments, windowSeconds=window)

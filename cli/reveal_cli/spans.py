@@ -10,10 +10,9 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 from reveal_cli.exits import CliError
 from reveal_cli.options import nanoseconds
 from reveal_contract.finding import rfc3339
+from reveal_contract.time_units import NS_PER_DAY, NS_PER_SECOND
 
-SECOND_NS = 1_000_000_000
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d{1,9})?)?\Z", re.ASCII)
-_DAY_NS = 86_400 * SECOND_NS
 _MOST_DAYS = 4000  # a clock time is looked for on so many; who records longer names the day
 
 
@@ -110,8 +109,8 @@ def _by_clock(wanted: Span, covered: Covered) -> tuple[int, int]:
 
 def _days(wanted: Span, covered: Covered) -> list[tuple[int, int]]:
     begin, end = (time.fromisoformat(_two_digits(part)) for part in (wanted.begin, wanted.end))
-    day = datetime.fromtimestamp(covered.first_ns // SECOND_NS - 86_400, UTC).date()
-    days = min(_MOST_DAYS, (covered.last_ns - covered.first_ns) // _DAY_NS + 3)
+    day = datetime.fromtimestamp(covered.first_ns // NS_PER_SECOND - 86_400, UTC).date()
+    days = min(_MOST_DAYS, (covered.last_ns - covered.first_ns) // NS_PER_DAY + 3)
     found = []
     for after in range(days):
         date = day + timedelta(days=after)
@@ -130,7 +129,7 @@ def _in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 def _ns(moment: datetime) -> int:
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1000
+    return (since.days * 86_400 + since.seconds) * NS_PER_SECOND + since.microseconds * 1000
 
 
 def _two_digits(text: str) -> str:
@@ -139,5 +138,5 @@ def _two_digits(text: str) -> str:
 
 def _extent(covered: Covered) -> str:
     if not covered.absolute:
-        return f"0 to {(covered.last_ns - covered.first_ns) / SECOND_NS:g} s"
+        return f"0 to {(covered.last_ns - covered.first_ns) / NS_PER_SECOND:g} s"
     return f"{rfc3339(covered.first_ns)} to {rfc3339(covered.last_ns)}"

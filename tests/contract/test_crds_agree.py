@@ -19,13 +19,13 @@ from reveal_contract.finding import (
 )
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
-from reveal_contract.kube.events import NS
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from support import shown, told
 from support.structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
 
-NOW = 1_700_000_000 * NS
+NOW = 1_700_000_000 * NS_PER_SECOND
 REPORT = schema(names.REPORTS)
 PROFILE_SPEC = schema(names.PROFILES, "spec")
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from reveal_contract.kube import events
 from reveal_contract.kube.events import Event, EventBook
-from reveal_contract.runtime.token_bucket import NS, Buckets, TokenBucket
+from reveal_contract.runtime.token_bucket import Buckets, TokenBucket
+from reveal_contract.time_units import NS_PER_SECOND
 from support.exploring import examples
 
 AT = 1_700_000_000_123_456_789
-MINUTE = 60 * NS
+MINUTE = 60 * NS_PER_SECOND
 SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\Z")
 SAID = Event(
     events.ANOMALY_DETECTED,
@@ -177,8 +178,8 @@ def test_a_bucket_fills_with_time_and_keeps_a_reserve() -> None:
     bucket = TokenBucket(3, every_s=2.0)
     assert [bucket.take(AT, leave=1) for _ in range(3)] == [True, True, False]
     assert bucket.take(AT)
-    assert not bucket.take(AT + NS)
-    assert bucket.take(AT + 2 * NS)
+    assert not bucket.take(AT + NS_PER_SECOND)
+    assert bucket.take(AT + 2 * NS_PER_SECOND)
     assert not bucket.take(AT - MINUTE)  # the clock stepped back
     assert [bucket.take(AT + 100 * MINUTE) for _ in range(4)] == [True, True, True, False]
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
-from support.node import BOOT, SECOND_NS
+from support.node import BOOT
 
 FINE_HZ, TICK_HZ = 50, 10
 JOB = "/train"
@@ -107,7 +108,7 @@ class Beating:
             fast = np.concatenate(columns, axis=1).astype(np.int64)
             yield Message(
                 node=self.node, boot=BOOT, sequence=second,
-                start_ns=(1_700_000_000 + second) * SECOND_NS, tick_us=100_000,
+                start_ns=(1_700_000_000 + second) * NS_PER_SECOND, tick_us=100_000,
                 table=self.table.key, fast=fast, slow=np.zeros(0, np.int64),
                 fast_missing=np.zeros(fast.shape, bool), slow_missing=np.zeros(0, bool),
             )  # fmt: skip

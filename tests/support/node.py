@@ -8,9 +8,9 @@ import numpy as np
 
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-SECOND_NS = 1_000_000_000
 BOOT = b"b" * 16
 WORK, OTHER = "/work.service", "/noisy.service"
 
@@ -59,7 +59,7 @@ class Node:
         slow = np.array([round(values.get(c.label, 0.0)) for c in self.table.slow], np.int64)
         message = Message(
             node="n1", boot=BOOT, sequence=self.second,
-            start_ns=1_700_000_000 * SECOND_NS + self.second * SECOND_NS, tick_us=100_000,
+            start_ns=1_700_000_000 * NS_PER_SECOND + self.second * NS_PER_SECOND, tick_us=100_000,
             table=self.table.key, fast=fast, slow=slow,
             fast_missing=np.zeros(fast.shape, bool), slow_missing=np.zeros(slow.shape, bool),
         )  # fmt: skip

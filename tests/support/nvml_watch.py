@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 from reveal_collector.nvml.boards import STATE
-from reveal_collector.nvml.budget import QUICK_NS, SECOND_NS
+from reveal_collector.nvml.budget import QUICK_NS
 from reveal_collector.nvml.poller import Poller
 from reveal_collector.readers.source import Roots
+from reveal_contract.time_units import NS_PER_SECOND
 
 Figures = dict[tuple[str, str], int | None]
 
@@ -20,7 +21,7 @@ class Watch:
     """
 
     def __init__(self, roots: Roots | None = None, timed: bool = False, **options: Any) -> None:
-        self.now = 1000 * SECOND_NS
+        self.now = 1000 * NS_PER_SECOND
         self._began = time.perf_counter_ns() if timed else None
         self.poller = Poller(roots or Roots(), clock=self.clock, **options)
         self.poller.open()
@@ -30,7 +31,7 @@ class Watch:
         return self.now + passed
 
     def run(self, seconds: float) -> None:
-        for _ in range(round(seconds * SECOND_NS / QUICK_NS)):
+        for _ in range(round(seconds * NS_PER_SECOND / QUICK_NS)):
             self.now += QUICK_NS
             self.poller.step()
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.subjects.directory import REMEMBERED_S, Acquainted
 from reveal_contract.subjects import Identity, SubjectKind
+from reveal_contract.time_units import NS_PER_SECOND
 
 
 def pod(name: str, uid: str = "1", until_s: int = 0) -> Identity:
-    until_ns = until_s * SECOND_NS
+    until_ns = until_s * NS_PER_SECOND
     return Identity(f"ml/{name}", SubjectKind.POD, uid, "ml", name, until_ns=until_ns)
 
 
 def seen(acquainted: Acquainted, second: int) -> list[Identity]:
-    return list(acquainted.now(second * SECOND_NS))
+    return list(acquainted.now(second * NS_PER_SECOND))
 
 
 def test_who_was_announced_to_nobody_is_not_known() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.derive.columns import Column, plan
-from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Case
 from reveal_analyzer.episodes.findings import Casebook, Update
@@ -21,6 +21,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.subjects import Identity, SubjectKind
+from reveal_contract.time_units import NS_PER_SECOND
 
 RULES = {rule.name: rule for rule in load()}
 SWAPPING = (
@@ -54,10 +55,10 @@ def told(held: list[str], moved: dict[str, float]) -> Finding:
     trace = Trace()
     for second in range(5):
         values = 1e4 * (weight > 0)
-        seen = Observed(second * SECOND_NS, PLAN, values, excess, weight, np.zeros(width))
+        seen = Observed(second * NS_PER_SECOND, PLAN, values, excess, weight, np.zeros(width))
         trace.add(seen)
     hits = {name: signature(name) for name in held}
-    episode = Episode(0, 5 * SECOND_NS, Subsystem.CPU, [Subsystem.CPU], hits=hits)
+    episode = Episode(0, 5 * NS_PER_SECOND, Subsystem.CPU, [Subsystem.CPU], hits=hits)
     case = Case("n1", episode, trace, (), State.OPEN, notes=("learned under load",))
     return attribution.finding(case, list(RULES.values()), SubjectHistory())
 
@@ -114,10 +115,10 @@ def later_openings(moved: str) -> list[Update]:
         weight = np.array([harm.get(c.metric.name, 0.0) for c in DISK.columns])
         excess = np.stack([weight, np.zeros(weight.size)])
         seen = Observed(
-            second * SECOND_NS, DISK, 1e8 * (weight > 0), excess, weight, np.zeros(weight.size)
+            second * NS_PER_SECOND, DISK, 1e8 * (weight > 0), excess, weight, np.zeros(weight.size)
         )
         over = {Subsystem.STORAGE: 2.0, Subsystem.CPU: 1.5 if second >= 12 else 0.0}
-        updates += book.step(Verdict(second * SECOND_NS, over, [hit], [hit]), seen)
+        updates += book.step(Verdict(second * NS_PER_SECOND, over, [hit], [hit]), seen)
     return updates
 
 
@@ -164,8 +165,8 @@ def hurt(
     made = plan(ChannelTable((), tuple(channels)))
     for second in range(120):
         seen = np.array([values[1 + (second >= 60)] for values in used.values()], float)
-        history.push(Second(made, second * SECOND_NS, seen[:0], seen))
-    return history.hurt(metrics, 60 * SECOND_NS, 120 * SECOND_NS)
+        history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
+    return history.hurt(metrics, 60 * NS_PER_SECOND, 120 * NS_PER_SECOND)
 
 
 def test_victims_are_those_to_whom_harm_was_done_most_first() -> None:
@@ -202,7 +203,7 @@ def test_a_pod_that_becomes_known_after_the_opening_is_told_within_seconds() -> 
     assert [(pod.namespace, pod.name) for pod in known.finding.pods] == [("ml", "hog")]
     assert known.finding.id == first.finding.id
     # who becomes known four seconds after the opening is told at the look that comes next
-    assert known.finding.last_seen_ns - first.finding.last_seen_ns == 5 * SECOND_NS
+    assert known.finding.last_seen_ns - first.finding.last_seen_ns == 5 * NS_PER_SECOND
 
 
 def test_what_is_known_from_the_opening_on_is_told_once() -> None:
@@ -243,8 +244,8 @@ def openings_told_anew(
         if second >= known_from:
             names[:] = [HOG]
         history.push(
-            Second(made, second * SECOND_NS, values, np.array([5e8, others.get(second, 0.0)]))
+            Second(made, second * NS_PER_SECOND, values, np.array([5e8, others.get(second, 0.0)]))
         )
-        seen = Observed(second * SECOND_NS, made, values, still, still[0], still[0])
-        updates += book.step(Verdict(second * SECOND_NS, {}, [hit], [hit]), seen)
+        seen = Observed(second * NS_PER_SECOND, made, values, still, still[0], still[0])
+        updates += book.step(Verdict(second * NS_PER_SECOND, {}, [hit], [hit]), seen)
     return updates

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 from sklearn import ensemble
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
 from reveal_analyzer.detectors.zscore import ZScore
@@ -17,7 +17,6 @@ from reveal_analyzer.kernels.forest import flatten
 from reveal_analyzer.kernels.scaler import Scaler
 from support.exploring import examples
 
-Floats = NDArray[np.float64]
 Make = type[ZScore] | type[Mahalanobis] | type[IsolationForest]
 
 DETECTORS = [ZScore, Mahalanobis, IsolationForest]

@@ -12,7 +12,8 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import State
 from reveal_contract.metric import Kind, Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
-from support.node import OTHER, SECOND_NS, TABLE, WORK, Node
+from reveal_contract.time_units import NS_PER_SECOND
+from support.node import OTHER, TABLE, WORK, Node
 
 QUIET_S, WARMUP_S = 90, 60
 RETRANSMISSION = {"network.tcp.retrans_segs": 60.0, "network.tcp.out_segs": 3000.0}
@@ -163,7 +164,7 @@ def test_a_clock_step_is_survived(node: Node, hours: int) -> None:
     run(judge, node, QUIET_S)
     for _ in range(20):
         made = node.slice()
-        moved = replace(made, start_ns=made.start_ns + hours * 3600 * SECOND_NS)
+        moved = replace(made, start_ns=made.start_ns + hours * 3600 * NS_PER_SECOND)
         assert judge.step(moved, node.table) == []
 
 
@@ -174,13 +175,13 @@ def test_a_clock_that_is_set_during_a_fault_leaves_it_one_finding(node: Node, se
     updates = run(judge, node, 14, RETRANSMISSION)
     for changed in [RETRANSMISSION] * 12 + [None] * 30:
         made = node.slice(changed)
-        moved = replace(made, start_ns=made.start_ns + seconds * SECOND_NS)
+        moved = replace(made, start_ns=made.start_ns + seconds * NS_PER_SECOND)
         updates += judge.step(moved, node.table)
     told = [one for one in updates if one.change is not Change.SUSPECTED]
     assert len({one.finding.id for one in told}) == 1
     over = told[-1].finding
     assert over.state is State.RESOLVED
-    assert 24 <= (over.last_seen_ns - over.first_seen_ns) / SECOND_NS <= 40
+    assert 24 <= (over.last_seen_ns - over.first_seen_ns) / NS_PER_SECOND <= 40
 
 
 def test_missing_values_are_no_news(node: Node) -> None:
@@ -200,7 +201,7 @@ def test_a_level_that_stays_is_one_finding_until_the_levels_from_before_return(n
     (resolved,) = [u for u in run(judge, node, 40) if u.change is Change.RESOLVED]
     assert any("new normal" in note for note in resolved.finding.notes)
     lasted = resolved.finding.last_seen_ns - resolved.finding.first_seen_ns
-    assert 398 <= lasted / SECOND_NS <= 412
+    assert 398 <= lasted / NS_PER_SECOND <= 412
 
 
 @pytest.mark.parametrize("lasts", [90, 400])

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.middle_network import middle_network
@@ -16,9 +15,8 @@ from support.exploring import examples
 
 pytest.importorskip("numba")
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.features import numba_impl
-
-Floats = NDArray[np.float64]
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "proc_windows.npz"
 LANES = numba_impl.LANES

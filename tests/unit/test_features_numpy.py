@@ -3,14 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.prepared import pairwise_sum
 from reveal_analyzer.features.table import FEATURES, Family
 from reveal_analyzer.features.trend import slope_p_value
-
-Floats = NDArray[np.float64]
 
 WINDOWS = hnp.arrays(
     np.float64,

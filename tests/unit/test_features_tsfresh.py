@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from statsmodels.tsa.stattools import adfuller
 from tsfresh import extract_features
 from tsfresh.feature_extraction.settings import from_columns
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.table import (
     FEATURES,
@@ -27,7 +27,6 @@ from reveal_analyzer.features.table import (
 )
 from reveal_analyzer.kernels import backend
 
-Floats = NDArray[np.float64]
 Features = Callable[..., Floats]
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "proc_windows.npz"

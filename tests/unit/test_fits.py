@@ -9,7 +9,8 @@ import pytest
 from reveal_analyzer.paper.detector import PaperVerdict
 from reveal_analyzer.paper.fit_budget import Fits
 from reveal_analyzer.paper.methods import UNUSED_SLICES, Methods
-from support.node import SECOND_NS, Node
+from reveal_contract.time_units import NS_PER_SECOND
+from support.node import Node
 
 WINDOW, WARMUP = 3, 60
 
@@ -55,7 +56,7 @@ def test_what_is_not_asked_for_any_more_is_let_go_and_made_again_alike() -> None
     for _ in range(UNUSED_SLICES):
         _next(kept, asked)
     _watch(methods, unasked, UNUSED_SLICES)
-    assert fits.fitted(10**6 * SECOND_NS, lambda: pytest.fail("one is held")) is None
+    assert fits.fitted(10**6 * NS_PER_SECOND, lambda: pytest.fail("one is held")) is None
     _watch(methods, unasked, 1)
     _watch(kept, asked, 1)
     assert methods.verdict() == kept.verdict()

@@ -21,10 +21,10 @@ from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
 from support.beating import JOB, Beating, Job
-from support.node import SECOND_NS
 
-BEGIN_NS = 1_700_000_000 * SECOND_NS
+BEGIN_NS = 1_700_000_000 * NS_PER_SECOND
 ONSET, OVER, END = 200, 270, 320
 PRESSURE = Channel("storage.pressure.some", "", Kind.COUNTER, 1e3)
 Updates = Callable[[int], Sequence[Update]]
@@ -40,7 +40,7 @@ def job(percent: float) -> Job:
 
 def other(second: int, state: State = State.OPEN) -> Finding:
     """A finding that somebody else made."""
-    first = BEGIN_NS + second * SECOND_NS
+    first = BEGIN_NS + second * NS_PER_SECOND
     return Finding("memory-1", "n1", Subsystem.MEMORY, Severity.LOW, state, first, first, "swaps")
 
 
@@ -82,7 +82,7 @@ def test_a_slowdown_that_lasts_is_opened_once_told_better_and_resolved() -> None
     assert last.impact.slowdown_percent == pytest.approx(10, abs=1)
     assert last.impact.low_percent < 10 < last.impact.high_percent
     assert last.impact.window_s == 60
-    assert (last.impact.since_ns - BEGIN_NS) / SECOND_NS == pytest.approx(ONSET, abs=4)
+    assert (last.impact.since_ns - BEGIN_NS) / NS_PER_SECOND == pytest.approx(ONSET, abs=4)
     assert last.state is State.RESOLVED
     assert last.resolved_ns is not None
 
@@ -218,14 +218,14 @@ def test_glimpses_keep_what_stood_out_near_an_onset_only() -> None:
     place = columns.labels.index("storage.pressure.some__mean")
     kept = Glimpses()
     for second in range(60):
-        seen = observed(columns, BEGIN_NS + second * SECOND_NS)
+        seen = observed(columns, BEGIN_NS + second * NS_PER_SECOND)
         seen.excess[0, place] = seen.shown[place] = float(second == 30) * 42.0
         kept.take(seen)
-    near = kept.around(BEGIN_NS + 32 * SECOND_NS)
+    near = kept.around(BEGIN_NS + 32 * NS_PER_SECOND)
     assert near.weight[place] == pytest.approx(42 / 21)
-    assert kept.around(BEGIN_NS + 50 * SECOND_NS).weight.max() == 0
+    assert kept.around(BEGIN_NS + 50 * NS_PER_SECOND).weight.max() == 0
     kept.clear()
-    assert kept.around(BEGIN_NS + 32 * SECOND_NS).weight.size == 0
+    assert kept.around(BEGIN_NS + 32 * NS_PER_SECOND).weight.size == 0
 
 
 def beat(*percents: float) -> Beat:
@@ -240,7 +240,7 @@ def beat(*percents: float) -> Beat:
 def play(beats: Sequence[Beat | None]) -> Course:
     course = Course(JOB)
     for second, one in enumerate(beats):
-        course.step(one, BEGIN_NS + second * SECOND_NS)
+        course.step(one, BEGIN_NS + second * NS_PER_SECOND)
     return course
 
 

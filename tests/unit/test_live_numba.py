@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats32
 from reveal_analyzer.kernels import backend, live
-from reveal_analyzer.kernels.live import Families, OwnScores, Singles
+from reveal_analyzer.kernels.live import Families, OwnScores
 from reveal_analyzer.kernels.order_statistics import Standing
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
@@ -30,7 +31,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng(getattr(request, "param", 0))
 
 
-def seconds(rng: np.random.Generator, count: int) -> Singles:
+def seconds(rng: np.random.Generator, count: int) -> Floats32:
     """Noise, columns of few values, of none but one, and of some that are missing at times."""
     rows = rng.normal(size=(count, COLUMNS)) * 10.0 ** rng.integers(-3, 3, COLUMNS)
     rows[:, ::3] = rng.integers(-1, 3, rows[:, ::3].shape)
@@ -129,7 +130,7 @@ def test_scores_in_order(rng: np.random.Generator, fast: backend.Tier) -> None:
 
 
 def stepped(
-    past: Past, views: Singles, source: NDArray[np.intp] | None, asked: bool
+    past: Past, views: Floats32, source: NDArray[np.intp] | None, asked: bool
 ) -> Ranges | None:
     past.append(views)
     if source is not None:

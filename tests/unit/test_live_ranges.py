@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import LARGEST, TOTAL, Column, folds
 from reveal_analyzer.kernels import derive
 from reveal_analyzer.live.cuts import OwnLevels
@@ -23,7 +23,6 @@ from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
 from support.exploring import examples
 
-Floats = NDArray[np.float64]
 SETTINGS = LiveSettings(keep=20)
 COLUMNS = 4
 # few values, so that many are equal

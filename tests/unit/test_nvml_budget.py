@@ -5,15 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.nvml.budget import (
-    PERIODS_NS,
-    QUICK_NS,
-    RARE_NS,
-    SECOND_NS,
-    SHARE,
-    SLOW_NS,
-    Budget,
-)
+from reveal_collector.nvml.budget import PERIODS_NS, QUICK_NS, RARE_NS, SHARE, SLOW_NS, Budget
+from reveal_contract.time_units import NS_PER_SECOND
 from support.exploring import examples
 
 US, MS = 1_000, 1_000_000
@@ -37,10 +30,10 @@ def ask(budget: Budget, gpu: int, query: str, cost_ns: int, times: int = 20) -> 
 
 
 def test_a_cheap_query_keeps_its_pace() -> None:
-    budget = made(QUICK_NS, SLOW_NS, 5 * SECOND_NS)
+    budget = made(QUICK_NS, SLOW_NS, 5 * NS_PER_SECOND)
     assert ask(budget, 0, "q0", 30 * US) == QUICK_NS
     assert ask(budget, 0, "q1", 300 * US) == SLOW_NS
-    assert ask(budget, 0, "q2", 5 * MS) == 5 * SECOND_NS
+    assert ask(budget, 0, "q2", 5 * MS) == 5 * NS_PER_SECOND
     assert budget.slowed == []
 
 
@@ -97,7 +90,7 @@ def test_prices_outlive_a_new_enumeration() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([QUICK_NS, SLOW_NS, 5 * SECOND_NS, RARE_NS]),
+            st.sampled_from([QUICK_NS, SLOW_NS, 5 * NS_PER_SECOND, RARE_NS]),
             st.integers(0, 400 * MS),
         ),
         min_size=1, max_size=40,

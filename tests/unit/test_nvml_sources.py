@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.nvml.boards import QUICK, STALE_NS, STATE, SUBJECTS
-from reveal_collector.nvml.budget import SECOND_NS
 from reveal_collector.nvml.devices import gpus, sysfs_address
 from reveal_collector.nvml.events import XidLedger, is_of_program
 from reveal_collector.nvml.holders import mean_use
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
+from reveal_contract.time_units import NS_PER_SECOND
 from support.fake_nvml import GIB, Script, old_card, partitioned
 from support.nvml_watch import Watch, base_unit
 
@@ -248,7 +248,7 @@ def test_no_xid_error_is_lost_or_counted_twice(errors: list[tuple[int, int]]) ->
     ledger = XidLedger()
     for at, (gpu, code) in enumerate(errors):
         ledger.add(gpu, code, at)
-    by_code = ledger.by_code(len(errors) + 4 * SECOND_NS)
+    by_code = ledger.by_code(len(errors) + 4 * NS_PER_SECOND)
     assert sum(by_code.values()) == len(errors)
     for gpu in range(4):
         programs, others, last = ledger.of_gpu(gpu)

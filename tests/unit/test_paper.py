@@ -2,8 +2,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.trio import MethodScore, ModelError
 from reveal_analyzer.features.table import parse
 from reveal_analyzer.paper.detector import (
@@ -13,8 +13,6 @@ from reveal_analyzer.paper.detector import (
     PaperVerdict,
 )
 from reveal_contract.metric import Kind, Role, Subsystem
-
-Floats = NDArray[np.float64]
 
 CHANNELS = 24
 NAMES = [f"net.rate{{{i}}}" if i < 12 else f"disk.rate{{{i}}}" for i in range(CHANNELS)]

@@ -21,9 +21,9 @@ from reveal_analyzer.tables.scoring.scales import (
     robust_scale,
 )
 from reveal_analyzer.tables.scoring.season import learn_level
-from reveal_analyzer.tables.scoring.settings import DAY_NS
 from reveal_analyzer.tables.scoring.smooth import TOP, WorstMetrics, centred_mean, trailing_mean
 from reveal_analyzer.tables.scoring.table import Table
+from reveal_contract.time_units import NS_PER_DAY
 from support.exploring import examples
 
 MINUTE = 60 * 10**9
@@ -107,7 +107,7 @@ class TestCourseOfTheDay:
     times = np.arange(5 * 144, dtype=np.int64) * period
 
     def daily(self, metrics: int) -> NDArray[np.float64]:
-        turn = 2 * np.pi * self.times / DAY_NS
+        turn = 2 * np.pi * self.times / NS_PER_DAY
         return 10 * np.sin(turn)[:, None] + 0.1 * noise(len(self.times), metrics)
 
     def test_is_expected_once_three_days_are_known(self) -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.selection.averaged import averaged
 from reveal_analyzer.selection.moments import Correlation, Moments
-from reveal_analyzer.selection.resampled import Floats, Item, Resampler, Rows
+from reveal_analyzer.selection.resampled import Item, Resampler, Rows
 from reveal_contract import catalogue
 from reveal_contract.channels import ChannelTable
 from support.clustered import FAST, TABLE, TICKS, slices

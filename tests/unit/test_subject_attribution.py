@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.derive.columns import plan
-from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.subjects.history import Named, SubjectHistory, Wanted
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.subjects import Identity, SubjectKind
+from reveal_contract.time_units import NS_PER_SECOND
 
 USAGE = "cpu.subject.usage"
 POD, CONTAINER = SubjectKind.POD, SubjectKind.CONTAINER
@@ -30,9 +31,9 @@ def changed(
     for second in range(120):
         values = [each[second >= 60] * 1e9 for each in used.values()]
         seen = np.array([*values, host * 1e9])
-        history.push(Second(made, second * SECOND_NS, seen[:0], seen))
+        history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
     return history.changed(
-        Wanted((metric,) if metric else (), subsystem), 60 * SECOND_NS, 120 * SECOND_NS
+        Wanted((metric,) if metric else (), subsystem), 60 * NS_PER_SECOND, 120 * NS_PER_SECOND
     )
 
 
@@ -69,8 +70,8 @@ def test_what_a_subject_inside_used_is_not_its_parents() -> None:
 
 
 def test_a_pod_made_again_is_not_compared_with_the_one_before() -> None:
-    old = pod("a", "old", until_ns=60 * SECOND_NS)
-    new = pod("a", "new", since_ns=60 * SECOND_NS)
+    old = pod("a", "old", until_ns=60 * NS_PER_SECOND)
+    new = pod("a", "new", since_ns=60 * NS_PER_SECOND)
     named = changed({"ml/a": (1.0, 1.1)}, [new, old])
     assert [(one.uid, one.share_percent, one.change_percent) for one in named.pods] == [
         ("new", 55, 55)  # one pod of one name, compared with what it was itself
@@ -78,13 +79,13 @@ def test_a_pod_made_again_is_not_compared_with_the_one_before() -> None:
 
 
 def test_a_pod_that_is_gone_is_named_where_none_took_its_place() -> None:
-    gone = pod("a", "old", until_ns=60 * SECOND_NS)
+    gone = pod("a", "old", until_ns=60 * NS_PER_SECOND)
     named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 0.3)}, [gone, pod("b", "u2")])
     assert [(one.uid, one.share_percent) for one in named.pods] == [("old", 0)]
 
 
 def test_a_pod_that_was_gone_before_it_began_has_no_part_in_it() -> None:
-    gone = pod("a", "old", until_ns=50 * SECOND_NS)
+    gone = pod("a", "old", until_ns=50 * NS_PER_SECOND)
     named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 1.3)}, [gone, pod("b", "u2")])
     assert [one.name for one in named.pods] == ["b"]
 
@@ -121,10 +122,10 @@ def test_a_pod_stays_named_by_a_finding_that_outlasts_its_collector() -> None:
     history, made = SubjectHistory(lambda: announced), plan(ChannelTable(channels, ()))
     for second in range(100):
         seen = np.array([9e8 if second >= 70 else 0.0])
-        history.push(Second(made, second * SECOND_NS, seen[:0], seen))
+        history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
     wanted = Wanted(("cpu.subject.throttled_time",), Subsystem.CPU)
-    opened = history.changed(wanted, 70 * SECOND_NS, 80 * SECOND_NS)
+    opened = history.changed(wanted, 70 * NS_PER_SECOND, 80 * NS_PER_SECOND)
     announced.clear()
-    over = history.changed(wanted, 70 * SECOND_NS, 100 * SECOND_NS)
+    over = history.changed(wanted, 70 * NS_PER_SECOND, 100 * NS_PER_SECOND)
     assert over.names == opened.names == ("ml/job",)
     assert [one.uid for one in over.pods] == ["u1"]

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.trio import METHODS, ModelError, Trio
-
-Floats = NDArray[np.float64]
 
 
 def windows(n: int, seed: int, width: int = 60) -> Floats:

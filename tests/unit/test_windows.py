@@ -4,12 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.paper.windows import Layout, Sealed, Slice, WarmUp, WindowRing
 from reveal_contract import wire
 from support.exploring import examples
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def layout(channels: int) -> Layout:

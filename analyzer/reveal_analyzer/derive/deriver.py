@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import Plan, plan, shared_plan
 from reveal_analyzer.derive.stalls import StallWatch
 from reveal_analyzer.derive.tcp_losses import LossWatch
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.derive import Floats, Ticks
+from reveal_analyzer.kernels.derive import Ticks
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.wire import Message
 
-SECOND_NS = 1_000_000_000
 _NONE: Floats = np.zeros(0)
 
 

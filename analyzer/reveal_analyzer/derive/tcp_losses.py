@@ -23,10 +23,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_contract.channels import Channel
 from reveal_contract.wire import Message
-
-Floats = NDArray[np.float64]
 
 METRICS = ("network.tcp.loss_clumping", "network.tcp.recovery_length", "network.tcp.in_bursts")
 AGAIN = "network.tcp.retrans_segs"

@@ -7,7 +7,8 @@ from typing import Any, Protocol, Self
 
 from numpy.typing import NDArray
 
-from reveal_analyzer.kernels.scaler import Floats, Scaler, Scores
+from reveal_analyzer.arrays import Floats, Floats32
+from reveal_analyzer.kernels.scaler import Scaler
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -51,13 +52,13 @@ class ScaledDetector(ABC):
         return self.scaler_.widen(self.contributions_scaled(scaled))
 
     @abstractmethod
-    def fit_scaled(self, scaled: Scores) -> Self: ...
+    def fit_scaled(self, scaled: Floats32) -> Self: ...
 
     @abstractmethod
-    def score_scaled(self, scaled: Scores) -> Floats: ...
+    def score_scaled(self, scaled: Floats32) -> Floats: ...
 
     @abstractmethod
-    def contributions_scaled(self, scaled: Scores) -> Floats: ...
+    def contributions_scaled(self, scaled: Floats32) -> Floats: ...
 
     @abstractmethod
     def to_arrays(self) -> Arrays:

@@ -6,10 +6,10 @@ from typing import Self
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.forest import Forest, bare, flatten
-from reveal_analyzer.kernels.scaler import Floats, Scores
 
 
 def load() -> None:
@@ -31,7 +31,7 @@ class IsolationForest(ScaledDetector):
         self.max_samples = max_samples
         self.random_state = random_state
 
-    def fit_scaled(self, scaled: Scores) -> Self:
+    def fit_scaled(self, scaled: Floats32) -> Self:
         """Train on z-scores: a forest splits between values, so their order is what counts.
 
         The paper's contamination of 1 % only places the threshold; ours is held out.
@@ -47,10 +47,10 @@ class IsolationForest(ScaledDetector):
         self.forest_ = flatten(model.fit(scaled)) if scaled.shape[1] else bare(self.trees)
         return self
 
-    def score_scaled(self, scaled: Scores) -> Floats:
+    def score_scaled(self, scaled: Floats32) -> Floats:
         return backend.current().forest_scores(self.forest_, scaled)
 
-    def contributions_scaled(self, scaled: Scores) -> Floats:
+    def contributions_scaled(self, scaled: Floats32) -> Floats:
         """How many levels each feature's splits shortened the way, summed over trees.
 
         A split is credited with the fall of the expected depth from parent to child (additive

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
-from reveal_analyzer.kernels.scaler import Floats, Scores
 
 
 class Mahalanobis(ScaledDetector):
@@ -26,7 +26,7 @@ class Mahalanobis(ScaledDetector):
         self.variance_kept = variance_kept
         self.single = single
 
-    def fit_scaled(self, scaled: Scores) -> Self:
+    def fit_scaled(self, scaled: Floats32) -> Self:
         dtype = np.dtype(np.float32 if self.single else np.float64)
         centre = np.asarray(scaled.mean(0, dtype=np.float64))
         centred: NDArray[Any] = (scaled - centre).astype(dtype)
@@ -36,11 +36,11 @@ class Mahalanobis(ScaledDetector):
         self.centre_ = centre
         return self
 
-    def score_scaled(self, scaled: Scores) -> Floats:
+    def score_scaled(self, scaled: Floats32) -> Floats:
         projected = self._project(scaled)
         return np.asarray(np.linalg.norm(projected, axis=1), np.float64)
 
-    def contributions_scaled(self, scaled: Scores) -> Floats:
+    def contributions_scaled(self, scaled: Floats32) -> Floats:
         """Each feature's part of the *squared* distance; they sum to it, some below zero."""
         back = self._project(scaled) @ self.whitening_.T
         return np.asarray((scaled - self.centre_) * back, np.float64)
@@ -55,7 +55,7 @@ class Mahalanobis(ScaledDetector):
         self.whitening_, self.offset_, self.centre_ = whitening, offset, centre
         return self
 
-    def _project(self, scaled: Scores) -> NDArray[Any]:
+    def _project(self, scaled: Floats32) -> NDArray[Any]:
         return np.asarray(scaled.astype(self.whitening_.dtype) @ self.whitening_ - self.offset_)
 
 

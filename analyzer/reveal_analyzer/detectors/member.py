@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
 from reveal_analyzer.detectors.zscore import ZScore
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.scaler import Floats, Scaler
+from reveal_analyzer.kernels.scaler import Scaler
 
 METHODS = ("ZScore", "Mahalanobis", "IsolationForest")
 

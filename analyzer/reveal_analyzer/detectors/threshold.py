@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from reveal_analyzer.arrays import Floats, Indices
 
 
 @dataclass(frozen=True, slots=True)

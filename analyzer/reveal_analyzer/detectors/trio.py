@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.base import Arrays
 from reveal_analyzer.detectors.member import METHODS, Member, below, prefixed
 from reveal_analyzer.detectors.threshold import Threshold, folds, threshold
-from reveal_analyzer.kernels.scaler import Floats
 
 SCHEMA = 1
 MIN_WINDOWS = 30

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Case
 from reveal_analyzer.episodes.trace import Observed, Trace
@@ -16,6 +15,7 @@ from reveal_analyzer.hypotheses.loader import Rule
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.finding import Finding, Method, State
+from reveal_contract.time_units import NS_PER_SECOND
 
 _SEEN = 12  # seconds kept for the trace of an episode that opens
 # seconds after its opening at which a case is looked at anew: who does harm from its start on is
@@ -71,7 +71,7 @@ class Casebook:
     def opened_within(self, seconds: int) -> bool:
         """Whether a finding goes on that opened so many seconds ago at most."""
         return any(
-            self._seen[-1].start_ns - episode.opened_ns < seconds * SECOND_NS
+            self._seen[-1].start_ns - episode.opened_ns < seconds * NS_PER_SECOND
             for episode in self._episodes.open
         )
 
@@ -101,7 +101,7 @@ class Casebook:
         """
         updates = []
         for episode in episodes:
-            if (now_ns - episode.opened_ns) // SECOND_NS in _LOOKS_S:
+            if (now_ns - episode.opened_ns) // NS_PER_SECOND in _LOOKS_S:
                 pods = self._about(episode).pods
                 update = self._told(Change.CHANGED, episode)
                 if self._about(episode).pods != pods:

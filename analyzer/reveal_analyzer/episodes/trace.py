@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import Plan, places_before
 from reveal_analyzer.hypotheses.signatures import Evidence
 
-Floats = NDArray[np.float64]
 Measured = NDArray[np.float32] | Floats  # live in single precision, in hindsight in double
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.hypotheses.signatures import Hit
 from reveal_contract.metric import Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
 
 _FADES_S = (600, 3600, 6 * 3600)  # age at which a level that stays counts for a rank less
 
@@ -85,7 +85,7 @@ class Episode:
 
     def add(self, verdict: Verdict, subsystems: Iterable[Subsystem]) -> None:
         """Count an anomalous second."""
-        self.last_ns = verdict.start_ns + SECOND_NS
+        self.last_ns = verdict.start_ns + NS_PER_SECOND
         self.seconds += 1
         self.calm, self.speaks = 0, True
         mine = sorted(subsystems)
@@ -110,7 +110,7 @@ class Episode:
 
     def stay(self, verdict: Verdict) -> None:
         """Its level is still there, and no news any more."""
-        self.last_ns = verdict.start_ns + SECOND_NS
+        self.last_ns = verdict.start_ns + NS_PER_SECOND
         self.calm, self.stays, self.speaks = 0, True, False
 
     def rest(self) -> None:
@@ -121,7 +121,7 @@ class Episode:
     @property
     def faded(self) -> int:
         """By how many ranks it counts for less, as it has stayed for so long."""
-        age = (self.last_ns - self.first_ns) // SECOND_NS
+        age = (self.last_ns - self.first_ns) // NS_PER_SECOND
         return sum(age >= limit for limit in _FADES_S) if self.stays else 0
 
     @property
@@ -181,15 +181,17 @@ class EpisodeTracker:
     def _belonging(
         self, episode: Episode, verdict: Verdict, free: set[Subsystem]
     ) -> set[Subsystem]:
-        young = verdict.start_ns - episode.opened_ns <= self.settings.joins * SECOND_NS
+        young = verdict.start_ns - episode.opened_ns <= self.settings.joins * NS_PER_SECOND
         return {s for s in free if young or s in episode.subsystems}
 
     def _after_gap(self, now_ns: int) -> list[tuple[Change, Episode]]:
         """A time that nobody saw is no calm one, but a long one ends what was open."""
-        unseen = now_ns - self._recent[-1].start_ns - SECOND_NS if self._recent else 0
-        while self._recent and now_ns - self._recent[0].start_ns >= self.settings.of * SECOND_NS:
+        unseen = now_ns - self._recent[-1].start_ns - NS_PER_SECOND if self._recent else 0
+        while (
+            self._recent and now_ns - self._recent[0].start_ns >= self.settings.of * NS_PER_SECOND
+        ):
             self._recent.popleft()
-        for episode in self.open if unseen >= self.settings.unseen * SECOND_NS else ():
+        for episode in self.open if unseen >= self.settings.unseen * NS_PER_SECOND else ():
             episode.calm = self.settings.calm
         return self._resolved() if self.open else []
 
@@ -221,7 +223,7 @@ class EpisodeTracker:
     def _start(self, span: list[Verdict], verdict: Verdict) -> Episode:
         episode = Episode(
             first_ns=span[0].start_ns,
-            last_ns=verdict.start_ns + SECOND_NS,
+            last_ns=verdict.start_ns + NS_PER_SECOND,
             subsystem=Subsystem.CPU,
             opened_ns=verdict.start_ns,
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.features.prepared import Floats, Prepared
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.features.prepared import Prepared
 
 _LAGS = 3
 _MAX_LAG = 10

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.features.prepared import Bools, Floats, Prepared
+from reveal_analyzer.arrays import Bools, Floats
+from reveal_analyzer.features.prepared import Prepared
 
 _SMALL = 127
 

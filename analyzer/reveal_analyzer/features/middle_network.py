@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Pairs = NDArray[np.int64]
+from reveal_analyzer.arrays import Ints
 
 
 @lru_cache(maxsize=16)
-def middle_network(count: int) -> Pairs:
+def middle_network(count: int) -> Ints:
     """Comparisons (n, 2), each of a place with a later one that shall hold the larger value.
 
     Batcher's odd-even merge sort ("Sorting networks and their applications", 1968) without what

@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.features import numpy_impl
-from reveal_analyzer.features.middle_network import Pairs, middle_network
+from reveal_analyzer.features.middle_network import middle_network
 from reveal_analyzer.features.numba_stationarity import stationarity
-from reveal_analyzer.features.prepared import Floats
 from reveal_analyzer.features.table import FEATURES, Family, first_row
 from reveal_analyzer.numba_jit import kernel, part
 
@@ -51,7 +51,7 @@ def features(window: Floats, adf_lag: int = 1) -> Floats:
 
 
 @kernel
-def _features(window: Floats, pairs: Pairs, out: Floats) -> None:
+def _features(window: Floats, pairs: Ints, out: Floats) -> None:
     ticks, channels = window.shape
     values = np.zeros((ticks, LANES))
     centred = np.zeros((ticks, LANES))
@@ -154,7 +154,7 @@ def _steps(values: Floats, sums: Floats) -> None:
 
 
 @part
-def _middle(ordered: Floats, pairs: Pairs) -> None:
+def _middle(ordered: Floats, pairs: Ints) -> None:
     """Bring the middle two values of every lane to their places."""
     for pair in range(len(pairs)):
         low, high = pairs[pair, 0], pairs[pair, 1]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from reveal_analyzer.features.prepared import Floats
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.numba_jit import kernel, part
 
 LANES = 64

@@ -13,11 +13,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.features.autocorrelation import autocorrelation
 from reveal_analyzer.features.changes import changes
 from reveal_analyzer.features.counts import counts
 from reveal_analyzer.features.moments import moments
-from reveal_analyzer.features.prepared import Floats, Prepared, prepare
+from reveal_analyzer.features.prepared import Prepared, prepare
 from reveal_analyzer.features.stationarity import stationarity
 from reveal_analyzer.features.table import FEATURES, Family
 from reveal_analyzer.features.trend import trend

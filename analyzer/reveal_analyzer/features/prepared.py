@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from reveal_analyzer.arrays import Bools, Floats
 
 _PAIRWISE_BLOCK = 128
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from reveal_analyzer.features.prepared import Bools, Floats, Prepared
+from reveal_analyzer.arrays import Bools, Floats
+from reveal_analyzer.features.prepared import Prepared
 
 _RANK = 1e-12  # a column or residual with less than this share of its energy is rounding
 

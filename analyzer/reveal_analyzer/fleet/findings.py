@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from reveal_analyzer.configuration.rule import fact
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.fleet.cases import CALM, Case
 from reveal_analyzer.fleet.measures import IDLE_PAGES, STEP, measure
 from reveal_analyzer.fleet.minute import MINUTE
@@ -23,6 +22,7 @@ from reveal_contract.finding import (
     finding_id,
 )
 from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
 
 HYPOTHESIS = "CrossNodeOutlier"
 _NOT_COMPARED = "the node could not be compared with others any more"
@@ -47,8 +47,8 @@ def finding(case: Case, members: tuple[Member, ...], *, resolved: bool = False) 
     first = case.signs.first
     sureness = _confidence(first)
     pods, subjects = _named(members)
-    ends = (case.last + 1) * MINUTE * SECOND_NS
-    begins = case.first * MINUTE * SECOND_NS
+    ends = (case.last + 1) * MINUTE * NS_PER_SECOND
+    begins = case.first * MINUTE * NS_PER_SECOND
     node, subsystem, kind = case.key
     return Finding(
         id=identity(case),
@@ -80,7 +80,7 @@ def finding(case: Case, members: tuple[Member, ...], *, resolved: bool = False) 
 def identity(case: Case) -> str:
     """The id of its finding: the same as long as it lasts, whoever leads."""
     node, subsystem, kind = case.key
-    begins = case.first * MINUTE * SECOND_NS
+    begins = case.first * MINUTE * NS_PER_SECOND
     return finding_id(f"{node}\0{HYPOTHESIS}\0{kind}", subsystem, begins)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.fleet.measures import STEP, measure
 from reveal_analyzer.fleet.outliers import (
     FULL_SECONDS,
@@ -32,7 +32,6 @@ from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import USAGE, counted
 from reveal_contract.metric import Kind
 
-Floats = NDArray[np.float64]
 _STEP_FLOOR = 0.005  # step times are read to half a percent: 3 % is told
 _ANOTHER_BEAT = 1.7  # times as long as its peers': every other beat was read, not every one
 _SLOW = 0.85  # of its peers' rates

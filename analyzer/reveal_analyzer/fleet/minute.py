@@ -13,14 +13,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import CHANGE, LEVEL, Column, Plan
-from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
 from reveal_analyzer.subjects.history import of_subject
 from reveal_contract import catalogue
 from reveal_contract.metric import Role, Scope
+from reveal_contract.time_units import NS_PER_SECOND
 
-Floats = NDArray[np.float64]
 MINUTE = 60  # seconds
 _BLOCK = 5  # seconds: what comes in bursts of one is level, what comes once a minute is none
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
@@ -142,7 +143,7 @@ class Gathered:
                 total, seconds = totals.get(key, (0.0, 0))
                 totals[key] = (total + value, seconds + part.seconds)
         means = {key: total / seconds for key, (total, seconds) in totals.items()}
-        return means | {(STEP, one): period * SECOND_NS for one, period in self.periods.items()}
+        return means | {(STEP, one): period * NS_PER_SECOND for one, period in self.periods.items()}
 
 
 def no_rhythm() -> Mapping[str, float]:
@@ -167,7 +168,7 @@ class Minutes:
 
     def push(self, second: Second) -> None:
         """Add a second; a new minute ends the one before."""
-        minute = second.start_ns // (MINUTE * SECOND_NS)
+        minute = second.start_ns // (MINUTE * NS_PER_SECOND)
         if self._now is None or minute != self._now.minute:
             self._flush()
             self._end(minute)

@@ -14,14 +14,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.fleet.measures import Measure, measure
 from reveal_analyzer.fleet.summarise import CPUS, MEMORY, USUAL_MEMORY, Quanta
 from reveal_analyzer.fleet.summary import Summary
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 LEAST = 4  # nodes: among three it cannot be said which one is odd
 CUT = 6.0  # deviations
 STANDING_FLOOR = 0.02  # what is set up alike is alike to a hundredth

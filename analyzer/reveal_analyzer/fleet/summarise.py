@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import LEVEL, Column, quanta
 from reveal_analyzer.fleet.measures import Measure, measure
 from reveal_analyzer.fleet.minute import Levels
@@ -17,7 +18,6 @@ from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import jobs, workload
 from reveal_contract.subjects import Identity
 
-Floats = NDArray[np.float64]
 _LAYOUTS = 64  # remembered: nodes of one kind have one
 MEMORY, CPUS = "memory.mem_total", "cpu.online"
 USUAL_MEMORY = float(16 << 30)

@@ -15,11 +15,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.fleet.workload import Job, Member
 
-Floats = NDArray[np.float64]
 VERSION = 2
 MAX_BYTES = 1 << 20  # unpacked; real ones are below 64 KiB
 _MAX_METRICS = 4096

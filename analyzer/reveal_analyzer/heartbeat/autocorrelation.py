@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reveal_analyzer.heartbeat.comb import Floats, summit, tamed
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.heartbeat.comb import summit, tamed
 
 _NEAR = 1.4  # to either side of the known lag
 _TINY = 1e-12

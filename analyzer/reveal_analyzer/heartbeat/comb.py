@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reveal_analyzer.arrays import Floats
 
 LONGEST_S = 7.5  # eight steps must fit into the longest window
 _TEETH = 4

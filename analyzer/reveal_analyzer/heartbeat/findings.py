@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.episodes.findings import Update
 from reveal_analyzer.episodes.trace import Observed
 from reveal_analyzer.episodes.tracker import Change
@@ -23,6 +22,7 @@ from reveal_analyzer.hypotheses.loader import Rule
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, Impact
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 _COVERS_S = 15  # a finding this long before the onset, or later, has the slowdown for its cost
@@ -124,7 +124,7 @@ class Heart:
             self._glimpses.take(seen)
 
     def _alarm(self, now_ns: int) -> bool:
-        young = now_ns - _ALARM_S * SECOND_NS
+        young = now_ns - _ALARM_S * NS_PER_SECOND
         return self.slower or any(
             one.resolved_ns is None and one.finding.first_seen_ns > young
             for one in self._others.values()
@@ -145,7 +145,7 @@ class Heart:
         impact = self._worst() or (before.impact if before else None)
         if impact is not None:
             return replace(finding, impact=impact)
-        if now_ns - finding.first_seen_ns < STEADY_S * SECOND_NS:
+        if now_ns - finding.first_seen_ns < STEADY_S * NS_PER_SECOND:
             return finding
         note = self._steady_note() or _kept_note(before)
         return replace(finding, notes=(*finding.notes, note)) if note else finding
@@ -155,7 +155,7 @@ class Heart:
         made = []
         for name, one in list(self._others.items()):
             if one.resolved_ns is not None:
-                if now_ns - one.resolved_ns > _COVERED_S * SECOND_NS:
+                if now_ns - one.resolved_ns > _COVERED_S * NS_PER_SECOND:
                     del self._others[name]
                 continue
             bare = replace(one.finding, notes=_without_note(one.finding.notes))
@@ -196,7 +196,7 @@ class Heart:
         return made
 
     def _covered(self, since_ns: int) -> bool:
-        first = since_ns - _COVERS_S * SECOND_NS
+        first = since_ns - _COVERS_S * NS_PER_SECOND
         return any(one.finding.first_seen_ns >= first for one in self._others.values())
 
     def _opened(self, impact: Impact, now_ns: int) -> Update:

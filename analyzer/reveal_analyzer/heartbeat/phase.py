@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
-from reveal_analyzer.heartbeat.comb import Floats, tamed
-
-Complexes = NDArray[np.complex128]
+from reveal_analyzer.arrays import Complexes, Floats
+from reveal_analyzer.heartbeat.comb import tamed
 
 _WIDE = 2  # periods under the window: a Hann window then has its zeros at 0 and at the overtone
 _A_PERIOD = 8  # phases taken

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import Plan
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.episodes.trace import Measured, Observed, Trace
+from reveal_contract.time_units import NS_PER_SECOND
 
-Floats = NDArray[np.float64]
 _KEPT_S = 100
 _STANDS_OUT = 1.0  # spreads
 _NEAR_S = 10  # of an onset
@@ -57,7 +57,7 @@ class Glimpses:
         """What moved within ten seconds of an onset."""
         trace = Trace()
         for glimpse in self._kept:
-            if abs(glimpse.start_ns - onset_ns) <= _NEAR_S * SECOND_NS:
+            if abs(glimpse.start_ns - onset_ns) <= _NEAR_S * NS_PER_SECOND:
                 trace.add(_whole(glimpse))
         return trace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.heartbeat.comb import Floats
+from reveal_analyzer.arrays import Floats
 
 SPAN_S = 60
 _MISSING = 0.1  # of a stretch, beyond which it tells nothing

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.heartbeat.comb import Floats
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.wire import Message
 
@@ -28,7 +27,6 @@ _LENT_FROM, _LENT_TO = 0.8, 0.6  # of the host's counter: to be lent, and to sta
 _FADING = 59 / 60  # a second: sums and means over about a minute
 _BUSY, _IDLE = 0.05, 0.02  # of a CPU: to be watched, and to stay so
 
-Places = NDArray[np.intp]
 Channels = Iterable[tuple[int, Channel]]
 
 
@@ -42,11 +40,11 @@ class Plan:
     """
 
     subjects: tuple[str, ...]
-    usage: Places
+    usage: Indices
     scales: Floats
-    fine: Mapping[str, Places]
+    fine: Mapping[str, Indices]
     own: Mapping[str, Mapping[str, int]]
-    host: Mapping[str, Places]
+    host: Mapping[str, Indices]
 
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
@@ -66,7 +64,7 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
     )
 
 
-def _fine(fast: Channels) -> dict[str, Places]:
+def _fine(fast: Channels) -> dict[str, Indices]:
     found: dict[str, dict[int, int]] = {}
     for at, channel in fast:
         subject, _, place = channel.instance.rpartition("#")
@@ -86,7 +84,7 @@ def _own(slow: Channels) -> dict[str, dict[str, int]]:
     return own
 
 
-def _host(fast: Channels) -> dict[str, Places]:
+def _host(fast: Channels) -> dict[str, Indices]:
     found: dict[str, list[int]] = {}
     for at, channel in fast:
         if channel.metric in LENT.values():
@@ -171,7 +169,7 @@ class Series:
         return made
 
 
-def _taken(message: Message, places: Places) -> Floats:
+def _taken(message: Message, places: Indices) -> Floats:
     """What was counted in each tick of a whole second; what a short slice lacks is missing."""
     ticks = round(1_000_000 / message.tick_us)
     values = np.full((ticks, places.size), np.nan)

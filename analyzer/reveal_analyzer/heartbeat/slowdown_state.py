@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.heartbeat.reference import Reading
 from reveal_analyzer.heartbeat.tracker import Beat
 from reveal_contract.finding import Impact
+from reveal_contract.time_units import NS_PER_SECOND
 
 SUSTAINED_S = 5  # seconds in a row before a slowdown is one
 CALM_S = 10  # in a row before it is over; without a rhythm CALM_LOST_S
@@ -71,7 +71,7 @@ class Course:
     def _is_settled(self) -> bool:
         """Whether the shortest window reads what it read half a window ago."""
         now = self._past[-1]
-        reach_ns = now.reading.window * SECOND_NS // 2
+        reach_ns = now.reading.window * NS_PER_SECOND // 2
         for past in reversed(self._past):
             if now.end_ns - past.end_ns >= reach_ns:
                 apart = abs(now.reading.percent - past.reading.percent)
@@ -101,7 +101,7 @@ class Course:
             if past.reading.percent < now.reading.percent / 2:
                 break
             at = past.end_ns
-        return at - now.reading.window * SECOND_NS // 2
+        return at - now.reading.window * NS_PER_SECOND // 2
 
 
 def agree(one: Reading, other: Reading) -> bool:
@@ -114,7 +114,7 @@ def impact(subject: str, beat: Beat, since_ns: int, end_ns: int) -> Impact:
 
     One that contradicts the shortest speaks of another level, which is over.
     """
-    lasted = (end_ns - since_ns) / SECOND_NS
+    lasted = (end_ns - since_ns) / NS_PER_SECOND
     first = beat.readings[0]
     fitting = [one for one in beat.readings if one.window <= lasted and agree(one, first)]
     told = fitting[-1] if fitting else first

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.heartbeat import autocorrelation, comb, phase
 from reveal_analyzer.heartbeat.acquisition import LEAST_S, LOOK_S, TIMER, Lock, Search
 from reveal_analyzer.heartbeat.guards import FOLLOW, steps_fit
@@ -81,7 +82,7 @@ class Tracker:
         self._usual = Usual()
         self._left: _Left | None = None
 
-    def step(self, second: Mapping[str, comb.Floats], *, learn: bool = True) -> Beat | None:
+    def step(self, second: Mapping[str, Floats], *, learn: bool = True) -> Beat | None:
         """Take one second of the job's counters, increments on an even grid.
 
         ``learn`` is false during an alarm: then nothing becomes the job's usual.
@@ -100,7 +101,7 @@ class Tracker:
             self._period += _FOLLOWS * (longest - self._period)
         return self._judge(self._lock, periods, learn)
 
-    def _push(self, second: Mapping[str, comb.Floats]) -> None:
+    def _push(self, second: Mapping[str, Floats]) -> None:
         for name, values in second.items():
             ring = self._rings.get(name)
             if ring is None or ring.rate != len(values):

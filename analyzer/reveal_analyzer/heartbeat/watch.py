@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.formatting import human
-from reveal_analyzer.heartbeat.comb import Floats
 from reveal_analyzer.heartbeat.series import Plan, Series, plan
 from reveal_analyzer.heartbeat.tracker import Beat, Tracker
 from reveal_contract.channels import Channel, ChannelTable

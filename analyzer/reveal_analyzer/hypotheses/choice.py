@@ -12,13 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.hypotheses.model import Rule
 from reveal_analyzer.hypotheses.signatures import Evidence, confidence
 from reveal_contract.metric import Harm, Subsystem
-
-Floats = NDArray[np.float64]
 
 NAMED = 0.4  # confidence from which a hypothesis is named
 EXPLAINS = 0.6  # and from which one that did not hold explains another away

@@ -10,15 +10,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import CHANGE, Column, Plan
 from reveal_analyzer.hypotheses.model import Certain, Condition, Expectation, Rule
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels import conditions as gate
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 FULL = 6.0  # spreads outside the past at which an expectation is wholly met
 
 
@@ -83,8 +81,8 @@ class _Where:
     """A condition, its columns and, pairwise, those they are divided by."""
 
     condition: Condition
-    columns: Places
-    divisors: Places | None
+    columns: Indices
+    divisors: Indices | None
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class _Gate:
     limits of its condition, and whose condition it is.
     """
 
-    owner: Places
+    owner: Indices
     entries: gate.Entries
 
     @classmethod
@@ -129,7 +127,7 @@ class _Gate:
         return sorted(set(self.owner[met].tolist())) if met.size else []
 
 
-def _or_none(where: _Where) -> Places:
+def _or_none(where: _Where) -> Indices:
     return np.full(where.columns.size, -1) if where.divisors is None else where.divisors
 
 
@@ -165,7 +163,7 @@ def _where(condition: Condition, plan: Plan) -> _Where | None:
 
 def matching(
     columns: Sequence[Column], metric: str, feature: str = "", instance: str = ""
-) -> Places:
+) -> Indices:
     """Columns of a metric; without a feature its level, rate or fold, never its change."""
     return np.array(
         [
@@ -230,7 +228,7 @@ class Evidence:
             places.setdefault(column.metric.name, []).append(at)
         return places
 
-    def places(self, item: Expectation) -> Places:
+    def places(self, item: Expectation) -> Indices:
         """The columns an expectation is about."""
         mine = self._by_metric.get(item.metric, ())
         fitting = [at for at in mine if _fits(self.columns[at], item.feature, item.instance)]
@@ -278,7 +276,7 @@ def degree(item: Expectation, evidence: Evidence) -> float:
     return float(moved.max())
 
 
-def _over(item: Expectation, evidence: Evidence, places: Places) -> Floats:
+def _over(item: Expectation, evidence: Evidence, places: Indices) -> Floats:
     """Values of these columns, divided where the expectation says so; NaN where they cannot be."""
     values = evidence.values[places]
     if not item.ratio_to:

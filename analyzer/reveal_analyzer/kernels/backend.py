@@ -11,24 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.kernels import conditions, forest, live, order_statistics
 from reveal_analyzer.kernels import derive as deriving
 from reveal_analyzer.kernels.forest import Forest
-from reveal_analyzer.kernels.live import Families, Place, Places, Singles
-from reveal_analyzer.kernels.order_statistics import Bools, Rows, Standing
-from reveal_analyzer.kernels.scaler import Floats, Scaler, Scores
+from reveal_analyzer.kernels.live import Families, Place
+from reveal_analyzer.kernels.order_statistics import Rows, Standing
+from reveal_analyzer.kernels.scaler import Scaler
 from reveal_contract import wire
 
 Derive = Callable[[deriving.Ticks, Floats, Floats, deriving.Recipe], tuple[Floats, Floats]]
-Met = Callable[[conditions.Entries, Floats, Floats, float], Places]
-Exchange = Callable[[Singles, Singles, Places, Place, Floats, Singles], None]
+Met = Callable[[conditions.Entries, Floats, Floats, float], Indices]
+Exchange = Callable[[Floats32, Floats32, Indices, Place, Floats, Floats32], None]
 Judge = Callable[
-    [Singles, Singles, Singles, Singles, Families],
-    tuple[Singles, Singles, Floats],
+    [Floats32, Floats32, Floats32, Floats32, Families],
+    tuple[Floats32, Floats32, Floats],
 ]
-Bound = Callable[[Singles, Rows, Places, Singles, Singles], tuple[Singles, Singles, Bools]]
-Renew = Callable[[Singles, Rows, Places, Singles, int, Standing, Places], None]
+Bound = Callable[[Floats32, Rows, Indices, Floats32, Floats32], tuple[Floats32, Floats32, Bools]]
+Renew = Callable[[Floats32, Rows, Indices, Floats32, int, Standing, Indices], None]
 
 
 @dataclass(frozen=True)
@@ -41,20 +42,20 @@ class Tier:
 
     name: str
     features: Callable[[Floats], Floats]
-    scaled: Callable[[Scaler, Floats], Scores]
-    forest_scores: Callable[[Forest, Scores], Floats]
+    scaled: Callable[[Scaler, Floats], Floats32]
+    forest_scores: Callable[[Forest, Floats32], Floats]
     unpack: wire.Unpack = wire.unpack
     derive: Derive = deriving.derive
     met: Met = conditions.met
-    stirred: Callable[[Floats, Floats, Bools], Places] = live.stirred
-    spread_out: Callable[[Singles, Places, int], Singles] = live.spread_out
+    stirred: Callable[[Floats, Floats, Bools], Indices] = live.stirred
+    spread_out: Callable[[Floats32, Indices, int], Floats32] = live.spread_out
     exchange: Exchange = live.exchange
     judge: Judge = live.judge
-    learn: Callable[[Singles, Singles], None] = live.learn
+    learn: Callable[[Floats32, Floats32], None] = live.learn
     enlist: Callable[[live.OwnScores, Floats, int, int], bool] = live.enlist
-    differing: Callable[[Singles, Rows, Singles], Bools] = order_statistics.differing
+    differing: Callable[[Floats32, Rows, Floats32], Bools] = order_statistics.differing
     renew: Renew = order_statistics.renew
-    stand: Callable[[Singles, Places, Standing], None] = order_statistics.stand
+    stand: Callable[[Floats32, Indices, Standing], None] = order_statistics.stand
     bound: Bound = order_statistics.bound
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from reveal_analyzer.arrays import Bools, Floats, Indices
 
 
 class Entries(NamedTuple):
@@ -18,13 +15,13 @@ class Entries(NamedTuple):
     ``limits`` (entries, 3): at least, at most, and so many times the highest of the past.
     """
 
-    columns: Places
-    divisors: Places
+    columns: Indices
+    divisors: Indices
     limits: Floats
     per_cpu: Bools
 
 
-def met(entries: Entries, values: Floats, highest: Floats, cpus: float) -> Places:
+def met(entries: Entries, values: Floats, highest: Floats, cpus: float) -> Indices:
     """The entries that these values meet."""
     own = values[entries.columns]
     above, below, times = entries.limits.T

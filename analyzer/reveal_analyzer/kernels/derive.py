@@ -10,14 +10,9 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Bools, Floats, Indices, Ints
 from reveal_analyzer.kernels.formulas import Program
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Places = NDArray[np.intp]
 
 
 class Ticks(NamedTuple):
@@ -35,8 +30,8 @@ class Folds(NamedTuple):
     ``channels`` of all of them in one row, ``starts`` where each column's begin.
     """
 
-    channels: Places
-    starts: Places
+    channels: Indices
+    starts: Indices
     largest: Bools
 
 
@@ -48,8 +43,8 @@ class Recipe(NamedTuple):
     """
 
     scale: Floats
-    take: Places
-    changes: Places
+    take: Indices
+    changes: Indices
     folds: Folds
     formulas: Program
     width: int

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.kernels.scaler import Floats, Scores
+from reveal_analyzer.arrays import Floats, Floats32, Indices
 
-Indices = NDArray[np.intp]
 _NO_SPLIT = np.float32(np.inf)  # every value goes left: the leaf above goes on
 
 
@@ -22,7 +21,7 @@ class Heaps(NamedTuple):
     """
 
     feature: NDArray[np.int32]
-    cut: Scores
+    cut: Floats32
     depth: Floats
 
 
@@ -38,7 +37,7 @@ class Forest:
     """
 
     feature: list[Indices]
-    cut: list[Scores]
+    cut: list[Floats32]
     depth: list[Floats]
     scale: float  # expected depth of a window among the training sample, times the trees
 
@@ -58,7 +57,7 @@ class Forest:
             np.ascontiguousarray(self.depth[-1].reshape(trees, -1)),
         )
 
-    def paths(self, scaled: Scores) -> list[Indices]:
+    def paths(self, scaled: Floats32) -> list[Indices]:
         """The place of each window in each tree (n, trees), level by level."""
         n, width = scaled.shape
         flat = np.ascontiguousarray(scaled).ravel()
@@ -72,7 +71,7 @@ class Forest:
         return paths
 
 
-def scores(forest: Forest, scaled: Scores) -> Floats:
+def scores(forest: Forest, scaled: Floats32) -> Floats:
     """2**(-depth / expected depth) of every window (n, features), averaged over trees."""
     depth = forest.depth[-1][forest.paths(scaled)[-1]].sum(1)
     return np.asarray(2.0 ** (-depth / forest.scale))
@@ -96,12 +95,12 @@ def flatten(model: Any) -> Forest:
 
 def _perfect(
     tree: Any, columns: Indices, levels: int
-) -> tuple[list[Indices], list[Scores], list[Floats]]:
+) -> tuple[list[Indices], list[Floats32], list[Floats]]:
     """One tree filled up to ``levels``: a leaf above the last level leads down by itself."""
     expected = _expected_depths(tree)
     node = np.zeros(1, np.intp)
     features: list[Indices] = []
-    cuts: list[Scores] = []
+    cuts: list[Floats32] = []
     depths: list[Floats] = [expected[node]]
     for _ in range(levels):
         left, right = tree.children_left[node], tree.children_right[node]
@@ -138,7 +137,7 @@ def _isolation_depth(samples: NDArray[np.integer]) -> Floats:
     return depth
 
 
-def _round_down(cuts: Floats) -> Scores:
+def _round_down(cuts: Floats) -> Floats32:
     """float32 not above the float64: then ``x <= cut`` is decided as scikit-learn does."""
     single = cuts.astype(np.float32)
     return np.where(single > cuts, np.nextafter(single, np.float32(-np.inf)), single)

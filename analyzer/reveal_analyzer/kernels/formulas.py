@@ -18,11 +18,8 @@ from math import isnan
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-Codes = NDArray[np.int8]
+from reveal_analyzer.arrays import Floats, Indices, Ints8
 
 _MISSING = float("nan")
 _LEAST = float(np.nextafter(0.0, 1.0))
@@ -129,10 +126,10 @@ def _joined(step: Step, *parts: Part) -> Formula:
 class Program(NamedTuple):
     """Formulas one after the other; ``ends``: where the steps of each end."""
 
-    codes: Codes
-    places: Places
+    codes: Ints8
+    places: Indices
     numbers: Floats
-    ends: Places
+    ends: Indices
 
     @classmethod
     def of(cls, formulas: Sequence[Formula]) -> Program:

@@ -10,25 +10,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Places = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
+
 Place = tuple[int, int]
 CLIP = np.float32(50.0)  # spreads beyond which more is not worse
 FADING = np.float32(0.99)  # a second, of the excess that silences
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
 
 
-def stirred(values: Floats, first: Floats, rests: Bools) -> Places:
+def stirred(values: Floats, first: Floats, rests: Bools) -> Indices:
     """The columns that rest and are another than at first now; a missing value is no news."""
     unlike = rests & (values != first) & ~np.isnan(values)
     return np.flatnonzero(unlike)
 
 
-def spread_out(rows: Singles, places: Places, width: int) -> Singles:
+def spread_out(rows: Floats32, places: Indices, width: int) -> Floats32:
     """The rows of so many columns, 0 where they have none."""
     made = np.zeros((len(rows), width), np.float32)
     made[:, places] = rows
@@ -43,9 +40,9 @@ class Families(NamedTuple):
     ``top`` worst make its mean.
     """
 
-    order: Places
-    starts: Places
-    places: Places
+    order: Indices
+    starts: Indices
+    places: Indices
     counted: Floats
     top: int
 
@@ -58,7 +55,7 @@ class OwnScores(NamedTuple):
 
 
 def exchange(
-    ring: Singles, rows: Singles, spans: Places, place: Place, given: Floats, out: Singles
+    ring: Floats32, rows: Floats32, spans: Indices, place: Place, given: Floats, out: Floats32
 ) -> None:
     """Take a second into the windows; ``out`` (views, 2, columns) held upward and downward.
 
@@ -89,7 +86,7 @@ def exchange(
     ring[at] = seen
 
 
-def excess(views: Singles, bounds: Singles) -> Singles:
+def excess(views: Floats32, bounds: Floats32) -> Floats32:
     """How far outside, in spreads: (2, columns) of the worst view; 0 within.
 
     ``bounds`` (views, 4, columns): highest, lowest, spread upward and downward.
@@ -98,18 +95,18 @@ def excess(views: Singles, bounds: Singles) -> Singles:
     np.subtract(views[:, 0], bounds[:, 0], out=outside[:, 0])
     np.subtract(bounds[:, 1], views[:, 1], out=outside[:, 1])
     outside /= bounds[:, 2:]
-    worst: Singles = outside.max(axis=0)
+    worst: Floats32 = outside.max(axis=0)
     np.maximum(worst, NOTHING, out=worst)
     return np.minimum(worst, CLIP, out=worst)
 
 
-def shown(silenced: Singles, weights: Singles) -> Singles:
+def shown(silenced: Floats32, weights: Floats32) -> Floats32:
     """Excess (2, columns) by ``weights`` (3, columns): upward, downward, and the most of it."""
-    weighed: Singles = np.minimum((silenced * weights[:2]).max(axis=0), weights[2])
+    weighed: Floats32 = np.minimum((silenced * weights[:2]).max(axis=0), weights[2])
     return weighed
 
 
-def means(weighed: Singles, families: Families) -> Floats:
+def means(weighed: Floats32, families: Families) -> Floats:
     """Of every subsystem the mean of its worst families; ``weighed`` is never below 0."""
     best = np.zeros(len(families.starts) + 1, weighed.dtype)
     if families.order.size:
@@ -122,8 +119,8 @@ def means(weighed: Singles, families: Families) -> Floats:
 
 
 def judge(
-    views: Singles, bounds: Singles, own: Singles, weights: Singles, families: Families
-) -> tuple[Singles, Singles, Floats]:
+    views: Floats32, bounds: Floats32, own: Floats32, weights: Floats32, families: Families
+) -> tuple[Floats32, Floats32, Floats]:
     """Excess (2, columns); silenced by the ``own`` one, with what shows of it; the means."""
     outside = excess(views, bounds)
     rest = np.empty((3, views.shape[-1]), np.float32)
@@ -132,7 +129,7 @@ def judge(
     return outside, rest, means(rest[2], families)
 
 
-def learn(own: Singles, outside: Singles) -> None:
+def learn(own: Floats32, outside: Floats32) -> None:
     """The highest and second highest excess (2, 2, columns) of lately, a second later."""
     own *= FADING
     first, then = own

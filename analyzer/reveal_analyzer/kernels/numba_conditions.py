@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.kernels.conditions import Bools, Entries, Floats, Places
+from reveal_analyzer.arrays import Bools, Floats, Indices
+from reveal_analyzer.kernels.conditions import Entries
 from reveal_analyzer.numba_jit import kernel
 
 
-def met(entries: Entries, values: Floats, highest: Floats, cpus: float) -> Places:
+def met(entries: Entries, values: Floats, highest: Floats, cpus: float) -> Indices:
     """As ``gate.met``."""
     return _met(*entries, values, highest, cpus)
 
 
 @kernel
 def _met(
-    columns: Places,
-    divisors: Places,
+    columns: Indices,
+    divisors: Indices,
     limits: Floats,
     per_cpu: Bools,
     values: Floats,
     highest: Floats,
     cpus: float,
-) -> Places:
+) -> Indices:
     found, count = np.empty(columns.size, np.intp), 0
     for entry in range(columns.size):
         own = values[columns[entry]]

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from reveal_analyzer.kernels.derive import Bools, Floats, Ints, Places, Recipe, Ticks
-from reveal_analyzer.kernels.formulas import Codes, Step
+from reveal_analyzer.arrays import Bools, Floats, Indices, Ints, Ints8
+from reveal_analyzer.kernels.derive import Recipe, Ticks
+from reveal_analyzer.kernels.formulas import Step
 from reveal_analyzer.numba_jit import kernel
 
 # plain numbers, which the compiler takes for constants
@@ -75,7 +76,7 @@ def _known_means(fast: Ints, missing: Bools, means: Floats) -> None:
 
 @kernel
 def _columns(
-    seconds: Floats, before: Floats, take: Places, changes: Places, values: Floats
+    seconds: Floats, before: Floats, take: Indices, changes: Indices, values: Floats
 ) -> None:
     for at in range(take.size):
         values[at] = seconds[take[at]]
@@ -86,7 +87,7 @@ def _columns(
 
 @kernel
 def _fold(
-    seconds: Floats, channels: Places, starts: Places, largest: Bools, values: Floats
+    seconds: Floats, channels: Indices, starts: Indices, largest: Bools, values: Floats
 ) -> None:
     for fold in range(starts.size):
         end = starts[fold + 1] if fold + 1 < starts.size else channels.size
@@ -101,7 +102,7 @@ def _fold(
 
 @kernel
 def _run(
-    codes: Codes, places: Places, numbers: Floats, ends: Places, seconds: Floats, values: Floats
+    codes: Ints8, places: Indices, numbers: Floats, ends: Indices, seconds: Floats, values: Floats
 ) -> None:
     """As ``formulas.Program.run``."""
     stack = np.empty(max(codes.size, 1))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.kernels.forest import Forest, Heaps
-from reveal_analyzer.kernels.scaler import Floats, Scores
 from reveal_analyzer.numba_jit import kernel
 
 
-def scores(forest: Forest, scaled: Scores) -> Floats:
+def scores(forest: Forest, scaled: Floats32) -> Floats:
     """2**(-depth / expected depth) of every window (n, features), averaged over trees."""
     heaps: Heaps = forest.heaps
     levels, windows = len(forest.feature), np.ascontiguousarray(scaled)
@@ -19,9 +19,9 @@ def scores(forest: Forest, scaled: Scores) -> Floats:
 
 @kernel
 def _scores(
-    scaled: Scores,
+    scaled: Floats32,
     feature: NDArray[np.int32],
-    cut: Scores,
+    cut: Floats32,
     depth: Floats,
     levels: int,
     scale: float,

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.kernels.live import (
-    CLIP,
-    FADING,
-    Bools,
-    Families,
-    Floats,
-    OwnScores,
-    Place,
-    Places,
-    Singles,
-)
+from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
+from reveal_analyzer.kernels.live import CLIP, FADING, Families, OwnScores, Place
 from reveal_analyzer.numba_jit import kernel
 
 ONE, NOTHING = np.float32(1.0), np.float32(0.0)
 
 
 @kernel
-def stirred(values: Floats, first: Floats, rests: Bools) -> Places:
+def stirred(values: Floats, first: Floats, rests: Bools) -> Indices:
     """As ``steps.stirred``."""
     found = np.empty(values.size, np.intp)
     count = 0
@@ -34,7 +25,7 @@ def stirred(values: Floats, first: Floats, rests: Bools) -> Places:
 
 
 @kernel
-def spread_out(rows: Singles, places: Places, width: int) -> Singles:
+def spread_out(rows: Floats32, places: Indices, width: int) -> Floats32:
     """As ``steps.spread_out``."""
     made = np.zeros((len(rows), width), np.float32)
     for row in range(len(rows)):
@@ -45,7 +36,7 @@ def spread_out(rows: Singles, places: Places, width: int) -> Singles:
 
 @kernel
 def exchange(
-    ring: Singles, rows: Singles, spans: Places, place: Place, given: Floats, out: Singles
+    ring: Floats32, rows: Floats32, spans: Indices, place: Place, given: Floats, out: Floats32
 ) -> None:
     """As ``steps.exchange``."""
     at, seconds = place
@@ -82,8 +73,8 @@ def exchange(
 
 
 def judge(
-    views: Singles, bounds: Singles, own: Singles, weights: Singles, families: Families
-) -> tuple[Singles, Singles, Floats]:
+    views: Floats32, bounds: Floats32, own: Floats32, weights: Floats32, families: Families
+) -> tuple[Floats32, Floats32, Floats]:
     """As ``steps.judge``."""
     columns = views.shape[-1]
     outside, rest = np.empty((2, columns), np.float32), np.empty((3, columns), np.float32)
@@ -96,12 +87,12 @@ def judge(
 
 @kernel
 def _weigh(
-    views: Singles,
-    bounds: Singles,
-    own: Singles,
-    weights: Singles,
-    outside: Singles,
-    rest: Singles,
+    views: Floats32,
+    bounds: Floats32,
+    own: Floats32,
+    weights: Floats32,
+    outside: Floats32,
+    rest: Floats32,
     most_outside: np.float32,
 ) -> None:
     columns = views.shape[2]
@@ -127,10 +118,10 @@ def _weigh(
 
 @kernel
 def _pool(
-    weighed: Singles,
-    order: Places,
-    starts: Places,
-    places: Places,
+    weighed: Floats32,
+    order: Indices,
+    starts: Indices,
+    places: Indices,
     counted: Floats,
     top: int,
     means: Floats,
@@ -159,13 +150,13 @@ def _pool(
         means[subsystem] = total / counted[subsystem]
 
 
-def learn(own: Singles, outside: Singles) -> None:
+def learn(own: Floats32, outside: Floats32) -> None:
     """As ``steps.learn``."""
     _learn(own, outside, FADING)
 
 
 @kernel
-def _learn(own: Singles, outside: Singles, fading: np.float32) -> None:
+def _learn(own: Floats32, outside: Floats32, fading: np.float32) -> None:
     for way in range(2):
         for column in range(own.shape[2]):
             first, then = own[0, way, column] * fading, own[1, way, column] * fading

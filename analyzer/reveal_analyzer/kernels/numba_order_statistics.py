@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.kernels.live import Places, Singles
-from reveal_analyzer.kernels.order_statistics import Bools, Counts, Rows, Standing
+from reveal_analyzer.arrays import Bools, Floats32, Indices, Ints16
+from reveal_analyzer.kernels.order_statistics import Rows, Standing
 from reveal_analyzer.numba_jit import kernel, part
 
 _LANES = 8  # minima taken side by side: one after the other they wait for each other
@@ -19,7 +19,7 @@ _UP, _DOWN = np.float32(1.0), np.float32(-1.0)
 
 
 @kernel
-def differing(new: Singles, rows: Rows, still: Singles) -> Bools:
+def differing(new: Floats32, rows: Rows, still: Floats32) -> Bools:
     """As ``standing.differing``."""
     views, ways = rows
     unlike = np.zeros(still.size, np.bool_)
@@ -33,8 +33,8 @@ def differing(new: Singles, rows: Rows, still: Singles) -> Bools:
 
 @kernel
 def renew(
-    new: Singles, rows: Rows, columns: Places, kept: Singles, first: int, standing: Standing,
-    ranks: Places,
+    new: Floats32, rows: Rows, columns: Indices, kept: Floats32, first: int, standing: Standing,
+    ranks: Indices,
 ) -> None:  # fmt: skip
     """As ``standing.renew``, but rows of which it is known what stood there do not become stale."""
     coming, before = _gathered(new, rows, columns), np.empty(len(new), np.float32)
@@ -57,7 +57,7 @@ def renew(
 
 
 @part
-def _gathered(new: Singles, rows: Rows, columns: Places) -> Singles:
+def _gathered(new: Floats32, rows: Rows, columns: Indices) -> Floats32:
     """The new seconds of these columns side by side: (rows, columns, seconds)."""
     views, ways = rows
     coming = np.empty((views.size, columns.size, len(new)), np.float32)
@@ -71,7 +71,7 @@ def _gathered(new: Singles, rows: Rows, columns: Places) -> Singles:
 
 @part
 def _moved(
-    before: Singles, now: Singles, picks: Singles, less: Counts, most: Counts, ranks: Places
+    before: Floats32, now: Floats32, picks: Floats32, less: Ints16, most: Ints16, ranks: Indices
 ) -> bool:
     """Count what comes and leaves; whether any of the picks may stand elsewhere now."""
     moved = False
@@ -88,7 +88,7 @@ def _moved(
 
 @part
 def _follow(
-    values: Singles, picks: Singles, less: Counts, most: Counts, ranks: Places, lanes: Singles
+    values: Floats32, picks: Floats32, less: Ints16, most: Ints16, ranks: Indices, lanes: Floats32
 ) -> None:
     """Go from what stood at each rank to what stands there, one value after the other.
 
@@ -109,7 +109,7 @@ def _follow(
 
 
 @part
-def _neighbour(values: Singles, pick: np.float32, way: np.float32, lanes: Singles) -> np.float32:
+def _neighbour(values: Floats32, pick: np.float32, way: np.float32, lanes: Floats32) -> np.float32:
     """The next one that is higher (``way`` 1) or lower (-1), infinite where there is none."""
     whole, beyond = values.size // _LANES * _LANES, way * pick
     lanes[:] = np.inf
@@ -128,7 +128,7 @@ def _neighbour(values: Singles, pick: np.float32, way: np.float32, lanes: Single
 
 
 @kernel
-def stand(ordered: Singles, ranks: Places, standing: Standing) -> None:
+def stand(ordered: Floats32, ranks: Indices, standing: Standing) -> None:
     """As ``standing.stand``; the ranks go up, and what stands at two of them is looked at once."""
     number = 0
     for place in range(len(standing.stale)):
@@ -154,8 +154,8 @@ def stand(ordered: Singles, ranks: Places, standing: Standing) -> None:
 
 @kernel
 def bound(
-    picks: Singles, sides: Rows, moving: Places, still: Singles, floors: Singles
-) -> tuple[Singles, Singles, Bools]:
+    picks: Floats32, sides: Rows, moving: Indices, still: Floats32, floors: Floats32
+) -> tuple[Floats32, Floats32, Bools]:
     """As ``standing.bound``."""
     bounds, middle = np.empty((floors.size, 4, still.size), np.float32), still.copy()
     for view in range(floors.size):

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from reveal_analyzer.kernels.scaler import Floats, Indices, Scaler, Scores
+from reveal_analyzer.arrays import Floats, Floats32, Indices
+from reveal_analyzer.kernels.scaler import Scaler
 from reveal_analyzer.numba_jit import kernel
 
 
-def scaled(scaler: Scaler, windows: Floats) -> Scores:
+def scaled(scaler: Scaler, windows: Floats) -> Floats32:
     """z-scores of windows (n, features) with the layout of the reference."""
     scaler.refuse(windows)
     out = np.empty((len(windows), scaler.kept_.size), np.float32)
@@ -21,7 +22,7 @@ def scaled(scaler: Scaler, windows: Floats) -> Scores:
 
 @kernel
 def _scaled(
-    windows: Floats, kept: Indices, mean: Floats, spread: Floats, clip: float, out: Scores
+    windows: Floats, kept: Indices, mean: Floats, spread: Floats, clip: float, out: Floats32
 ) -> None:
     for row in range(len(windows)):
         for at in range(len(kept)):

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Bytes, Unsigned
 from reveal_analyzer.numba_jit import kernel, part
 from reveal_contract.envelope import Body, Head, sizes
 from reveal_contract.wire import Bools, Ints, Values, bits
-
-Bytes = NDArray[np.uint8]
-Unsigned = NDArray[np.unsignedinteger[Any]]
 
 
 def unpack(head: Head, body: Body, levels: Bools) -> Values:

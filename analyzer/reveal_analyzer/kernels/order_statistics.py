@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.kernels.live import Places, Singles
+from reveal_analyzer.arrays import Bools, Floats32, Indices, Ints16
 
-Bools = NDArray[np.bool_]
-Counts = NDArray[np.int16]
-Rows = tuple[Places, Places]  # of each kept row its view, and its way: upward, downward
+Rows = tuple[Indices, Indices]  # of each kept row its view, and its way: upward, downward
 
 
 class Standing(NamedTuple):
@@ -26,9 +23,9 @@ class Standing(NamedTuple):
     means anything where the row is ``stale``: then its picks are to be taken anew.
     """
 
-    picks: Singles
-    below: Counts
-    upto: Counts
+    picks: Floats32
+    below: Ints16
+    upto: Ints16
     stale: Bools
 
     @classmethod
@@ -37,7 +34,7 @@ class Standing(NamedTuple):
         counts = np.zeros(shape, np.int16), np.zeros(shape, np.int16)
         return cls(np.zeros(shape, np.float32), *counts, np.ones(shape[:2], np.bool_))
 
-    def only(self, wanted: Places | Bools) -> Standing:
+    def only(self, wanted: Indices | Bools) -> Standing:
         """That of these columns."""
         return Standing(
             self.picks[wanted], self.below[wanted], self.upto[wanted], self.stale[wanted]
@@ -51,15 +48,15 @@ class Standing(NamedTuple):
         )  # fmt: skip
 
 
-def differing(new: Singles, rows: Rows, still: Singles) -> Bools:
+def differing(new: Floats32, rows: Rows, still: Floats32) -> Bools:
     """Columns that in some of the seconds ``new`` (seconds, views, 2, columns) were not so."""
     unlike: Bools = (new[:, *rows] != still).any(axis=(0, 1))
     return unlike
 
 
 def renew(
-    new: Singles, rows: Rows, columns: Places, kept: Singles, first: int, standing: Standing,
-    ranks: Places,
+    new: Floats32, rows: Rows, columns: Indices, kept: Floats32, first: int, standing: Standing,
+    ranks: Indices,
 ) -> None:  # fmt: skip
     """Put the new seconds of these columns into ``kept`` (columns, rows, places of a ring).
 
@@ -72,15 +69,15 @@ def renew(
     kept[:, :, places] = coming
 
 
-def stand(ordered: Singles, ranks: Places, standing: Standing) -> None:
+def stand(ordered: Floats32, ranks: Indices, standing: Standing) -> None:
     """What stands at the ranks of the stale rows, which are here sorted: none is stale then."""
     standing.picks[standing.stale] = ordered[:, ranks]
     standing.stale[:] = False
 
 
 def bound(
-    picks: Singles, sides: Rows, moving: Places, still: Singles, floors: Singles
-) -> tuple[Singles, Singles, Bools]:
+    picks: Floats32, sides: Rows, moving: Indices, still: Floats32, floors: Floats32
+) -> tuple[Floats32, Floats32, Bools]:
     """Bounds and middle, as ``Ranges`` has them, and which of the moving columns are calm by now.
 
     ``picks`` (moving columns, rows, 7): lowest, what stands at the five ranks, highest; ``sides``

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Scores = NDArray[np.float32]
-Indices = NDArray[np.intp]
+from reveal_analyzer.arrays import Floats, Floats32, Indices
 
 _ROUNDING = 1e-12  # a spread below this share of the values is rounding, not variance
 
@@ -46,7 +43,7 @@ class Scaler:
         self.spread_: Floats = spread[self.kept_]
         return self
 
-    def transform(self, windows: Floats) -> Scores:
+    def transform(self, windows: Floats) -> Floats32:
         """z-scores of windows (n, features) with the layout of the reference."""
         self.refuse(windows)
         with np.errstate(all="ignore"):

@@ -15,9 +15,10 @@ from typing import cast
 import numpy as np
 import zstandard
 
+from reveal_analyzer.arrays import Bools, Floats, Floats32
 from reveal_analyzer.derive.columns import places_before
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import ONE, Bools, Floats, Singles
+from reveal_analyzer.kernels.live import ONE
 from reveal_analyzer.live.cuts import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.remap import Shift
@@ -29,7 +30,7 @@ class Learned:
 
     def __init__(self, settings: LiveSettings) -> None:
         self.past = Past(settings)
-        self.own_excess: Singles = np.zeros((2, 2, 0), np.float32)
+        self.own_excess: Floats32 = np.zeros((2, 2, 0), np.float32)
         self._levels = OwnLevels(settings)
 
     @property
@@ -41,12 +42,12 @@ class Learned:
         """Nothing of these columns has been in excess yet."""
         self.own_excess = np.zeros((2, 2, columns), np.float32)
 
-    def learn_score(self, excess: Singles, scores: Floats) -> None:
+    def learn_score(self, excess: Floats32, scores: Floats) -> None:
         """This node does that."""
         backend.current().learn(self.own_excess, excess)
         self._levels.learn(scores)
 
-    def still(self) -> tuple[Singles, Bools]:
+    def still(self) -> tuple[Floats32, Bools]:
         """Where each column has always been, and which have been there all the time.
 
         Their own excess silences nothing any more.
@@ -71,7 +72,7 @@ class Aside:
     def of(cls, learned: Learned, labels: tuple[str, ...]) -> Aside:
         return cls(zstandard.compress(pickle.dumps(learned), 1), labels)
 
-    def taken_back(self, labels: Sequence[str], level: Singles) -> Learned:
+    def taken_back(self, labels: Sequence[str], level: Floats32) -> Learned:
         """The same, of the columns that there are now; ``level``: what new ones were."""
         data = zstandard.decompress(self.packed)
         learned = cast("Learned", pickle.loads(data))  # noqa: S301 - bytes of our own

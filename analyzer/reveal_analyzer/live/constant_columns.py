@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
 from reveal_analyzer.derive.columns import Column, Plan, places_before
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import Bools, Floats, Places, Singles
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.scaling import Weighing
 from reveal_analyzer.live.settings import LiveSettings
@@ -35,7 +35,7 @@ class Resting:
     rests: Bools
     woken: Bools
     level: Floats
-    places: Places
+    places: Indices
     weighing: Weighing
 
     @classmethod
@@ -56,7 +56,7 @@ class Resting:
         return tuple(self.plan.labels[at] for at in self.places)
 
     @property
-    def seen(self) -> Singles:
+    def seen(self) -> Floats32:
         """The levels of the columns that are judged, as they were when they rested."""
         return self.weighing.seen(self.level[self.places]).astype(np.float32)
 
@@ -72,7 +72,7 @@ class Resting:
         level = np.where(source >= 0, self.level[source], 0.0)
         return replace(made, woken=woken, level=level)._with(rests)
 
-    def source(self, before: Resting) -> Places:
+    def source(self, before: Resting) -> Indices:
         """Where each column of all was before, -1 where it was not."""
         return places_before(self.plan.labels, before.plan.labels)
 
@@ -85,7 +85,7 @@ class Resting:
         rests[found], woken[found] = False, True
         return replace(self, woken=woken)._with(rests)
 
-    def rested(self, calm: Bools, values: Floats, seen: Singles, *, again: bool) -> Resting:
+    def rested(self, calm: Bools, values: Floats, seen: Floats32, *, again: bool) -> Resting:
         """Those of the judged columns that are ``calm`` rest, at what they are in this second.
 
         ``seen`` is what was held of the judged ones; ``again``: woken ones, too.

@@ -7,8 +7,9 @@ from functools import cache
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import Floats, OwnScores
+from reveal_analyzer.kernels.live import OwnScores
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.metric import Subsystem
 

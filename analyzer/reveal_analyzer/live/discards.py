@@ -16,9 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.derive.deriver import Second
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
 
 _SPAN = 10  # seconds: as far as the live score looks back
 _LEAST = 0.05  # seconds of discards in it: less is nothing to excuse
@@ -64,4 +65,4 @@ def _places(channels: Sequence[Channel], metric: str) -> NDArray[np.intp]:
 def _seconds(second: Second, places: NDArray[np.intp]) -> float:
     """Of requests, on all disks, as far as they are known."""
     times: list[float] = second.channels[places].tolist()
-    return sum(time for time in times if time == time) / SECOND_NS  # noqa: PLR0124 - not NaN
+    return sum(time for time in times if time == time) / NS_PER_SECOND  # noqa: PLR0124 - not NaN

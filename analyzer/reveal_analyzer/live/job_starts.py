@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.derive.deriver import Second
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
-
-_Floats = NDArray[np.float64]
+from reveal_contract.time_units import NS_PER_SECOND
 
 NEW_S = 60  # seconds since it came in which a subject is new
 _SETTLED_S = 10  # the analysis itself is new before: all were there when it began
@@ -65,7 +65,7 @@ class _Places:
     subjects: tuple[str, ...]
     work: NDArray[np.intp]
     harm: NDArray[np.intp]
-    bounds: _Floats
+    bounds: Floats
     readers: _Readers | None = None
 
 
@@ -98,14 +98,14 @@ class Newcomers:
         came = self._age if self._age > _SETTLED_S else -NEW_S
         self._came = {name: self._came.get(name, came) for name in here}
 
-    def _excused(self, subsystem: Subsystem, places: _Places, values: _Floats) -> bool:
+    def _excused(self, subsystem: Subsystem, places: _Places, values: Floats) -> bool:
         new = [self._is_new(name) for name in places.subjects]
         recent = self._recent.setdefault(subsystem, deque(maxlen=_SPAN))
         if not any(new):
             recent.clear()
             return False
         work = np.nan_to_num(values[places.work])
-        hurt = np.nan_to_num(values[places.harm]) / SECOND_NS / places.bounds
+        hurt = np.nan_to_num(values[places.harm]) / NS_PER_SECOND / places.bounds
         pages = float(places.readers is not None and self._pages(places.readers, values))
         recent.append((float(work[new].sum()), float(work.sum()), float(hurt.max()), pages))
         theirs, all_work, hurts, paged = np.array(recent).T
@@ -113,7 +113,7 @@ class Newcomers:
         harmless = np.median(hurts) < 1 and not (len(recent) == _SPAN and np.median(paged))
         return bool(theirs.sum() > _SHARE * all_work.sum() and harmless)
 
-    def _pages(self, readers: _Readers, values: _Floats) -> bool:
+    def _pages(self, readers: _Readers, values: Floats) -> bool:
         """Whether what newcomers read in this second came in many reads of a page or two."""
         new = [self._is_new(name) for name in readers.subjects]
         reads = float(np.nansum(values[readers.reads[new]]))

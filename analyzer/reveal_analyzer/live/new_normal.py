@@ -11,7 +11,8 @@ from itertools import compress
 
 import numpy as np
 
-from reveal_analyzer.kernels.live import ONE, Floats, Places, Singles
+from reveal_analyzer.arrays import Floats, Floats32, Indices
+from reveal_analyzer.kernels.live import ONE
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.scaling import Weighing
@@ -26,18 +27,18 @@ class Before:
     """The reference of an alarm, as it was when the alarm began."""
 
     ranges: Ranges
-    own_excess: Singles
+    own_excess: Floats32
     cuts: Floats
     highest: Floats  # of all columns
 
-    def moved(self, shift: Shift, floors: Singles, places: Places) -> Before:
+    def moved(self, shift: Shift, floors: Floats32, places: Indices) -> Before:
         """The same reference of other columns that are judged: those at these places."""
         ranges, own_excess = self.ranges.moved(shift, floors), shift.excess(self.own_excess)
         unknown = (shift.source < 0) & np.isinf(self.highest[places])
         ranges.spread[..., unknown] = np.inf  # in excess of nothing
         return replace(self, ranges=ranges, own_excess=own_excess)
 
-    def of_columns(self, source: Places) -> Before:
+    def of_columns(self, source: Indices) -> Before:
         """All columns are others; -1 are new ones, of which nothing is known."""
         highest = self.highest.take(source)
         highest[source < 0] = np.inf
@@ -68,7 +69,7 @@ class Staying:
         self._before, self._seconds, self._calm = before, 0, 0
         return True
 
-    def step(self, views: Singles, weighing: Weighing) -> frozenset[Subsystem]:
+    def step(self, views: Floats32, weighing: Weighing) -> frozenset[Subsystem]:
         """The subsystems that are still as far outside the past from before as alarms are."""
         self.returned = False
         if self._before is None:
@@ -84,12 +85,12 @@ class Staying:
             self._before = None
         return there
 
-    def follow(self, source: Places) -> None:
+    def follow(self, source: Indices) -> None:
         """All columns are others: where each came from, -1 for new ones."""
         if self._before is not None:
             self._before = self._before.of_columns(source)
 
-    def move(self, shift: Shift, floors: Singles, places: Places) -> None:
+    def move(self, shift: Shift, floors: Floats32, places: Indices) -> None:
         """The columns that are judged changed: they are those at these places."""
         if self._before is not None:
             self._before = self._before.moved(shift, floors, places)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from reveal_analyzer.arrays import Bools, Floats32, Indices
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import Places, Singles
-from reveal_analyzer.kernels.order_statistics import Bools, Standing
+from reveal_analyzer.kernels.order_statistics import Standing
 from reveal_analyzer.live.ranges import Ranges, floors, picked
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
@@ -41,21 +41,21 @@ class Past:
         downward = [rows.index((at, 1) if (at, 1) in rows else (at, 0)) for at in views]
         self._sides = np.array(upward, np.intp), np.array(downward, np.intp)
         self._floors = floors(settings)
-        self._new: list[Singles] = []
+        self._new: list[Floats32] = []
         self._taken = 0
         self._begin(0)
 
     def _begin(self, columns: int) -> None:
-        self._still: Singles = np.zeros(columns, np.float32)
-        self._moving: Places = np.zeros(0, np.intp)  # the columns that have a place in _kept
+        self._still: Floats32 = np.zeros(columns, np.float32)
+        self._moving: Indices = np.zeros(0, np.intp)  # the columns that have a place in _kept
         rows = self._rows[0].size
-        self._kept: Singles = np.zeros((0, rows, self._settings.keep), np.float32)
+        self._kept: Floats32 = np.zeros((0, rows, self._settings.keep), np.float32)
         self._standing = Standing.unknown(0, rows, _PICKS)
 
     def __len__(self) -> int:
         return min(self._taken + len(self._new), self._settings.keep)
 
-    def append(self, views: Singles) -> None:
+    def append(self, views: Floats32) -> None:
         """Take in a second's held values (views, 2, columns), which must not change later."""
         self._new.append(views)
         if len(self._new) >= min(_WAITING, self._settings.keep):
@@ -72,7 +72,7 @@ class Past:
             self._rest(calm)
         return Ranges(bounds, middle)
 
-    def still(self) -> tuple[Singles, Bools]:
+    def still(self) -> tuple[Floats32, Bools]:
         """Where each column has been since it last moved, and which have not in all that time."""
         self._take_in()
         still = np.ones(self._still.size, np.bool_)
@@ -135,6 +135,6 @@ class Past:
         self._moving = self._moving[~calm]
         self._only(~calm)
 
-    def _only(self, wanted: Places | Bools) -> None:
+    def _only(self, wanted: Indices | Bools) -> None:
         """Go on with these of the columns that had a place."""
         self._kept, self._standing = self._kept[wanted], self._standing.only(wanted)

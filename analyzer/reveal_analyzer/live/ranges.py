@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats32, Indices
 from reveal_analyzer.kernels import live
-from reveal_analyzer.kernels.live import Places, Singles
 from reveal_analyzer.kernels.order_statistics import bound
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
@@ -22,23 +22,23 @@ class Ranges:
     is never below the floor.
     """
 
-    bounds: Singles
-    middle: Singles
+    bounds: Floats32
+    middle: Floats32
 
     @property
-    def high(self) -> Singles:
+    def high(self) -> Floats32:
         return self.bounds[:, 0]
 
     @property
-    def low(self) -> Singles:
+    def low(self) -> Floats32:
         return self.bounds[:, 1]
 
     @property
-    def spread(self) -> Singles:
+    def spread(self) -> Floats32:
         return self.bounds[:, 2:]
 
     @classmethod
-    def of(cls, past: Singles, settings: LiveSettings) -> Ranges:
+    def of(cls, past: Floats32, settings: LiveSettings) -> Ranges:
         """Ranges of (seconds, views, 2, columns) of values held upward and downward."""
         picks = np.sort(past, axis=0)[picked(len(past))].astype(np.float32)
         columns, views = past.shape[-1], len(settings.views)
@@ -48,13 +48,13 @@ class Ranges:
         bounds, middle, _ = bound(rows, sides, np.arange(columns), still, floors(settings))
         return cls(bounds, middle)
 
-    def moved(self, shift: Shift, floors: Singles) -> Ranges:
+    def moved(self, shift: Shift, floors: Floats32) -> Ranges:
         """Columns changed; one that is new has never been anything else than it was."""
         bounds, new = shift.excess(self.bounds), shift.source < 0
         bounds[:, :2, new], bounds[:, 2:, new] = shift.level[new], floors[:, None, None]
         return Ranges(bounds, shift.levels(self.middle))
 
-    def excess(self, views: Singles) -> Singles:
+    def excess(self, views: Floats32) -> Floats32:
         """How far outside, in spreads: (2, columns) of the worst view; 0 within."""
         return live.excess(views, self.bounds)
 
@@ -69,12 +69,12 @@ def ranks(count: int) -> list[int]:
     return [spare, int(0.16 * count), count // 2, int(0.84 * count), count - 1 - spare]
 
 
-def picked(count: int) -> Places:
+def picked(count: int) -> Indices:
     """The ranks of all that is picked: lowest, those five, highest."""
     return np.array([0, *ranks(count), count - 1], np.intp)
 
 
-def floors(settings: LiveSettings) -> Singles:
+def floors(settings: LiveSettings) -> Floats32:
     """The least spread of each view: of more seconds it is less."""
     least = [settings.floor / math.sqrt(min(width, 3)) for width, _ in settings.views]
     return np.array(least, np.float32)

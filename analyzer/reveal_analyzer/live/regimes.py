@@ -13,13 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.kernels.live import Bools, Singles
+from reveal_analyzer.arrays import Bools, Floats16, Floats32
 from reveal_analyzer.live.remap import Shift
 from reveal_contract.channels import Channel
 
-Halves = NDArray[np.float16]
 Key = tuple[str, ...]
 
 MOST = 6  # sets of workloads remembered, those seen last
@@ -38,7 +36,7 @@ def workloads(channels: Iterable[Channel]) -> Key:
 
 @dataclass
 class _Regime:
-    rows: deque[Halves] = field(default_factory=lambda: deque(maxlen=ROWS))
+    rows: deque[Floats16] = field(default_factory=lambda: deque(maxlen=ROWS))
     left: int = 0  # accepted seconds of this node when it was here last
 
 
@@ -54,7 +52,7 @@ class Regimes:
         self._now: _Regime | None = None
         self._seconds = 0
 
-    def enter(self, key: Key) -> Sequence[Singles]:
+    def enter(self, key: Key) -> Sequence[Floats32]:
         """The workloads are these from now on; what the past has forgotten of them."""
         regime = self._known.setdefault(key, _Regime(left=self._seconds))
         if regime is self._now:
@@ -68,13 +66,13 @@ class Regimes:
         away = self._seconds - regime.left
         return [row.astype(np.float32) for row in regime.rows] if away >= self._forgotten else ()
 
-    def learn(self, views: Singles) -> None:
+    def learn(self, views: Floats32) -> None:
         """A second was accepted."""
         if self._now is not None and self._seconds % STEP == 0:
             self._now.rows.append(views.astype(np.float16))
         self._seconds += 1
 
-    def always(self, level: Singles, asked: Bools) -> Bools:
+    def always(self, level: Floats32, asked: Bools) -> Bools:
         """Which of the columns ``asked`` for every sample has at these levels."""
         places, wanted = np.flatnonzero(asked), level[asked].astype(np.float16)
         there = asked.copy()

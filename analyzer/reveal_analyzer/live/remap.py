@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.kernels.live import Places, Singles
+from reveal_analyzer.arrays import Floats32, Indices
 
 _Any = TypeVar("_Any", bound=np.floating[Any])
 
@@ -15,8 +15,8 @@ _Any = TypeVar("_Any", bound=np.floating[Any])
 class Shift(NamedTuple):
     """Of each column its place before, -1 where it had none; and what such a one was, as seen."""
 
-    source: Places
-    level: Singles
+    source: Indices
+    level: Floats32
 
     def levels(self, rows: NDArray[_Any]) -> NDArray[_Any]:
         """Rows of levels in the order of the columns now."""

@@ -6,10 +6,11 @@ from copy import copy
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats, Floats32, Indices
 from reveal_analyzer.derive.columns import quanta
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import live
-from reveal_analyzer.kernels.live import Families, Floats, Places, Singles
+from reveal_analyzer.kernels.live import Families
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.weights import Votes, harm_weights
 from reveal_contract.metric import Subsystem
@@ -27,7 +28,7 @@ class Weighing:
         self.weights = harm_weights(columns, settings)
         self._votes = Votes(columns, settings.top)
 
-    def only(self, places: Places) -> Weighing:
+    def only(self, places: Indices) -> Weighing:
         """Of these columns alone; the others' votes are those of columns within their past."""
         made = copy(self)
         made._quantum, made.weights = self._quantum[places], self.weights[:, places]
@@ -44,20 +45,20 @@ class Weighing:
         """Which columns are pooled."""
         return self._votes.families
 
-    def base_units(self, seen: Singles) -> Floats:
+    def base_units(self, seen: Floats32) -> Floats:
         """The values that are seen so."""
         values: Floats = np.sinh(seen.astype(np.float64)) * self._quantum
         return values
 
-    def shown(self, excess: Singles) -> Singles:
+    def shown(self, excess: Floats32) -> Floats32:
         """Excess (2, columns) weighed by harm and direction; activity never passes a cut."""
         return live.shown(excess, self.weights)
 
-    def means(self, shown: Singles) -> Floats:
+    def means(self, shown: Floats32) -> Floats:
         """Of every subsystem the mean of its worst families."""
         return live.means(shown, self.families)
 
-    def scores(self, shown: Singles) -> dict[Subsystem, float]:
+    def scores(self, shown: Floats32) -> dict[Subsystem, float]:
         """The same by subsystem."""
         return self._votes.scores(shown)
 

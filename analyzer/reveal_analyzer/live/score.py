@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.derive.columns import Column
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import Floats, Singles
 from reveal_analyzer.live.baseline import Aside, Learned
 from reveal_analyzer.live.constant_columns import Resting
 from reveal_analyzer.live.new_normal import CALM_S, Before, Staying
@@ -43,8 +43,8 @@ class Scored(NamedTuple):
 
     ready: bool
     over: Mapping[Subsystem, float] = MappingProxyType({})
-    excess: Singles = np.zeros((2, 0), np.float32)
-    shown: Singles = np.zeros(0, np.float32)
+    excess: Floats32 = np.zeros((2, 0), np.float32)
+    shown: Floats32 = np.zeros(0, np.float32)
     staying: frozenset[Subsystem] = frozenset()
 
     @property
@@ -60,8 +60,8 @@ class Scored(NamedTuple):
 class _Waiting:
     """A second in quarantine; ``scores`` is None before there was a reference."""
 
-    views: Singles
-    excess: Singles | None
+    views: Floats32
+    excess: Floats32 | None
     scores: Floats | None
     alarm: bool
 
@@ -162,7 +162,7 @@ class LiveScore:
         return self._highest if before is None else before.highest
 
     def _judge(
-        self, views: Singles, ranges: Ranges, alarm: bool, excused: Collection[Subsystem]
+        self, views: Floats32, ranges: Ranges, alarm: bool, excused: Collection[Subsystem]
     ) -> Scored:
         weighing = self._weighing
         excess, weighed, scores = backend.current().judge(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import Floats, Singles
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import Views
 
@@ -22,10 +22,10 @@ class Held:
         self._spans = np.array([(*view, first) for view, first in zip(views, firsts, strict=False)])
         self._deepest = max(width for width, _ in views)
         self._seconds = self._at = 0
-        self._ring: Singles = np.zeros((self._deepest, 0), np.float32)
-        self._rows: Singles = np.zeros((int(firsts[-1]), 0), np.float32)
+        self._ring: Floats32 = np.zeros((self._deepest, 0), np.float32)
+        self._rows: Floats32 = np.zeros((int(firsts[-1]), 0), np.float32)
 
-    def push(self, seen: Floats) -> Singles:
+    def push(self, seen: Floats) -> Floats32:
         """Take in a second (columns); (views, 2, columns) held upward and downward."""
         if not self._seconds:
             self._begin(seen.size)
@@ -60,7 +60,7 @@ class Held:
                 self._rows[first + min(width, self._seconds) : first + width] = np.inf
 
 
-def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Singles:
+def held_over(seen: Floats, runs: list[tuple[int, int]], views: Views) -> Floats32:
     """The views of every second of a recording: (seconds, views, 2, columns).
 
     ``runs`` are (first, end) of stretches without a gap.

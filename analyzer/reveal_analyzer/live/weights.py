@@ -7,9 +7,10 @@ from copy import copy
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats, Floats32, Indices
 from reveal_analyzer.derive.columns import Column
 from reveal_analyzer.kernels import live
-from reveal_analyzer.kernels.live import Families, Floats, Places, Singles
+from reveal_analyzer.kernels.live import Families
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.metric import Harm, Subsystem
 
@@ -33,14 +34,14 @@ class Votes:
         self._votes = votes
         self.families = _families(votes, np.clip(counts, 1, top).astype(np.float64), top)
 
-    def only(self, places: Places) -> Votes:
+    def only(self, places: Indices) -> Votes:
         """Of these columns alone; a mean is still that of as many families."""
         made = copy(self)
         made._votes = [self._votes[at] for at in places]
         made.families = _families(made._votes, self.families.counted, self.families.top)
         return made
 
-    def scores(self, shown: Singles) -> dict[Subsystem, float]:
+    def scores(self, shown: Floats32) -> dict[Subsystem, float]:
         """Mean of the ``top`` worst families of every subsystem; ``shown`` is never below 0."""
         return by_subsystem(live.means(shown, self.families))
 
@@ -64,7 +65,7 @@ def by_subsystem(means: Floats) -> dict[Subsystem, float]:
     return dict(zip(_SUBSYSTEMS, means.tolist(), strict=True))
 
 
-def _table(families: list[_Vote], width: int) -> Places:
+def _table(families: list[_Vote], width: int) -> Indices:
     """(subsystems, width): which families are a subsystem's; the rest points to a zero."""
     table = np.full((len(Subsystem), width), len(families), np.intp)
     for row, subsystem in enumerate(Subsystem):
@@ -73,7 +74,7 @@ def _table(families: list[_Vote], width: int) -> Places:
     return table
 
 
-def harm_weights(columns: Sequence[Column], settings: LiveSettings) -> Singles:
+def harm_weights(columns: Sequence[Column], settings: LiveSettings) -> Floats32:
     """(3, columns): how much an excess upward and downward counts, and the most it may weigh.
 
     Harm counts fully where it hurts and not at all where it does not; activity little, and

@@ -14,15 +14,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.derive.columns import places_before
-from reveal_analyzer.derive.deriver import SECOND_NS, Deriver, Second
+from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.episodes.findings import Casebook
 from reveal_analyzer.episodes.trace import Observed
 from reveal_analyzer.episodes.tracker import Change, Verdict
 from reveal_analyzer.hypotheses import loader
-from reveal_analyzer.kernels.live import Singles
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.scaling import Weighing
 from reveal_analyzer.live.settings import LiveSettings, live_settings
@@ -34,9 +33,8 @@ from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
-
-Floats = NDArray[np.float64]
 
 _APART = 20  # seconds on either side of a second that are no reference for it
 _BLOCK = 5  # seconds that share a reference
@@ -78,7 +76,7 @@ def merge(live: Sequence[Finding], whole: Sequence[Finding]) -> list[Finding]:
 
 def _same(one: Finding, other: Finding) -> bool:
     """Whether two findings speak of the same time, give or take an episode's calm."""
-    margin = 10 * SECOND_NS
+    margin = 10 * NS_PER_SECOND
     return (
         one.first_seen_ns <= other.last_seen_ns + margin
         and other.first_seen_ns <= one.last_seen_ns + margin
@@ -157,12 +155,12 @@ def _align(seconds: Sequence[Second]) -> _Aligned:
 def _runs(seconds: Sequence[Second]) -> list[tuple[int, int]]:
     """Stretches without a gap: held views must not span one."""
     starts = np.array([second.start_ns for second in seconds])
-    breaks = np.flatnonzero((np.diff(starts) <= 0) | (np.diff(starts) >= 2 * SECOND_NS)) + 1
+    breaks = np.flatnonzero((np.diff(starts) <= 0) | (np.diff(starts) >= 2 * NS_PER_SECOND)) + 1
     edges = [0, *breaks.tolist(), len(seconds)]
     return list(itertools.pairwise(edges))
 
 
-def _excess(views: Singles, settings: LiveSettings) -> Floats:
+def _excess(views: Floats32, settings: LiveSettings) -> Floats:
     """(seconds, 2, columns): distance outside the range of all other seconds, worst view."""
     count = len(views)
     out = np.zeros((count, 2, views.shape[-1]))

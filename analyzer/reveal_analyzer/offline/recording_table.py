@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import Column, Plan
 from reveal_analyzer.derive.deriver import Deriver, Second
-from reveal_analyzer.tables.scoring.table import Floats, Table
+from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
-
-Places = NDArray[np.intp]
 
 
 class Recorded:
@@ -20,8 +18,8 @@ class Recorded:
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
         self._deriver = Deriver()
-        self._seconds: list[tuple[int, Floats, Places]] = []
-        self._places: dict[int, tuple[Plan, Places]] = {}  # a plan kept alive keeps its id
+        self._seconds: list[tuple[int, Floats, Indices]] = []
+        self._places: dict[int, tuple[Plan, Indices]] = {}  # a plan kept alive keeps its id
 
     def push(self, message: Message, table: ChannelTable) -> None:
         """Take in the next slice; one that starts no later than the last is left out."""
@@ -38,7 +36,7 @@ class Recorded:
         times = np.array([start for start, _, _ in self._seconds], np.int64)
         return Table(times, tuple(self.columns), values)
 
-    def _known(self, second: Second) -> Places:
+    def _known(self, second: Second) -> Indices:
         """Where this second's columns stand among all that were ever seen."""
         if id(second.plan) not in self._places:
             for label, column in zip(second.plan.labels, second.plan.columns, strict=True):

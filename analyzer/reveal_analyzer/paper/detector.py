@@ -15,13 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.trio import MIN_WINDOWS, MethodScore, Trio
 from reveal_analyzer.features.table import FEATURES, SUM_ROW, columns
 from reveal_analyzer.kernels import backend
 from reveal_contract.finding import Method
 from reveal_contract.metric import Kind, Role, Subsystem
-
-Floats = NDArray[np.float64]
 
 _VOTING_CHANNELS = 10
 _CO_OCCURRING = 0.25  # of the leading subsystem's votes

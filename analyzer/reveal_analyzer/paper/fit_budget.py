@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakSet
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.paper.detector import PaperDetector
+from reveal_contract.time_units import NS_PER_SECOND
 
 MOST = 64
-_APART_NS = SECOND_NS
+_APART_NS = NS_PER_SECOND
 
 
 class Fits:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_analyzer.episodes.tracker import Change
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.paper.detector import PaperEpisode, PaperEpisodes, PaperVerdict
 from reveal_contract import catalogue
 from reveal_contract.finding import Evidence, Finding, Severity, State, finding_id
 from reveal_contract.metric import Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
 
-_WINDOW_NS = 3 * SECOND_NS
+_WINDOW_NS = 3 * NS_PER_SECOND
 
 
 class PaperMode:
@@ -23,7 +23,7 @@ class PaperMode:
 
     def step(self, start_ns: int, verdict: PaperVerdict | None) -> list[tuple[Change, Finding]]:
         """Take the verdict on the window that ends with the second beginning at ``start_ns``."""
-        end = start_ns + SECOND_NS
+        end = start_ns + NS_PER_SECOND
         ended = self._episodes.push(end - _WINDOW_NS, end, verdict)
         changes = []
         if ended:

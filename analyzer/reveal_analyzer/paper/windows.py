@@ -10,11 +10,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Bools, Floats, Ints
 from reveal_contract import wire
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

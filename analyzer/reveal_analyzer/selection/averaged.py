@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.selection.moments import Correlation
-from reveal_analyzer.selection.resampled import Floats, Item
+from reveal_analyzer.selection.resampled import Item
 
 
 @dataclass(frozen=True, eq=False)

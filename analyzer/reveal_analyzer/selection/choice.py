@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.selection.averaged import Workload
 from reveal_analyzer.selection.file import Basis, Dropped, Kept, Selection
 from reveal_analyzer.selection.priority import orders
-from reveal_analyzer.selection.resampled import Floats
 
 _DIGITS = 3  # of a correlation that are told
 

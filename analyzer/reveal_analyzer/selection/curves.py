@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.selection.averaged import Workload
 from reveal_analyzer.selection.choice import Choice, choose, joined
 from reveal_analyzer.selection.priority import orders
-
-Floats = NDArray[np.float64]
 
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _SINGULAR = 1e-6  # of the largest eigenvalue: directions that only rounding, or averaging, makes

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.selection.resampled import Floats, Item, Places, Rows
+from reveal_analyzer.arrays import Floats, Indices
+from reveal_analyzer.selection.resampled import Item, Rows
 
 _CHUNK = 512  # rows multiplied at a time
 _LEAST = 10  # rows in common below which a correlation is not known
@@ -36,7 +37,7 @@ class Moments:
 
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
-        self._places: tuple[tuple[Item, ...], Places] | None = None
+        self._places: tuple[tuple[Item, ...], Indices] | None = None
         self._waiting: list[Floats] = []
         self._rows = 0
         self._first, self._low, self._high = np.zeros(0), np.zeros(0), np.zeros(0)
@@ -66,7 +67,7 @@ class Moments:
         r[np.diag(moved & ~np.isnan(np.diag(r)))] = 1.0
         return Correlation(tuple(self._items.values()), r, moved, self._rows)
 
-    def _known(self, items: tuple[Item, ...]) -> Places:
+    def _known(self, items: tuple[Item, ...]) -> Indices:
         """Where these items stand among all that were ever seen."""
         if self._places is None or self._places[0] is not items:
             for item in items:

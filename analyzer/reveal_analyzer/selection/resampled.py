@@ -9,17 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import Plan, known, plan
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Metric, Scope
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class _Layout:
 
     plan: Plan
     items: tuple[Item, ...]
-    places: Places
+    places: Indices
 
     @classmethod
     def of(cls, table: ChannelTable) -> _Layout:
@@ -100,7 +97,7 @@ class Resampler:
         joins = (
             last is not None
             and last[0] == message.boot
-            and 0 < message.start_ns - last[1] < 2 * SECOND_NS
+            and 0 < message.start_ns - last[1] < 2 * NS_PER_SECOND
         )
         if self._layout is None or self._layout[0] != table:
             self._layout, joins = (table, _Layout.of(table)), False

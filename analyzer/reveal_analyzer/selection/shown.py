@@ -12,15 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, Column
 from reveal_analyzer.selection.file import Selection
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Evidence, Finding
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
 class Shown:
@@ -30,9 +27,9 @@ class Shown:
         self.scored = scored
         self.dropped = {each.metric: each.by for each in selection.dropped}
         self._folds = _folds(selection)
-        self._known: tuple[Sequence[Column], Places] | None = None
+        self._known: tuple[Sequence[Column], Indices] | None = None
 
-    def speakers(self, columns: Sequence[Column]) -> Places:
+    def speakers(self, columns: Sequence[Column]) -> Indices:
         """For each column the place of the one that is told in its stead: its own where kept.
 
         A column whose stand-in is not among these speaks for itself.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from reveal_analyzer.derive.deriver import SECOND_NS
 from reveal_contract.subjects import Identity
+from reveal_contract.time_units import NS_PER_SECOND
 
 Subjects = Callable[[], Iterable[Identity]]
 REMEMBERED_S = 150  # as long as what they did
@@ -31,7 +31,7 @@ class Acquainted:
     def now(self, now_ns: int) -> tuple[Identity, ...]:
         """Those announced, and those that have gone without being said to have ended."""
         announced = {(one.instance, one.uid): one for one in self._subjects()}
-        since_ns = now_ns - REMEMBERED_S * SECOND_NS
+        since_ns = now_ns - REMEMBERED_S * NS_PER_SECOND
         missing = {
             key: one if one.until_ns else replace(one, until_ns=now_ns)
             for key, one in self._known.items()

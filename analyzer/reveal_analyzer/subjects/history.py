@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.derive.columns import known
-from reveal_analyzer.derive.deriver import SECOND_NS, Second
+from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.subjects.directory import REMEMBERED_S, Acquainted, Subjects, nobody
 from reveal_analyzer.subjects.shares import Shares, host_places, host_value, split
 from reveal_contract import catalogue
@@ -19,6 +19,7 @@ from reveal_contract.channels import Channel
 from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.metric import Capacity, Harm, Scope, Subsystem
 from reveal_contract.subjects import Identity
+from reveal_contract.time_units import NS_PER_SECOND
 
 _KEPT = REMEMBERED_S
 _BEFORE = 60  # seconds before an episode that its subjects are compared with
@@ -215,7 +216,7 @@ class SubjectHistory:
         ranked = sorted(
             best.values(), key=lambda c: (-_guilt(c.change, wanted.fell), c.who.instance)
         )
-        onset = first_ns - _MARGIN * SECOND_NS
+        onset = first_ns - _MARGIN * NS_PER_SECOND
         ranked = [c for c in _without_replaced(ranked, directory) if directory.there(c.who, onset)]
         moved = [c for c in ranked[:_MOST] if abs(c.change) >= _LEAST]
         return named(moved or _present(best.values(), directory), directory, wanted)
@@ -248,9 +249,9 @@ class SubjectHistory:
         """
         if self._latest is None or self._latest[0] != (first_ns, last_ns):
             directory = self._directory()
-            onset = first_ns - _MARGIN * SECOND_NS
+            onset = first_ns - _MARGIN * NS_PER_SECOND
             during = self._means(first_ns, last_ns, directory)
-            before = self._means(onset - _BEFORE * SECOND_NS, onset, directory)
+            before = self._means(onset - _BEFORE * NS_PER_SECOND, onset, directory)
             self._latest = (first_ns, last_ns), _Compared(directory, during, before)
         return self._latest[1]
 

@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-SECOND_NS = 1_000_000_000
-QUICK_NS, SLOW_NS, RARE_NS = SECOND_NS // 10, SECOND_NS, 10 * SECOND_NS
-PERIODS_NS = (QUICK_NS, SLOW_NS, RARE_NS, 60 * SECOND_NS)
+from reveal_contract.time_units import NS_PER_SECOND
+
+QUICK_NS, SLOW_NS, RARE_NS = NS_PER_SECOND // 10, NS_PER_SECOND, 10 * NS_PER_SECOND
+PERIODS_NS = (QUICK_NS, SLOW_NS, RARE_NS, 60 * NS_PER_SECOND)
 SHARE = 0.05  # of one thread's time, all GPUs and queries together
 LONG_NS = 5_000_000  # a query this long is never asked ten times a second
 _CALLS, _LEAST_CALLS = 20, 5
@@ -68,7 +69,7 @@ class Budget:
         """What is asked less often than wanted, one phrase each."""
         return [
             f"GPU {key[0]}: {key[1]} is asked every "
-            f"{meter.period_ns(meter.level) / SECOND_NS:g} s, "
+            f"{meter.period_ns(meter.level) / NS_PER_SECOND:g} s, "
             f"as a call takes {meter.price_ns / 1000:.0f} us"
             for key, meter in self._meters.items()
             if meter.slowed

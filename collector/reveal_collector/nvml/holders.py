@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from reveal_collector.nvml import library
-from reveal_collector.nvml.budget import SECOND_NS, SLOW_NS
+from reveal_collector.nvml.budget import SLOW_NS
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
 from reveal_collector.subjects.pods.process_owner import CgroupOwner, SubjectOfPid
 from reveal_collector.subjects.processes import NotAProcess, parse_stat
+from reveal_contract.time_units import NS_PER_SECOND
 
-LIST_NS = 5 * SECOND_NS
+LIST_NS = 5 * NS_PER_SECOND
 UNATTRIBUTED = "unattributed"
 _MOST_PERCENT = 100  # the driver's ring holds garbage for processes that just began
 
@@ -111,9 +112,9 @@ class Owners:
 class SubjectUse:
     """What subjects hold and use, over all GPUs; one that left shows 0 for a while."""
 
-    LINGER_NS = 60 * SECOND_NS
+    LINGER_NS = 60 * NS_PER_SECOND
     MOST = 64
-    RENEW_NS = 60 * SECOND_NS  # a pod may be listed only after its process was seen
+    RENEW_NS = 60 * NS_PER_SECOND  # a pod may be listed only after its process was seen
 
     def __init__(self, owners: Owners) -> None:
         self._owners = owners

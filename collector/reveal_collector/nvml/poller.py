@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml import library
 from reveal_collector.nvml.boards import EMPTY, QUICK, STATE, SUBJECTS, Board
-from reveal_collector.nvml.budget import QUICK_NS, RARE_NS, SECOND_NS
+from reveal_collector.nvml.budget import QUICK_NS, RARE_NS
 from reveal_collector.nvml.devices import Gpu
 from reveal_collector.nvml.events import XidLedger
 from reveal_collector.nvml.holders import Holder, Owners, SubjectUse
@@ -23,6 +23,7 @@ from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.runtime.backoff import Backoff
+from reveal_contract.time_units import NS_PER_SECOND
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class Poller:
         while not self._stopping.is_set():
             self.step()
             due = max(due + QUICK_NS, self._clock())
-            self._stopping.wait((due - self._clock()) / SECOND_NS)
+            self._stopping.wait((due - self._clock()) / NS_PER_SECOND)
 
     def _ask(self, session: Session, now: int) -> None:
         if now >= self._rare_ns:
@@ -149,7 +150,7 @@ class Poller:
             self._connect()
         except Unsupported as lacking:
             self._trouble = f"nvml: {lacking.reason}; {lacking.remedy}"
-            self._retry_ns = now + round(self._backoff.next() * SECOND_NS)
+            self._retry_ns = now + round(self._backoff.next() * NS_PER_SECOND)
             return
         log.info("the NVIDIA driver is back")
         self._trouble = ""
@@ -159,7 +160,7 @@ class Poller:
         self._trouble = f"nvml: the NVIDIA driver left: {error}"
         log.warning("%s", self._trouble)
         self._close()
-        self._retry_ns = now + round(self._backoff.next() * SECOND_NS)
+        self._retry_ns = now + round(self._backoff.next() * NS_PER_SECOND)
 
     def _close(self) -> None:
         if self._session is not None:
@@ -186,7 +187,7 @@ class Poller:
             for unit in session.units
             for metric in unit.others
         }
-        self._second_ns = now + SECOND_NS
+        self._second_ns = now + NS_PER_SECOND
         self.degraded = tuple(session.budget.slowed)
         self._post(STATE, state | self._of_gpus(session, now), now)
         self._post(SUBJECTS, self._subjects.figures(session.holders.values(), now), now)

@@ -28,8 +28,9 @@ from reveal_collector.sampling.feed import (
     Values,
 )
 from reveal_collector.sampling.native_view import Part, View, hide, latest, note_spent, put
-from reveal_collector.sampling.sampler import SECOND_NS, Sampler
+from reveal_collector.sampling.sampler import Sampler
 from reveal_contract.metric import Lane
+from reveal_contract.time_units import NS_PER_SECOND
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class NativeSampler(Sampler):
         node: str,
         sources: Sequence[Source],
         deliver: Callable[[RawSlice], None],
-        period_ns: int = SECOND_NS // 10,
+        period_ns: int = NS_PER_SECOND // 10,
         clock: Clock | None = None,
         absent: Sequence[Source] = (),
     ) -> None:
@@ -125,7 +126,7 @@ class NativeSampler(Sampler):
         along = _Along(self.first_due(), {feed: [] for feed in feeds})
         for tick in range(self._ticks):
             ahead = along.due + tick * self._period - self._clock.monotonic()
-            if self._stopping.wait(max(0, ahead) / SECOND_NS):
+            if self._stopping.wait(max(0, ahead) / NS_PER_SECOND):
                 break
             for feed in feeds:
                 along.rows[feed].append(feed.read())
@@ -137,12 +138,12 @@ class NativeSampler(Sampler):
 
         Woken before it is there, what is new is read tick by tick until its columns are shown.
         """
-        patience = 2 * SECOND_NS
+        patience = 2 * NS_PER_SECOND
         while True:
             taken = ticker.wait(patience)
             if taken is not None or self._stopping.is_set():
                 return taken
-            patience = self._period if self._read_new() else 2 * SECOND_NS
+            patience = self._period if self._read_new() else 2 * NS_PER_SECOND
 
     def _read_new(self) -> bool:
         """Whether a source has columns that no plan reads yet; they are read now."""
@@ -170,7 +171,7 @@ class NativeSampler(Sampler):
         if along is not None and along.due == taken.due:
             _merge(view, taken, along)
         if taken.lateness:
-            sequence = (taken.due - self._phase) // SECOND_NS
+            sequence = (taken.due - self._phase) // NS_PER_SECOND
             self.counts.sequence = sequence
             self._deliver(
                 RawSlice(sequence, taken.start_ns, view.table, taken.fast, slow, taken.lateness)

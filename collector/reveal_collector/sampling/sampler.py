@@ -16,10 +16,10 @@ from reveal_collector.sampling.feed import SAMPLES, Feed, RareFeed
 from reveal_collector.sampling.rare_lane import RareLane
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Lane
+from reveal_contract.time_units import NS_PER_SECOND
 
 log = logging.getLogger(__name__)
 
-SECOND_NS = 1_000_000_000
 _MOST_LATE_US = 2**31 - 1
 
 
@@ -46,7 +46,7 @@ class Sampler:
         node: str,
         sources: Sequence[Source],
         deliver: Callable[[RawSlice], None],
-        period_ns: int = SECOND_NS // 10,
+        period_ns: int = NS_PER_SECOND // 10,
         clock: Clock | None = None,
         absent: Sequence[Source] = (),
     ) -> None:
@@ -56,7 +56,7 @@ class Sampler:
         self._granted: dict[str, Lane] = {}
         self._deliver = deliver
         self._period = period_ns
-        self._ticks = SECOND_NS // period_ns
+        self._ticks = NS_PER_SECOND // period_ns
         self._phase = phase_ns(node, period_ns)
         self._clock = clock or SystemClock()
         feeds = [Feed(source) for source in sources]
@@ -91,14 +91,14 @@ class Sampler:
         if self.not_real_time:
             log.warning("%s", self.not_real_time)
         due = self.first_due()
-        self._stopping.wait((due - self._clock.monotonic() - self._period) / SECOND_NS)
+        self._stopping.wait((due - self._clock.monotonic() - self._period) / NS_PER_SECOND)
         while not self._stopping.is_set():
             due = self.take_slice(due)
 
     def first_due(self) -> int:
         """The next beginning of a slice on this node's grid (monotonic ns)."""
         now = self._clock.monotonic()
-        return now - (now - self._phase) % SECOND_NS + SECOND_NS
+        return now - (now - self._phase) % NS_PER_SECOND + NS_PER_SECOND
 
     def take_slice(self, due: int) -> int:
         """Read and hand over the slice that begins at ``due``; gives the next one's beginning."""
@@ -126,16 +126,16 @@ class Sampler:
         if lateness:
             self._hand_over(due, start_ns, rows, slow, lateness)
         self._settle_lanes()
-        return due + SECOND_NS
+        return due + NS_PER_SECOND
 
     def _past_standstill(self, due: int) -> int:
         """Skip whole slices that went by (a stopped guest, a debugger): a gap, not blank rows."""
-        behind = (self._clock.monotonic() - due) // SECOND_NS
+        behind = (self._clock.monotonic() - due) // NS_PER_SECOND
         if behind <= 0:
             return due
         self.counts.skipped_slices += behind
         log.warning("%d s went by without a sample: the host or this process stood still", behind)
-        return due + behind * SECOND_NS
+        return due + behind * NS_PER_SECOND
 
     def _is_missed(self, due: int, lateness: list[int]) -> bool:
         late = max(0, self._clock.monotonic() - due)
@@ -164,7 +164,7 @@ class Sampler:
             gather(row, slow.get(feed, feed.blank))
         for rare in self._rare:
             gather(row, rare.take())
-        self.counts.sequence = (due - self._phase) // SECOND_NS
+        self.counts.sequence = (due - self._phase) // NS_PER_SECOND
         self._deliver(RawSlice(self.counts.sequence, start_ns, self._table, rows, row, lateness))
 
     def _renew_table(self) -> None:

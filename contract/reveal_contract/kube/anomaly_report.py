@@ -30,11 +30,11 @@ from reveal_contract.kube.names import (
     label_value,
     report_name,
 )
+from reveal_contract.time_units import NS_PER_SECOND
 
 MAX_BYTES = 8192
 _SERVER_BYTES = 512  # uid, resourceVersion, creationTimestamp and what else the server adds
 _OWNER_BYTES = 256  # an ownerReference
-_SECOND_NS = 1_000_000_000
 
 _IDENTITY = ("id", "kind", "nodeName", "scope", "firstSeenTime")  # of a finding's row: the spec
 _IDENTIFIED = {
@@ -241,7 +241,7 @@ def _columns(status: Mapping[str, Any]) -> dict[str, str | None]:
 def _windows(first_ns: int, last_ns: int, stride_seconds: int) -> dict[str, Any]:
     last_ns = max(first_ns, last_ns)
     return {
-        "count": max(1, (last_ns - first_ns) // (stride_seconds * _SECOND_NS)),
+        "count": max(1, (last_ns - first_ns) // (stride_seconds * NS_PER_SECOND)),
         "firstTime": rfc3339(first_ns),
         "lastTime": rfc3339(last_ns),
     }

@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND, REPORT_KIND, clipped
-from reveal_contract.runtime.token_bucket import NS, Buckets
+from reveal_contract.runtime.token_bucket import Buckets
+from reveal_contract.time_units import NS_PER_MINUTE, NS_PER_SECOND
 
 EVENTS_API = "events.k8s.io/v1"
 NORMAL, WARNING = "Normal", "Warning"
@@ -27,8 +28,8 @@ DEFAULT_NAMESPACE = "default"  # of Events on objects that have none: the API ta
 MAX_NOTE = 1024  # bytes
 MAX_INSTANCE = 128
 
-FINISH_NS = 6 * 60 * NS  # a series that rested for so long is over
-REFRESH_NS = 30 * 60 * NS  # between two writes of a series that goes on
+FINISH_NS = 6 * NS_PER_MINUTE  # a series that rested for so long is over
+REFRESH_NS = 30 * NS_PER_MINUTE  # between two writes of a series that goes on
 MAX_SERIES = 4096
 BURST, EVERY_S = 25, 300.0  # of one subject: so many at once, then one in so many seconds
 _MAX_NAME = 253
@@ -182,7 +183,7 @@ def body(event: Event, start_ns: int, count: int = 1, last_ns: int = 0) -> dict[
 
 def micro_time(ns: int) -> str:
     """Nanoseconds since the epoch as a MicroTime of the API, in UTC."""
-    moment = datetime.fromtimestamp(ns // NS, UTC)
+    moment = datetime.fromtimestamp(ns // NS_PER_SECOND, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns // 1000 % 1_000_000:06d}Z"
 
 

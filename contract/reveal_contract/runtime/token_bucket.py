@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 
-NS = 1_000_000_000
+from reveal_contract.time_units import NS_PER_SECOND
 
 
 class TokenBucket:
@@ -15,7 +15,7 @@ class TokenBucket:
     """
 
     def __init__(self, capacity: int, every_s: float) -> None:
-        self._capacity, self._every_ns = capacity, every_s * NS
+        self._capacity, self._every_ns = capacity, every_s * NS_PER_SECOND
         self._tokens = float(capacity)
         self._at_ns: int | None = None
 

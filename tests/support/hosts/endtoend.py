@@ -20,6 +20,7 @@ from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.settings import CollectorSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message, decode, gauges
 from support.hosts.pods import POD_LIST
 from support.hosts.tree import Tree
@@ -28,7 +29,6 @@ NODE = "made-up"
 SLICES = 3
 # instances of a metric shown one by one; of more their sum, range and a digest
 MOST_SHOWN = 12
-_SECOND_NS = 1_000_000_000
 # ask this machine itself: what they give is no property of the tree
 LIVE_ONLY = ("perf", "tracepoints", "qdisc", "tcpdiag")
 
@@ -39,13 +39,13 @@ class TreeClock:
     def __init__(self, tree: Tree, threads: Sequence[Background]) -> None:
         self._tree, self._threads = tree, threads
         self._begun = tree.now.time
-        self.now = 3600 * _SECOND_NS
+        self.now = 3600 * NS_PER_SECOND
 
     def monotonic(self) -> int:
         return self.now
 
     def wall(self) -> int:
-        return 1_760_000_000 * _SECOND_NS + self.now
+        return 1_760_000_000 * NS_PER_SECOND + self.now
 
     def sleep_until(self, monotonic_ns: int) -> None:
         self.now = max(self.now, monotonic_ns)

@@ -22,8 +22,9 @@ from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import Report, from_object, report
-from reveal_contract.runtime.token_bucket import NS, TokenBucket
+from reveal_contract.runtime.token_bucket import TokenBucket
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_MINUTE
 
 MAX_ENTRIES = 10_000
 REFRESH_S = 300.0
@@ -32,7 +33,7 @@ REFRESH_SUMMARY_S = 60.0
 ORPHANED_S = 60.0  # nobody is behind it though its node is learned: detection takes ten seconds
 ABANDONED_S = 300.0  # nor is its node heard; and across nodes minutes are compared
 SILENT_S = 900.0  # its node sends nothing
-RETOLD_NS = 15 * 60 * NS  # the API still has every Event of a report as young: they live an hour
+RETOLD_NS = 15 * NS_PER_MINUTE  # shorter than the hour for which the API keeps an Event
 RESERVE = 5  # one in so many of a minute's reports is kept for what is High or Critical
 CALM = 2  # and one in so many for what is new, before what was too much is told one by one
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from reveal_analyzer.tables.ingest.timestamps import SECOND_NS
-from reveal_analyzer.tables.scoring.table import Floats, Table
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.tables.scoring.table import Table
+from reveal_contract.time_units import NS_PER_SECOND
 
 # the suffixes that Prometheus' "Metric and label naming" asks of counters, and their like
 _NAMED = re.compile(r"(_total|_count|_cnt|\.count)(\{.*\})?\Z", re.IGNORECASE)
@@ -50,7 +51,7 @@ def make_rates(table: Table, counters: Collection[str]) -> None:
     places = np.flatnonzero([name in counters for name in table.names])
     if not len(places) or not len(table):
         return
-    seconds = np.diff(table.times_ns) / SECOND_NS
+    seconds = np.diff(table.times_ns) / NS_PER_SECOND
     last = values[0, places]
     for at in range(1, len(values), _rows(values)):
         block = values[at : at + _rows(values), places]

@@ -12,12 +12,9 @@ from collections.abc import Iterator
 from typing import BinaryIO, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.tables.ingest.open import TableFileError
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 MEMORY_BYTES = 1 << 29
 _BLOCK_BYTES = 64 << 20

@@ -15,13 +15,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Indices, Ints
 from reveal_analyzer.tables.ingest import counters, host_names, timestamps
 from reveal_analyzer.tables.ingest.csv import TextTable
-from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, Floats, Indices, Spool
+from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, Spool
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_analyzer.tables.ingest.parquet import ParquetTable
-from reveal_analyzer.tables.ingest.timestamps import UNREADABLE, Clock, Times
+from reveal_analyzer.tables.ingest.timestamps import UNREADABLE, Clock
 from reveal_analyzer.tables.scoring.table import Table
+from reveal_contract.time_units import NS_PER_SECOND
 
 _NAMED = 5  # columns that a note names
 _MOST_COLUMNS = 1_000_000
@@ -76,7 +78,7 @@ class Dataset:
     counters: frozenset[str]
 
     @property
-    def times_ns(self) -> Times:
+    def times_ns(self) -> Ints:
         return self.nodes[0].table.times_ns
 
 
@@ -101,7 +103,7 @@ class _Taken:
         self._notes = list(source.notes)
         self._spool = Spool(len(self._names), options.memory_bytes)
         self._clock: Clock | None = None
-        self._times: list[Times] = []
+        self._times: list[Ints] = []
         self._seen = _Seen(len(self._names))
 
     def add(self, block: pd.DataFrame) -> None:
@@ -162,7 +164,7 @@ class _Taken:
                 "no column tells the time: rows are taken as one second apart"
                 " (--time names a column, --period the step)"
             )
-        return timestamps.by_rows(options.period_ns or timestamps.SECOND_NS)
+        return timestamps.by_rows(options.period_ns or NS_PER_SECOND)
 
     def _kept(self, found: Clock) -> Indices:
         """The metrics: all columns but the time, texts and those without any value."""
@@ -181,7 +183,7 @@ class _Taken:
             raise TableFileError(f"{self._path} holds no column of numbers beside its times")
         return kept
 
-    def _ordered(self, times: Times) -> tuple[Times, Indices, Indices]:
+    def _ordered(self, times: Ints) -> tuple[Ints, Indices, Indices]:
         """Rising times, the input row each is of, and where each input row went."""
         times = self._filled(times)
         order = np.argsort(times, kind="stable")
@@ -198,7 +200,7 @@ class _Taken:
         last = np.concatenate([new[1:], [True]])
         return rising[last], order[last], places
 
-    def _filled(self, times: Times) -> Times:
+    def _filled(self, times: Ints) -> Ints:
         """A row whose time cannot be read stands between its neighbours."""
         good = times != UNREADABLE
         if good.all():

@@ -14,17 +14,14 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.tables.ingest.open import TableFileError
-
-Times = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from reveal_contract.time_units import NS_PER_SECOND
 
 UNREADABLE = np.iinfo(np.int64).min
-SECOND_NS = 1_000_000_000
-_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND_NS}
-_SIZES = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, SECOND_NS))
+_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
+_SIZES = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, NS_PER_SECOND))
 _EPOCH = 1e8  # 1973 in seconds: smaller numbers count from a start of their own
 _FARTHEST = 9.2e18  # ns that fit into 64 bits
 _NAME = re.compile(
@@ -57,7 +54,7 @@ class Clock:
     zone: tzinfo | None = None
     of_day: int | None = None
 
-    def read(self, block: pd.DataFrame) -> Times:
+    def read(self, block: pd.DataFrame) -> Ints:
         """Nanoseconds, ``UNREADABLE`` where a value is missing or makes no time.
 
         ``block`` are rows of the table, its columns by number.
@@ -75,8 +72,8 @@ class Clock:
         if self.unit_ns and self.column is not None:
             return _decimal(ns, self.unit_ns)
         if not self.absolute:
-            return _decimal(ns, SECOND_NS)
-        seconds, rest = divmod(ns, SECOND_NS)
+            return _decimal(ns, NS_PER_SECOND)
+        seconds, rest = divmod(ns, NS_PER_SECOND)
         moment = datetime.fromtimestamp(seconds, self.zone or UTC).isoformat()
         fraction = f".{rest:09d}".rstrip("0") if rest else ""
         return (moment[:19] + fraction + moment[19:]).replace("+00:00", "Z")
@@ -181,11 +178,11 @@ def _numbered(at: int, name: str, known: Floats, period_ns: int) -> Clock:
     unit = _UNITS.get(_short((match["unit"] if match else "") or ""), 0)
     size = abs(float(known[-1]))
     if unit:
-        return Clock(at, unit, absolute=size * unit >= _EPOCH * SECOND_NS)
+        return Clock(at, unit, absolute=size * unit >= _EPOCH * NS_PER_SECOND)
     if by_size := next((ns for least, ns in _SIZES if size >= least), 0):
         return Clock(at, by_size)
     numbers_rows = bool((known == np.rint(known)).all())
-    return Clock(at, (period_ns if numbers_rows else 0) or SECOND_NS, absolute=False)
+    return Clock(at, (period_ns if numbers_rows else 0) or NS_PER_SECOND, absolute=False)
 
 
 def _short(unit: str) -> str:
@@ -198,7 +195,7 @@ def _short(unit: str) -> str:
     )
 
 
-def _numbers(values: pd.Series, unit_ns: int) -> Times:
+def _numbers(values: pd.Series, unit_ns: int) -> Ints:
     """Whole numbers exactly; parts of s and ms to the us, which is what a float of today holds."""
     if pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans:
         whole = values.to_numpy(np.int64)
@@ -220,7 +217,7 @@ def _floats(values: pd.Series) -> Floats:
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
-def _texts(values: pd.Series) -> Times:
+def _texts(values: pd.Series) -> Ints:
     try:
         moments = pd.to_datetime(values, utc=True, format="ISO8601", errors="coerce")
         return np.asarray(moments.dt.as_unit("ns").astype(np.int64).to_numpy(), np.int64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.tables.scoring import offline, online, paper
 from reveal_analyzer.tables.scoring.paper import TooLargeError
 from reveal_analyzer.tables.scoring.parts import Parts, spans_of
@@ -14,7 +15,7 @@ from reveal_analyzer.tables.scoring.ranking import Ranked, Span
 from reveal_analyzer.tables.scoring.ranking import rank_spans as _rank_spans
 from reveal_analyzer.tables.scoring.rows import Rows
 from reveal_analyzer.tables.scoring.settings import SampleSettings, apart_rows
-from reveal_analyzer.tables.scoring.table import Bools, Floats, Table
+from reveal_analyzer.tables.scoring.table import Table
 
 __all__ = [
     "MODES",

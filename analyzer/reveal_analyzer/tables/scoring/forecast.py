@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.tables.scoring.scales import CAP, Scale, robust_scale
-from reveal_analyzer.tables.scoring.table import Floats
 
 _RIDGE = 0.1  # of the mean variance of the predictors
 _LEAST = 0.1  # spread of a residual, in spreads of its metric

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.features.autocorrelation import autocorrelation
 from reveal_analyzer.features.moments import moments
 from reveal_analyzer.features.prepared import prepare
 from reveal_analyzer.features.table import FEATURES, Family
 from reveal_analyzer.features.trend import trend
-from reveal_analyzer.tables.scoring.table import Bools, Floats
 
 _LANES = 1 << 15  # metrics x windows worked on at once
 _CALCULATORS = {

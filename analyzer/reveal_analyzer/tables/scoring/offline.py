@@ -19,6 +19,7 @@ from typing import Self
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import (
     FEATURES_A_METRIC,
@@ -40,7 +41,6 @@ from reveal_analyzer.tables.scoring.scales import CAP, least_spread, robust_scal
 from reveal_analyzer.tables.scoring.season import learn_level
 from reveal_analyzer.tables.scoring.settings import SampleSettings
 from reveal_analyzer.tables.scoring.smooth import WorstMetrics, centred_mean
-from reveal_analyzer.tables.scoring.table import Floats
 
 CUT = 2.9  # multiples of a view's usual level; measured on labelled minute data
 CUT_BESIDE_BASELINE = 3.3  # where distances count in full

@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import Frames, shape_features, window_features
 from reveal_analyzer.tables.scoring.parts import (
@@ -38,7 +39,6 @@ from reveal_analyzer.tables.scoring.scales import CAP, least_spread, median, rob
 from reveal_analyzer.tables.scoring.season import learn_level
 from reveal_analyzer.tables.scoring.settings import SampleSettings, day_rows
 from reveal_analyzer.tables.scoring.smooth import WorstMetrics, trailing_mean
-from reveal_analyzer.tables.scoring.table import Floats
 
 CUT = 4.0  # multiples of a view's usual level; measured on labelled minute data
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.base import ScaledDetector
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
@@ -23,7 +24,6 @@ from reveal_analyzer.tables.scoring.frames import Frames, window_features
 from reveal_analyzer.tables.scoring.parts import MIN_WINDOWS, Parts
 from reveal_analyzer.tables.scoring.rows import Rows
 from reveal_analyzer.tables.scoring.settings import SampleSettings
-from reveal_analyzer.tables.scoring.table import Floats
 
 CUT = 2.0  # detectors that agree
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
-from reveal_analyzer.tables.scoring.table import Bools, Floats
 
 Parts = dict[str, Floats]  # a view's name: its value of each sample (n,)
 

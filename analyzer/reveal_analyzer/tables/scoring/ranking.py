@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.offline import FORECAST_MEAN, LAGS, LEAST_ROWS, LEVEL_MEAN
 from reveal_analyzer.tables.scoring.rows import Rows
 from reveal_analyzer.tables.scoring.scales import mean, median, plain_scale, thinned
 from reveal_analyzer.tables.scoring.smooth import centred_mean
-from reveal_analyzer.tables.scoring.table import Floats
 
 Span = tuple[int, int]
 

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.tables.scoring.table import Bools, Floats, Table, Times
+from reveal_analyzer.arrays import Bools, Floats, Ints
+from reveal_analyzer.tables.scoring.table import Table
 
 METRICS = 128  # in a block at most; the matrices of a block grow with its square
 
@@ -37,7 +38,7 @@ class Rows:
         return self.before + len(self.table)
 
     @cached_property
-    def times(self) -> Times:
+    def times(self) -> Ints:
         """Nanoseconds (n,); where the baseline ends they may jump, either way."""
         own = self.table.times_ns
         return np.concatenate([self.baseline.times_ns, own]) if self.baseline else own

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.tables.scoring.table import Floats
+from reveal_analyzer.arrays import Floats
 
 CAP = 30.0  # spreads: beyond, "more" says nothing
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Bools, Floats, Ints
 from reveal_analyzer.tables.scoring.scales import Scale, deviation, median, robust_scale
-from reveal_analyzer.tables.scoring.settings import DAY_NS
-from reveal_analyzer.tables.scoring.table import Bools, Floats, Times
+from reveal_contract.time_units import NS_PER_DAY
 
 _LEAST_DAYS = 3  # before a course of a day can be told from a drift
 _MOST_DAYS = 14  # of which a course is learned where the past goes on: hosts drift
@@ -29,7 +29,7 @@ class Level:
     course: Floats
     off_course: Scale
 
-    def distance(self, times: Times, values: Floats) -> Floats:
+    def distance(self, times: Ints, values: Floats) -> Floats:
         """Signed distance (n, m) from what is usual, in spreads; 0 where missing."""
         if not self.daily.any():
             return self.plain.distance(values)
@@ -39,14 +39,14 @@ class Level:
 
 
 def learn_level(
-    times: Times, values: Floats, period_ns: int, *, floor: Floats, newest: bool
+    times: Ints, values: Floats, period_ns: int, *, floor: Floats, newest: bool
 ) -> Level:
     """The usual level of metrics (n, m), whose spread is never below ``floor`` (m,).
 
     ``newest``: the course of the day is that of the last two weeks, not of all of the time.
     """
     plain = robust_scale(values, floor)
-    day = DAY_NS // period_ns if period_ns else 0
+    day = NS_PER_DAY // period_ns if period_ns else 0
     if newest:
         times, values = times[-_MOST_DAYS * day :], values[-_MOST_DAYS * day :]
     # a day of two samples has no course
@@ -59,7 +59,7 @@ def learn_level(
     return Level(plain, daily, course, robust_scale(off, floor))
 
 
-def _course(times: Times, values: Floats, count: int) -> Floats:
+def _course(times: Ints, values: Floats, count: int) -> Floats:
     """Median of each slot of the day over the days, smoothed over three slots; (slots, m)."""
     slots = _slots(times, count)
     order = np.argsort(slots, kind="stable")
@@ -72,6 +72,6 @@ def _course(times: Times, values: Floats, count: int) -> Floats:
     return np.asarray((np.roll(course, 1, 0) + course + np.roll(course, -1, 0)) / 3.0)
 
 
-def _slots(times: Times, count: int) -> NDArray[np.intp]:
+def _slots(times: Ints, count: int) -> NDArray[np.intp]:
     """Which slot of its day each time lies in."""
-    return np.asarray((times % DAY_NS) // -(-DAY_NS // count), np.intp)
+    return np.asarray((times % NS_PER_DAY) // -(-NS_PER_DAY // count), np.intp)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DAY_NS = 86_400 * 10**9
-HALF_HOUR_NS = 1_800 * 10**9
+from reveal_contract.time_units import NS_PER_DAY, NS_PER_MINUTE
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ class SampleSettings:
 
 def day_rows(period_ns: int) -> int:
     """Samples that the newest reference holds: a day's, at least 60 and at most 2,000."""
-    whole = DAY_NS // period_ns if period_ns else 0
+    whole = NS_PER_DAY // period_ns if period_ns else 0
     return int(min(max(whole, 60), 2_000))
 
 
 def apart_rows(period_ns: int) -> int:
     """Alarms this many samples apart or less are one: half an hour, 1 to 30 samples."""
-    whole = HALF_HOUR_NS // period_ns if period_ns else 0
+    whole = 30 * NS_PER_MINUTE // period_ns if period_ns else 0
     return int(min(max(whole, 1), 30))

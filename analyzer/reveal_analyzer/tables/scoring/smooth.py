@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.tables.scoring.table import Floats
+from reveal_analyzer.arrays import Floats
 
 TOP = 5  # metrics in a sample's score: one alone is noise, the mean of all drowns a fault
 

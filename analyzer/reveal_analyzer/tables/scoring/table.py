@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Times = NDArray[np.int64]
+from reveal_analyzer.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -21,7 +18,7 @@ class Table:
     Raises ``ValueError`` where the shapes do not fit or the times do not rise.
     """
 
-    times_ns: Times
+    times_ns: Ints
     names: tuple[str, ...]
     values: Floats
 

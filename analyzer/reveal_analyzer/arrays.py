@@ -1,0 +1,20 @@
+"""Names of the numpy array types that annotations use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Floats16 = NDArray[np.float16]
+Complexes = NDArray[np.complex128]
+Ints = NDArray[np.int64]
+Ints16 = NDArray[np.int16]
+Ints8 = NDArray[np.int8]
+Bytes = NDArray[np.uint8]
+Unsigned = NDArray[np.unsignedinteger[Any]]
+Bools = NDArray[np.bool_]
+Indices = NDArray[np.intp]
