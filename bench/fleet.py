@@ -24,7 +24,7 @@ from reveal_analyzer.fleet.outliers import LEAST
 from reveal_analyzer.fleet.rounds import judge, parts
 from reveal_analyzer.fleet.summarise import Setup, summarise
 from reveal_analyzer.fleet.summary import Summary, decode, encode
-from reveal_analyzer.sinks import OPENED
+from reveal_contract.finding import FindingChange
 from reveal_contract.time_units import NS_PER_SECOND
 from slices_of import slices
 
@@ -68,7 +68,7 @@ def play(nodes: Sequence[Sequence[Summary]]) -> Played:
     for minute in zip(*nodes, strict=True):
         found, settings, judged = judge(minute)
         told = cases.step(signs(found, settings), judged, minute[0].minute)
-        opened += [case for change, case in told if change == OPENED]
+        opened += [case for change, case in told if change is FindingChange.OPENED]
     return Played(opened, len(nodes[0]), len(nodes))
 
 

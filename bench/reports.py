@@ -25,7 +25,7 @@ from cluster import binaries, plane  # noqa: E402 - two folders that are on the 
 from faultbench.sessions import sessions  # noqa: E402
 from reveal_analyzer.node import NodeAnalyzer  # noqa: E402
 from reveal_analyzer.sinks.kube.api import KubernetesApi, connect  # noqa: E402
-from reveal_contract.finding import Evidence, Finding, Hypothesis, Severity, State  # noqa: E402
+from reveal_contract.finding import Evidence, Finding, FindingChange, Hypothesis, Severity, State  # noqa: E402
 from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner  # noqa: E402
 from reveal_contract.kube.anomaly_report import report as report_of  # noqa: E402
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND  # noqa: E402
@@ -44,7 +44,7 @@ def told(directories: Sequence[Path]) -> list[Finding]:
         analyzer = NodeAnalyzer("node", AnalyzerSettings())
         for one in session.read():
             updates = analyzer.step(one.message, one.table)
-            found += [u.finding for u in updates if u.change != "Suspected"]
+            found += [u.finding for u in updates if u.change is not FindingChange.SUSPECTED]
     return found or [_made_up()]
 
 

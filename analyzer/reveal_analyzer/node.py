@@ -11,9 +11,9 @@ import numpy as np
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.episodes.context import changed_lines, warmup_load
-from reveal_analyzer.episodes.findings import Casebook, Update
+from reveal_analyzer.episodes.findings import Casebook
 from reveal_analyzer.episodes.trace import Observed
-from reveal_analyzer.episodes.tracker import Change, Verdict
+from reveal_analyzer.episodes.tracker import Verdict
 from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.heartbeat.findings import Heart
 from reveal_analyzer.hypotheses import loader
@@ -30,13 +30,13 @@ from reveal_analyzer.stream.clock_steps import ClockSteps
 from reveal_analyzer.subjects.directory import Subjects, nobody
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Method
+from reveal_contract.finding import FindingUpdate, Method
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-__all__ = ["Change", "NodeAnalyzer", "Status", "Update"]
+__all__ = ["NodeAnalyzer", "Status"]
 
 _LASTING = (
     "it lasts: after {0} s its level was taken as this node's new normal, for other faults to show;"
@@ -104,7 +104,7 @@ class NodeAnalyzer:
 
     def step(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
-    ) -> list[Update]:
+    ) -> list[FindingUpdate]:
         """Judge one slice; ``silent`` learns from it and reports nothing.
 
         ``data`` are the bytes the message was decoded from, where they are at hand.
@@ -121,10 +121,10 @@ class NodeAnalyzer:
             updates = self._heart.step(message, table, self._cases.latest, updates)
         return [] if silent else updates
 
-    def finish(self) -> list[Update]:
+    def finish(self) -> list[FindingUpdate]:
         """The last state of what is still open when watching ends."""
         if self._paper:
-            return [Update(change, finding) for change, finding in self._paper.finish()]
+            return self._paper.finish()
         return self._heart.finish(self._cases.finish())
 
     @property
@@ -154,7 +154,7 @@ class NodeAnalyzer:
             self._live.forget_recent()
             self._methods.reset()
 
-    def _decide(self, second: Second) -> list[Update]:
+    def _decide(self, second: Second) -> list[FindingUpdate]:
         live = self._live
         live.follow(second)
         baseline = live.baseline()
@@ -168,8 +168,7 @@ class NodeAnalyzer:
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:
-            said = self._paper.step(second.start_ns, self._methods.verdict())
-            return [Update(change, finding) for change, finding in said]
+            return self._paper.step(second.start_ns, self._methods.verdict())
         seen = observed(second, scored, baseline)
         over = scored.over if scored.ready else {}
         verdict = Verdict(second.start_ns, over, lasting, present, scored.staying)

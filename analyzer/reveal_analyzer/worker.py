@@ -17,11 +17,12 @@ from reveal_analyzer.configuration.watch import Configuration
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.gc_control import Garbage
-from reveal_analyzer.sinks import OPENED, RESOLVED, Change, Sink
+from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream.reader import Received, StreamReader
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.channels import ChannelTable
+from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.wire import Message
 
 log = logging.getLogger(__name__)
@@ -45,9 +46,9 @@ class Analysis(Protocol):
 
     def step(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
-    ) -> Sequence[Change]: ...
+    ) -> Sequence[FindingUpdate]: ...
 
-    def finish(self) -> Sequence[Change]:
+    def finish(self) -> Sequence[FindingUpdate]:
         """The last state of what is open."""
 
 
@@ -150,7 +151,7 @@ class Worker:
             )
         )
 
-    def _step(self, one: Received) -> Sequence[Change]:
+    def _step(self, one: Received) -> Sequence[FindingUpdate]:
         now = time.monotonic()
         node = self._nodes.get(one.node)
         try:
@@ -199,21 +200,21 @@ class Worker:
             return
         self._report(self._fleet.step(now))
 
-    def _report(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            if change.change in (OPENED, RESOLVED):
-                finding = change.finding
-                log.info("%s on %s: %s", change.change, finding.node_name, finding.claim)
+    def _report(self, updates: Sequence[FindingUpdate]) -> None:
+        for update in updates:
+            if update.change in (FindingChange.OPENED, FindingChange.RESOLVED):
+                finding = update.finding
+                log.info("%s on %s: %s", update.change, finding.node_name, finding.claim)
             for sink in self._sinks:
-                self._write(sink, change)
+                self._write(sink, update)
 
-    def _write(self, sink: Sink, change: Change) -> None:
+    def _write(self, sink: Sink, update: FindingUpdate) -> None:
         try:
-            sink.write(change)
+            sink.write(update)
         except Exception:
             name = type(sink).__name__
             self._metrics.sink_failures.labels(name).inc()
-            log.exception("%s could not take finding %s", name, change.finding.id)
+            log.exception("%s could not take finding %s", name, update.finding.id)
 
     def _silent(self) -> list[str]:
         now = time.monotonic()

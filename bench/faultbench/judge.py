@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from faultbench.sessions import GRACE_S, SETTLE_S, Case, Session, Slice
-from reveal_analyzer.node import NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.channels import Channel
-from reveal_contract.finding import Finding
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
 
 FAULT_CGROUPS = "/reveal-fault-"
-SUSPECTED, OPENED = "Suspected", "Opened"
 _FALLBACKS = "own.fallbacks"
 
 
@@ -21,7 +20,7 @@ class Said:
     """One change the analyzer announced, at the close of the slice ending at ``at``."""
 
     at: float
-    change: str
+    change: FindingChange
     finding: Finding
 
 
@@ -132,18 +131,24 @@ def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[Said
             yield _said(each.end, update)
 
 
-def _said(at: float, update: Update) -> Said:
-    return Said(at, str(update.change), update.finding)
+def _said(at: float, update: FindingUpdate) -> Said:
+    return Said(at, update.change, update.finding)
 
 
 def outcome(session: Session, case: Case, said: Sequence[Said]) -> Outcome:
     """What the analyzer said of a case: the first finding in time, by its last word."""
     within = [each for each in said if case.begin < each.at <= case.end]
-    false = [each for each in within if each.change == OPENED and _healthy([case], each.at)]
+    false = [
+        each for each in within if each.change is FindingChange.OPENED and _healthy([case], each.at)
+    ]
     made = Outcome(session.name, session.workload, case, false=len(false))
     in_time = [each for each in said if _in_time(case, each)]
     first = _opened(case, said)
-    hints = [each.at for each in in_time if each.change in (SUSPECTED, OPENED)]
+    hints = [
+        each.at
+        for each in in_time
+        if each.change in (FindingChange.SUSPECTED, FindingChange.OPENED)
+    ]
     suspected = hints[0] - case.onset if hints else None
     if first is None:
         return replace(made, suspected=suspected)
@@ -158,7 +163,7 @@ def outcome(session: Session, case: Case, said: Sequence[Said]) -> Outcome:
         others=tuple(
             each.finding.subsystem.value
             for each in in_time
-            if each.change == OPENED and each.finding.id != first.finding.id
+            if each.change is FindingChange.OPENED and each.finding.id != first.finding.id
         ),
         subjects=tuple(subject.name for subject in last.subjects),
     )
@@ -169,7 +174,10 @@ def _in_time(case: Case, said: Said) -> bool:
 
 
 def _opened(case: Case, said: Iterable[Said]) -> Said | None:
-    return next((each for each in said if each.change == OPENED and _in_time(case, each)), None)
+    return next(
+        (each for each in said if each.change is FindingChange.OPENED and _in_time(case, each)),
+        None,
+    )
 
 
 def _last_word(case: Case, said: Iterable[Said], identity: str) -> Finding:
@@ -184,7 +192,7 @@ def _false_findings(
     made = [
         FalseFinding(session.name, each.at, each.finding.subsystem.value, each.finding.claim)
         for each in said
-        if each.change == OPENED and _healthy(session.cases, each.at)
+        if each.change is FindingChange.OPENED and _healthy(session.cases, each.at)
     ]
     early = tuple(each for each in made if each.at <= session.warmup)
     return early, tuple(each for each in made if each.at > session.warmup)

@@ -26,7 +26,7 @@ from reveal_cli.table import claim_text, local_time
 from reveal_cli.verdict import Ledger
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
-from reveal_contract.finding import Finding
+from reveal_contract.finding import Finding, FindingUpdate
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.subjects import Identity, to_rows
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import redis
 
     from reveal_analyzer.configuration.feed import FactsFeed
-    from reveal_analyzer.node import NodeAnalyzer, Update
+    from reveal_analyzer.node import NodeAnalyzer
     from reveal_analyzer.stream.reader import Received, StreamReader
     from reveal_cli.broker import Broker
 
@@ -224,7 +224,7 @@ class Session:
             self._recording.note({"node": self.plan.node, "subjects": to_rows(subjects)})
             self._subjects = subjects
 
-    def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[Update]:
+    def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[FindingUpdate]:
         """A slice that cannot be judged is said, once for each reason, and passed over."""
         try:
             return analyzer.step(slice_.message, slice_.table)

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 from reveal_cli.recordings import Slices
 from reveal_contract.channels import ChannelTable
-from reveal_contract.finding import Finding
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
 if TYPE_CHECKING:
-    from reveal_analyzer.node import NodeAnalyzer, Update
+    from reveal_analyzer.node import NodeAnalyzer
     from reveal_analyzer.selection.shown import Shown
 
-SUSPECTED, OPENED = "Suspected", "Opened"
 _SUSPECTED_SECONDS = 5
 
 
@@ -42,7 +41,7 @@ class Ledger:
     def suspected(self) -> list[Finding]:
         return [finding for _, finding in self._suspected]
 
-    def take(self, updates: Iterable[Update]) -> list[Finding]:
+    def take(self, updates: Iterable[FindingUpdate]) -> list[Finding]:
         """Note the updates of one second; the findings that were opened by them.
 
         A suspicion is said once: it is shown until it becomes a finding or has grown old.
@@ -50,10 +49,10 @@ class Ledger:
         self._second += 1
         opened = []
         for update in updates:
-            if update.change == SUSPECTED:
+            if update.change is FindingChange.SUSPECTED:
                 self._suspected.append((self._second, update.finding))
                 continue
-            if update.change == OPENED:
+            if update.change is FindingChange.OPENED:
                 opened.append(update.finding)
             self._findings[update.finding.id] = update.finding
         self._suspected = [

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reveal_analyzer.sensitivity import SENSITIVITIES
 from reveal_analyzer.tables.findings import Case
 from reveal_analyzer.tables.findings import findings as findings_of
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError
@@ -31,9 +32,6 @@ from reveal_cli.table import findings_table
 from reveal_contract.finding import Finding
 
 Findings = dict[str, list[Finding]]
-
-# what is left of a mode's cut; the paper's is a number of votes
-_SENSITIVITIES = {"Low": 1.0, "Medium": 0.85, "High": 0.7}
 
 
 def load(
@@ -99,7 +97,8 @@ def _case(one: Against, path: Path, arguments: argparse.Namespace) -> Case:
         for wanted in (arguments.window, arguments.stride)
     )
     usual = usual_cut(mode, beside_baseline=bool(one.baseline and len(one.baseline)))
-    cut = None if mode == "paper" else _SENSITIVITIES[arguments.sensitivity] * usual
+    factor = SENSITIVITIES[arguments.sensitivity].table_factor
+    cut = None if mode == "paper" else factor * usual  # the paper's is a number of votes
     try:
         settings = SampleSettings(window, stride, cut)
         scores = score(one.table, mode, one.baseline, settings)

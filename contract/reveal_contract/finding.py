@@ -29,6 +29,15 @@ class State(StrEnum):
     RESOLVED = "Resolved"
 
 
+class FindingChange(StrEnum):
+    """One step in the life of a finding."""
+
+    SUSPECTED = "Suspected"  # anomalous for a moment: counted, not reported
+    OPENED = "Opened"
+    CHANGED = "Changed"
+    RESOLVED = "Resolved"
+
+
 class FindingScope(StrEnum):
     NODE = "Node"
     CROSS_NODE = "CrossNode"
@@ -213,6 +222,14 @@ class Finding:
         if self.victims:
             row["victims"] = list(self.victims)
         return row
+
+
+@dataclass(frozen=True, slots=True)
+class FindingUpdate:
+    """A finding after one change."""
+
+    change: FindingChange
+    finding: Finding
 
 
 def finding_id(node: str, subsystem: Subsystem, first_seen_ns: int) -> str:

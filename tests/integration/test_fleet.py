@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from reveal_analyzer import worker
-from reveal_analyzer.configuration.watch import News
 from reveal_analyzer.fleet import rounds as comparison
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.fleet import Fleet, FleetTiming
@@ -30,6 +29,7 @@ from reveal_analyzer.stream.connection import connect
 from reveal_analyzer.worker import Worker
 from reveal_contract import names, wire
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Lane
 from reveal_contract.settings import AnalyzerSettings
 from support.fleets import GIB, facts, fleet
@@ -245,7 +245,7 @@ class Rounds:
         self.now = 1000.0
         self._compared = Comparison(self.exchange, self.now, pace or Pace(0.0, 0.0))
 
-    def minute(self, nodes: list[Summary], minute: int) -> list[News]:
+    def minute(self, nodes: list[Summary], minute: int) -> list[FindingUpdate]:
         """All nodes told of this minute, and a round over it."""
         self.exchange.put([replace(one, minute=minute) for one in nodes])
         told = self._compared.step(self.now)
@@ -311,7 +311,7 @@ def test_summaries_that_cannot_be_read_cost_only_their_node(
 def test_many_nodes_are_read_in_portions_and_compared_when_all_are(stream: Stream) -> None:
     nodes = fleet(150, IDLE)
     rounds = Rounds(stream, Pace(5.0, 0.0))
-    told: list[News] = []
+    told: list[FindingUpdate] = []
     for minute in range(3):
         rounds.exchange.put([replace(one, minute=minute) for one in nodes])
         steps = [rounds._compared.step(rounds.now) for _ in range(4)]
@@ -329,7 +329,7 @@ def test_many_nodes_are_compared_part_by_part(
     """Slices are not kept waiting for all of it; what came of it is told at its end."""
     monkeypatch.setattr(comparison, "PORTION", 9)  # one part of nine nodes
     nodes, rounds = fleet(9, IDLE), Rounds(stream, Pace(30.0, 0.0))
-    told: list[list[News]] = []
+    told: list[list[FindingUpdate]] = []
     for minute in range(2):
         told.append(rounds.minute(nodes, minute))
         while rounds._compared._parts is not None:

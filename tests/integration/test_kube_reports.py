@@ -18,12 +18,12 @@ from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import telemetry
 from reveal_analyzer.telemetry.degraded import Lack
 from reveal_analyzer.telemetry.states import State
-from reveal_contract.finding import Confidence, Pod, Severity, rfc3339
+from reveal_contract.finding import Confidence, FindingChange, FindingUpdate, Pod, Severity, rfc3339
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.settings import AnalyzerSettings
 from support.controlplane import Kube, unique, wait_for
-from support.made_findings import Update, changed, finding, largest, opened, resolved
+from support.made_findings import changed, finding, largest, opened, resolved
 from support.reporting import DEFINITIONS, EVENTS, Bench, Object
 
 
@@ -110,7 +110,7 @@ def test_an_event_on_a_pod_is_in_its_namespace(bench: Bench, namespace: str) -> 
 
 def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: Bench) -> None:
     one = replace(largest(), node_name=bench.node, id="cpu-largest")
-    bench.sink.write(Update("Opened", one))
+    bench.sink.write(FindingUpdate(FindingChange.OPENED, one))
     bench.idle()
     (made,) = bench.reports
     expected = report(one, bench.profile, 1)

@@ -16,13 +16,19 @@ import pytest
 
 from reveal_analyzer import worker
 from reveal_analyzer.configuration import feed
-from reveal_analyzer.sinks import Change
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.worker import Worker
 from reveal_contract.channels import ChannelTable
 from reveal_contract.facts import Cpu, Facts, Kernel
-from reveal_contract.finding import Finding, Severity, State, finding_id
+from reveal_contract.finding import (
+    Finding,
+    FindingChange,
+    FindingUpdate,
+    Severity,
+    State,
+    finding_id,
+)
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import FACTS_KEY
 from reveal_contract.wire import Message
@@ -35,12 +41,6 @@ SLOW_CLOCK = Facts(
 )
 
 
-@dataclass(frozen=True)
-class Update:
-    change: str
-    finding: Finding
-
-
 @dataclass
 class Recorder:
     """An analysis that remembers, fails at sequence 13 and opens a finding at 5."""
@@ -51,7 +51,7 @@ class Recorder:
 
     def step(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
-    ) -> Sequence[Change]:
+    ) -> Sequence[FindingUpdate]:
         if message.sequence == 13:
             raise ZeroDivisionError("thirteen")
         self.seen.append((message.sequence, silent))
@@ -62,10 +62,10 @@ class Recorder:
             finding_id(self.node, Subsystem.CPU, at), self.node, Subsystem.CPU, Severity.HIGH,
             State.OPEN, at, end, "it is slow",
         )  # fmt: skip
-        return () if silent else [Update("Opened", self.open)]
+        return () if silent else [FindingUpdate(FindingChange.OPENED, self.open)]
 
-    def finish(self) -> Sequence[Change]:
-        return [Update("Changed", self.open)] if self.open else ()
+    def finish(self) -> Sequence[FindingUpdate]:
+        return [FindingUpdate(FindingChange.CHANGED, self.open)] if self.open else ()
 
 
 class Bench:
@@ -100,9 +100,9 @@ def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path
     pending_at_write: list[int] = []
     write = bench.sink.write
 
-    def spy(change: Change) -> None:
+    def spy(update: FindingUpdate) -> None:
         pending_at_write.append(stream.pending("n"))
-        write(change)
+        write(update)
 
     bench.sink.write = spy  # type: ignore[method-assign]
     bench.turn_until(lambda: len(bench.made) == 1 and len(bench.made[0].seen) == 7)

@@ -8,11 +8,11 @@ from typing import Any
 from reveal_analyzer.sinks.kube.entry import Said
 from reveal_analyzer.sinks.kube.report_store import Ledger, Listed
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
-from reveal_contract.finding import Severity
+from reveal_contract.finding import FindingUpdate, Severity
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
-from support.made_findings import AT, SECOND, Update, opened
+from support.made_findings import AT, SECOND, opened
 
 ALL = frozenset(range(SHARDS))
 
@@ -36,7 +36,7 @@ class Desk:
         whole = [Listed(one, one.labels(), True) for one in found]
         self.ledger.listed(whole, self.now)
 
-    def tell(self, *updates: Update) -> None:
+    def tell(self, *updates: FindingUpdate) -> None:
         for update in updates:
             self.ledger.change(update, self.now)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,8 +11,10 @@ from reveal_contract.finding import (
     Confidence,
     Evidence,
     Finding,
+    FindingChange,
     FindingKind,
     FindingScope,
+    FindingUpdate,
     Hypothesis,
     Impact,
     Method,
@@ -28,14 +30,6 @@ AT = 1_700_000_000_123_456_789
 SECOND = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class Update:
-    """A change as the analysis tells it."""
-
-    change: str
-    finding: Finding
-
-
 def finding(identity: str = "cpu-1", **other: Any) -> Finding:
     given: dict[str, Any] = {
         "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.MEDIUM,
@@ -45,17 +39,17 @@ def finding(identity: str = "cpu-1", **other: Any) -> Finding:
     return Finding(id=identity, **given)
 
 
-def opened(identity: str = "cpu-1", **other: Any) -> Update:
-    return Update("Opened", finding(identity, **other))
+def opened(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
+    return FindingUpdate(FindingChange.OPENED, finding(identity, **other))
 
 
-def changed(identity: str = "cpu-1", **other: Any) -> Update:
-    return Update("Changed", finding(identity, **other))
+def changed(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
+    return FindingUpdate(FindingChange.CHANGED, finding(identity, **other))
 
 
-def resolved(identity: str = "cpu-1", **other: Any) -> Update:
+def resolved(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
     over = {"state": State.RESOLVED, "resolved_ns": AT + 60 * SECOND, **other}
-    return Update("Resolved", finding(identity, **over))
+    return FindingUpdate(FindingChange.RESOLVED, finding(identity, **over))
 
 
 def largest() -> Finding:

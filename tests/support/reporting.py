@@ -11,11 +11,11 @@ from cluster.plane import ControlPlane
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
+from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
 from support.controlplane import Kube, unique, wait_for
 from support.ledger_desk import ALL
-from support.made_findings import Update
 
 DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))
 EVENTS = "events.k8s.io/v1"
@@ -47,7 +47,7 @@ class Bench:
         nodes = {self.node: Watched(now, 0.0)}
         self.sink.follow(Situation(now, connected=True, shards=ALL, nodes=nodes))
 
-    def tell(self, *updates: Update) -> None:
+    def tell(self, *updates: FindingUpdate) -> None:
         for one in updates:
             self.sink.write(replace(one, finding=replace(one.finding, node_name=self.node)))
 

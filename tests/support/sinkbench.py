@@ -9,10 +9,10 @@ from typing import Any
 
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
+from reveal_contract.finding import FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
 from support.kube_fake import FakeKube
 from support.ledger_desk import ALL
-from support.made_findings import Update
 
 
 class Bench:
@@ -33,7 +33,7 @@ class Bench:
         }  # fmt: skip
         self.sink.follow(Situation(at_s=now, **given))
 
-    def tell(self, *updates: Update) -> None:
+    def tell(self, *updates: FindingUpdate) -> None:
         for update in updates:
             self.sink.write(update)
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from faultbench import summary
 from faultbench.beside import BesideError, load
 from faultbench.index import CaseRow, Index, IndexFileError, read_index
-from faultbench.judge import OPENED, SUSPECTED, Judged, Said, hidden, outcome, reduced_seconds
+from faultbench.judge import Judged, Said, hidden, outcome, reduced_seconds
 from faultbench.recorder import due
 from faultbench.sessions import Case, NothingToJudgeError, Session, Slice, sessions
 from faultbench.stats import Share, middle, rate_interval
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Confidence, Finding, Severity, State, Subject
+from reveal_contract.finding import Confidence, Finding, FindingChange, Severity, State, Subject
 from reveal_contract.metric import Kind, Lane, Subsystem
 from support.streams import message
 
@@ -37,7 +37,7 @@ SESSION = Session("train-1", Path("train-1.rvl"), "train", 75, 0.1, (CASE,), _no
 
 def _said(
     at: float,
-    change: str = OPENED,
+    change: FindingChange = FindingChange.OPENED,
     subsystem: Subsystem = Subsystem.CPU,
     subjects: tuple[str, ...] = (),
     identity: str = "a",
@@ -51,9 +51,9 @@ def _said(
 
 def test_found_in_time_with_the_last_word_on_the_subject() -> None:
     said = [
-        _said(102, SUSPECTED),
+        _said(102, FindingChange.SUSPECTED),
         _said(105),
-        _said(109, "Changed", subjects=("/reveal-fault-cpu_contend", "/other")),
+        _said(109, FindingChange.CHANGED, subjects=("/reveal-fault-cpu_contend", "/other")),
     ]
     made = outcome(SESSION, CASE, said)
     assert (made.suspected, made.found) == (2, 5)

@@ -13,7 +13,7 @@ from reveal_cli.faults import FAULTS, Fault, Injection, Stage
 from reveal_cli.progress import Quiet
 from reveal_cli.session import Watched
 from reveal_cli.verdict import Ledger
-from reveal_contract.finding import Finding, Severity, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Subsystem
 
 SECOND = 10**9
@@ -106,17 +106,10 @@ def test_the_seconds_to_the_finding_are_counted_from_the_onset(turn: FaultTurn) 
     turn.act(50, watched)
     assert turn.found_after is None
     opened = replace(finding(1, Subsystem.CPU), first_seen_ns=turn.onset_ns)
-    ledger.take([Opened(opened)])
+    ledger.take([FindingUpdate(FindingChange.OPENED, opened)])
     turn.act(55, watched)
     assert turn.found_after is not None
     assert 0 <= turn.found_after < 5
-
-
-class Opened:
-    change = "Opened"
-
-    def __init__(self, finding: Finding) -> None:
-        self.finding = finding
 
 
 def test_the_menu_names_every_fault() -> None:

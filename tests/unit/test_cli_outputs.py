@@ -21,7 +21,14 @@ from reveal_cli.verdict import Ledger, Replay
 from reveal_collector.doctor import Inventory, Row
 from reveal_collector.registry import Missing
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, Severity, State, finding_id
+from reveal_contract.finding import (
+    Finding,
+    FindingChange,
+    FindingUpdate,
+    Severity,
+    State,
+    finding_id,
+)
 from reveal_contract.metric import Subsystem
 from reveal_contract.recording import Writer
 from reveal_contract.wire import Message, encode, gauges
@@ -158,21 +165,21 @@ def test_missing_sources_are_read_from_whatever_a_collector_says() -> None:
 def test_the_ledger_keeps_the_last_word_on_each_finding() -> None:
     ledger = Ledger()
     late, early = finding(5), finding(1)
-    assert ledger.take([Change("Opened", late)]) == [late]
-    assert ledger.take([Change("Opened", early)]) == [early]
+    assert ledger.take([FindingUpdate(FindingChange.OPENED, late)]) == [late]
+    assert ledger.take([FindingUpdate(FindingChange.OPENED, early)]) == [early]
     resolved = replace(early, state=State.RESOLVED)
-    assert ledger.take([Change("Resolved", resolved)]) == []
+    assert ledger.take([FindingUpdate(FindingChange.RESOLVED, resolved)]) == []
     assert ledger.findings == [resolved, late]
 
 
 def test_a_suspicion_is_shown_until_it_is_a_finding_or_old() -> None:
     ledger = Ledger()
-    ledger.take([Change("Suspected", finding())])
+    ledger.take([FindingUpdate(FindingChange.SUSPECTED, finding())])
     assert ledger.suspected == [finding()]
     assert ledger.findings == []
-    ledger.take([Change("Opened", finding())])
+    ledger.take([FindingUpdate(FindingChange.OPENED, finding())])
     assert ledger.suspected == []
-    ledger.take([Change("Suspected", finding(9))])
+    ledger.take([FindingUpdate(FindingChange.SUSPECTED, finding(9))])
     for _ in range(5):
         ledger.take([])
     assert ledger.suspected == []

@@ -11,14 +11,14 @@ from reveal_analyzer.derive.columns import Column, plan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Case
-from reveal_analyzer.episodes.findings import Casebook, Update
+from reveal_analyzer.episodes.findings import Casebook
 from reveal_analyzer.episodes.trace import Observed, Trace
-from reveal_analyzer.episodes.tracker import Change, Episode, Verdict
+from reveal_analyzer.episodes.tracker import Episode, Verdict
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import Hit
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, State, finding_id
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
@@ -102,7 +102,7 @@ DISK = plan(
 )
 
 
-def later_openings(moved: str) -> list[Update]:
+def later_openings(moved: str) -> list[FindingUpdate]:
     """A slow disk for 30 s; from second 12 on the CPU is over its cut for what ``moved``."""
     slow = RULES["SlowDevice"]
     assert slow.certain is not None
@@ -124,8 +124,8 @@ def later_openings(moved: str) -> list[Update]:
 
 def test_symptoms_that_show_later_are_no_second_finding() -> None:
     updates = later_openings("cpu.procs_running")
-    assert [u.change for u in updates if u.change is not Change.SUSPECTED] == [
-        Change.OPENED, Change.CHANGED
+    assert [u.change for u in updates if u.change is not FindingChange.SUSPECTED] == [
+        FindingChange.OPENED, FindingChange.CHANGED
     ]  # fmt: skip
     assert updates[0].finding.id == updates[-1].finding.id
     last = updates[-1].finding
@@ -136,7 +136,7 @@ def test_symptoms_that_show_later_are_no_second_finding() -> None:
 
 def test_what_is_no_symptom_is_a_finding_of_its_own() -> None:
     updates = later_openings("cpu.steal")
-    opened = [u.finding.subsystem for u in updates if u.change is Change.OPENED]
+    opened = [u.finding.subsystem for u in updates if u.change is FindingChange.OPENED]
     assert opened == [Subsystem.STORAGE, Subsystem.CPU]
 
 
@@ -196,10 +196,10 @@ def test_a_pod_that_becomes_known_after_the_opening_is_told_within_seconds() -> 
     names: list[Identity] = []
     named = openings_told_anew(names, known_from=4)
     first, *later = named
-    assert (first.change, first.finding.pods) == (Change.OPENED, ())
+    assert (first.change, first.finding.pods) == (FindingChange.OPENED, ())
     assert [subject.name for subject in first.finding.subjects] == [CGROUP]
     (known,) = later
-    assert known.change is Change.CHANGED
+    assert known.change is FindingChange.CHANGED
     assert [(pod.namespace, pod.name) for pod in known.finding.pods] == [("ml", "hog")]
     assert known.finding.id == first.finding.id
     # who becomes known four seconds after the opening is told at the look that comes next
@@ -224,7 +224,7 @@ HOG = Identity(CGROUP, SubjectKind.POD, "u1", "ml", "hog")
 
 def openings_told_anew(
     names: list[Identity], known_from: int, beside: Mapping[int, float] | None = None
-) -> list[Update]:
+) -> list[FindingUpdate]:
     """A quota holds a cgroup back for 15 s; whose it is, is known from a second on.
 
     ``beside``: by second, how much another is held back.

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reveal_analyzer.node import Change, NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import State
+from reveal_contract.finding import FindingChange, FindingUpdate, State
 from reveal_contract.metric import Kind, Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
@@ -31,18 +31,18 @@ def analyzer(**settings: object) -> NodeAnalyzer:
 
 def run(
     judge: NodeAnalyzer, node: Node, seconds: int, changed: dict[str, float] | None = None
-) -> list[Update]:
+) -> list[FindingUpdate]:
     updates = []
     for _ in range(seconds):
         updates += judge.step(node.slice(changed), node.table)
     return updates
 
 
-def changes(updates: list[Update]) -> list[str]:
+def changes(updates: list[FindingUpdate]) -> list[str]:
     return [update.change.value for update in updates]
 
 
-def causes(updates: list[Update]) -> set[str]:
+def causes(updates: list[FindingUpdate]) -> set[str]:
     return {update.finding.hypothesis.name for update in updates if update.finding.hypothesis}
 
 
@@ -177,7 +177,7 @@ def test_a_clock_that_is_set_during_a_fault_leaves_it_one_finding(node: Node, se
         made = node.slice(changed)
         moved = replace(made, start_ns=made.start_ns + seconds * NS_PER_SECOND)
         updates += judge.step(moved, node.table)
-    told = [one for one in updates if one.change is not Change.SUSPECTED]
+    told = [one for one in updates if one.change is not FindingChange.SUSPECTED]
     assert len({one.finding.id for one in told}) == 1
     over = told[-1].finding
     assert over.state is State.RESOLVED
@@ -198,7 +198,7 @@ def test_a_level_that_stays_is_one_finding_until_the_levels_from_before_return(n
     run(judge, node, QUIET_S)
     during = run(judge, node, 400, RETRANSMISSION)
     assert [change for change in changes(during) if change != "Changed"] == ["Suspected", "Opened"]
-    (resolved,) = [u for u in run(judge, node, 40) if u.change is Change.RESOLVED]
+    (resolved,) = [u for u in run(judge, node, 40) if u.change is FindingChange.RESOLVED]
     assert any("new normal" in note for note in resolved.finding.notes)
     lasted = resolved.finding.last_seen_ns - resolved.finding.first_seen_ns
     assert 398 <= lasted / NS_PER_SECOND <= 412
@@ -224,14 +224,16 @@ def test_what_stays_fades_and_hides_no_other_fault(node: Node) -> None:
     run(judge, node, QUIET_S)
     waiting = {"cpu.pressure.some": 9.5e5, "cpu.procs_running": 9.0}
     opened, *_, faded = run(judge, node, 700, waiting)[1:]
-    assert faded.change is Change.CHANGED
+    assert faded.change is FindingChange.CHANGED
     assert faded.finding.severity.rank < opened.finding.severity.rank
     others = run(judge, node, 10, waiting | {"memory.vm.oom_kill": 10.0})
-    assert [u.finding.subsystem for u in others if u.change is Change.OPENED] == [Subsystem.MEMORY]
+    assert [u.finding.subsystem for u in others if u.change is FindingChange.OPENED] == [
+        Subsystem.MEMORY
+    ]
 
 
 def test_the_same_slices_give_the_same_findings() -> None:
-    def all_updates() -> list[Update]:
+    def all_updates() -> list[FindingUpdate]:
         judge, node = analyzer(), Node(seed=4)
         return run(judge, node, QUIET_S) + run(judge, node, 14, RETRANSMISSION)
 
@@ -250,11 +252,13 @@ def test_a_finding_does_not_go_on_over_a_time_that_nobody_saw(node: Node) -> Non
     judge = analyzer()
     run(judge, node, QUIET_S)
     throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
-    (before,) = [u for u in run(judge, node, 6, throttled) if u.change is Change.OPENED]
+    (before,) = [u for u in run(judge, node, 6, throttled) if u.change is FindingChange.OPENED]
     node.second += 300
     after = run(judge, node, 6, throttled)
-    assert [u.finding.id for u in after if u.change is Change.RESOLVED] == [before.finding.id]
-    (opened,) = [u for u in after if u.change is Change.OPENED]
+    assert [u.finding.id for u in after if u.change is FindingChange.RESOLVED] == [
+        before.finding.id
+    ]
+    (opened,) = [u for u in after if u.change is FindingChange.OPENED]
     assert opened.finding.id != before.finding.id
 
 
@@ -292,7 +296,7 @@ def test_a_fault_that_comes_by_fits_and_starts_is_found_again(node: Node) -> Non
         ]  # fmt: skip
 
 
-def fits(judge: NodeAnalyzer, node: Node) -> list[Update]:
+def fits(judge: NodeAnalyzer, node: Node) -> list[FindingUpdate]:
     return run(judge, node, 4, FAINT_RETRANSMISSION) + run(judge, node, 2)
 
 

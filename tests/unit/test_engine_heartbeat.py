@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reveal_analyzer.node import NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer
+from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from support.beating import JOB, Beating, Job
@@ -28,7 +29,7 @@ def analyzer(**settings: object) -> NodeAnalyzer:
 
 def run(
     judge: NodeAnalyzer, watched: Beating, fault: dict[str, float] | None = None
-) -> list[Update]:
+) -> list[FindingUpdate]:
     """``fault`` is what other channels hold besides while the job is slower."""
 
     def values(second: int) -> dict[str, float]:

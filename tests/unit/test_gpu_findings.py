@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_analyzer.node import NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Severity
+from reveal_contract.finding import FindingUpdate, Severity
 from reveal_contract.metric import Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from support.derivation import derived
@@ -45,7 +45,7 @@ GPU_TABLE = ChannelTable(
 AT_WORK = {f"{metric}{{{gpu}}}": value for gpu in "01" for metric, value in USUAL.items()}
 
 
-def run(seconds: int, changed: dict[str, float], quiet: int = 30) -> list[Update]:
+def run(seconds: int, changed: dict[str, float], quiet: int = 30) -> list[FindingUpdate]:
     """What is told of so many seconds, after quiet ones of two cards at work."""
     node = Node(GPU_TABLE)
     judge = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.derive.columns import Plan, plan
-from reveal_analyzer.episodes.findings import Update
 from reveal_analyzer.episodes.trace import Observed
-from reveal_analyzer.episodes.tracker import Change
 from reveal_analyzer.heartbeat.findings import Heart
 from reveal_analyzer.heartbeat.recent_excess import Glimpses
 from reveal_analyzer.heartbeat.reference import Reading
@@ -19,7 +17,7 @@ from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S, Course
 from reveal_analyzer.heartbeat.tracker import Beat
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, Severity, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 from support.beating import JOB, Beating, Job
@@ -27,10 +25,10 @@ from support.beating import JOB, Beating, Job
 BEGIN_NS = 1_700_000_000 * NS_PER_SECOND
 ONSET, OVER, END = 200, 270, 320
 PRESSURE = Channel("storage.pressure.some", "", Kind.COUNTER, 1e3)
-Updates = Callable[[int], Sequence[Update]]
+Updates = Callable[[int], Sequence[FindingUpdate]]
 
 
-def nothing(_: int) -> Sequence[Update]:
+def nothing(_: int) -> Sequence[FindingUpdate]:
     return ()
 
 
@@ -52,7 +50,9 @@ def worsened(percent: float, later: float) -> Job:
     )  # fmt: skip
 
 
-def told(percent: float, others: Updates = nothing, end: int = END) -> dict[int, list[Update]]:
+def told(
+    percent: float, others: Updates = nothing, end: int = END
+) -> dict[int, list[FindingUpdate]]:
     """What is told in each second in which something is."""
     node = Beating({JOB: job(percent)}, end)
     heart = Heart("n1", (), SubjectHistory())
@@ -64,16 +64,16 @@ def told(percent: float, others: Updates = nothing, end: int = END) -> dict[int,
     return made
 
 
-def every(made: dict[int, list[Update]]) -> list[Update]:
+def every(made: dict[int, list[FindingUpdate]]) -> list[FindingUpdate]:
     return [update for updates in made.values() for update in updates]
 
 
 def test_a_slowdown_that_lasts_is_opened_once_told_better_and_resolved() -> None:
     made = told(10)
     changes = [update.change for update in every(made)]
-    assert changes[0] is Change.OPENED
-    assert changes[-1] is Change.RESOLVED
-    assert set(changes[1:-1]) == {Change.CHANGED}
+    assert changes[0] is FindingChange.OPENED
+    assert changes[-1] is FindingChange.RESOLVED
+    assert set(changes[1:-1]) == {FindingChange.CHANGED}
     assert ONSET + SUSTAINED_S <= min(made) <= ONSET + 20
     assert len({update.finding.id for update in every(made)}) == 1
     last = every(made)[-1].finding
@@ -93,7 +93,7 @@ def test_a_slowdown_that_gets_worse_or_better_is_told_again_a_few_times() -> Non
         heart = Heart("n1", (), SubjectHistory())
         made = {m.sequence: heart.step(m, node.table, None, ()) for m in node.slices()}
         after = [one for at, some in made.items() if at > ONSET + 90 for one in some]
-        assert {one.change for one in after} == {Change.CHANGED}
+        assert {one.change for one in after} == {FindingChange.CHANGED}
         assert after[-1].finding.severity is severity
         assert after[-1].finding.impact is not None
         assert after[-1].finding.impact.slowdown_percent == pytest.approx(later, abs=1.5)
@@ -129,41 +129,41 @@ def test_a_job_that_became_faster_is_no_finding() -> None:
 
 
 def test_a_finding_at_the_onset_gets_the_slowdown_as_its_cost() -> None:
-    def opened(second: int) -> Sequence[Update]:
-        return [Update(Change.OPENED, other(second))] if second == ONSET + 3 else ()
+    def opened(second: int) -> Sequence[FindingUpdate]:
+        return [FindingUpdate(FindingChange.OPENED, other(second))] if second == ONSET + 3 else ()
 
     made = told(12, opened, end=OVER)
     assert {update.finding.id for update in every(made)} == {"memory-1"}
     first, *later = every(made)
     assert first.finding.impact is None
-    assert all(update.change is Change.CHANGED for update in later)
+    assert all(update.change is FindingChange.CHANGED for update in later)
     assert later[-1].finding.impact is not None
     assert later[-1].finding.impact.slowdown_percent == pytest.approx(12, abs=1)
     assert later[-1].finding.claim == "swaps"
 
 
 def test_what_was_known_of_its_cost_stays_when_it_is_resolved() -> None:
-    def updates(second: int) -> Sequence[Update]:
+    def updates(second: int) -> Sequence[FindingUpdate]:
         if second == ONSET + 3:
-            return [Update(Change.OPENED, other(second))]
+            return [FindingUpdate(FindingChange.OPENED, other(second))]
         if second == END - 1:
-            return [Update(Change.RESOLVED, other(ONSET + 3, State.RESOLVED))]
+            return [FindingUpdate(FindingChange.RESOLVED, other(ONSET + 3, State.RESOLVED))]
         return ()
 
     last = every(told(12, updates))[-1]
-    assert last.change is Change.RESOLVED
+    assert last.change is FindingChange.RESOLVED
     assert last.finding.impact is not None
 
 
 def test_what_is_open_for_a_minute_while_the_job_keeps_its_step_says_so() -> None:
-    def opened(second: int) -> Sequence[Update]:
-        return [Update(Change.OPENED, other(second))] if second == ONSET else ()
+    def opened(second: int) -> Sequence[FindingUpdate]:
+        return [FindingUpdate(FindingChange.OPENED, other(second))] if second == ONSET else ()
 
     made = told(0, opened)
     assert sorted(made)[0] == ONSET
     first, *later = every(made)
     assert first.finding.notes == ()
-    assert [update.change for update in later] == [Change.CHANGED]
+    assert [update.change for update in later] == [FindingChange.CHANGED]
     assert min(at for at in made if at > ONSET) >= ONSET + 59
     (note,) = later[0].finding.notes
     assert note.startswith("changed, job not slowed")
@@ -171,10 +171,10 @@ def test_what_is_open_for_a_minute_while_the_job_keeps_its_step_says_so() -> Non
 
 
 def test_suspicions_pass_as_they_are() -> None:
-    def suspected(second: int) -> Sequence[Update]:
-        return [Update(Change.SUSPECTED, other(second))] if second == 5 else ()
+    def suspected(second: int) -> Sequence[FindingUpdate]:
+        return [FindingUpdate(FindingChange.SUSPECTED, other(second))] if second == 5 else ()
 
-    assert told(0, suspected, end=10) == {5: [Update(Change.SUSPECTED, other(5))]}
+    assert told(0, suspected, end=10) == {5: [FindingUpdate(FindingChange.SUSPECTED, other(5))]}
 
 
 def test_what_is_still_open_at_the_end_is_told_with_its_cost() -> None:
@@ -184,7 +184,7 @@ def test_what_is_still_open_at_the_end_is_told_with_its_cost() -> None:
         heart.step(message, node.table, None, ())
     assert heart.slower
     (last,) = heart.finish(())
-    assert last.change is Change.CHANGED
+    assert last.change is FindingChange.CHANGED
     assert last.finding.impact is not None
 
 

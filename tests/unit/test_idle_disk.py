@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_analyzer.episodes.tracker import Change
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from support.node import TABLE, Node
@@ -41,7 +41,7 @@ def told(changed: dict[str, float]) -> set[Subsystem]:
     for second in range(150):
         message = node.slice(changed if second >= 120 else {})
         updates += judge.step(message, node.table)
-    return {one.finding.subsystem for one in updates if one.change is Change.OPENED}
+    return {one.finding.subsystem for one in updates if one.change is FindingChange.OPENED}
 
 
 def test_requests_of_usual_length_are_no_harm() -> None:

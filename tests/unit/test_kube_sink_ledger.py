@@ -8,12 +8,20 @@ from reveal_analyzer.sinks.kube import report_store as module
 from reveal_analyzer.sinks.kube.entry import Entry
 from reveal_analyzer.sinks.kube.report_store import Listed
 from reveal_analyzer.telemetry.snapshot import Watched
-from reveal_contract.finding import Confidence, FindingKind, FindingScope, Pod, Severity
+from reveal_contract.finding import (
+    Confidence,
+    FindingChange,
+    FindingKind,
+    FindingScope,
+    FindingUpdate,
+    Pod,
+    Severity,
+)
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import shard
 from support.ledger_desk import ALL, Desk
-from support.made_findings import AT, SECOND, Update, changed, finding, opened, resolved
+from support.made_findings import AT, SECOND, changed, finding, opened, resolved
 
 MINUTE = 60 * SECOND
 
@@ -32,7 +40,7 @@ def test_opened_and_resolved_are_two_writes_and_two_events() -> None:
 
 def test_suspicions_are_not_reported() -> None:
     desk = Desk()
-    desk.tell(Update("Suspected", finding()))
+    desk.tell(FindingUpdate(FindingChange.SUSPECTED, finding()))
     assert desk.turn() == []
 
 

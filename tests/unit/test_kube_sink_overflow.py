@@ -6,11 +6,11 @@ from typing import Any
 
 from reveal_analyzer.sinks.kube import report_store as module
 from reveal_analyzer.sinks.kube.entry import Admission
-from reveal_contract.finding import FindingKind, Severity
+from reveal_contract.finding import FindingChange, FindingKind, FindingUpdate, Severity
 from reveal_contract.kube.anomaly_report import Report, report
 from reveal_contract.metric import Subsystem
 from support.ledger_desk import Desk, flood
-from support.made_findings import Update, changed, finding, opened, resolved
+from support.made_findings import changed, finding, opened, resolved
 
 
 def test_too_many_become_one_summary() -> None:
@@ -92,7 +92,7 @@ def test_a_flood_that_the_api_has_already_needs_no_tokens() -> None:
     desk = Desk(known=False, reports_per_minute=1)
     kind = FindingKind.CONFIGURATION
     found = [finding(f"configuration-{n}", kind=kind) for n in range(50)]
-    desk.tell(*(Update("Opened", one) for one in found))
+    desk.tell(*(FindingUpdate(FindingChange.OPENED, one) for one in found))
     desk.list(*(report(one, "p", 1) for one in found))
     assert desk.turn() == []
     assert desk.ledger.counts["summed"] == 0

@@ -7,8 +7,9 @@ import pytest
 
 from reveal_analyzer.live.regimes import MOST, ROWS, STEP, Regimes, workloads
 from reveal_analyzer.live.remap import Shift
-from reveal_analyzer.node import NodeAnalyzer, Update
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Kind
 from reveal_contract.settings import AnalyzerSettings
 from support.node import TABLE, Node
@@ -86,7 +87,7 @@ def test_a_job_that_returns_after_the_past_has_forgotten_it_is_no_finding() -> N
     job = ChannelTable((*TABLE.fast, usage("/loader")), TABLE.slow)
     waiting = {"network.tcp.retrans_segs": 25.0, "network.tcp.out_segs": 1000.0}
 
-    def opened(judge: NodeAnalyzer, node: Node, seconds: int, busy: bool) -> list[Update]:
+    def opened(judge: NodeAnalyzer, node: Node, seconds: int, busy: bool) -> list[FindingUpdate]:
         node.table = job if busy else TABLE
         said = []
         for _ in range(seconds):

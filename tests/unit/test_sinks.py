@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import urllib.request
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_contract.finding import Finding, Severity, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Subsystem
 
 
-@dataclass(frozen=True)
-class Update:
-    change: str
-    finding: Finding
-
-
-def update(change: str = "Opened", at: str = "a", **other: Any) -> Update:
+def update(change: str = "Opened", at: str = "a", **other: Any) -> FindingUpdate:
     given: dict[str, Any] = {
         "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.HIGH,
         "state": State.RESOLVED if change == "Resolved" else State.OPEN,
         "first_seen_ns": 1, "last_seen_ns": 2, "claim": "täglich", **other,
     }  # fmt: skip
-    return Update(change, Finding(id=at, **given))
+    return FindingUpdate(FindingChange(change), Finding(id=at, **given))
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -176,9 +170,9 @@ def test_open_findings_follow_severity_and_resolution() -> None:
     metrics.write(first)
     metrics.write(update("Opened", "b"))
     worse = replace(first.finding, severity=Severity.CRITICAL)
-    metrics.write(Update("Changed", worse))
+    metrics.write(FindingUpdate(FindingChange.CHANGED, worse))
     assert shown() == {"High": 1, "Critical": 1}
-    metrics.write(Update("Resolved", replace(worse, state=State.RESOLVED)))
+    metrics.write(FindingUpdate(FindingChange.RESOLVED, replace(worse, state=State.RESOLVED)))
     assert shown() == {"High": 1}
     metrics.write(update("Opened", "c", node_name="n2"))
     metrics.forget("n1")

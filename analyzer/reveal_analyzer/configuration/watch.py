@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
 from reveal_analyzer.configuration.evaluate import RULES, judge
 from reveal_analyzer.configuration.rule import Rule
-from reveal_analyzer.sinks import OPENED, RESOLVED
 from reveal_contract.facts import Facts
-from reveal_contract.finding import Finding, State
-
-CHANGED = "Changed"
-
-
-class News(NamedTuple):
-    """What became of a finding: ``Opened``, ``Changed`` or ``Resolved``."""
-
-    change: str
-    finding: Finding
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, State
 
 
 class Configuration:
@@ -34,7 +23,7 @@ class Configuration:
         """What is open."""
         return list(self._open.values())
 
-    def step(self, facts: Facts, at_ns: int) -> list[News]:
+    def step(self, facts: Facts, at_ns: int) -> list[FindingUpdate]:
         """Take in the facts as they are at ``at_ns``; what stays is not said again."""
         updates = []
         now = {finding.id: finding for finding in judge(facts, at_ns, self._rules)}
@@ -42,15 +31,15 @@ class Configuration:
             before = self._open.get(identity)
             if before is None:
                 self._open[identity] = finding
-                updates.append(News(OPENED, finding))
+                updates.append(FindingUpdate(FindingChange.OPENED, finding))
                 continue
             self._open[identity] = replace(finding, first_seen_ns=before.first_seen_ns)
             if finding.severity is not before.severity:
-                updates.append(News(CHANGED, self._open[identity]))
+                updates.append(FindingUpdate(FindingChange.CHANGED, self._open[identity]))
         for identity in self._open.keys() - now.keys():
             mended = replace(
                 self._open.pop(identity), state=State.RESOLVED, last_seen_ns=at_ns,
                 resolved_ns=at_ns,
             )  # fmt: skip
-            updates.append(News(RESOLVED, mended))
+            updates.append(FindingUpdate(FindingChange.RESOLVED, mended))
         return updates

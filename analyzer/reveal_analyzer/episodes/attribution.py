@@ -16,6 +16,7 @@ from reveal_analyzer.hypotheses.choice import Cause
 from reveal_analyzer.hypotheses.loader import Rule
 from reveal_analyzer.hypotheses.signatures import Evidence as Shown
 from reveal_analyzer.subjects.history import Named, SubjectHistory, Wanted
+from reveal_contract import severity
 from reveal_contract.finding import (
     Evidence,
     Finding,
@@ -219,21 +220,8 @@ def _hypothesis(rule: Rule | None, sureness: float) -> Hypothesis | None:
 
 
 def _severity(episode: Episode) -> Severity:
-    """The worse of what the certain signatures say and how far the score is over its cut.
-
-    It fades while the episode merely stays.
-    """
-    scored = (
-        Severity.HIGH
-        if episode.peak >= 4
-        else Severity.MEDIUM
-        if episode.peak >= 2
-        else Severity.LOW
-    )
     certain = [hit.rule.certain.severity for hit in episode.hits.values() if hit.rule.certain]
-    heard = certain if certain and episode.peak <= 1 else [scored, *certain]
-    worst = max(heard, key=lambda severity: severity.rank)
-    return list(Severity)[max(worst.rank - episode.faded, 0)]
+    return severity.of_episode(episode.peak, certain, episode.faded)
 
 
 def _confidence(case: Case) -> int:

@@ -10,11 +10,11 @@ from functools import partial
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Case
 from reveal_analyzer.episodes.trace import Observed, Trace
-from reveal_analyzer.episodes.tracker import Change, Episode, EpisodeTracker, Verdict
+from reveal_analyzer.episodes.tracker import Episode, EpisodeTracker, Verdict
 from reveal_analyzer.hypotheses.loader import Rule
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_contract.finding import Finding, Method, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Method, State
 from reveal_contract.time_units import NS_PER_SECOND
 
 _SEEN = 12  # seconds kept for the trace of an episode that opens
@@ -23,14 +23,6 @@ _SEEN = 12  # seconds kept for the trace of an episode that opens
 _LOOKS_S = frozenset((1, 2, 3, 5, 8, 13, 21, 34, 55))
 
 Methods = tuple[Method, ...]
-
-
-@dataclass(frozen=True)
-class Update:
-    """What became of a finding: ``Suspected``, ``Opened``, ``Changed`` or ``Resolved``."""
-
-    change: Change
-    finding: Finding
 
 
 @dataclass
@@ -75,7 +67,7 @@ class Casebook:
             for episode in self._episodes.open
         )
 
-    def step(self, verdict: Verdict, seen: Observed, note: str = "") -> list[Update]:
+    def step(self, verdict: Verdict, seen: Observed, note: str = "") -> list[FindingUpdate]:
         """Take in one second; ``note`` is written on every case that is open in it."""
         self._seen.append(seen)
         changes = self._episodes.step(verdict)
@@ -89,11 +81,11 @@ class Casebook:
         rest = [episode for episode in self._episodes.open if id(episode) not in known]
         return told + self._looked_at(rest, verdict.start_ns)
 
-    def finish(self) -> list[Update]:
+    def finish(self) -> list[FindingUpdate]:
         """The last state of what is still open when watching ends."""
         return [self._told(change, episode) for change, episode in self._episodes.finish()]
 
-    def _looked_at(self, episodes: Sequence[Episode], now_ns: int) -> list[Update]:
+    def _looked_at(self, episodes: Sequence[Episode], now_ns: int) -> list[FindingUpdate]:
         """Cases that opened a while ago, where other pods are named by now.
 
         Of other subjects it is not told: as time goes by, what a fault did is found with its
@@ -103,7 +95,7 @@ class Casebook:
         for episode in episodes:
             if (now_ns - episode.opened_ns) // NS_PER_SECOND in _LOOKS_S:
                 pods = self._about(episode).pods
-                update = self._told(Change.CHANGED, episode)
+                update = self._told(FindingChange.CHANGED, episode)
                 if self._about(episode).pods != pods:
                     updates.append(update)
         return updates
@@ -119,9 +111,9 @@ class Casebook:
         if note and note not in about.notes:
             about.notes += (note,)
 
-    def _joined(self, change: Change, episode: Episode) -> tuple[Change, Episode]:
+    def _joined(self, change: FindingChange, episode: Episode) -> tuple[FindingChange, Episode]:
         """An episode that opens on symptoms of one that is open is no second finding."""
-        if change is not Change.OPENED:
+        if change is not FindingChange.OPENED:
             return change, episode
         case = self._case(episode)
         for other in self._episodes.open:
@@ -130,7 +122,7 @@ class Casebook:
             if attribution.only_symptoms(case, self._case(other), self._rules):
                 self._episodes.join(episode, other)
                 del self._open[id(episode)]
-                return Change.CHANGED, other
+                return FindingChange.CHANGED, other
         return change, episode
 
     def _about(self, episode: Episode) -> _Open:
@@ -154,15 +146,15 @@ class Casebook:
             notes=about.notes,
         )
 
-    def _told(self, change: Change, episode: Episode) -> Update:
+    def _told(self, change: FindingChange, episode: Episode) -> FindingUpdate:
         about = self._about(episode)
-        case = self._case(episode, resolved=change is Change.RESOLVED)
-        if change in (Change.SUSPECTED, Change.RESOLVED):
+        case = self._case(episode, resolved=change is FindingChange.RESOLVED)
+        if change in (FindingChange.SUSPECTED, FindingChange.RESOLVED):
             del self._open[id(episode)]
         found = attribution.finding(case, self._rules, self._history)
         about.pods = _pods(found)
         row = partial(attribution.evidence, about.trace)
-        return Update(change, self._shown.told(found, about.trace.evidence.columns, row))
+        return FindingUpdate(change, self._shown.told(found, about.trace.evidence.columns, row))
 
 
 def _pods(found: Finding) -> tuple[object, ...]:

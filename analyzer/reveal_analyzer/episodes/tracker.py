@@ -12,23 +12,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 from reveal_analyzer.hypotheses.signatures import Hit
+from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Subsystem
+from reveal_contract.severity import ranks_lost_at
 from reveal_contract.time_units import NS_PER_SECOND
-
-_FADES_S = (600, 3600, 6 * 3600)  # age at which a level that stays counts for a rank less
-
-
-class Change(StrEnum):
-    """What became of an episode."""
-
-    SUSPECTED = "Suspected"
-    OPENED = "Opened"
-    CHANGED = "Changed"
-    RESOLVED = "Resolved"
 
 
 @dataclass(frozen=True)
@@ -122,7 +112,7 @@ class Episode:
     def faded(self) -> int:
         """By how many ranks it counts for less, as it has stayed for so long."""
         age = (self.last_ns - self.first_ns) // NS_PER_SECOND
-        return sum(age >= limit for limit in _FADES_S) if self.stays else 0
+        return ranks_lost_at(age) if self.stays else 0
 
     @property
     def told(self) -> tuple[object, ...]:
@@ -145,7 +135,7 @@ class EpisodeTracker:
         self._recent: deque[Verdict] = deque(maxlen=self.settings.of)
         self._suspected = False
 
-    def step(self, verdict: Verdict) -> list[tuple[Change, Episode]]:
+    def step(self, verdict: Verdict) -> list[tuple[FindingChange, Episode]]:
         """Take in one second; say what opened, grew or resolved."""
         changes = self._after_gap(verdict.start_ns)
         self._recent.append(verdict)
@@ -164,7 +154,7 @@ class EpisodeTracker:
             else:
                 episode.rest()
             if episode.told != before:
-                changes.append((Change.CHANGED, episode))
+                changes.append((FindingChange.CHANGED, episode))
         changes += self._resolved()
         changes += self._opened(verdict, free)
         return changes
@@ -174,9 +164,9 @@ class EpisodeTracker:
         self.open.remove(episode)
         other.take(episode)
 
-    def finish(self) -> list[tuple[Change, Episode]]:
+    def finish(self) -> list[tuple[FindingChange, Episode]]:
         """What is still open when the watch ends."""
-        return [(Change.CHANGED, episode) for episode in self.open]
+        return [(FindingChange.CHANGED, episode) for episode in self.open]
 
     def _belonging(
         self, episode: Episode, verdict: Verdict, free: set[Subsystem]
@@ -184,7 +174,7 @@ class EpisodeTracker:
         young = verdict.start_ns - episode.opened_ns <= self.settings.joins * NS_PER_SECOND
         return {s for s in free if young or s in episode.subsystems}
 
-    def _after_gap(self, now_ns: int) -> list[tuple[Change, Episode]]:
+    def _after_gap(self, now_ns: int) -> list[tuple[FindingChange, Episode]]:
         """A time that nobody saw is no calm one, but a long one ends what was open."""
         unseen = now_ns - self._recent[-1].start_ns - NS_PER_SECOND if self._recent else 0
         while (
@@ -195,12 +185,14 @@ class EpisodeTracker:
             episode.calm = self.settings.calm
         return self._resolved() if self.open else []
 
-    def _resolved(self) -> list[tuple[Change, Episode]]:
+    def _resolved(self) -> list[tuple[FindingChange, Episode]]:
         ended = [e for e in self.open if e.calm >= self.settings.calm]
         self.open = [e for e in self.open if e.calm < self.settings.calm]
-        return [(Change.RESOLVED, episode) for episode in ended]
+        return [(FindingChange.RESOLVED, episode) for episode in ended]
 
-    def _opened(self, verdict: Verdict, free: set[Subsystem]) -> list[tuple[Change, Episode]]:
+    def _opened(
+        self, verdict: Verdict, free: set[Subsystem]
+    ) -> list[tuple[FindingChange, Episode]]:
         if not free:
             self._suspected = False
             return []
@@ -213,11 +205,11 @@ class EpisodeTracker:
         ):
             self._suspected = False
             self.open.append(self._start(span, verdict))
-            return [(Change.OPENED, self.open[-1])]
+            return [(FindingChange.OPENED, self.open[-1])]
         lately = [v for v in recent[-self.settings.suspect_of :] if v.anomalous() & free]
         if not self._suspected and len(lately) >= self.settings.suspect:
             self._suspected = True
-            return [(Change.SUSPECTED, self._start(lately, verdict))]
+            return [(FindingChange.SUSPECTED, self._start(lately, verdict))]
         return []
 
     def _start(self, span: list[Verdict], verdict: Verdict) -> Episode:

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from reveal_analyzer.configuration.watch import CHANGED
 from reveal_analyzer.fleet.inventory import HUGE_PAGES, area
 from reveal_analyzer.fleet.measures import IDLE_PAGES, measure
 from reveal_analyzer.fleet.outliers import Drift, Outlier
-from reveal_analyzer.sinks import OPENED, RESOLVED
-from reveal_contract.finding import FindingKind, Severity
+from reveal_contract import severity
+from reveal_contract.finding import FindingChange, FindingKind, Severity
 from reveal_contract.metric import Subsystem
 
 CALM = 3  # minutes without it until it is resolved
@@ -53,12 +52,9 @@ class Signs:
     @property
     def severity(self) -> Severity:
         """A setting is said, not urged; what is missing for good weighs more than a bad hour."""
-        if not self.outliers:
-            return Severity.LOW
-        worst = max(one.score for one in self.outliers if one.harm)
-        if worst >= 4 and not self.standing:
-            return Severity.HIGH
-        return Severity.MEDIUM if worst >= 2 or self.standing else Severity.LOW
+        harmful = [one.score for one in self.outliers if one.harm]
+        worst = max(harmful) if self.outliers else None
+        return severity.of_outlier(worst, permanent=self.standing)
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -87,7 +83,7 @@ class Case:
     facts: tuple[str, ...] = ()
 
 
-Change = tuple[str, Case]
+CaseChange = tuple[FindingChange, Case]
 
 
 def signs(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> dict[Key, Signs]:
@@ -123,7 +119,9 @@ class Cases:
     def __init__(self) -> None:
         self._cases: dict[Key, Case] = {}
 
-    def step(self, found: Mapping[Key, Signs], judged: Mapping[str, int], now: int) -> list[Change]:
+    def step(
+        self, found: Mapping[Key, Signs], judged: Mapping[str, int], now: int
+    ) -> list[CaseChange]:
         """Take in a comparison; ``judged`` is the minute of every node that was compared.
 
         A node's minute counts once.  ``now`` is the minute most nodes are in.  What happened
@@ -158,35 +156,35 @@ class Cases:
                 continue
             self._cases[case.key] = case
 
-    def _seen(self, key: Key, signs: Signs, before: Case | None, minute: int) -> list[Change]:
+    def _seen(self, key: Key, signs: Signs, before: Case | None, minute: int) -> list[CaseChange]:
         if before is None:
             self._cases[key] = Case(key, signs, minute, minute, minute)
             return []
         case = replace(
             before, signs=signs, last=minute, judged=minute, seen=before.seen + 1, calm=0
         )
-        change = ""
+        change = None
         if not case.opened and case.seen >= _LASTING[signs.standing]:
-            change = OPENED
+            change = FindingChange.OPENED
         elif case.opened and minute - case.told >= _QUIET and _is_news(case):
-            change = CHANGED
+            change = FindingChange.CHANGED
         if change:
             rank = signs.severity.rank
             case = replace(case, opened=True, told=minute, rank=rank, facts=signs.facts)
         self._cases[key] = case
         return [(change, case)] if change else []
 
-    def _calmed(self, case: Case) -> list[Change]:
+    def _calmed(self, case: Case) -> list[CaseChange]:
         if case.opened and case.calm < CALM:
             self._cases[case.key] = case
             return []
         del self._cases[case.key]
-        return [(RESOLVED, case)] if case.opened else []
+        return [(FindingChange.RESOLVED, case)] if case.opened else []
 
-    def _forget(self, now: int) -> list[Change]:
+    def _forget(self, now: int) -> list[CaseChange]:
         gone = sorted(key for key, one in self._cases.items() if now - one.judged > _FORGOTTEN)
         cases = [self._cases.pop(key) for key in gone]
-        return [(RESOLVED, case) for case in cases if case.opened]
+        return [(FindingChange.RESOLVED, case) for case in cases if case.opened]
 
 
 def _one_a_family(outliers: Iterable[Outlier]) -> tuple[Outlier, ...]:

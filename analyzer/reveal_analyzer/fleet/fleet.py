@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import redis
 
-from reveal_analyzer.configuration.watch import News
 from reveal_analyzer.fleet.exchange import Exchange
 from reveal_analyzer.fleet.leader import Leader, Term
 from reveal_analyzer.fleet.minute import Gathered
@@ -15,6 +14,7 @@ from reveal_analyzer.fleet.publisher import Teller
 from reveal_analyzer.fleet.rounds import Comparison, Pace
 from reveal_analyzer.stream.connection import OUTAGE
 from reveal_contract.facts import Facts
+from reveal_contract.finding import FindingUpdate
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Fleet:
         """A minute of one of the analyzer's nodes has ended."""
         self._teller.tell(node, minute)
 
-    def step(self, now: float) -> list[News]:
+    def step(self, now: float) -> list[FindingUpdate]:
         """Tell what ended, compare if it is ours to do; ``now`` is monotonic, in seconds."""
         self._due = now + self._timing.step
         try:
@@ -90,7 +90,7 @@ class Fleet:
         except OUTAGE as error:
             log.debug("the lead runs out by itself: %s", error)
 
-    def _lead(self, now: float) -> list[News]:
+    def _lead(self, now: float) -> list[FindingUpdate]:
         if not self._leader.beat():
             self._comparison = None
             return []

@@ -9,7 +9,6 @@ from itertools import chain
 from statistics import median_low
 from typing import NamedTuple
 
-from reveal_analyzer.configuration.watch import News
 from reveal_analyzer.fleet.cases import Case, Cases, signs
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.findings import finding, identity
@@ -17,7 +16,7 @@ from reveal_analyzer.fleet.jobs import slow
 from reveal_analyzer.fleet.outliers import LEAST, Drift, Outlier, drifts, outliers, ranked
 from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import Member, counted
-from reveal_analyzer.sinks import RESOLVED
+from reveal_contract.finding import FindingChange, FindingUpdate
 
 BATCH = 64  # summaries a step, of half a millisecond each
 PORTION = 2000  # nodes compared a step, in one or more of its parts
@@ -97,7 +96,7 @@ class Comparison:
         self._unsaved = False
         self.open = self._opened()
 
-    def step(self, now: float) -> list[News]:
+    def step(self, now: float) -> list[FindingUpdate]:
         """Go on with the round, or begin one that is due; what it found when it ends."""
         self.save()
         if self._parts is not None:
@@ -134,7 +133,7 @@ class Comparison:
             joined = now if back else known.joined
             self._nodes[summary.node] = _Node(summary, now, joined)
 
-    def _judge(self, left: Iterator[Judged]) -> list[News]:
+    def _judge(self, left: Iterator[Judged]) -> list[FindingUpdate]:
         """Go on comparing; what came of it once nothing is left."""
         self._parts, done = None, 0  # what raises is not gone on with
         for part in left:
@@ -170,10 +169,12 @@ class Comparison:
         """The ids of the findings that are open."""
         return frozenset(identity(case) for case in self._cases.opened)
 
-    def _news(self, change: str, case: Case) -> News:
+    def _news(self, change: FindingChange, case: Case) -> FindingUpdate:
         known = self._nodes.get(case.key.node)
         members = _members(case, known.summary) if known else ()
-        return News(change, finding(case, members, resolved=change == RESOLVED))
+        return FindingUpdate(
+            change, finding(case, members, resolved=change is FindingChange.RESOLVED)
+        )
 
 
 def _members(case: Case, summary: Summary) -> tuple[Member, ...]:

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reveal_analyzer.episodes.findings import Update
 from reveal_analyzer.episodes.trace import Observed
-from reveal_analyzer.episodes.tracker import Change
 from reveal_analyzer.heartbeat.recent_excess import Glimpses
 from reveal_analyzer.heartbeat.slowdown import Context, opened, told
 from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, Course
@@ -21,7 +19,7 @@ from reveal_analyzer.heartbeat.watch import HeartbeatWatch
 from reveal_analyzer.hypotheses.loader import Rule
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, Impact
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
@@ -90,8 +88,8 @@ class Heart:
         message: Message,
         table: ChannelTable,
         seen: Observed | None,
-        updates: Sequence[Update],
-    ) -> list[Update]:
+        updates: Sequence[FindingUpdate],
+    ) -> list[FindingUpdate]:
         """One second: what was told of it already, with impacts, and what is told besides."""
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
         self._follow(message, table, seen, end_ns)
@@ -101,11 +99,12 @@ class Heart:
         made += self._slowdowns(end_ns)
         return made
 
-    def finish(self, updates: Sequence[Update]) -> list[Update]:
+    def finish(self, updates: Sequence[FindingUpdate]) -> list[FindingUpdate]:
         """The last state of what is still open when watching ends."""
         made = [self._decorated(update, update.finding.last_seen_ns) for update in updates]
         return made + [
-            Update(Change.CHANGED, told(own.base, own.impact)) for own in self._own.values()
+            FindingUpdate(FindingChange.CHANGED, told(own.base, own.impact))
+            for own in self._own.values()
         ]
 
     def _follow(
@@ -130,15 +129,15 @@ class Heart:
             for one in self._others.values()
         )
 
-    def _decorated(self, update: Update, now_ns: int) -> Update:
+    def _decorated(self, update: FindingUpdate, now_ns: int) -> FindingUpdate:
         """An update of another finding with what is known of its cost."""
-        if update.change is Change.SUSPECTED:
+        if update.change is FindingChange.SUSPECTED:
             return update
         before = self._others.get(update.finding.id)
         finding = self._with_cost(update.finding, before.finding if before else None, now_ns)
-        resolved = now_ns if update.change is Change.RESOLVED else None
+        resolved = now_ns if update.change is FindingChange.RESOLVED else None
         self._others[finding.id] = _Open(finding, resolved)
-        return Update(update.change, finding)
+        return FindingUpdate(update.change, finding)
 
     def _with_cost(self, finding: Finding, before: Finding | None, now_ns: int) -> Finding:
         """With the impact of the job that loses most, or the note that none lost anything."""
@@ -150,7 +149,7 @@ class Heart:
         note = self._steady_note() or _kept_note(before)
         return replace(finding, notes=(*finding.notes, note)) if note else finding
 
-    def _news(self, said: set[str], now_ns: int) -> list[Update]:
+    def _news(self, said: set[str], now_ns: int) -> list[FindingUpdate]:
         """Open findings whose cost became known, or is now told by a longer window."""
         made = []
         for name, one in list(self._others.items()):
@@ -162,7 +161,7 @@ class Heart:
             finding = self._with_cost(bare, one.finding, now_ns)
             if name not in said and _is_news(one.finding, finding):
                 one.finding = finding
-                made.append(Update(Change.CHANGED, finding))
+                made.append(FindingUpdate(FindingChange.CHANGED, finding))
         return made
 
     def _worst(self) -> Impact | None:
@@ -177,7 +176,7 @@ class Heart:
         names = ", ".join(sorted(course.subject for course in courses))
         return f"{_STEADY}: for {STEADY_S} s {names} kept the usual step time"
 
-    def _slowdowns(self, now_ns: int) -> list[Update]:
+    def _slowdowns(self, now_ns: int) -> list[FindingUpdate]:
         """Slowdowns that are findings by themselves: opened, told better, or over."""
         made = []
         for subject, course in list(self._courses.items()):
@@ -186,24 +185,28 @@ class Heart:
                 made.append(self._opened(course.impact, now_ns))
             elif own is not None and course.impact is None:
                 del self._own[subject]
-                made.append(Update(Change.RESOLVED, told(own.base, own.impact, resolved_ns=now_ns)))
+                made.append(
+                    FindingUpdate(
+                        FindingChange.RESOLVED, told(own.base, own.impact, resolved_ns=now_ns)
+                    )
+                )
             elif own is not None and course.impact is not None:
                 own.base = replace(own.base, last_seen_ns=now_ns)
                 own.impact = course.impact
                 if own.is_news:
                     own.said = own.impact
-                    made.append(Update(Change.CHANGED, told(own.base, own.impact)))
+                    made.append(FindingUpdate(FindingChange.CHANGED, told(own.base, own.impact)))
         return made
 
     def _covered(self, since_ns: int) -> bool:
         first = since_ns - _COVERS_S * NS_PER_SECOND
         return any(one.finding.first_seen_ns >= first for one in self._others.values())
 
-    def _opened(self, impact: Impact, now_ns: int) -> Update:
+    def _opened(self, impact: Impact, now_ns: int) -> FindingUpdate:
         trace = self._glimpses.around(impact.since_ns)
         base = opened(self._node, impact, Context(trace, self._rules, self._history), now_ns)
         self._own[impact.subject] = _Own(base, impact, impact)
-        return Update(Change.OPENED, told(base, impact))
+        return FindingUpdate(FindingChange.OPENED, told(base, impact))
 
 
 _STEADY = "changed, job not slowed"

@@ -13,11 +13,11 @@ from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.formatting import human
 from reveal_analyzer.hypotheses.loader import Rule
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_contract.finding import Finding, Impact, Severity, State, finding_id
+from reveal_contract import severity
+from reveal_contract.finding import Finding, Impact, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
 
 _MOVED = 1.5  # spreads, meant over the seconds around the onset: what moved with it
-_SEVERE = ((30.0, Severity.CRITICAL), (15.0, Severity.HIGH), (5.0, Severity.MEDIUM))
 NOT_SEEN = "cause not seen"
 
 
@@ -49,11 +49,10 @@ def opened(node: str, impact: Impact, context: Context, now_ns: int) -> Finding:
 def told(base: Finding, impact: Impact, resolved_ns: int | None = None) -> Finding:
     """The finding with its cost as it is known now; over where ``resolved_ns`` is given."""
     percent = impact.slowdown_percent
-    severity = next((one for least, one in _SEVERE if percent >= least), Severity.LOW)
     return replace(
         base,
         claim=f"{_sentence(impact)}; {base.claim}",
-        severity=severity,
+        severity=severity.of_slowdown(percent),
         state=State.OPEN if resolved_ns is None else State.RESOLVED,
         resolved_ns=resolved_ns,
         impact=impact,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reveal_analyzer.sensitivity import SENSITIVITIES
+
 Views = tuple[tuple[int, int], ...]
 
 
@@ -27,10 +29,7 @@ class LiveSettings:
     give_up: int = 60  # an alarm this long becomes the new normal
 
 
-_CUTS = {"Low": (9.0, 2.2), "Medium": (6.0, 1.5), "High": (4.5, 1.1)}
-
-
 def live_settings(sensitivity: str, warmup: int) -> LiveSettings:
     """The settings for a sensitivity of ``reveal_contract.settings.SENSITIVITIES``."""
-    limit, multiple = _CUTS[sensitivity]
-    return LiveSettings(warmup=warmup, limit=limit, multiple=multiple)
+    chosen = SENSITIVITIES[sensitivity]
+    return LiveSettings(warmup=warmup, limit=chosen.limit, multiple=chosen.multiple)

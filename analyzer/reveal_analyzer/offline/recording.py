@@ -20,7 +20,7 @@ from reveal_analyzer.derive.columns import places_before
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.episodes.findings import Casebook
 from reveal_analyzer.episodes.trace import Observed
-from reveal_analyzer.episodes.tracker import Change, Verdict
+from reveal_analyzer.episodes.tracker import Verdict
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.scaling import Weighing
@@ -30,7 +30,7 @@ from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects.directory import Subjects, nobody
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
-from reveal_contract.finding import Finding
+from reveal_contract.finding import Finding, FindingChange
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
@@ -97,7 +97,9 @@ def _findings(
     for at, second in enumerate(seconds):
         history.push(second)
         updates = cases.step(Verdict(second.start_ns, scores.over(at)), scores.observed(at))
-        found.update({u.finding.id: u.finding for u in updates if u.change is not Change.SUSPECTED})
+        found.update(
+            {u.finding.id: u.finding for u in updates if u.change is not FindingChange.SUSPECTED}
+        )
     found.update({u.finding.id: u.finding for u in cases.finish()})
     return list(found.values())
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from reveal_analyzer.episodes.tracker import Change
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.paper.detector import PaperEpisode, PaperEpisodes, PaperVerdict
-from reveal_contract import catalogue
-from reveal_contract.finding import Evidence, Finding, Severity, State, finding_id
+from reveal_contract import catalogue, severity
+from reveal_contract.finding import (
+    Evidence,
+    Finding,
+    FindingChange,
+    FindingUpdate,
+    State,
+    finding_id,
+)
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -21,23 +27,27 @@ class PaperMode:
         self._episodes = PaperEpisodes()
         self._identity: tuple[str, Subsystem] | None = None
 
-    def step(self, start_ns: int, verdict: PaperVerdict | None) -> list[tuple[Change, Finding]]:
+    def step(self, start_ns: int, verdict: PaperVerdict | None) -> list[FindingUpdate]:
         """Take the verdict on the window that ends with the second beginning at ``start_ns``."""
         end = start_ns + NS_PER_SECOND
         ended = self._episodes.push(end - _WINDOW_NS, end, verdict)
-        changes = []
+        updates = []
         if ended:
-            changes.append((Change.RESOLVED, self._finding(ended, State.RESOLVED)))
+            ended_finding = self._finding(ended, State.RESOLVED)
+            updates.append(FindingUpdate(FindingChange.RESOLVED, ended_finding))
         current = self._episodes.current
         if current and current.windows == 1:
             self._identity = None
-            changes.append((Change.OPENED, self._finding(current, State.OPEN)))
-        return changes
+            opened = self._finding(current, State.OPEN)
+            updates.append(FindingUpdate(FindingChange.OPENED, opened))
+        return updates
 
-    def finish(self) -> list[tuple[Change, Finding]]:
+    def finish(self) -> list[FindingUpdate]:
         """The episode that still goes on when watching ends."""
         current = self._episodes.current
-        return [(Change.CHANGED, self._finding(current, State.OPEN))] if current else []
+        if not current:
+            return []
+        return [FindingUpdate(FindingChange.CHANGED, self._finding(current, State.OPEN))]
 
     def _finding(self, episode: PaperEpisode, state: State) -> Finding:
         peak = episode.peak
@@ -50,7 +60,7 @@ class PaperMode:
             node_name=self._node,
             subsystem=subsystem,
             subsystems=peak.subsystems or (subsystem,),
-            severity=Severity.HIGH if peak.agreeing == 3 else Severity.MEDIUM,
+            severity=severity.of_detectors(peak.agreeing),
             state=state,
             first_seen_ns=episode.first_ns,
             last_seen_ns=episode.last_ns,

@@ -8,7 +8,7 @@ import os
 from collections import deque
 from pathlib import Path
 
-from reveal_analyzer.sinks import SUSPECTED, Change
+from reveal_contract.finding import FindingChange, FindingUpdate
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +32,10 @@ class JsonlSink:
         if _ends_within_a_row(self._fd):
             os.write(self._fd, b"\n")
 
-    def write(self, change: Change) -> None:
-        if change.change == SUSPECTED:
+    def write(self, update: FindingUpdate) -> None:
+        if update.change is FindingChange.SUSPECTED:
             return
-        row = json.dumps(change.finding.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        row = json.dumps(update.finding.to_dict(), ensure_ascii=False, separators=(",", ":"))
         self.kept.append(row.encode(errors="replace") + b"\n")
         if len(self.kept) > MAX_KEPT:
             self.kept.popleft()

@@ -9,9 +9,8 @@ import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from reveal_analyzer.sinks import OPENED, SUSPECTED, Change
 from reveal_contract import VERSION
-from reveal_contract.finding import Finding, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, State
 from reveal_contract.runtime import http_endpoints
 from reveal_contract.runtime.http_endpoints import Check
 
@@ -79,12 +78,12 @@ class Metrics:
         """Answer scrapes and probes on ``port`` from threads; ``OSError`` where it is taken."""
         http_endpoints.serve(self.registry, port, health, ready)
 
-    def write(self, change: Change) -> None:
-        finding = change.finding
-        if change.change == SUSPECTED:
+    def write(self, update: FindingUpdate) -> None:
+        finding = update.finding
+        if update.change is FindingChange.SUSPECTED:
             self._suspected.labels(finding.subsystem.value).inc()
             return
-        if change.change == OPENED:
+        if update.change is FindingChange.OPENED:
             self._opened.labels(finding.subsystem.value, finding.severity.value).inc()
         before = self._shown.pop(finding.id, None)
         if finding.state is State.OPEN:

@@ -10,6 +10,7 @@ import numpy as np
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_analyzer.tables.scoring.api import Ranked, Scores, Table, rank_spans
+from reveal_contract import severity
 from reveal_contract.finding import Evidence, Finding, Method, Severity, State, finding_id
 from reveal_contract.metric import Subsystem
 
@@ -115,8 +116,8 @@ def _methods(case: Case, span: tuple[int, int]) -> tuple[Method, ...]:
 def _severity(case: Case, peak: float, agreeing: int) -> Severity:
     """By the height over the threshold; of the paper's votes by their number."""
     if case.votes:
-        return Severity.HIGH if agreeing >= 3 else Severity.MEDIUM
-    return Severity.HIGH if peak >= 4 else Severity.MEDIUM if peak >= 2 else Severity.LOW
+        return severity.of_detectors(agreeing)
+    return severity.of_score(peak)
 
 
 def _confidence(case: Case, peak: float, agreeing: int, methods: int) -> int:

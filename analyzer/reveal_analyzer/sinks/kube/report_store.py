@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reveal_analyzer.sinks import SUSPECTED, Change
 from reveal_analyzer.sinks.kube import event_policy, summary
 from reveal_analyzer.sinks.kube.entry import Admission, Entry, Said
 from reveal_analyzer.telemetry.snapshot import Situation
-from reveal_contract.finding import Finding, Severity, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import Report, from_object, report
 from reveal_contract.runtime.token_bucket import TokenBucket
@@ -82,10 +81,10 @@ class Ledger:
     def __iter__(self) -> Iterator[Entry]:
         return iter(list(self._entries.values()))
 
-    def change(self, change: Change, now_s: float) -> None:
+    def change(self, update: FindingUpdate, now_s: float) -> None:
         """What became of a finding."""
-        finding = change.finding
-        if change.change == SUSPECTED:
+        finding = update.finding
+        if update.change is FindingChange.SUSPECTED:
             return
         entry = self._entries.get(self._names.get(finding.id, ""))
         if entry is None:

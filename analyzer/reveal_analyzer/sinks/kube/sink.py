@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from reveal_analyzer.sinks import Change
 from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube.conditions import NodeConditions
 from reveal_analyzer.sinks.kube.delivery import Delivery
@@ -25,6 +24,7 @@ from reveal_analyzer.sinks.kube.errors import (
 from reveal_analyzer.sinks.kube.report_store import Ledger, Listed
 from reveal_analyzer.sinks.kube.spool import Spool
 from reveal_analyzer.telemetry.snapshot import Situation
+from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube.anomaly_report import Owner
 from reveal_contract.settings import AnalyzerSettings
 
@@ -80,11 +80,11 @@ class KubeSink:
         self._thread = threading.Thread(target=self._run, name="reveal-kubernetes", daemon=True)
         self._thread.start()
 
-    def write(self, change: Change) -> None:
+    def write(self, update: FindingUpdate) -> None:
         """Take a change; it is on its way when this returns, and no more."""
         if self._writes:
             with self._changed:
-                self._ledger.change(change, time.monotonic())
+                self._ledger.change(update, time.monotonic())
                 self._news = True
                 self._changed.notify()
 

@@ -1,0 +1,21 @@
+"""Detection thresholds of each sensitivity: the one table behind the profile's ``sensitivity``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Sensitivity(NamedTuple):
+    """Thresholds of the live score, in robust spreads, and of tables."""
+
+    limit: float  # least threshold of the live score
+    multiple: float  # least multiple of the node's own healthy score
+    table_factor: float  # factor on the default threshold of a table's score
+
+
+# keys are ``reveal_contract.settings.SENSITIVITIES``
+SENSITIVITIES = {
+    "Low": Sensitivity(limit=9.0, multiple=2.2, table_factor=1.0),
+    "Medium": Sensitivity(limit=6.0, multiple=1.5, table_factor=0.85),
+    "High": Sensitivity(limit=4.5, multiple=1.1, table_factor=0.7),
+}

@@ -1,0 +1,69 @@
+"""Severity of a finding: every threshold that decides it, whatever the source of the finding.
+
+Only two severities are set elsewhere: a certain signature and a configuration rule name their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reveal_contract.finding import Severity
+
+# score divided by its threshold
+_HIGH_SCORE, _MEDIUM_SCORE = 4.0, 2.0
+# percent by which the steps of a job take longer
+_CRITICAL_SLOWDOWN, _HIGH_SLOWDOWN, _MEDIUM_SLOWDOWN = 30.0, 15.0, 5.0
+_ALL_DETECTORS = 3  # the detectors of the paper
+# age in seconds from which an unchanged level counts for one rank less
+_FADING_AGES_S = (600, 3600, 6 * 3600)
+
+
+def of_score(ratio: float) -> Severity:
+    """Return the severity of a score, given as a multiple of its threshold."""
+    if ratio >= _HIGH_SCORE:
+        return Severity.HIGH
+    return Severity.MEDIUM if ratio >= _MEDIUM_SCORE else Severity.LOW
+
+
+def of_episode(ratio: float, certain: Sequence[Severity], ranks_lost: int) -> Severity:
+    """Return the severity of an episode: the worst of its score and its certain signatures.
+
+    ``ratio`` is the highest score as a multiple of its threshold; ``certain`` holds the severities
+    of the signatures that matched; ``ranks_lost`` comes from ``ranks_lost_at``.
+    """
+    # a score below its threshold must not raise the severity that a signature asks for
+    severities = certain if certain and ratio <= 1 else [of_score(ratio), *certain]
+    worst = max(severity.rank for severity in severities)
+    return list(Severity)[max(worst - ranks_lost, 0)]
+
+
+def ranks_lost_at(age_s: int) -> int:
+    """Return by how many ranks a finding fades whose level stayed unchanged for ``age_s``."""
+    return sum(age_s >= limit for limit in _FADING_AGES_S)
+
+
+def of_detectors(agreeing: int) -> Severity:
+    """Return the severity of an alarm on which ``agreeing`` of the paper's detectors agree."""
+    return Severity.HIGH if agreeing >= _ALL_DETECTORS else Severity.MEDIUM
+
+
+def of_slowdown(percent: float) -> Severity:
+    """Return the severity of a job whose steps take ``percent`` longer."""
+    if percent >= _CRITICAL_SLOWDOWN:
+        return Severity.CRITICAL
+    if percent >= _HIGH_SLOWDOWN:
+        return Severity.HIGH
+    return Severity.MEDIUM if percent >= _MEDIUM_SLOWDOWN else Severity.LOW
+
+
+def of_outlier(ratio: float | None, *, permanent: bool) -> Severity:
+    """Return the severity of a node that differs from its peers.
+
+    ``ratio`` is the highest score of a harmful metric as a multiple of its threshold, ``None`` if
+    only settings differ.
+    """
+    if ratio is None:  # a different setting is no proof of harm
+        return Severity.LOW
+    # a permanent difference, such as a missing device, does not depend on the load: its score
+    # says nothing more
+    return Severity.MEDIUM if permanent else of_score(ratio)

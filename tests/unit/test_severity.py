@@ -1,0 +1,57 @@
+"""Severity: the thresholds of every source of findings, each at its edge."""
+
+from __future__ import annotations
+
+import pytest
+
+from reveal_contract import severity
+from reveal_contract.finding import Severity
+
+LOW, MEDIUM, HIGH, CRITICAL = Severity
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"), [(1.0, LOW), (1.99, LOW), (2.0, MEDIUM), (3.99, MEDIUM), (4.0, HIGH)]
+)
+def test_a_score_is_severe_by_its_multiple_of_the_threshold(
+    ratio: float, expected: Severity
+) -> None:
+    assert severity.of_score(ratio) is expected
+
+
+def test_an_episode_takes_the_worst_of_score_and_signatures() -> None:
+    assert severity.of_episode(2.5, [LOW, HIGH], 0) is HIGH
+    assert severity.of_episode(4.0, [LOW], 0) is HIGH
+    assert severity.of_episode(4.0, [], 0) is HIGH
+
+
+def test_a_score_below_its_threshold_does_not_raise_a_signature() -> None:
+    assert severity.of_episode(0.5, [LOW], 0) is LOW
+
+
+@pytest.mark.parametrize(
+    ("age_s", "ranks", "left"),
+    [(599, 0, HIGH), (600, 1, MEDIUM), (3600, 2, LOW), (6 * 3600, 3, LOW)],
+)
+def test_an_unchanged_level_fades_with_its_age(age_s: int, ranks: int, left: Severity) -> None:
+    assert severity.ranks_lost_at(age_s) == ranks
+    assert severity.of_episode(4.0, [], ranks) is left
+
+
+def test_only_all_three_detectors_make_an_alarm_high() -> None:
+    assert [severity.of_detectors(number) for number in (2, 3)] == [MEDIUM, HIGH]
+
+
+@pytest.mark.parametrize(
+    ("percent", "expected"),
+    [(4.9, LOW), (5.0, MEDIUM), (14.9, MEDIUM), (15.0, HIGH), (29.9, HIGH), (30.0, CRITICAL)],
+)
+def test_a_slowdown_is_severe_by_its_percent(percent: float, expected: Severity) -> None:
+    assert severity.of_slowdown(percent) is expected
+
+
+def test_an_outlier_is_severe_by_its_score_unless_it_is_permanent() -> None:
+    scores = (1.5, 2.0, 4.0)
+    assert [severity.of_outlier(one, permanent=False) for one in scores] == [LOW, MEDIUM, HIGH]
+    assert {severity.of_outlier(one, permanent=True) for one in scores} == {MEDIUM}
+    assert severity.of_outlier(None, permanent=True) is LOW
