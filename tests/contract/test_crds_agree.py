@@ -22,7 +22,9 @@ from reveal_contract.kube.anomaly_report import report
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_contract.time_units import NS_PER_SECOND
-from support import shown, told
+from reveal_operator.settings import analyzer_settings, collector_settings
+from reveal_operator.spec import parse
+from support import profiles, shown, told
 from support.structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
 
 NOW = 1_700_000_000 * NS_PER_SECOND
@@ -138,6 +140,30 @@ def test_defaults_are_those_of_the_settings() -> None:
         [default] = [spec.default for spec in fields(kind) if spec.name == name]
         given = filled[section][field]
         assert str(given).lower() == str(default).lower(), path
+
+
+def another(part: Schema) -> Any:
+    """Return a value that the schema takes and that is not its default."""
+    default = part["default"]
+    if part["type"] == "boolean":
+        return not default
+    if part["type"] == "integer":
+        return part["minimum"] if part["minimum"] != default else default + 1
+    return next(word for word in part["enum"] if word != default)
+
+
+@pytest.mark.parametrize("path", SETTINGS)
+def test_a_field_of_a_profile_reaches_its_setting(path: str) -> None:
+    """Parser and operator pass it on: neither drops a field that it does not know."""
+    kind, name = SETTINGS[path]
+    _, section, field = path.split(".")
+    profile = parse(profiles.profile({section: {field: another(field_of(path))}}))
+    reached = {
+        CollectorSettings: collector_settings(profile, "node", "redis://r"),
+        AnalyzerSettings: analyzer_settings(profile, "redis://r"),
+    }
+    [default] = [spec.default for spec in fields(kind) if spec.name == name]
+    assert getattr(reached[kind], name) != default
 
 
 @pytest.mark.parametrize("path", [path for path in SETTINGS if field_of(path)["type"] == "integer"])
