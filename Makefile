@@ -30,8 +30,8 @@ sanitize: $(DEV) ## tests of the C parts under AddressSanitizer and UBSan
 	  -O1 -g -U__SSE2__ -fsanitize=address,undefined -fno-sanitize-recover
 	@REVEAL_NATIVE=$(CURDIR)/build/sanitized.so ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so)" \
-	  $(BIN)/pytest --capture=sys $(or $(ARGS),tests/unit/test_native_*.py \
-	  tests/unit/test_encoder.py)
+	  $(BIN)/pytest --capture=sys $(or $(ARGS),tests/unit/collector/native \
+	  tests/unit/collector/shipping/test_native_encoder.py)
 
 fuzz: $(DEV) ## fuzz the C scanner and the Python parsers (ARGS=600: seconds each)
 	@tests/fuzz/run $(or $(ARGS),120)
@@ -98,7 +98,7 @@ chart: $(DEV) ## copy crds/ into the chart, write its README's table of values a
 	@$(BIN)/python charts/generate.py
 
 goldens: $(DEV) ## write anew what hosts give and what profiles become; `git diff` shows the changes
-	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py tests/unit/test_manifests_goldens.py \
+	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py tests/unit/operator/manifests/test_manifests_goldens.py \
 	  tests/contract/test_crds_profiles.py tests/contract/test_crds_kubectl.py
 
 clean: ## remove the private .venv and all caches

@@ -57,6 +57,26 @@ def test_no_file_names_what_must_not_be_published() -> None:
     assert found == []
 
 
+def _module_names(folder: Path) -> set[str]:
+    """Return the names of the modules and packages of a folder, and the folder's own."""
+    return {path.stem for path in folder.iterdir() if not path.name.startswith("_")} | {folder.name}
+
+
+@pytest.mark.parametrize("component", ["analyzer", "collector", "operator", "cli"])
+def test_a_test_of_a_component_carries_the_name_of_a_module(component: str) -> None:
+    tests, package = ROOT / "tests/unit" / component, ROOT / component / f"reveal_{component}"
+    files = list(tests.rglob("test_*.py"))
+    assert files
+    misnamed = []
+    for file in files:
+        folder = package / file.parent.relative_to(tests)
+        name = file.stem.removeprefix("test_")
+        modules = _module_names(folder) if folder.is_dir() else set()
+        if not any(name == module or name.startswith(f"{module}_") for module in modules):
+            misnamed.append(file.relative_to(ROOT))
+    assert misnamed == []
+
+
 def test_every_package_of_the_project_is_in_the_wheel_and_typed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

@@ -13,7 +13,7 @@ from reveal_contract import wire
 from reveal_contract.wire import Message
 
 pytest.importorskip("numba")
-GOLDEN = sorted((Path(__file__).parent.parent / "fixtures" / "wire").glob("*.bin"))
+GOLDEN = sorted((Path(__file__).parents[3] / "fixtures" / "wire").glob("*.bin"))
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from reveal_operator.app import Operator, Options
 from reveal_operator.kube import Kube
 from reveal_operator.spec import Defaults
 
-PAGE = Path(__file__).parents[2] / "docs/reference/metrics-of-reveal.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/metrics-of-reveal.md"
 _ROW = re.compile(r"^\| `(reveal_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
 
 

@@ -355,7 +355,7 @@ def test_identities_are_of_node_rule_and_object() -> None:
 
 
 def test_the_page_of_the_rules_is_current() -> None:
-    kept = Path(__file__).parents[2] / "docs/reference/configuration-rules.md"
+    kept = Path(__file__).parents[4] / "docs/reference/configuration-rules.md"
     assert kept.read_text() == page(), (
         "python -m reveal_analyzer.configuration > docs/reference/configuration-rules.md"
     )

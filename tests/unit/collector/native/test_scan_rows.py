@@ -38,7 +38,7 @@ from array import array
 from reveal_collector.native.scanner import MISMATCH
 from support.driven import driven
 
-TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
+TREE = Path(__file__).parents[3] / "fixtures/hosts/vm-2cpu"
 SEVEN, MANY = (0, 1, 2, 3, 4, 6, 7), tuple(range(224))
 
 

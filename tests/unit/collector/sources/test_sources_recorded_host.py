@@ -11,7 +11,7 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from reveal_contract import catalogue
 
-TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
+TREE = Path(__file__).parents[3] / "fixtures/hosts/vm-2cpu"
 ROOTS = Roots(TREE / "proc", TREE / "sys", TREE / "cgroup")
 LIVE_ONLY = {
     "perf", "tracepoints", "qdisc", "tcpdiag", "msr", "smi", "cstates", "pmu", "uncore", "ethtool",

@@ -15,7 +15,7 @@ from reveal_analyzer.hypotheses.parser import plain
 from reveal_cli.__main__ import main
 from reveal_cli.exits import DONE, ERROR, USAGE
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 MINE = """version: 1
 hypotheses:
   - {name: Mine, subsystem: CPU, claim: c, remediation: r., expects: [{metric: cpu.steal}]}

@@ -22,7 +22,7 @@ from reveal_contract.wire import Message
 from support.exploring import examples
 from support.node import QUIET, TABLE, Node
 
-TRACES = Path(__file__).parents[1] / "fixtures/tcp_losses.txt"
+TRACES = Path(__file__).parents[3] / "fixtures/tcp_losses.txt"
 _FIELDS = (
     "network.tcp.out_segs", "network.tcp_ext.tcp_orig_data_sent", "network.tcp.retrans_segs",
     "network.tcp_ext.tcp_fast_retrans", "network.tcp_ext.tcp_timeouts",

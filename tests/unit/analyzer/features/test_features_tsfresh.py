@@ -29,7 +29,7 @@ from reveal_analyzer.kernels import backend
 
 Features = Callable[..., Floats]
 
-RECORDED = Path(__file__).parents[1] / "fixtures" / "proc_windows.npz"
+RECORDED = Path(__file__).parents[3] / "fixtures" / "proc_windows.npz"
 NAMED = [feature for feature in FEATURES if feature.family is not Family.STATIONARITY]
 TREND = next(row for row, f in enumerate(FEATURES) if f.family is Family.TREND)
 STATISTIC = next(row for row, f in enumerate(FEATURES) if f.name == "augmented_dickey_fuller")

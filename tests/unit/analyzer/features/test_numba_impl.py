@@ -18,7 +18,7 @@ pytest.importorskip("numba")
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.features import numba_impl
 
-RECORDED = Path(__file__).parents[1] / "fixtures" / "proc_windows.npz"
+RECORDED = Path(__file__).parents[3] / "fixtures" / "proc_windows.npz"
 LANES = numba_impl.LANES
 # a p-value near zero and a line's error near a perfect fit are differences of equal numbers
 ROUNDED = {"pvalue": 1e-14, "rvalue": 1e-14, "stderr": 1e-7, "slope": 1e-12, "intercept": 1e-12}

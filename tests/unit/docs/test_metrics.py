@@ -17,7 +17,7 @@ from reveal_contract.search import field_names, search
 from support.hosts.base import add_base
 from support.hosts.tree import Tree
 
-PAGE = Path(__file__).parents[2] / "docs/reference/metrics.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/metrics.md"
 
 
 def test_the_page_is_current() -> None:

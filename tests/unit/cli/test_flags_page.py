@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reveal_cli.flags_page import page, programs
 
-PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/cli.md"
 
 
 def test_the_page_is_current() -> None:

@@ -17,7 +17,7 @@ from reveal_collector.registry import FACTORIES
 from support.exploring import examples
 from support.mutations import Text, garbage, mutations
 
-TREE = Path(__file__).parents[1] / "fixtures/hosts/vm-2cpu"
+TREE = Path(__file__).parents[3] / "fixtures/hosts/vm-2cpu"
 FILES = {
     "stat": "proc/stat",
     "cpuclock": "cgroup/cpuacct/cpuacct.usage_percpu",
