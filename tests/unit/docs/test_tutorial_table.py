@@ -12,7 +12,7 @@ import pytest
 from reveal_cli.__main__ import main
 from reveal_cli.exits import DONE
 
-PAGE = Path(__file__).parents[2] / "docs/tutorials/first-table.md"
+PAGE = Path(__file__).parents[3] / "docs/tutorials/first-table.md"
 _SCRIPT = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ reveal ((?:explain|analyze) .+)\n((?:.*\n)*?)```$", re.MULTILINE)
 
