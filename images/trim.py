@@ -19,8 +19,8 @@ from pathlib import Path
 OURS = "reveal_"
 # sources and stubs of compiled modules: for compilers and type checkers
 SOURCES = frozenset({".a", ".c", ".cpp", ".h", ".hpp", ".pxd", ".pyi", ".pyx"})
-# Of the client of Kubernetes only the transport is used, with plain objects (``kube.py`` of the
-# operator, ``sinks/kube/api.py`` of the analyzer): no asynchronous twin, no method for each call
+# Of the client of Kubernetes only the transport is used, with plain objects (``kube/transport.py``
+# of the contract): no asynchronous twin, no method for each call
 UNUSED = ("kubernetes/aio", "kubernetes/client/api")
 STRIPPED_MIN_BYTES = 1 << 16  # what is smaller gives nothing back
 

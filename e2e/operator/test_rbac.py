@@ -17,7 +17,7 @@ import pytest
 from cluster import plane
 from cluster.daemons import free_ports
 from cluster.plane import Options
-from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.factory import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import ProfileStatus
 from reveal_analyzer.telemetry.snapshot import Situation, Watched

@@ -9,7 +9,7 @@ import pytest
 
 from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube import sink as loop
-from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.factory import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.finding import Severity

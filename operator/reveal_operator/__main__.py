@@ -12,10 +12,11 @@ from pathlib import Path
 
 from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
+from reveal_contract.kube.transport import NoAccessError
 from reveal_contract.runtime import logs
 from reveal_operator.app import RESYNC_S, Operator, Options
 from reveal_operator.kopflog import tidy
-from reveal_operator.kube import Kube, NoAccess, load
+from reveal_operator.kube import KubernetesClient, connect
 from reveal_operator.retention import SWEEP_S
 from reveal_operator.spec import Defaults
 
@@ -29,16 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.set_up(arguments.log_format, getattr(logging, arguments.log_level.upper()))
     tidy()
     try:
-        api = load(arguments.kubeconfig)
+        api = connect(arguments.kubeconfig)
         asyncio.run(_run(api, options_of(arguments, os.environ)))
-    except NoAccess as error:
+    except NoAccessError as error:
         return _fail(str(error), 2)
     except OSError as error:
         return _fail(error.strerror or str(error), 1)
     return 0
 
 
-async def _run(api: Kube, options: Options) -> None:
+async def _run(api: KubernetesClient, options: Options) -> None:
     await Operator(api, options).run()
 
 

@@ -1,4 +1,4 @@
-"""What the operator asks of the Kubernetes API, and how it is refused; ``kube`` is the client."""
+"""The requests that the operator sends to the Kubernetes API; ``kube`` implements them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,6 @@ from typing import Any, Protocol
 
 Object = dict[str, Any]
 Manifest = Mapping[str, Any]
-
-AWAY = 0  # no status: nobody answered
-FORBIDDEN, NOT_FOUND, CONFLICT, GONE, INVALID = 403, 404, 409, 410, 422
-_NO_USE = (400, 401, FORBIDDEN, NOT_FOUND, 405, 406, 413, 415, INVALID)
-
-
-class ApiError(Exception):
-    """A request that was refused, or that nobody answered (``status`` 0).
-
-    ``reason`` and ``message`` are those of the API server (metav1.Status), ``causes`` the kinds
-    of its details.
-    """
-
-    def __init__(
-        self, status: int, reason: str, message: str, causes: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(message)
-        self.status, self.reason, self.message, self.causes = status, reason, message, causes
-
-    @property
-    def passing(self) -> bool:
-        """Whether the same request may be granted in a moment: conflicts, load, nobody there."""
-        return self.status not in _NO_USE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +19,7 @@ class Page:
 
 
 class Api(Protocol):
-    """The requests of the operator.  All block, and raise ``ApiError``."""
+    """The requests of the operator.  All block, and raise ``ApiError`` of the contract."""
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """The object, or None where there is none."""

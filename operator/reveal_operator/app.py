@@ -23,16 +23,16 @@ from typing import Any
 
 import kopf
 
+from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.names import GROUP, PROFILE_KIND, PROFILES, REPORTS, VERSION
 from reveal_contract.runtime import http_endpoints
 from reveal_contract.runtime.backoff import Backoff
-from reveal_operator.api import ApiError
 from reveal_operator.children import Children
 from reveal_operator.events import Recorder
 from reveal_operator.handlers import CHILDREN, SELECTOR, Indices, register
 from reveal_operator.health import Health
 from reveal_operator.inspection import Inspection
-from reveal_operator.kube import Kube
+from reveal_operator.kube import KubernetesClient
 from reveal_operator.metrics import Metrics
 from reveal_operator.neighbours import Neighbours
 from reveal_operator.plan import Plans
@@ -71,7 +71,7 @@ class Options:
 class Operator:
     """All parts, for one run of the process; made inside the event loop."""
 
-    def __init__(self, api: Kube, options: Options) -> None:
+    def __init__(self, api: KubernetesClient, options: Options) -> None:
         self._api, self._options = api, options
         self._namespace = options.defaults.namespace
         self._metrics, self._indices, self._queue = Metrics(), Indices(), KeyedQueue()
@@ -189,7 +189,7 @@ class Operator:
     def _register_login(self, registry: kopf.OperatorRegistry) -> None:
         @kopf.on.login(registry=registry)
         async def login(**_: object) -> kopf.ConnectionInfo:
-            known = self._api.connection()
+            known = self._api.access()
             return kopf.ConnectionInfo(
                 server=known.server,
                 ca_path=known.ca_path,
@@ -210,7 +210,7 @@ class Operator:
                 told = f"no {' and '.join(missing)} of {GROUP}/{VERSION}: apply the CRDs"
             except ApiError as error:
                 said = "refuses" if error.status else "does not answer"
-                missing, told = ["api"], f"the API server {said}: {error.message}"
+                missing, told = ["api"], f"the API server {said}: {error}"
             if not missing:
                 await self._use_version()
                 return
@@ -222,7 +222,7 @@ class Operator:
     async def _use_version(self) -> None:
         """Manifests for the API server as it is: some fields came lately."""
         with suppress(ApiError):
-            minor = await asyncio.to_thread(self._api.minor)
+            minor = await asyncio.to_thread(self._api.minor_version)
             self._plans.use(replace(self._options.defaults, kubernetes_minor=minor))
 
     async def _open(self) -> None:
@@ -231,7 +231,7 @@ class Operator:
             try:
                 expected = await asyncio.to_thread(self._list)
             except ApiError as error:
-                _log.debug("first listing: %s", error.message)
+                _log.debug("first listing: %s", error)
                 await asyncio.sleep(1.0)
                 continue
             if await self._indexed(expected):

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reveal_contract.kube.errors import FORBIDDEN, INVALID, NOT_FOUND, ApiError
 from reveal_contract.kube.names import ANNOTATION_INTENT, LABEL_MANAGED_BY, OPERATOR_MANAGER
-from reveal_operator.api import FORBIDDEN, INVALID, NOT_FOUND, Api, ApiError, Manifest, Object
+from reveal_operator.api import Api, Manifest, Object
 from reveal_operator.drift import covers, fingerprint, intent_seen
 from reveal_operator.metrics import Metrics
 from reveal_operator.seen import ChildSeen, ProfileSeen, owner_of
@@ -157,7 +158,7 @@ class Children:
         self, memory: _Memory, wanted: Manifest, found: str, error: ApiError, outcome: Outcome
     ) -> None:
         pause, (kind, name) = PAUSES_S.get(error.status), _key(wanted)
-        if error.passing or pause is None:
+        if error.transient or pause is None:
             outcome.failed = error
             return
         trouble = refusal_of(f"{kind} {self._namespace}/{name}", error)

@@ -10,9 +10,10 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
+from reveal_contract.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from reveal_contract.kube.events import Event, EventBook, Posting, Reason, profile
 from reveal_contract.kube.names import OPERATOR_MANAGER
-from reveal_operator.api import CONFLICT, NOT_FOUND, Api, ApiError
+from reveal_operator.api import Api
 from reveal_operator.metrics import Metrics
 from reveal_operator.seen import ProfileSeen
 
@@ -68,7 +69,7 @@ class Recorder:
             self._write(posting)
         except ApiError as error:
             self._metrics.event("failed")
-            _log.warning("Event %s was not told: %s", posting.body["reason"], error.message)
+            _log.warning("Event %s was not told: %s", posting.body["reason"], error)
         else:
             self._metrics.event("posted")
 

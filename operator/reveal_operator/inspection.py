@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.names import LABEL_COMPONENT, LABEL_PROFILE, label_value
-from reveal_operator.api import Api, ApiError
+from reveal_operator.api import Api
 from reveal_operator.seen import ChildSeen
 from reveal_operator.troubles import Trouble, explain
 
@@ -84,7 +85,7 @@ class Inspection:
         try:
             found = await asyncio.to_thread(self._explain, profile, component)
         except ApiError as error:
-            _log.warning("pods cannot be listed: %s", error.message)
+            _log.warning("pods cannot be listed: %s", error)
             return Trouble("Unavailable", f"their pods cannot be listed: {error.message}")
         if found is not None:
             return found

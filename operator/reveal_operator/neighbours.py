@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from reveal_operator.api import Api, ApiError
+from reveal_contract.kube.errors import ApiError
+from reveal_operator.api import Api
 from reveal_operator.conditions import Overlap
 from reveal_operator.overlap import Placement, shared
 
@@ -73,9 +74,9 @@ class Neighbours:
         try:
             nodes = await asyncio.to_thread(self._list)
         except ApiError as error:
-            if error.passing and self._listed is None:
+            if error.transient and self._listed is None:
                 raise
-            _log.warning("nodes cannot be listed, overlaps may be missed: %s", error.message)
+            _log.warning("nodes cannot be listed, overlaps may be missed: %s", error)
             nodes = self._nodes
         self._listed, self._wanted = now, dict(wanted)
         if nodes != self._nodes:

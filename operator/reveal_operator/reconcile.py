@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Protocol
 
+from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.events import COLLECTOR_DEGRADED, COLLECTOR_RECOVERED, PROFILE_REJECTED
 from reveal_contract.kube.names import ANALYZER, COLLECTOR
-from reveal_operator.api import ApiError
 from reveal_operator.children import Children, Outcome
 from reveal_operator.conditions import (
     COLLECTORS_AVAILABLE,
@@ -94,7 +94,7 @@ class Reconciler:
                 again = await self._visit(profile)
             except ApiError as error:
                 self._metrics.visited("retried")
-                _log.warning("tried again: %s", error.message, extra={"object": profile.reference})
+                _log.warning("tried again: %s", error, extra={"object": profile.reference})
                 raise
             except Exception:
                 self._metrics.visited("failed")

@@ -16,9 +16,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from reveal_contract.finding import State
+from reveal_contract.kube.errors import GONE, NOT_FOUND, ApiError
 from reveal_contract.kube.names import REPORT_KIND
 from reveal_contract.runtime.backoff import Backoff
-from reveal_operator.api import GONE, NOT_FOUND, Api, ApiError
+from reveal_operator.api import Api
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -133,7 +134,7 @@ class Follower:
                 if error.status == NOT_FOUND:  # no such kind, and so none of it
                     self._tell(self._reports.replace, [])
                 pause = retry.next()
-                _log.warning("reports: again in %.0f s: %s", pause, error.message)
+                _log.warning("reports: again in %.0f s: %s", pause, error)
                 self._stop.wait(pause)
 
     def _list(self) -> str:
@@ -153,7 +154,7 @@ class Follower:
                     version = body["metadata"]["resourceVersion"]
                     self._take(change, body)
             except ApiError as error:
-                if not error.passing or error.status == GONE:
+                if not error.transient or error.status == GONE:
                     raise
                 self._stop.wait(FIRST_PAUSE_S)
 

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.names import REPORT_KIND
-from reveal_operator.api import Api, ApiError
+from reveal_operator.api import Api
 from reveal_operator.metrics import Metrics
 from reveal_operator.reports import Report, Reports
 
@@ -68,7 +69,7 @@ class Retention:
             try:
                 await self.sweep()
             except ApiError as error:
-                _log.warning("reports could not be deleted, they wait: %s", error.message)
+                _log.warning("reports could not be deleted, they wait: %s", error)
 
     async def sweep(self) -> int:
         """One round; how many were deleted.  Raises ``ApiError``."""

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from reveal_contract.kube.errors import NOT_FOUND, ApiError
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
-from reveal_operator.api import NOT_FOUND, Api, ApiError
+from reveal_operator.api import Api
 from reveal_operator.conditions import Facts, conditions
 from reveal_operator.metrics import Metrics
 from reveal_operator.reports import Tally

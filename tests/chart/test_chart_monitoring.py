@@ -21,7 +21,7 @@ from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import HealthExporter
 from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, Options
-from reveal_operator.kube import Kube
+from reveal_operator.kube import KubernetesClient
 from reveal_operator.spec import Defaults
 from support.charts import CHART, ROOT, Helm, HelmError, one
 
@@ -59,7 +59,9 @@ def existing() -> set[str]:
     analyzer.watch(lambda: defaultdict(int))
     analyzer.registry.register(SinkNumbers(lambda: defaultdict(int)))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
-    operator = Operator(cast(Kube, None), Options(Defaults("n", "collector", "analyzer")))
+    operator = Operator(
+        cast(KubernetesClient, None), Options(Defaults("n", "collector", "analyzer"))
+    )
     collector.start()
     try:
         found = series(analyzer.registry.collect()) | series(HealthExporter(collector).collect())

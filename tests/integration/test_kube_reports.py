@@ -13,7 +13,7 @@ import pytest
 
 from cluster.plane import ControlPlane
 from reveal_analyzer.sinks.kube import backoff, sink
-from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.factory import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import telemetry
 from reveal_analyzer.telemetry.degraded import Lack

@@ -1,4 +1,4 @@
-"""The Kubernetes API in memory, behind ``sinks.kube.calls.Api``, with failures on demand.
+"""The Kubernetes API in memory, behind ``sinks.kube.api.SinkApi``, with failures on demand.
 
 For what a real API server does not do when asked (be overloaded, fail in the middle of a
 delivery); what it takes and refuses is tried on a real one.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from reveal_analyzer.sinks.kube.errors import ExistsError, MissingError, Object
+from reveal_analyzer.sinks.kube.api import Object
+from reveal_contract.kube.errors import AlreadyExistsError, NotFoundError
 from reveal_contract.kube.names import LABEL_STATE
 
 
@@ -39,7 +40,7 @@ class FakeKube:
     def profile(self, name: str) -> Object:
         self._asked("profile", name)
         if name not in self.profiles:
-            raise MissingError(name)
+            raise NotFoundError(name)
         return self.profiles[name]
 
     def apply_profile_status(self, name: str, status: Mapping[str, Any]) -> None:
@@ -56,39 +57,39 @@ class FakeKube:
         name = body["metadata"]["name"]
         self._asked("create_report", name)
         if name in self.reports:
-            raise ExistsError(name)
+            raise AlreadyExistsError(name)
         self.reports[name] = {**body, "metadata": {**body["metadata"]}}
         return self.reports[name]
 
     def apply_report_status(self, name: str, body: Object) -> None:
         self._asked("apply_report_status", name)
         if name not in self.reports:
-            raise MissingError(name)
+            raise NotFoundError(name)
         self.reports[name]["status"] = body["status"]
 
     def label_report(self, name: str, labels: Mapping[str, str]) -> None:
         self._asked("label_report", name)
         if name not in self.reports:
-            raise MissingError(name)
+            raise NotFoundError(name)
         metadata = self.reports[name]["metadata"]
         metadata["labels"] = {**metadata["labels"], **labels}
 
     def create_event(self, namespace: str, body: Object) -> None:
         self._asked("create_event", body["reason"])
         if body["metadata"]["name"] in self.events:
-            raise ExistsError(body["metadata"]["name"])
+            raise AlreadyExistsError(body["metadata"]["name"])
         self.events[body["metadata"]["name"]] = body
 
     def patch_event(self, namespace: str, name: str, patch: Object) -> None:
         self._asked("patch_event", name)
         if name not in self.events:
-            raise MissingError(name)
+            raise NotFoundError(name)
         self.events[name] = {**self.events[name], **patch}
 
     def node_uid(self, name: str) -> str:
         self._asked("node_uid", name)
         if name not in self.nodes:
-            raise MissingError(name)
+            raise NotFoundError(name)
         return self.nodes[name]
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.plane import ControlPlane
-from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.factory import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.finding import FindingUpdate

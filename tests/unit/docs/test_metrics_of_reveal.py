@@ -18,7 +18,7 @@ from reveal_collector.exporter.metrics import HealthExporter
 from reveal_collector.exporter.samples import LEFT_OUT
 from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, Options
-from reveal_operator.kube import Kube
+from reveal_operator.kube import KubernetesClient
 from reveal_operator.spec import Defaults
 
 PAGE = Path(__file__).parents[3] / "docs/reference/metrics-of-reveal.md"
@@ -32,7 +32,9 @@ def families() -> list[Metric]:
     analyzer.watch(lambda: defaultdict(int))
     analyzer.registry.register(SinkNumbers(lambda: defaultdict(int)))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
-    operator = Operator(cast(Kube, None), Options(Defaults("n", "collector", "analyzer")))
+    operator = Operator(
+        cast(KubernetesClient, None), Options(Defaults("n", "collector", "analyzer"))
+    )
     collector.start()
     try:
         health = list(HealthExporter(collector).collect())

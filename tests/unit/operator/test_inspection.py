@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from reveal_operator.api import ApiError, Object, Page
+from reveal_contract.kube.errors import ApiError
+from reveal_operator.api import Object, Page
 from reveal_operator.inspection import LOOK_S, PATIENCE_S, Finding, Inspection
 from reveal_operator.seen import ChildSeen, Workload
 
@@ -117,7 +118,7 @@ def test_pods_that_cannot_be_made_have_their_command(bench: Bench) -> None:
 
 
 def test_a_refused_list_is_told(bench: Bench) -> None:
-    bench.pods.error = ApiError(403, "Forbidden", "pods is forbidden")
+    bench.pods.error = ApiError("pods is forbidden", 403, "Forbidden")
     trouble = bench.look().trouble
     assert trouble and trouble.reason == "Unavailable"
     assert "pods is forbidden" in trouble.message

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_operator.api import ApiError
+from reveal_contract.kube.errors import ApiError, error_of
+from reveal_contract.kube.paths import path
+from reveal_contract.kube.transport import lines
 from reveal_operator.app import configure
-from reveal_operator.kube import _lines, _refusal, _status, path
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_lines_survive_any_cut(values: list[int], cuts: list[int]) -> None:
         size = cuts[len(chunks) % len(cuts)]
         chunks.append(stream[at : at + size])
         at += size
-    assert [json.loads(line)["v"] for line in _lines(iter(chunks))] == values
+    assert [json.loads(line)["v"] for line in lines(iter(chunks))] == values
 
 
 def test_a_refusal_says_what_the_server_said() -> None:
@@ -45,25 +46,26 @@ def test_a_refusal_says_what_the_server_said() -> None:
         "message": "no",
         "details": {"causes": [{"reason": "NamespaceTerminating"}]},
     }
-    error = _refusal(403, _status(json.dumps(body).encode(), "Forbidden"))
-    assert (error.status, error.reason, str(error)) == (403, "Forbidden", "no")
+    error = error_of("PATCH /x", 403, json.dumps(body).encode(), "Forbidden")
+    assert (error.status, error.reason, error.message) == (403, "Forbidden", "no")
+    assert str(error) == "PATCH /x: 403 Forbidden: no"
     assert error.causes == ("NamespaceTerminating",)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>bad gateway", b"[1]", b"\xff"])
 def test_what_a_proxy_says_is_told_too(body: bytes) -> None:
-    error = _refusal(502, _status(body, "Bad Gateway"))
+    error = error_of("GET /x", 502, body, "Bad Gateway")
     assert error.status == 502
-    assert error.passing
+    assert error.transient
 
 
 @pytest.mark.parametrize(
-    ("status", "passing"),
+    ("status", "transient"),
     [(0, True), (409, True), (410, True), (429, True), (500, True), (503, True), (504, True),
      (400, False), (403, False), (404, False), (422, False)],
 )  # fmt: skip
-def test_which_refusals_pass(status: int, passing: bool) -> None:
-    assert ApiError(status, "", "").passing is passing
+def test_which_errors_are_transient(status: int, transient: bool) -> None:
+    assert ApiError("", status).transient is transient
 
 
 def test_kopf_writes_nothing_and_looks_at_nothing_else() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from reveal_analyzer.sinks.kube.errors import ApiError, AwayError
+from reveal_contract.kube.errors import ApiError, UnavailableError
 from reveal_contract.runtime.backoff import HALF_JITTER, delay, spread
 
 log = logging.getLogger(__name__)
@@ -40,10 +40,10 @@ class Pace:
         self.up, self._failures, self._until_s, self._said = True, 0, 0.0, ""
 
     def failed(self, error: ApiError, now_s: float) -> None:
-        away = isinstance(error, AwayError)
+        away = isinstance(error, UnavailableError)
         pause = pause_s(self._failures, FIRST_S if away else REFUSED_FIRST_S)
-        if isinstance(error, AwayError):
-            pause = max(pause, min(error.after, LONGEST_S))
+        if isinstance(error, UnavailableError):
+            pause = max(pause, min(error.retry_after_s, LONGEST_S))
         self._until_s = now_s + pause
         self._failures += 1
         kind = type(error).__name__

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from reveal_analyzer.sinks.kube.errors import Api, ApiError, AwayError, Object
+from reveal_analyzer.sinks.kube.api import Object, SinkApi
 from reveal_contract.finding import rfc3339
 from reveal_contract.kube.anomaly_report import Report
+from reveal_contract.kube.errors import ApiError, UnavailableError
 from reveal_contract.kube.names import clipped
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def condition(said: Shown | None, now_ns: int) -> Object:
 class NodeConditions:
     """Keeps the nodes' conditions as the reports are."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: SinkApi) -> None:
         self._api = api
         self._shown: dict[str, Shown] = {}
         self._said_refused = False
@@ -62,7 +63,7 @@ class NodeConditions:
             self._shown.setdefault(node, ("", ""))
 
     def follow(self, alarmed: Mapping[str, Sequence[Report]], now_ns: int) -> None:
-        """Write what changed; ``AwayError`` where the API cannot be asked, to be tried again."""
+        """Write what changed; an ``UnavailableError`` leaves the rest for the next call."""
         wanted = {node: shown(reports) for node, reports in alarmed.items()}
         for node in sorted({*wanted, *self._shown}):
             said, before = wanted.get(node), self._shown.get(node)
@@ -78,7 +79,7 @@ class NodeConditions:
     def _write(self, node: str, said: Shown | None, now_ns: int) -> None:
         try:
             self._api.patch_node_conditions(node, [condition(said, now_ns)])
-        except AwayError:
+        except UnavailableError:
             raise
         except ApiError as error:
             level = logging.DEBUG if self._said_refused else logging.WARNING

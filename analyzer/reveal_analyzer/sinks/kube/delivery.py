@@ -6,16 +6,16 @@ import logging
 from collections import Counter, OrderedDict
 from dataclasses import replace
 
+from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.sinks.kube.entry import Entry, Said
-from reveal_analyzer.sinks.kube.errors import (
-    Api,
-    ApiError,
-    AwayError,
-    ExistsError,
-    MissingError,
-)
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import Owner, Report
+from reveal_contract.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    NotFoundError,
+    UnavailableError,
+)
 from reveal_contract.kube.events import Event, EventBook, Posting, Reference
 from reveal_contract.kube.names import ANALYZER_MANAGER
 
@@ -32,7 +32,7 @@ class Delivery:
     ``counts`` has reports by what was done and Events by their fate.  ``instance`` is the pod.
     """
 
-    def __init__(self, api: Api, instance: str) -> None:
+    def __init__(self, api: SinkApi, instance: str) -> None:
         self.reports: Counter[str] = Counter()
         self.events: Counter[str] = Counter()
         self._api, self._instance = api, instance
@@ -71,7 +71,7 @@ class Delivery:
         try:
             self._api.create_report(wanted.to_create(owner))
             self.reports["created"] += 1
-        except ExistsError:
+        except AlreadyExistsError:
             # ours, by its name: the answer to an earlier try was lost, or it was resolved before
             self._api.label_report(wanted.name, wanted.labels())
 
@@ -81,7 +81,7 @@ class Delivery:
         ).to_apply()
         try:
             self._api.apply_report_status(wanted.name, judged)
-        except MissingError:  # somebody deleted it
+        except NotFoundError:  # somebody deleted it
             self._create(wanted, owner)
             entry.labels = wanted.labels()
             self._api.apply_report_status(wanted.name, judged)
@@ -105,7 +105,7 @@ class Delivery:
             self._post(said)
         except ApiError as error:
             # a webhook of a pod's namespace may be broken for days
-            if isinstance(error, AwayError) and entry.tries < MOST_TRIES:
+            if isinstance(error, UnavailableError) and entry.tries < MOST_TRIES:
                 raise
             self._refused(error)
         entry.events.pop(0)
@@ -123,11 +123,11 @@ class Delivery:
                 self._api.create_event(posting.namespace, posting.body)
             else:
                 self._api.patch_event(posting.namespace, posting.name, posting.patch)
-        except MissingError:
+        except NotFoundError:
             if posting.patch is None:
                 raise
             self._api.create_event(posting.namespace, posting.body)  # Events live for an hour
-        except ExistsError:
+        except AlreadyExistsError:
             self.events["repeated"] += 1
             return
         self.events["posted"] += 1
@@ -150,7 +150,7 @@ class Delivery:
         if now_s - asked_s >= UID_SECONDS:
             try:
                 uid = self._api.node_uid(name)
-            except AwayError:
+            except UnavailableError:
                 raise
             except ApiError as error:
                 uid = ""

@@ -6,11 +6,29 @@ import importlib.util
 import os
 from pathlib import Path
 
+from reveal_analyzer.sinks.kube.api import CONNECT_SECONDS, READ_SECONDS, KubernetesApi
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import ProfileStatus
 from reveal_analyzer.stream.connection import connect as connect_redis
-from reveal_contract.kube.names import POD_VARIABLE
+from reveal_contract import VERSION
+from reveal_contract.kube.names import ANALYZER_MANAGER, POD_VARIABLE
 from reveal_contract.settings import AnalyzerSettings, SettingsError
+
+
+def connect(kubeconfig: Path | None = None) -> KubernetesApi:
+    """Return the API by a kubeconfig file, without one as a pod of the cluster.
+
+    Raises ``SettingsError`` where there is no way to it.
+    """
+    from reveal_contract.kube import transport  # noqa: PLC0415 - imports the client package
+
+    agent = f"{ANALYZER_MANAGER}/{VERSION}"
+    try:
+        return KubernetesApi(
+            transport.connect(kubeconfig, agent, connect_s=CONNECT_SECONDS, read_s=READ_SECONDS)
+        )
+    except transport.NoAccessError as error:
+        raise SettingsError(str(error)) from None
 
 
 def sink_of(
@@ -28,8 +46,6 @@ def sink_of(
         raise SettingsError(
             f"report: {settings.report} needs the extra: pip install 'reveal-telemetry[kubernetes]'"
         )
-    from reveal_analyzer.sinks.kube.api import connect  # noqa: PLC0415 - heavy
-
     status = ProfileStatus(connect_redis(settings.redis_url), settings.profile, owner)
     instance = os.environ.get(POD_VARIABLE) or owner
     return KubeSink(settings, connect(kubeconfig), instance, folder, status)

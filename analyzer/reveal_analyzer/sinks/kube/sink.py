@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Protocol
 
 from reveal_analyzer.sinks.kube import backoff
+from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.sinks.kube.conditions import NodeConditions
 from reveal_analyzer.sinks.kube.delivery import Delivery
 from reveal_analyzer.sinks.kube.entry import Entry
-from reveal_analyzer.sinks.kube.errors import (
-    Api,
-    ApiError,
-    AwayError,
-    InvalidError,
-    MissingError,
-    RefusedError,
-)
 from reveal_analyzer.sinks.kube.report_store import Ledger, Listed
 from reveal_analyzer.sinks.kube.spool import Spool
 from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube.anomaly_report import Owner
+from reveal_contract.kube.errors import (
+    ApiError,
+    ForbiddenError,
+    InvalidObjectError,
+    NotFoundError,
+    UnavailableError,
+)
 from reveal_contract.settings import AnalyzerSettings
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ CLOSE_SECONDS = 3.0  # for the last reports; what is left waits in the spool
 class Status(Protocol):
     """What is told of the profile itself; see ``status.ProfileStatus``."""
 
-    def step(self, api: Api, situation: Situation) -> None: ...
+    def step(self, api: SinkApi, situation: Situation) -> None: ...
 
     def close(self) -> None: ...
 
@@ -55,7 +55,7 @@ class KubeSink:
     def __init__(
         self,
         settings: AnalyzerSettings,
-        api: Api,
+        api: SinkApi,
         instance: str,
         folder: Path | None = None,
         status: Status | None = None,
@@ -183,8 +183,8 @@ class KubeSink:
             return
         try:
             found = self._api.profile(self._profile)
-        except MissingError as error:
-            raise RefusedError(f"there is no RevealProfile {self._profile}: {error}") from None
+        except NotFoundError as error:
+            raise ForbiddenError(f"there is no RevealProfile {self._profile}: {error}") from None
         metadata = found["metadata"]
         self._owner = Owner(self._profile, metadata["uid"], int(metadata.get("generation", 1)))
         reports = self._api.open_reports(self._profile)
@@ -213,9 +213,9 @@ class KubeSink:
         for entry in due:
             try:
                 self._deliver_one(entry)
-            except AwayError as error:
+            except UnavailableError as error:
                 failed += 1
-                if not error.answered or failed == ENOUGH:
+                if not error.concerns_object or failed == ENOUGH:
                     raise
                 entry.tries += 1
                 entry.again_s = time.monotonic() + backoff.pause_s(entry.tries, backoff.FIRST_S)
@@ -225,7 +225,7 @@ class KubeSink:
         assert self._owner is not None
         try:
             written = self._delivery.deliver(entry, self._owner, time.monotonic())
-        except InvalidError as error:
+        except InvalidObjectError as error:
             self._delivery.reports["invalid"] += 1
             name = entry.report.name
             log.error("the API does not take report %s, it is dropped: %s", name, error)

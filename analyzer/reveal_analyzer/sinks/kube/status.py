@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from reveal_analyzer.sinks.kube.errors import Api
+from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.stream.connection import OUTAGE
 from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_analyzer.telemetry.states import State, States, state_of
@@ -52,7 +52,7 @@ class ProfileStatus:
         self._led = self._reached = False
         self._began_s: float | None = None
 
-    def step(self, api: Api, situation: Situation) -> None:
+    def step(self, api: SinkApi, situation: Situation) -> None:
         wanted = self._wanted(situation)
         now = situation.at_s
         if wanted is None or now < self._write_s:
@@ -98,7 +98,7 @@ class ProfileStatus:
             self._tell_s = now + TELL_SECONDS
             self._states.put(state_of(situation, self._degraded))
 
-    def _present(self, api: Api) -> dict[str, Any] | None:
+    def _present(self, api: SinkApi) -> dict[str, Any] | None:
         """What the API has; others may have written, or the profile was made anew."""
         found = api.profile(self._profile).get("status", {}).get("telemetry")
         return found if isinstance(found, dict) else None

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.sinks.kube import status as module
-from reveal_analyzer.sinks.kube.errors import AwayError
 from reveal_analyzer.sinks.kube.status import ProfileStatus, telemetry
 from reveal_analyzer.stream.connection import connect
 from reveal_analyzer.telemetry.degraded import Lack, lacks, summed
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_analyzer.telemetry.states import State, States, merged, state_of
+from reveal_contract.kube.errors import UnavailableError
 from reveal_contract.names import NODES_KEY, fleet_key
 from support.exploring import examples
 from support.kube_fake import FakeKube
@@ -182,8 +182,10 @@ def test_what_others_wrote_meanwhile_is_mended(client: redis.Redis) -> None:
 
 def test_a_write_that_failed_is_tried_again(client: redis.Redis) -> None:
     api, told = FakeKube(), ProfileStatus(client, "p", "one")
-    api.fail = lambda name, about: AwayError("503") if name == "apply_profile_status" else None
-    with pytest.raises(AwayError):
+    api.fail = lambda name, about: (
+        UnavailableError("503") if name == "apply_profile_status" else None
+    )
+    with pytest.raises(UnavailableError):
         told.step(api, situation(1000))
     api.fail = lambda name, about: None
     told.step(api, situation(1031))

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
-from reveal_analyzer.sinks.kube import api as module
-from reveal_analyzer.sinks.kube.api import KubernetesApi, connect, refusal
-from reveal_analyzer.sinks.kube.errors import (
-    AwayError,
-    ExistsError,
-    InvalidError,
-    MissingError,
-    RefusedError,
+from reveal_analyzer.sinks.kube import factory
+from reveal_analyzer.sinks.kube.api import KubernetesApi
+from reveal_analyzer.sinks.kube.factory import connect
+from reveal_contract.kube.errors import (
+    AlreadyExistsError,
+    ForbiddenError,
+    InvalidObjectError,
+    NotFoundError,
+    UnavailableError,
+    error_of,
 )
 from reveal_contract.settings import SettingsError
 
@@ -137,21 +139,21 @@ def test_lists_come_page_by_page(api: KubernetesApi, server: Server) -> None:
 @pytest.mark.parametrize(
     ("code", "body", "kind"),
     [
-        (404, status(404, "NotFound", name="r"), MissingError),
-        (404, status(404, "NotFound"), RefusedError),
-        (404, b"404 page not found\n", RefusedError),
-        (409, status(409, "AlreadyExists", name="r"), ExistsError),
-        (409, status(409, "Conflict", name="r"), AwayError),
-        (403, status(403, "Forbidden", name="r"), RefusedError),
-        (401, status(401, "Unauthorized"), RefusedError),
-        (422, status(422, "Invalid", name="r"), InvalidError),
-        (400, status(400, "BadRequest"), InvalidError),
-        (413, b"too large", InvalidError),
-        (429, status(429, "TooManyRequests"), AwayError),
-        (500, status(500, "InternalError"), AwayError),
-        (503, b"\xff\xfe not json", AwayError),
-        (504, b"", AwayError),
-        (301, b"", AwayError),
+        (404, status(404, "NotFound", name="r"), NotFoundError),
+        (404, status(404, "NotFound"), ForbiddenError),
+        (404, b"404 page not found\n", ForbiddenError),
+        (409, status(409, "AlreadyExists", name="r"), AlreadyExistsError),
+        (409, status(409, "Conflict", name="r"), UnavailableError),
+        (403, status(403, "Forbidden", name="r"), ForbiddenError),
+        (401, status(401, "Unauthorized"), ForbiddenError),
+        (422, status(422, "Invalid", name="r"), InvalidObjectError),
+        (400, status(400, "BadRequest"), InvalidObjectError),
+        (413, b"too large", InvalidObjectError),
+        (429, status(429, "TooManyRequests"), UnavailableError),
+        (500, status(500, "InternalError"), UnavailableError),
+        (503, b"\xff\xfe not json", UnavailableError),
+        (504, b"", UnavailableError),
+        (301, b"", UnavailableError),
     ],
 )
 def test_what_a_no_amounts_to(
@@ -167,36 +169,36 @@ def test_what_a_no_amounts_to(
 
 
 def test_how_long_to_leave_it_alone() -> None:
-    asked = refusal("GET /x", 429, b"{}", "7")
-    assert isinstance(asked, AwayError) and asked.after == 7
-    dated = refusal("GET /x", 503, b"{}", "Wed, 21 Oct 2026 07:28:00 GMT")
-    assert isinstance(dated, AwayError) and dated.after == 0
+    asked = error_of("GET /x", 429, b"{}", retry_after="7")
+    assert isinstance(asked, UnavailableError) and asked.retry_after_s == 7
+    dated = error_of("GET /x", 503, b"{}", retry_after="Wed, 21 Oct 2026 07:28:00 GMT")
+    assert isinstance(dated, UnavailableError) and dated.retry_after_s == 0
 
 
 def test_nobody_there_and_no_answer_are_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Server() as silent:
-        monkeypatch.setattr(module, "READ_SECONDS", 0.1)
+        monkeypatch.setattr(factory, "READ_SECONDS", 0.1)
         api = connect(kubeconfig(tmp_path, f"http://127.0.0.1:{silent.server_port}"))
-        with pytest.raises(AwayError, match=r"timed out|Timeout"):
+        with pytest.raises(UnavailableError, match=r"timed out|Timeout"):
             api.node_uid("n")
         port = silent.server_port
     gone = connect(kubeconfig(tmp_path, f"http://127.0.0.1:{port}"))
-    with pytest.raises(AwayError, match="GET /api/v1/nodes/n: "):
+    with pytest.raises(UnavailableError, match="GET /api/v1/nodes/n: "):
         gone.node_uid("n")
 
 
 def test_an_answer_that_is_no_json_is_away(api: KubernetesApi, server: Server) -> None:
     server.answers = [(200, b"<html>a proxy's page</html>", {}), (200, b"[]", {})]
     for _ in range(2):
-        with pytest.raises(AwayError):
+        with pytest.raises(UnavailableError):
             api.profile("p")
 
 
 def test_no_way_to_the_api_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(SettingsError, match="no pod of a cluster, give --kubeconfig"):
+    with pytest.raises(SettingsError, match="not in a pod of a cluster; give --kubeconfig"):
         connect()
     with pytest.raises(SettingsError, match="nowhere"):
         connect(tmp_path / "nowhere")

@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 
 from reveal_analyzer.sinks.kube import backoff
-from reveal_analyzer.sinks.kube.errors import AwayError, InvalidError, RefusedError
 from reveal_analyzer.sinks.kube.spool import FILE
 from reveal_contract.finding import Confidence, Pod, Severity
+from reveal_contract.kube.errors import (
+    SERVER_ERROR,
+    ForbiddenError,
+    InvalidObjectError,
+    UnavailableError,
+)
 from support.kube_fake import FakeKube
 from support.made_findings import changed, finding, opened, resolved
 from support.sinkbench import Bench
@@ -76,7 +81,9 @@ def test_an_outage_at_any_step_and_all_is_told_once(call: str, tmp_path: Path) -
     failures = iter(range(3))
 
     def fail(name: str, about: str) -> Exception | None:
-        return AwayError("503") if name == call and next(failures, None) is not None else None
+        return (
+            UnavailableError("503") if name == call and next(failures, None) is not None else None
+        )
 
     api.fail = fail
     bench = Bench(tmp_path, api)
@@ -97,7 +104,7 @@ def test_one_that_the_api_fails_at_stops_no_other_and_its_event_is_given_up(benc
 
     def fail_there(namespace: str, body: Any) -> None:
         if namespace == "broken":
-            raise AwayError("500 InternalError: failed calling webhook", answered=True)
+            raise UnavailableError("500 InternalError: failed calling webhook", SERVER_ERROR)
         post(namespace, body)
 
     bench.api.create_event = fail_there  # type: ignore[method-assign]
@@ -112,7 +119,7 @@ def test_one_that_the_api_fails_at_stops_no_other_and_its_event_is_given_up(benc
 
 def test_when_it_fails_at_all_of_them_it_is_away(bench: Bench) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
-    bench.api.fail = lambda name, about: AwayError("500 etcd", answered=True)
+    bench.api.fail = lambda name, about: UnavailableError("500 etcd", SERVER_ERROR)
     bench.tell(*(opened(f"cpu-{n}") for n in range(20)))
     bench.until(lambda: bench.sink.figures()["up"] == 0)
     bench.api.fail = lambda name, about: None
@@ -128,7 +135,7 @@ def test_an_answer_that_was_lost_makes_no_second_one(bench: Bench) -> None:
     def lost(name: str) -> None:
         if name not in done:
             done.add(name)
-            raise AwayError("timed out")
+            raise UnavailableError("timed out")
 
     def create_and_lose(body: Any) -> Any:
         made = create(body)
@@ -150,7 +157,7 @@ def test_an_answer_that_was_lost_makes_no_second_one(bench: Bench) -> None:
 
 def test_while_it_is_away_the_latest_state_wins(bench: Bench) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
-    bench.api.fail = lambda name, about: AwayError("connection refused")
+    bench.api.fail = lambda name, about: UnavailableError("connection refused")
     bench.tell(opened(), changed(severity=Severity.HIGH))
     bench.tell(*(changed(severity=Severity.HIGH, claim=f"{n}") for n in range(50)))
     bench.tell(resolved(severity=Severity.HIGH))
@@ -167,7 +174,7 @@ def test_while_it_is_away_the_latest_state_wins(bench: Bench) -> None:
 
 def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
     away = FakeKube()
-    away.fail = lambda name, about: AwayError("connection refused")
+    away.fail = lambda name, about: UnavailableError("connection refused")
     first = Bench(tmp_path, away)
     first.tell(opened())
     first.until((tmp_path / FILE).exists)
@@ -182,7 +189,7 @@ def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
 
 def test_a_restart_between_report_and_event_tells_the_event(tmp_path: Path) -> None:
     api = FakeKube()
-    api.fail = lambda name, about: AwayError("503") if name == "create_event" else None
+    api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
     first = Bench(tmp_path, api)
     first.tell(opened())
     first.until(lambda: "apply_report_status" in first.api.writes)
@@ -199,7 +206,7 @@ def test_a_restart_between_report_and_event_tells_the_event(tmp_path: Path) -> N
 
 def test_one_who_takes_over_between_report_and_event_tells_the_event(tmp_path: Path) -> None:
     api = FakeKube()
-    api.fail = lambda name, about: AwayError("503") if name == "create_event" else None
+    api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
     first = Bench(tmp_path / "a", api)
     first.tell(opened())
     first.until(lambda: "apply_report_status" in api.writes)
@@ -228,7 +235,9 @@ def test_what_is_not_granted_is_said_once_and_waits(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
-    bench.api.fail = lambda name, about: RefusedError("403 Forbidden: cannot create anomalyreports")
+    bench.api.fail = lambda name, about: ForbiddenError(
+        "403 Forbidden: cannot create anomalyreports"
+    )
     bench.tell(opened())
     bench.until(lambda: len([1 for name, _ in bench.api.calls if name == "create_report"]) > 3)
     assert caplog.text.count("cannot create anomalyreports") == 1
@@ -255,7 +264,7 @@ def test_a_report_that_is_not_taken_is_dropped_and_stops_no_other(
 ) -> None:
     def fail(name: str, about: str) -> Exception | None:
         bad = name == "apply_report_status" and about == "p-n1-bad"
-        return InvalidError("422 Invalid: status.evidence") if bad else None
+        return InvalidObjectError("422 Invalid: status.evidence") if bad else None
 
     bench.api.fail = fail
     bench.tell(opened("bad", severity=Severity.CRITICAL), opened())
@@ -268,7 +277,7 @@ def test_events_that_are_not_taken_stop_no_report(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.api.fail = lambda name, about: (
-        RefusedError("403 Forbidden: events") if name == "create_event" else None
+        ForbiddenError("403 Forbidden: events") if name == "create_event" else None
     )
     bench.tell(opened(), opened("cpu-2"))
     bench.until(lambda: bench.idle() and len(bench.api.reports) == 2)
@@ -347,7 +356,7 @@ def test_a_condition_that_an_earlier_run_left_is_taken_away(tmp_path: Path) -> N
 def test_a_write_never_waits_for_the_api(bench: Bench) -> None:
     def slow(name: str, about: str) -> Exception | None:
         time.sleep(0.3)
-        return AwayError("timed out")
+        return UnavailableError("timed out")
 
     bench.api.fail = slow
     bench.tell(opened())

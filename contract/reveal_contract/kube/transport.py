@@ -1,0 +1,221 @@
+"""HTTP transport to the Kubernetes API: the only module that imports ``kubernetes``.
+
+Of that package only credentials, TLS and the renewal of tokens are used.  Objects are plain dicts:
+its models would cost memory, and would drop fields that they do not know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes import config
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from reveal_contract.kube.errors import (
+    NO_RESPONSE,
+    UNAUTHORIZED,
+    ApiError,
+    ForbiddenError,
+    UnavailableError,
+    error_of,
+)
+from reveal_contract.kube.paths import JSON
+
+PAGE = 500  # objects of a list in one response
+_CHUNK = 1 << 16  # bytes read at a time from a watch
+
+Object = dict[str, Any]
+Query = Iterable[tuple[str, str]]
+
+
+class NoAccessError(Exception):
+    """There is no way to an API server: no usable kubeconfig, and no pod of a cluster."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What another client needs to be the same user on the same server."""
+
+    server: str
+    ca_path: str | None
+    insecure: bool
+    scheme: str | None
+    token: str | None
+    certificate_path: str | None
+    key_path: str | None
+
+
+def connect(
+    kubeconfig: Path | None,
+    user_agent: str,
+    *,
+    connect_s: float,
+    read_s: float,
+    connections: int = 1,
+) -> Transport:
+    """Return a transport by a kubeconfig file, without one as a pod of the cluster.
+
+    ``connections`` is how many are kept open, one for each thread that sends requests.  Nothing
+    is sent yet.  Raises ``NoAccessError``.
+    """
+    configuration = Configuration()
+    configuration.connection_pool_maxsize = connections
+    configuration.retries = False  # the caller knows what may be repeated, and when
+    try:
+        if kubeconfig is None:
+            config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=str(kubeconfig),
+                client_configuration=configuration,
+                persist_config=False,
+            )
+    except Exception as error:  # files, YAML and login plugins raise errors of any class
+        source = kubeconfig or "not in a pod of a cluster; give --kubeconfig FILE"
+        raise NoAccessError(f"no access to the Kubernetes API: {source}: {error}") from None
+    return Transport(configuration, user_agent, connect_s, read_s)
+
+
+class Transport:
+    """Requests to one API server; every method may be called from any thread.
+
+    All block, at most for the timeouts, and raise ``ApiError``.
+    """
+
+    def __init__(
+        self, configuration: Configuration, user_agent: str, connect_s: float, read_s: float
+    ) -> None:
+        self._configuration = configuration
+        self._timeouts = connect_s, read_s
+        self._client = ApiClient(configuration)
+        self._client.user_agent = user_agent
+
+    def access(self) -> Access:
+        """Return the credentials as they are now: tokens of pods are renewed."""
+        settings = self._configuration
+        header: str = settings.get_api_key_with_prefix("BearerToken") or ""
+        scheme, _, token = header.rpartition(" ")
+        return Access(
+            server=settings.host,
+            ca_path=settings.ssl_ca_cert,
+            insecure=not settings.verify_ssl,
+            scheme=scheme.capitalize() or None,
+            token=token or None,
+            certificate_path=settings.cert_file,
+            key_path=settings.key_file,
+        )
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Query = (),
+        content: str = JSON,
+        accept: str = JSON,
+    ) -> Object:
+        """Send one request and return the object in the response."""
+        response = self._send(method, path, body, query, content, accept)
+        request = f"{method} {path}"
+        try:
+            found = json.loads(response.read())
+        except (HTTPError, OSError) as error:
+            raise _no_response(request, error) from None
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):  # a proxy in between answered with a page of its own
+            raise UnavailableError("the response is not a JSON object", request=request)
+        return found
+
+    def pages(self, path: str, *, query: Query = (), accept: str = JSON) -> Iterator[Object]:
+        """Yield a list in pages of ``PAGE`` objects."""
+        token = ""
+        while True:
+            more = [("continue", token)] if token else []
+            whole = [("limit", str(PAGE)), *query, *more]
+            page = self.request("GET", path, query=whole, accept=accept)
+            yield page
+            token = page.get("metadata", {}).get("continue") or ""
+            if not token:
+                return
+
+    def events(self, path: str, query: Query, silence_s: float) -> Iterator[Object]:
+        """Yield the watch events of a list until the server ends the watch.
+
+        A connection without any event for ``silence_s`` is dead.
+        """
+        request = f"watch {path}"
+        response = self._send("GET", path, None, query, JSON, JSON, silence_s).response
+        try:
+            for line in lines(response.stream(_CHUNK)):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    code = status.get("code", NO_RESPONSE)
+                    raise error_of(request, code, json.dumps(status).encode())
+                yield event
+        except (HTTPError, OSError, ValueError) as error:
+            raise _no_response(request, error) from None
+        finally:
+            response.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()  # type: ignore[no-untyped-call]
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Query,
+        content: str,
+        accept: str,
+        read_s: float | None = None,
+    ) -> Any:
+        """Return the successful response, its body unread."""
+        request = f"{method} {path}"
+        headers = {"Accept": accept, **({"Content-Type": content} if body is not None else {})}
+        connect_s, default_read_s = self._timeouts
+        try:
+            parameters = self._client.param_serialize(
+                method,
+                path,
+                query_params=list(query),
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            response = self._client.call_api(
+                *parameters, _request_timeout=(connect_s, read_s or default_read_s)
+            )
+            if 200 <= response.status <= 299:
+                return response
+            data: bytes = response.read()  # type: ignore[no-untyped-call]
+        except (HTTPError, ApiException, OSError) as error:
+            raise _no_response(request, error) from None
+        except config.ConfigException as error:  # the file of the token, when it is renewed
+            raise ForbiddenError(str(error), UNAUTHORIZED, request=request) from None
+        after = response.headers.get("Retry-After", "")
+        raise error_of(request, response.status, data, response.reason or "", after)
+
+
+def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a stream that arrives in chunks; empty ones are left out."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in whole if line)
+
+
+def _no_response(request: str, error: Exception) -> ApiError:
+    text = str(error).splitlines()[0] if str(error) else ""
+    return UnavailableError(f"{type(error).__name__}: {text}"[:300], request=request)
