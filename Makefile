@@ -36,7 +36,8 @@ sanitize: $(DEV) ## tests of the C parts under AddressSanitizer and UBSan
 fuzz: $(DEV) ## fuzz the C scanner and the Python parsers (ARGS=600: seconds each)
 	@tests/fuzz/run $(or $(ARGS),120)
 
-test: lint type imports tests ## all checks: style, types, borders of the packages, tests
+test: $(DEV) ## all checks: style, types, layers of the packages, tests; prints the time of each
+	@+MAKE="$(MAKE)" .ci/parts lint type imports tests
 
 lint: $(DEV) ## ruff: rules and format
 	@$(BIN)/ruff check .
