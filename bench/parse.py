@@ -20,7 +20,7 @@ from report import Row, report
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
+from reveal_collector.native.scanner import NativePlan, PlanRunner, RowLayout, ScanEntry
 from reveal_collector.readers.plan import scans_of
 from reveal_collector.readers.source import Source
 from reveal_collector.sources import cpuclock, interrupts, softirqs, stat
@@ -57,9 +57,9 @@ def in_c(sources: Sequence[Source]) -> Callable[[], int]:
     """Reads once; gives the ns it took."""
     entries, column = [], 0
     for owner, source in enumerate(sources):
-        entries.append(Entry(owner, scans_of(source) or (), column))
+        entries.append(ScanEntry(owner, scans_of(source) or (), column))
         column += len(source.channels)
-    made = Pass(Scan(entries, Layout(column, 0, len(sources))))
+    made = PlanRunner(NativePlan(entries, RowLayout(column, 0, len(sources))))
     made.begin()
 
     def read() -> int:

@@ -10,7 +10,7 @@ import sys
 import time
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from reveal_collector.sampling.native_sampler import NativeSampler
@@ -42,7 +42,7 @@ def opened(every_tick: bool) -> list[Source]:
 
 def main() -> None:
     how, lanes, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-    encoder = encoder_of(Origin("bench", bytes(16), PERIOD_NS // 1000))
+    encoder = encoder_of(SliceOrigin("bench", bytes(16), PERIOD_NS // 1000))
 
     def take(raw: RawSlice) -> None:
         encoder.encode(raw)

@@ -11,7 +11,7 @@ from reveal_collector.kernel import memory_saving
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command, after what makes its imports cheaper; see ``command.main``."""
-    memory_saving.before_imports()
+    memory_saving.defer_rare_imports()
     status: int = import_module("reveal_collector.command").main(argv)
     return status
 

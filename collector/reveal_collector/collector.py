@@ -12,28 +12,28 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reveal_collector import registry
-from reveal_collector.facts.device_queries import asks_of
-from reveal_collector.facts.inventory import Inventory
-from reveal_collector.facts.publisher import FactsWatch
+from reveal_collector.facts.device_queries import queries_for
+from reveal_collector.facts.inventory import FactsReader
+from reveal_collector.facts.publisher import FactsPublisher
 from reveal_collector.kernel.scheduling import prefer_real_time, raise_file_limit
-from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import (
     AdaptiveSource,
+    PausableSource,
     Roots,
     Source,
-    SpareSource,
     SubjectSource,
-    ThriftySource,
+    ThrottledSource,
 )
-from reveal_collector.readers.sysfs_attributes import text_of
-from reveal_collector.registry import Missing
-from reveal_collector.sampling.cpu_budget import Cost, Governor
+from reveal_collector.readers.sysfs_attributes import read_text
+from reveal_collector.registry import MissingSource
+from reveal_collector.sampling.cpu_budget import CpuBudget, SourceCost
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sampling.native_sampler import NativeSampler, make_sampler
 from reveal_collector.sampling.sampler import Sampler
-from reveal_collector.sampling.self_metrics import NAME, OwnFigures, OwnSource
+from reveal_collector.sampling.self_metrics import NAME, SelfMetrics, SelfMetricsSource
 from reveal_collector.shipping.native_encoder import encoder_of
-from reveal_collector.shipping.sinks import Shipment, Sink, SinkHealth
+from reveal_collector.shipping.sinks import EncodedSlice, Sink, SinkHealth
 from reveal_contract import VERSION
 from reveal_contract.catalogue import find
 from reveal_contract.envelope import WireError
@@ -59,7 +59,7 @@ class FeedState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Status:
+class CollectorStatus:
     """How a collector is doing."""
 
     node: str
@@ -68,7 +68,7 @@ class Status:
     table: str
     channels: int
     feeds: tuple[FeedState, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingSource, ...]
     degraded: tuple[str, ...]
     late_ticks: int
     missed_ticks: int
@@ -115,20 +115,20 @@ class Collector:
         self.last: RawSlice | None = None  # the last tick shipped, to be looked at
         self._sinks = tuple(sinks)
         self._given = sources
-        self._missing: tuple[Missing, ...] = ()
+        self._missing: tuple[MissingSource, ...] = ()
         self._absent: list[Source] = []
         self._boot = boot_id(registry.roots_of(settings))
-        self._facts: FactsWatch | None = None
+        self._facts: FactsPublisher | None = None
         self._sampler: Sampler | None = None
         self._raw: queue.SimpleQueue[RawSlice | None] = queue.SimpleQueue()
         self._unencoded = 0
         self._knowing: list[SubjectSource] = []
         self._adaptive: list[AdaptiveSource] = []
-        self._thrifty: list[ThriftySource] = []
-        self._spare: dict[str, SpareSource] = {}
-        self._governor = Governor(settings.cpu_budget_millicores)
+        self._thrifty: list[ThrottledSource] = []
+        self._spare: dict[str, PausableSource] = {}
+        self._governor = CpuBudget(settings.cpu_budget_millicores)
         self._encoder = encoder_of(
-            Origin(settings.node, self._boot, settings.sample_period_milliseconds * 1000)
+            SliceOrigin(settings.node, self._boot, settings.sample_period_milliseconds * 1000)
         )
         self._thread: threading.Thread | None = None  # ships where the tick thread must not
 
@@ -171,10 +171,10 @@ class Collector:
             for feed in self._sampler.feeds:
                 feed.source.close()
 
-    def status(self) -> Status:
+    def status(self) -> CollectorStatus:
         sampler = self._running()
         health = self._health()
-        return Status(
+        return CollectorStatus(
             node=self.settings.node, boot=self._boot.hex(), sequence=sampler.counts.sequence,
             table=sampler.table.key.hex(), channels=sampler.counts.channels,
             feeds=tuple(
@@ -203,22 +203,22 @@ class Collector:
         """Who can do more than be read; asked once, as such questions are slow."""
         self._knowing = [one for one in sources if isinstance(one, SubjectSource)]
         self._adaptive = [one for one in sources if isinstance(one, AdaptiveSource)]
-        self._thrifty = [one for one in sources if isinstance(one, ThriftySource)]
-        self._spare = {one.name: one for one in sources if isinstance(one, SpareSource)}
+        self._thrifty = [one for one in sources if isinstance(one, ThrottledSource)]
+        self._spare = {one.name: one for one in sources if isinstance(one, PausableSource)}
 
-    def _watch_facts(self) -> FactsWatch:
+    def _watch_facts(self) -> FactsPublisher:
         roots = registry.roots_of(self.settings)
-        asks = asks_of(roots, self._given or ())
-        watch = FactsWatch(Inventory(self.settings.node, roots, asks))
+        asks = queries_for(roots, self._given or ())
+        watch = FactsPublisher(FactsReader(self.settings.node, roots, asks))
         watch.start()
         return watch
 
-    def _still_missing(self) -> tuple[Missing, ...]:
+    def _still_missing(self) -> tuple[MissingSource, ...]:
         absent = {feed.name for feed in self._running().feeds if feed.absent}
         return tuple(lacking for lacking in self._missing if lacking.source in absent)
 
-    def _own(self) -> OwnSource:
-        return OwnSource([source.name for source in self._given or ()], self._figures)
+    def _own(self) -> SelfMetricsSource:
+        return SelfMetricsSource([source.name for source in self._given or ()], self._figures)
 
     def _running(self) -> Sampler:
         if self._sampler is None:
@@ -236,17 +236,17 @@ class Collector:
                 found.append(feed.demoted)
             if feed.broken and not feed.absent:
                 found.append(f"{feed.name}: cannot be read, is tried again")
-        found += [one.trouble for one in self._knowing if one.trouble]
+        found += [one.health_error for one in self._knowing if one.health_error]
         for adaptive in self._adaptive:
             found += adaptive.degraded
         found += self._governor.said
-        return found + [one.trouble for one in health if one.trouble]
+        return found + [one.health_error for one in health if one.health_error]
 
-    def _figures(self) -> OwnFigures:
+    def _figures(self) -> SelfMetrics:
         sampler, health = self._sampler, self._health()
         if sampler is None:
-            return OwnFigures([0] * len(self._given or ()), 0, 0, 0, 0, 0)
-        return OwnFigures(
+            return SelfMetrics([0] * len(self._given or ()), 0, 0, 0, 0, 0)
+        return SelfMetrics(
             # in the order given to ``OwnSource``, which itself comes next, and then late ones
             read_ns=[feed.read_ns for feed in sampler.feeds[: len(self._given or ())]],
             late_ticks=sampler.counts.late_ticks,
@@ -264,7 +264,7 @@ class Collector:
         if self._thread is None:
             self._ship_safely(raw)
         elif self._raw.qsize() < QUEUE:
-            self._raw.put(raw.kept())
+            self._raw.put(raw.copy())
         else:
             self._unencoded += 1
 
@@ -282,13 +282,13 @@ class Collector:
         self._keep_budget()
 
     def _ship_one(self, raw: RawSlice) -> None:
-        shipment = Shipment(
+        shipment = EncodedSlice(
             self.settings.node, self._boot, raw.sequence, raw.start_ns, raw.table,
             self._encoder.encode(raw), self._facts.latest if self._facts else None,
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(shipment)
-        self.last = raw.newest()
+        self.last = raw.last_tick()
         self._show_life()
 
     def _show_life(self) -> None:
@@ -312,21 +312,21 @@ class Collector:
             "%s: %s", use, step.said if taken else f"taken back: {step.said}",
         )  # fmt: skip
         for source in self._thrifty:
-            source.thrift = self._governor.thrift
+            source.slowdown_factor = self._governor.slowdown_factor
         for name, spare in self._spare.items():
             spare.paused = name in self._governor.paused
         self._running().grant(self._governor.lanes)
 
-    def _costs(self) -> list[Cost]:
+    def _costs(self) -> list[SourceCost]:
         """What each source but this process's own takes of a second, ns."""
         return [
             self._cost(feed) for feed in self._running().feeds
             if not feed.absent and feed.name != NAME
         ]  # fmt: skip
 
-    def _cost(self, feed: Feed) -> Cost:
+    def _cost(self, feed: Feed) -> SourceCost:
         ns = int(feed.read_ns * _READS[feed.lane])
-        return Cost(feed.name, feed.lane, ns, _scope(feed), feed.name in self._spare)
+        return SourceCost(feed.name, feed.lane, ns, _scope(feed), feed.name in self._spare)
 
 
 def _scope(feed: Feed) -> Scope:
@@ -336,7 +336,7 @@ def _scope(feed: Feed) -> Scope:
 def boot_id(roots: Roots) -> bytes:
     """16 bytes that change with every boot (proc(5), random/boot_id); random where unknown."""
     try:
-        text = text_of(roots.proc / "sys/kernel/random/boot_id")
+        text = read_text(roots.proc / "sys/kernel/random/boot_id")
         known = bytes.fromhex(text.replace("-", ""))
     except ValueError:
         known = b""

@@ -17,7 +17,7 @@ from typing import Any
 from reveal_collector.collector import Collector
 from reveal_collector.kernel import memory_saving
 from reveal_collector.kernel.scheduling import die_with_parent
-from reveal_collector.kernel.signals import Ending
+from reveal_collector.kernel.signals import TerminationSignal
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink, Sink
 from reveal_collector.subjects.pods.process_owner import own_pods
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format)
-    memory_saving.before_threads()
+    memory_saving.limit_allocator()
     try:
         if arguments.die_with_parent:
             die_with_parent()
@@ -65,13 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(collector: Collector, duration: float | None, drain: float) -> int:
     """From start to clean stop, with the signals that end it; ``drain`` seconds are its end's."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    with Ending() as ending:
+    with TerminationSignal() as ending:
         collector.start()
         try:
             _announce(collector)
             if collector.settings.metrics_port:
                 _serve(collector)
-            memory_saving.after_start()
+            memory_saving.release_startup_memory()
             ending.wait(duration)
         finally:
             collector.stop(drain)

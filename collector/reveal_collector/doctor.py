@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.native import Loaded, load
+from reveal_collector.native import LoadedLibrary, load
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import fields
-from reveal_collector.registry import Missing, probe_all
+from reveal_collector.readers.sysfs_attributes import parse_fields
+from reveal_collector.registry import MissingSource, probe_all
 from reveal_contract.catalogue import find
 from reveal_contract.settings import CollectorSettings
 
@@ -65,7 +65,7 @@ _GIVES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChannelRow:
     """One channel of this host, as people and ``--json`` see it."""
 
     channel: str
@@ -85,15 +85,15 @@ class Row:
 class Advice:
     """Something this host lacks: what it would give and how to grant it."""
 
-    lacking: str
+    missing: str
     gives: str
     remedy: str
 
 
 @dataclass(frozen=True)
-class Inventory:
-    rows: tuple[Row, ...]
-    missing: tuple[Missing, ...]
+class Diagnosis:
+    rows: tuple[ChannelRow, ...]
+    missing: tuple[MissingSource, ...]
     advice: tuple[Advice, ...]
 
 
@@ -107,7 +107,7 @@ class Privileges:
     reads_all: bool  # files and folders that are closed to others
 
 
-def inventory(roots: Roots, settings: CollectorSettings) -> Inventory:
+def diagnose(roots: Roots, settings: CollectorSettings) -> Diagnosis:
     """All channels of the host under ``roots`` and what is missing.
 
     Raises ``SettingsError`` when the settings name a source that does not exist.
@@ -118,10 +118,12 @@ def inventory(roots: Roots, settings: CollectorSettings) -> Inventory:
     finally:
         for source in probed.sources:
             source.close()
-    return Inventory(rows, tuple(probed.missing), tuple(advice(roots, probed.missing, held())))
+    return Diagnosis(
+        rows, tuple(probed.missing), tuple(advice(roots, probed.missing, current_privileges()))
+    )
 
 
-def advice(roots: Roots, missing: Iterable[Missing], privileges: Privileges) -> list[Advice]:
+def advice(roots: Roots, missing: Iterable[MissingSource], privileges: Privileges) -> list[Advice]:
     """What to do about what is missing, the most rewarding first."""
     found = [
         Advice(
@@ -129,13 +131,13 @@ def advice(roots: Roots, missing: Iterable[Missing], privileges: Privileges) -> 
         )
         for lacking in missing
     ]
-    found.sort(key=lambda each: _rank(each.lacking.partition(":")[0]))
+    found.sort(key=lambda each: _rank(each.missing.partition(":")[0]))
     if not roots.live:
         return found
     return [*_of_process(privileges), *_of_build(load()), *found, *_of_host(roots)]
 
 
-def held() -> Privileges:
+def current_privileges() -> Privileges:
     """The privileges of this process."""
     limit, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
     granted = capabilities(Path("/proc/self/status").read_text())
@@ -149,15 +151,15 @@ def held() -> Privileges:
 
 def capabilities(status: str) -> int:
     """The effective capabilities of ``/proc/PID/status`` as a bit set; 0 where it has none."""
-    return int(fields(status).get("CapEff", "0"), 16)
+    return int(parse_fields(status).get("CapEff", "0"), 16)
 
 
-def _rows(source: Source) -> list[Row]:
+def _rows(source: Source) -> list[ChannelRow]:
     rows = []
     for channel in source.channels:
         metric = find(channel.metric)
         rows.append(
-            Row(
+            ChannelRow(
                 channel.label, channel.metric, channel.instance, metric.unit, channel.kind.value,
                 source.lane.value, metric.subsystem.value, source.name, metric.origin,
                 metric.meaning, metric.harm.value,
@@ -218,13 +220,13 @@ def _of_bounded_root(privileges: Privileges) -> list[Advice]:
     return found
 
 
-def _of_build(native: Loaded) -> list[Advice]:
+def _of_build(native: LoadedLibrary) -> list[Advice]:
     """Where the C parts are not in use."""
     if native.library is not None:
         return []
     return [
         Advice(
-            native.absence,
+            native.unavailable,
             "the same samples at half the CPU and half the memory",
             "install a C compiler (Debian, Ubuntu: apt install gcc libc6-dev) and install anew",
         )

@@ -105,7 +105,7 @@ FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
 )
 
 
-class Missing(NamedTuple):
+class MissingSource(NamedTuple):
     """A source this host does not give: why, and what would grant it."""
 
     source: str
@@ -120,7 +120,7 @@ class Probed(NamedTuple):
     """
 
     sources: list[Source]
-    missing: list[Missing]
+    missing: list[MissingSource]
     absent: list[Source]
 
 
@@ -198,7 +198,7 @@ def selected(
 def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
     """Open every source the settings ask for; one that does not open never stops the others."""
     opened: list[Source] = []
-    missing: list[Missing] = []
+    missing: list[MissingSource] = []
     absent: list[Source] = []
     for source in build(roots, settings):
         lacking = _open(source)
@@ -211,12 +211,12 @@ def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
     return Probed(opened, missing, absent)
 
 
-def _open(source: Source) -> Missing | None:
+def _open(source: Source) -> MissingSource | None:
     try:
         source.open()
     except Unsupported as lacking:
-        return Missing(source.name, lacking.reason, lacking.remedy)
+        return MissingSource(source.name, lacking.reason, lacking.remedy)
     except Exception as error:  # garbled files of a foreign tree, a defect of one source
         log.debug("source %s does not open", source.name, exc_info=True)
-        return Missing(source.name, f"cannot be opened: {error}", "")
+        return MissingSource(source.name, f"cannot be opened: {error}", "")
     return None

@@ -24,7 +24,7 @@ from reveal_collector import registry
 from reveal_collector.collector import Collector, boot_id
 from reveal_collector.command import main
 from reveal_collector.readers.source import Roots
-from reveal_collector.registry import Missing, probe_all
+from reveal_collector.registry import MissingSource, probe_all
 from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract import names
 from reveal_contract.catalogue import find
@@ -123,7 +123,7 @@ def test_a_host_that_gives_nothing_has_a_reason_for_every_source(tmp_path: Path)
     opened, missing, _ = probe_all(roots, SETTINGS)
     assert opened == []
     assert len(missing) > 10
-    assert all(isinstance(one, Missing) and one.reason for one in missing)
+    assert all(isinstance(one, MissingSource) and one.reason for one in missing)
 
 
 def test_source_names_are_unique() -> None:

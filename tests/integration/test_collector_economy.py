@@ -11,11 +11,11 @@ import pytest
 
 from reveal_collector import native
 from reveal_collector.collector import Collector
-from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.sampling import cpu_budget
 from reveal_collector.shipping.native_encoder import NativeEncoder
 from reveal_collector.shipping.numpy_encoder import NumpyEncoder
-from reveal_collector.shipping.sinks import Report, Shipment, SinkHealth
+from reveal_collector.shipping.sinks import EncodedSlice, SinkHealth, StatusProvider
 from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.wire import decode
@@ -30,12 +30,12 @@ class Kept:
     prompt = True
 
     def __init__(self) -> None:
-        self.shipped: list[Shipment] = []
+        self.shipped: list[EncodedSlice] = []
 
-    def start(self, report: Report) -> None:
+    def start(self, report: StatusProvider) -> None:
         """Nobody asks."""
 
-    def put(self, shipment: Shipment) -> None:
+    def put(self, shipment: EncodedSlice) -> None:
         self.shipped.append(shipment)
 
     def health(self) -> SinkHealth:
@@ -81,7 +81,7 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
     collector.stop()
     library = native.load().library
     assert library is not None
-    origin = Origin("n1", sink.shipped[0].boot, 100_000)
+    origin = SliceOrigin("n1", sink.shipped[0].boot, 100_000)
     ours, reference = NativeEncoder(library, origin), NumpyEncoder(origin)
     for raw, shipment in zip(raws, sink.shipped, strict=True):
         made = reference.encode(raw)
@@ -139,10 +139,10 @@ def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
     monkeypatch.setattr(cpu_budget, "CALM_NS", 0)
     monkeypatch.setattr(cpu_budget, "HEADROOM", 1.0)
     collector._governor._millicores = 1000
-    collector._governor._standing = cpu_budget.Standing(len(kept(collector)), patience_ns=0)
+    collector._governor._standing = cpu_budget.BudgetState(len(kept(collector)), patience_ns=0)
     until(lambda: not kept(collector))
     until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
-    assert collector._governor.thrift == 1
+    assert collector._governor.slowdown_factor == 1
     assert [one.paused for one in collector._spare.values()] == [False]
 
 

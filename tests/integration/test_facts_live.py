@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from reveal_analyzer.configuration.watch import Configuration
-from reveal_collector.facts.device_queries import all_asks
-from reveal_collector.facts.inventory import Inventory
+from reveal_collector.facts.device_queries import all_queries
+from reveal_collector.facts.inventory import FactsReader
 from reveal_collector.readers.source import Roots
 from reveal_contract import cpulist
 
@@ -23,7 +23,7 @@ PAGES = 640  # 1.25 GiB
 
 
 def test_facts_are_what_the_kernel_says_elsewhere() -> None:
-    found = Inventory("n", Roots(), all_asks(Roots())).read()
+    found = FactsReader("n", Roots(), all_queries(Roots())).read()
     assert len(cpulist.parse(found.cpu.online)) == os.sysconf("SC_NPROCESSORS_ONLN")
     assert found.kernel.release == platform.release()
     assert found.memory.total == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -32,7 +32,7 @@ def test_facts_are_what_the_kernel_says_elsewhere() -> None:
 
 
 def test_a_look_is_short() -> None:
-    inventory = Inventory("n", Roots())
+    inventory = FactsReader("n", Roots())
     inventory.read()
     began = time.process_time()
     inventory.read()
@@ -55,7 +55,7 @@ def reserved() -> Iterator[None]:
 
 @pytest.mark.root
 def test_huge_pages_reserved_and_forgotten_are_told_until_given_back(reserved: None) -> None:
-    inventory, node = Inventory("n", Roots()), Configuration()
+    inventory, node = FactsReader("n", Roots()), Configuration()
     opened = [news for news in node.step(inventory.read(), 1) if "huge" in news.finding.claim]
     assert [news.change for news in opened] == ["Opened"]
     assert f"0 of {PAGES} pages" in opened[0].finding.claim

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reveal_analyzer.configuration.evaluate import judge
-from reveal_collector.facts.inventory import Inventory
+from reveal_collector.facts.inventory import FactsReader
 from reveal_contract.facts import Facts
 from support.hosts import endtoend
 from support.hosts.pods import LAYOUTS, host_with_pods
@@ -52,7 +52,7 @@ def test_what_a_host_gives_is_what_it_gave(name: str, folder: Path) -> None:
 
 def facts(tree: Tree) -> str:
     """What is known of the host, and the hints that follow."""
-    known = Inventory(endtoend.NODE, tree.roots).read()
+    known = FactsReader(endtoend.NODE, tree.roots).read()
     assert Facts.from_json(known.to_json()) == known
     hints = [f"{hint.hypothesis.name}: {hint.claim}" for hint in judge(known, 0) if hint.hypothesis]
     told = {"facts": json.loads(known.to_json()), "hints": hints}

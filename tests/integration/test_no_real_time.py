@@ -32,7 +32,7 @@ ticker.close()
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="cgroups and capabilities need root"),
-    pytest.mark.skipif(load().library is None, reason=load().absence or "there is a library"),
+    pytest.mark.skipif(load().library is None, reason=load().unavailable or "there is a library"),
 ]
 
 

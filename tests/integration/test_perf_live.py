@@ -16,16 +16,16 @@ import pytest
 
 from reveal_collector.devices.cpu_topology import online
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.kernel.perf_event import CgroupGroup, Event, Group
-from reveal_collector.readers.perf_groups import Counting, Plan, fitted
+from reveal_collector.kernel.perf_event import CgroupPerfGroup, PerfEvent, PerfGroup
+from reveal_collector.readers.perf_groups import CountingPlan, PerfGroupSource, fitted
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources import msr
 from reveal_collector.sources.pmu.device import devices
 from reveal_contract.metric import Lane
 
-CPU_CLOCK, TASK_CLOCK, SWITCHES = Event(1, 0), Event(1, 1), Event(1, 3)
-UNKNOWN = Event(1, 4000)
+CPU_CLOCK, TASK_CLOCK, SWITCHES = PerfEvent(1, 0), PerfEvent(1, 1), PerfEvent(1, 3)
+UNKNOWN = PerfEvent(1, 4000)
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def cpu() -> Iterator[int]:
     os.sched_setaffinity(0, allowed)
 
 
-def group(cpu: int, events: list[Event]) -> Group:
+def group(cpu: int, events: list[PerfEvent]) -> PerfGroup:
     try:
-        return Group(cpu, events)
+        return PerfGroup(cpu, events)
     except OSError as error:
         pytest.skip(f"perf_event_open: {error.strerror}")
 
@@ -76,7 +76,7 @@ def test_an_event_the_kernel_does_not_know_is_left_out(cpu: int) -> None:
     finally:
         counted.close()
     with pytest.raises(OSError, match="no event known") as raised:
-        Group(cpu, [UNKNOWN])
+        PerfGroup(cpu, [UNKNOWN])
     assert raised.value.errno == errno.ENOENT
 
 
@@ -103,13 +103,13 @@ def test_the_tsc_counts_at_one_rate_on_all_cpus() -> None:
         pytest.skip("there is no msr PMU")
     cpus = online(Path("/sys"))
 
-    def plan(_: Roots) -> Plan:
+    def plan(_: Roots) -> CountingPlan:
         columns = {channel("cpu.tsc", str(cpu)): [(cpu, named.event)] for cpu in cpus} | {
             channel("cpu.tsc", "", 1 / len(cpus)): [(cpu, named.event) for cpu in cpus]
         }
-        return Plan([(cpu, [named.event]) for cpu in cpus], columns)
+        return CountingPlan([(cpu, [named.event]) for cpu in cpus], columns)
 
-    source = Counting("tsc", Lane.SLOW, Roots(), plan)
+    source = PerfGroupSource("tsc", Lane.SLOW, Roots(), plan)
     source.open()
     try:
         opened = time.monotonic_ns()
@@ -131,17 +131,17 @@ def test_cpus_that_change_are_learned(tmp_path: Path) -> None:
     first = min(os.sched_getaffinity(0))
     group(first, [SWITCHES]).close()
 
-    def plan(roots: Roots) -> Plan:
+    def plan(roots: Roots) -> CountingPlan:
         cpus = online(roots.sys)
         columns = {
             channel("cpu.perf.context_switches", str(cpu)): [(cpu, SWITCHES)] for cpu in cpus
         }
-        return Plan([(cpu, [SWITCHES]) for cpu in cpus], columns)
+        return CountingPlan([(cpu, [SWITCHES]) for cpu in cpus], columns)
 
     path = tmp_path / "devices/system/cpu/online"
     path.parent.mkdir(parents=True)
     path.write_text(f"{first}\n")
-    source = Counting("switches", Lane.SLOW, Roots(sys=tmp_path), plan)
+    source = PerfGroupSource("switches", Lane.SLOW, Roots(sys=tmp_path), plan)
     source.open()
     try:
         assert len(source.read()) == 1
@@ -162,13 +162,13 @@ def test_a_group_of_many_cpus_is_read_a_share_at_a_time(monkeypatch: pytest.Monk
     group(cpus[0], [SWITCHES]).close()
     monkeypatch.setattr("reveal_collector.readers.perf_groups.READ_AT_ONCE", -(-len(cpus) // 2))
 
-    def plan(_: Roots) -> Plan:
-        return Plan(
+    def plan(_: Roots) -> CountingPlan:
+        return CountingPlan(
             [(cpu, [CPU_CLOCK]) for cpu in cpus],
             {channel("cpu.tsc", str(cpu)): [(cpu, CPU_CLOCK)] for cpu in cpus},
         )
 
-    source = Counting("clock", Lane.SLOW, Roots(), plan)
+    source = PerfGroupSource("clock", Lane.SLOW, Roots(), plan)
     source.open()
     try:
         rows = [list(source.read()) for _ in range(4)]
@@ -214,7 +214,7 @@ def test_a_cgroups_own_work_is_counted(cgroup: Path, cpu: int) -> None:
     """The cgroup's time enabled begins at the uptime: only steps say anything."""
     directory = os.open(cgroup, os.O_RDONLY)
     try:
-        counted = CgroupGroup(directory, cpu, [TASK_CLOCK, SWITCHES])
+        counted = CgroupPerfGroup(directory, cpu, [TASK_CLOCK, SWITCHES])
     except OSError as error:
         pytest.skip(f"perf_event_open: {error.strerror}")
     finally:
@@ -283,7 +283,7 @@ def test_what_cannot_be_counted_costs_nothing_else(cpu: int) -> None:
     if device is None:
         pytest.skip("there is no msr PMU")
     group(cpu, [SWITCHES]).close()
-    refused = Event(device.type, 99)  # EINVAL, alone and in a group
+    refused = PerfEvent(device.type, 99)  # EINVAL, alone and in a group
     groups = fitted(cpu, [refused, TASK_CLOCK, UNKNOWN, refused, SWITCHES])
     try:
         assert [each.events for each in groups] == [[TASK_CLOCK, SWITCHES]]

@@ -161,11 +161,11 @@ def test_an_api_that_is_away_leaves_the_last_list_and_says_so(
     until(lambda: names(pods) == {"a"})
     server.refuse = 503
     server.events.put(None)
-    until(lambda: "503 not today" in pods.trouble)
+    until(lambda: "503 not today" in pods.health_error)
     assert names(pods) == {"a"}
-    assert "the last list is kept" in pods.trouble
+    assert "the last list is kept" in pods.health_error
     server.refuse = 0
-    until(lambda: pods.trouble == "")
+    until(lambda: pods.health_error == "")
 
 
 def test_what_is_no_event_is_no_end(
@@ -187,7 +187,7 @@ def test_stopping_ends_a_waiting_watch_at_once(server: Server, pods: ApiPods) ->
     began = time.monotonic()
     pods.stop()
     assert time.monotonic() - began < 0.9
-    assert pods.trouble == ""
+    assert pods.health_error == ""
 
 
 def test_outside_of_a_cluster_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from reveal_collector.shipping.redis_sink import RedisSink
-from reveal_collector.shipping.sinks import RecordingSink, Shipment
+from reveal_collector.shipping.sinks import EncodedSlice, RecordingSink
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.facts import Facts
@@ -33,8 +33,8 @@ def settings(path: Path, **changes: Any) -> CollectorSettings:
     return replace(CollectorSettings("n1", f"unix://{path}"), **changes)
 
 
-def shipment(sequence: int, table: ChannelTable = TABLE, size: int = 10) -> Shipment:
-    return Shipment("n1", bytes(range(16)), sequence, 7_000 + sequence, table, b"d" * size)
+def shipment(sequence: int, table: ChannelTable = TABLE, size: int = 10) -> EncodedSlice:
+    return EncodedSlice("n1", bytes(range(16)), sequence, 7_000 + sequence, table, b"d" * size)
 
 
 @contextmanager
@@ -97,11 +97,11 @@ def test_an_outage_loses_nothing_that_fits_the_buffer(redis_launcher: Any) -> No
         server.stop()
         for sequence in range(1, 50):
             sink.put(shipment(sequence))
-        until(lambda: sink.health().trouble)
+        until(lambda: sink.health().health_error)
         assert sink.health().buffered == 49
         server.start()  # empty: without persistence everything is forgotten
         until(lambda: sink.health().delivered == 50)
-        until(lambda: not sink.health().trouble)
+        until(lambda: not sink.health().health_error)
         client = redis.Redis(unix_socket_path=str(server.socket))
         assert sequences(client) == list(range(1, 50))
         assert client.hexists(names.CATALOGUE_KEY, TABLE.key.hex())
@@ -139,8 +139,8 @@ def test_a_redis_that_refuses_is_tried_again_and_gets_all_in_order(
     with running(settings(redis_server)) as sink:
         for sequence in range(40):
             sink.put(shipment(sequence))
-        until(lambda: sink.health().trouble)
-        assert any(word in sink.health().trouble for word in said.split("|"))
+        until(lambda: sink.health().health_error)
+        assert any(word in sink.health().health_error for word in said.split("|"))
         assert sink.health().buffered == 40
         client.execute_command(*mend)
         until(lambda: sink.health().delivered == 40)
@@ -153,8 +153,8 @@ def test_a_wrong_password_is_said_and_kept_trying(redis_launcher: Any) -> None:
     server = redis_launcher("--requirepass", "right")
     with running(settings(server.socket)) as sink:
         sink.put(shipment(0))
-        until(lambda: sink.health().trouble)
-        assert "uthentication" in sink.health().trouble
+        until(lambda: sink.health().health_error)
+        assert "uthentication" in sink.health().health_error
         assert sink.health().buffered == 1
     right = settings(server.socket, redis_url=f"unix://:right@{server.socket}")
     with running(right) as sink:
@@ -308,4 +308,4 @@ def test_a_full_disk_is_said_once_and_stops_nothing(caplog: pytest.LogCaptureFix
     for sequence in range(3):
         sink.put(shipment(sequence))
     assert (sink.health().dropped, len(caplog.records)) == (3, 1)
-    assert "No space left" in sink.health().trouble
+    assert "No space left" in sink.health().health_error

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
+from reveal_collector.native.scanner import NativePlan, PlanRunner, RowLayout, ScanEntry
 from reveal_collector.readers.plan import FileScan
 
 
-def driven(scans: Sequence[FileScan], room: int = 1) -> Pass:
+def driven(scans: Sequence[FileScan], room: int = 1) -> PlanRunner:
     """A pass over these files alone."""
     width = sum(scan.plan.width for scan in scans)
-    made = Pass(Scan([Entry(0, scans, 0, room=room)], Layout(width, 0, 1)))
+    made = PlanRunner(NativePlan([ScanEntry(0, scans, 0, room=room)], RowLayout(width, 0, 1)))
     made.begin()
     return made

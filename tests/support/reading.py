@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.readers.background import Background
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
 
 WAIT = 5.0  # seconds a background round may take on a busy machine
@@ -41,13 +41,13 @@ def values(source: Source) -> dict[str, float | None]:
 def renewed(source: Source) -> list[int | None]:
     """A reading that shows the files as they are now, of a background source as well."""
     for _ in range(4):
-        if isinstance(source, Background):
+        if isinstance(source, BackgroundSource):
             assert source.settle(WAIT)
         try:
             read = source.read()
         except LayoutChanged:
             continue
-        if not isinstance(source, Background):
+        if not isinstance(source, BackgroundSource):
             return list(read)
         assert source.settle(WAIT)
         try:

@@ -21,7 +21,7 @@ from reveal_contract.search import search
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 if TYPE_CHECKING:
-    from reveal_collector.doctor import Inventory, Row
+    from reveal_collector.doctor import ChannelRow, Diagnosis
 
 _INSTANCES = 6  # shown of each metric; --json has all
 _INDENT = "    "
@@ -65,9 +65,9 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     return DONE
 
 
-def take_inventory(arguments: argparse.Namespace) -> Inventory:
+def take_inventory(arguments: argparse.Namespace) -> Diagnosis:
     """The inventory of the host these flags name; a usage error for a source there is not."""
-    from reveal_collector.doctor import inventory  # noqa: PLC0415 - numpy, for --help too
+    from reveal_collector.doctor import diagnose  # noqa: PLC0415 - numpy, for --help too
     from reveal_collector.registry import roots_of  # noqa: PLC0415
 
     settings = CollectorSettings(
@@ -80,21 +80,21 @@ def take_inventory(arguments: argparse.Namespace) -> Inventory:
         exclude=tuple(arguments.exclude_source),
     )
     try:
-        return inventory(roots_of(settings), settings)
+        return diagnose(roots_of(settings), settings)
     except SettingsError as error:
         raise CliError(str(error), USAGE) from None
 
 
-def as_json(found: Inventory) -> dict[str, Any]:
+def as_json(found: Diagnosis) -> dict[str, Any]:
     return {
         "channels": [asdict(row) for row in found.rows],
         "missing": [lacking._asdict() for lacking in found.missing],
     }
 
 
-def matches(found: Inventory, wanted: str, columns: int) -> list[str]:
+def matches(found: Diagnosis, wanted: str, columns: int) -> list[str]:
     """For people: what fits ``wanted``, of this host and of the whole catalogue."""
-    here: dict[str, list[Row]] = {}
+    here: dict[str, list[ChannelRow]] = {}
     for row in found.rows:
         here.setdefault(row.metric, []).append(row)
     fitting = search(wanted, [*catalogue.rows(), *map(catalogue.find, here)])
@@ -109,7 +109,7 @@ def matches(found: Inventory, wanted: str, columns: int) -> list[str]:
     return lines
 
 
-def _absence(metric: Metric, found: Inventory) -> str:
+def _absence(metric: Metric, found: Diagnosis) -> str:
     """Why this host does not give a metric."""
     if metric.lane is Lane.DERIVED:
         return "Computed by the analyzer."
@@ -117,7 +117,7 @@ def _absence(metric: Metric, found: Inventory) -> str:
     return f"Not here: {reasons[0]}." if reasons else "Not here."
 
 
-def listing(found: Inventory, columns: int) -> list[str]:
+def listing(found: Diagnosis, columns: int) -> list[str]:
     """For people: a metric once, with the instances it has here."""
     lines = []
     order = sorted(found.rows, key=lambda row: (row.subsystem, row.source, row.metric))
@@ -135,7 +135,9 @@ def listing(found: Inventory, columns: int) -> list[str]:
     return lines
 
 
-def _metric(name: str, row: Row | Metric, instances: Sequence[str], columns: int) -> list[str]:
+def _metric(
+    name: str, row: ChannelRow | Metric, instances: Sequence[str], columns: int
+) -> list[str]:
     named = [instance for instance in instances if instance]
     more = f", … {len(named)} in all" if len(named) > _INSTANCES else ""
     where = f" {{{', '.join(named[:_INSTANCES])}{more}}}" if named else ""

@@ -7,7 +7,6 @@ import json
 import textwrap
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from reveal_cli.closing import width
@@ -20,7 +19,7 @@ from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding
 
 if TYPE_CHECKING:
-    from reveal_collector.doctor import Inventory
+    from reveal_collector.doctor import Advice, Diagnosis
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,12 +51,12 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
 def take_facts(arguments: argparse.Namespace) -> Facts:
     """The facts of the host these flags name, GPU libraries and drivers asked as well."""
-    from reveal_collector.facts.device_queries import all_asks  # noqa: PLC0415 - an extra
-    from reveal_collector.facts.inventory import Inventory  # noqa: PLC0415
+    from reveal_collector.facts.device_queries import all_queries  # noqa: PLC0415 - an extra
+    from reveal_collector.facts.inventory import FactsReader  # noqa: PLC0415
     from reveal_collector.readers.source import Roots  # noqa: PLC0415
 
     roots = Roots(arguments.proc_root, arguments.sys_root, arguments.cgroup_root)
-    return Inventory(arguments.node, roots, all_asks(roots)).read()
+    return FactsReader(arguments.node, roots, all_queries(roots)).read()
 
 
 def judged(facts: Facts) -> list[Finding]:
@@ -68,15 +67,20 @@ def judged(facts: Facts) -> list[Finding]:
 
 
 def as_json(
-    found: Inventory, facts: Facts, hints: Sequence[Finding], server: str
+    found: Diagnosis, facts: Facts, hints: Sequence[Finding], server: str
 ) -> dict[str, Any]:
     return {
         "facts": json.loads(facts.to_json()),
         "configuration": [hint.to_dict() for hint in hints],
         "channels": len(found.rows),
         "redis": server,
-        "advice": [asdict(advice) for advice in found.advice],
+        "advice": [_advice_row(advice) for advice in found.advice],
     }
+
+
+def _advice_row(advice: Advice) -> dict[str, str]:
+    """Return advice as JSON values, under the keys that ``--json`` promises."""
+    return {"lacking": advice.missing, "gives": advice.gives, "remedy": advice.remedy}
 
 
 def setup(facts: Facts, hints: Sequence[Finding], columns: int) -> list[str]:
@@ -87,13 +91,13 @@ def setup(facts: Facts, hints: Sequence[Finding], columns: int) -> list[str]:
     return [*facts_lines(facts, columns), "", *(hint_lines(hints, columns) or none), ""]
 
 
-def report(found: Inventory, server: str, columns: int) -> list[str]:
+def report(found: Diagnosis, server: str, columns: int) -> list[str]:
     """The advice, the most rewarding first."""
     lines = [f"{len(found.rows)} channels can be read here. {server}", ""]
     if not found.advice:
         return [*lines, "Nothing is missing."]
     for number, advice in enumerate(found.advice, 1):
-        lines.append(f"{number}. {advice.lacking}")
+        lines.append(f"{number}. {advice.missing}")
         for title, text in (("would give", advice.gives), ("to grant it", advice.remedy)):
             if text:
                 lines += textwrap.wrap(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from reveal_collector.kernel.errors import ParseError
-from reveal_collector.readers.sysfs_attributes import text_of
+from reveal_collector.readers.sysfs_attributes import read_text
 from reveal_contract import cpulist
 
 # On larger hosts CPUs are summed up, not shown one by one.
@@ -52,4 +52,4 @@ def first_of(groups: dict[int, str]) -> dict[str, int]:
 
 
 def _said(sys: Path, cpu: int, name: str = "physical_package_id") -> str:
-    return text_of(sys / f"devices/system/cpu/cpu{cpu}/topology" / name)
+    return read_text(sys / f"devices/system/cpu/cpu{cpu}/topology" / name)

@@ -31,7 +31,7 @@ _MOST_STATS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CurrentAndMaximum:
     """A setting and the most it can be."""
 
     now: int
@@ -39,16 +39,16 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class NetworkCard:
     """Driver, firmware, ring sizes and queues of one card; ``None`` where it does not say."""
 
     driver: str
     version: str
     firmware: str
     bus: str
-    rx_ring: Pair | None
-    tx_ring: Pair | None
-    queues: Pair | None
+    rx_ring: CurrentAndMaximum | None
+    tx_ring: CurrentAndMaximum | None
+    queues: CurrentAndMaximum | None
 
 
 class Ethtool:
@@ -70,16 +70,16 @@ class Ethtool:
         values = values_of(self._ask(name, _STATS.pack(_GSTATS, count) + bytes(count * 8)))
         return dict(zip(names, values, strict=False))
 
-    def card(self, name: str) -> Card:
+    def card(self, name: str) -> NetworkCard:
         """What the card is and how it is set up."""
         answer = self._ask(name, _DRIVER.pack(_GDRVINFO, *(b"",) * 6, *(0,) * 5))
         driver, version, firmware, bus = driver_of(answer)
         rings = self._numbers(name, _RINGS, _GRINGPARAM)
         queues = self._numbers(name, _CHANNELS, _GCHANNELS)
-        return Card(
+        return NetworkCard(
             driver, version, firmware, bus,
-            rx_ring=Pair(rings[5], rings[1]) if rings else None,
-            tx_ring=Pair(rings[8], rings[4]) if rings else None,
+            rx_ring=CurrentAndMaximum(rings[5], rings[1]) if rings else None,
+            tx_ring=CurrentAndMaximum(rings[8], rings[4]) if rings else None,
             queues=queues_of(queues) if queues else None,
         )  # fmt: skip
 
@@ -131,10 +131,10 @@ def driver_of(answer: bytes) -> tuple[str, str, str, str]:
     return _text(driver), _text(version), _text(firmware), _text(bus)
 
 
-def queues_of(numbers: Sequence[int]) -> Pair:
+def queues_of(numbers: Sequence[int]) -> CurrentAndMaximum:
     """Receive queues of an ethtool_channels: combined ones, and those that only receive."""
     _, rx_most, _, _, combined_most, rx, _, _, combined = numbers
-    return Pair(rx + combined, max(rx_most, combined_most))
+    return CurrentAndMaximum(rx + combined, max(rx_most, combined_most))
 
 
 def _text(data: bytes) -> str:

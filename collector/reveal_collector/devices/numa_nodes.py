@@ -8,7 +8,7 @@ from pathlib import Path
 _NODE = re.compile(r"node(\d+)\Z")
 
 
-def nodes(folder: Path) -> dict[str, Path]:
+def numa_nodes(folder: Path) -> dict[str, Path]:
     """The NUMA nodes by number; none where the folder cannot be read."""
     try:
         found = [(named[1], path) for path in folder.iterdir() if (named := _NODE.match(path.name))]

@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.readers.sysfs_attributes import linked, listed, number, target, text_of
+from reveal_collector.readers.sysfs_attributes import (
+    entries,
+    link_target,
+    read_number,
+    read_text,
+    resolve_link,
+)
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _KINDS = {"0x03": "gpu", "0x12": "gpu", "0x02": "network", "0x0108": "storage"}
@@ -24,7 +30,7 @@ _CARD = re.compile(r"(?!renderD|controlD)")
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class PciDevice:
     """One PCI device.
 
     ``kind`` is ``gpu``, ``network`` or ``storage``; ``name`` what users call it (``eth0``,
@@ -43,19 +49,19 @@ class Device:
         return f"{self.address} {self.name}" if self.name else self.address
 
 
-def devices(sys: Path) -> list[Device]:
+def pci_devices(sys: Path) -> list[PciDevice]:
     """The devices of the kinds above, in the order of their addresses.
 
     Virtual functions are left out: they have no link of their own and repeat the card.
     """
     folder = sys / "bus/pci/devices"
-    found = (_device(folder / name) for name in listed(folder)[0] if _ADDRESS.match(name))
+    found = (_device(folder / name) for name in entries(folder)[0] if _ADDRESS.match(name))
     return [device for device in found if device is not None]
 
 
 def address_of(path: Path) -> str:
     """The PCI address of what a sysfs folder belongs to; "" where it is on no PCI bus."""
-    for part in reversed(linked(path).parts):
+    for part in reversed(resolve_link(path).parts):
         if _ADDRESS.match(part):
             return part
     return ""
@@ -63,20 +69,20 @@ def address_of(path: Path) -> str:
 
 def numa_node(device: Path) -> int | None:
     """The node a device's folder says it is next to; the kernel's -1 is "not known"."""
-    node = number(device / "numa_node")
+    node = read_number(device / "numa_node")
     return node if node is not None and node >= 0 else None
 
 
-def _device(link: Path) -> Device | None:
-    code = text_of(link / "class")
+def _device(link: Path) -> PciDevice | None:
+    code = read_text(link / "class")
     kind = kind_of(code)
     if not kind or (link / "physfn").exists():
         return None
-    if code.startswith(_DISPLAY) and text_of(link / "vendor") not in GPU_VENDORS:
+    if code.startswith(_DISPLAY) and read_text(link / "vendor") not in GPU_VENDORS:
         return None
-    path = linked(link)
+    path = resolve_link(link)
     port = path.parent if _ADDRESS.match(path.parent.name) else None
-    return Device(link.name, kind, next(_names(path), ""), path, port)
+    return PciDevice(link.name, kind, next(_names(path), ""), path, port)
 
 
 def kind_of(code: str) -> str:
@@ -86,5 +92,5 @@ def kind_of(code: str) -> str:
 
 def _names(path: Path) -> Iterator[str]:
     for folder in _NAMES:
-        yield from (name for name in listed(path / folder)[0] if _CARD.match(name))
-    yield target(path / "driver")
+        yield from (name for name in entries(path / folder)[0] if _CARD.match(name))
+    yield link_target(path / "driver")

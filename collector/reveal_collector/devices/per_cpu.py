@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, cpu_list
-from reveal_collector.devices.numa_nodes import nodes
+from reveal_collector.devices.numa_nodes import numa_nodes
 from reveal_collector.kernel.errors import ParseError
 from reveal_collector.readers.plan import Columns, Vector
-from reveal_collector.readers.textfile import Shape, channel
+from reveal_collector.readers.textfile import ColumnSet, channel
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Scope
 
-Arrange = Callable[[tuple[Channel, ...]], Shape]
+Arrange = Callable[[tuple[Channel, ...]], ColumnSet]
 _Members = dict[int, tuple[int, ...]]  # CPU -> the values its number is the sum of
 
 
 def fold_by(
-    sys: Path, first: Arrange = Shape, together: Mapping[str, Sequence[str]] | None = None
+    sys: Path, first: Arrange = ColumnSet, together: Mapping[str, Sequence[str]] | None = None
 ) -> Arrange:
     """What ``first`` makes of the channels, folded where the host has many CPUs.
 
@@ -33,7 +33,7 @@ def fold_by(
     return lambda channels: fold_large(first(channels), sys, together or {})
 
 
-def fold_large(shape: Shape, sys: Path, together: Mapping[str, Sequence[str]]) -> Shape:
+def fold_large(shape: ColumnSet, sys: Path, together: Mapping[str, Sequence[str]]) -> ColumnSet:
     """The shape, folded where it has columns of many CPUs."""
     cpus = {cpu for each in shape.channels if (cpu := cpu_of(each)) is not None}
     return fold(shape, node_of(sys), together) if len(cpus) > MOST_CPUS else shape
@@ -48,7 +48,7 @@ def cpu_of(each: Channel) -> int | None:
 def node_of(sys: Path) -> dict[int, str]:
     """CPU -> its NUMA node; empty where sysfs does not tell."""
     found: dict[int, str] = {}
-    for node, folder in nodes(sys / "devices/system/node").items():
+    for node, folder in numa_nodes(sys / "devices/system/node").items():
         try:
             found |= dict.fromkeys(cpu_list((folder / "cpulist").read_text()), node)
         except (OSError, ParseError):  # a node of memory only has an empty list
@@ -56,7 +56,9 @@ def node_of(sys: Path) -> dict[int, str]:
     return found
 
 
-def fold(shape: Shape, node: Mapping[int, str], together: Mapping[str, Sequence[str]]) -> Shape:
+def fold(
+    shape: ColumnSet, node: Mapping[int, str], together: Mapping[str, Sequence[str]]
+) -> ColumnSet:
     """The shape with its per-CPU columns folded; host columns come first, as they were."""
     sums = shape.columns.sums or tuple((at,) for at in range(len(shape.channels)))
     host: dict[Channel, tuple[int, ...]] = {}
@@ -74,7 +76,7 @@ def fold(shape: Shape, node: Mapping[int, str], together: Mapping[str, Sequence[
     vectors = tuple(Vector(tuple(cpus.values()), tuple(cpus)) for cpus in folded.values())
     extremes = tuple(extreme for whole in folded for extreme in _extremes(whole))
     columns = Columns(tuple(host.values()), vectors, shape.columns.weights)
-    return Shape((*host, *extremes), columns)
+    return ColumnSet((*host, *extremes), columns)
 
 
 def _whole(each: Channel) -> Channel:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.devices.pci import address_of
-from reveal_collector.readers.sysfs_attributes import listed, text_of
+from reveal_collector.readers.sysfs_attributes import entries, read_text
 
 _RATE = re.compile(r"(\d+)(?:\.(\d))?\d* Gb/sec")
 _STATE = re.compile(r"\s*(\d+)\s*:")
@@ -22,7 +22,7 @@ _MAPPED = 0xFFFF  # ::ffff:a.b.c.d holds an IPv4 address
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class RdmaPort:
     """One port: ``name`` is ``mlx5_0/1``.
 
     ``netdevs`` are the interfaces on top of it, ``addresses`` the IP addresses its GIDs hold,
@@ -46,13 +46,13 @@ class Port:
         return f"{self.device}/{self.number}"
 
 
-def ib_ports(sys: Path, addresses: bool = True) -> list[Port]:
+def ib_ports(sys: Path, addresses: bool = True) -> list[RdmaPort]:
     """The ports of all devices; without ``addresses`` the GIDs (hundreds of files) stay unread."""
     folder = sys / "class/infiniband"
     return [
         _port(folder / device, number, addresses)
-        for device in listed(folder)[0]
-        for number in sorted(int(n) for n in listed(folder / device / "ports")[0] if n.isdecimal())
+        for device in entries(folder)[0]
+        for number in sorted(int(n) for n in entries(folder / device / "ports")[0] if n.isdecimal())
     ]
 
 
@@ -83,20 +83,20 @@ def ip_of_gid(gid: str) -> str:
     return "" if address.is_link_local or not int(address) else str(address)
 
 
-def _port(device: Path, number: int, addresses: bool) -> Port:
+def _port(device: Path, number: int, addresses: bool) -> RdmaPort:
     path = device / "ports" / str(number)
-    layer = text_of(path / "link_layer")
+    layer = read_text(path / "link_layer")
     gids = list(_gids(path)) if addresses else []
     ethernet = layer == "Ethernet"
     netdevs = [name for name, _ in gids] + list(_interfaces(device, number))
     known = [ip for _, gid in gids if (ip := ip_of_gid(gid))] if ethernet else []
     try:
-        tenths = rate(text_of(path / "rate"))
+        tenths = rate(read_text(path / "rate"))
     except ValueError:
         tenths = None
-    return Port(
+    return RdmaPort(
         device.name, number, path, address_of(device / "device"), layer,
-        _word(text_of(path / "state")), _word(text_of(path / "phys_state")),
+        _word(read_text(path / "state")), _word(read_text(path / "phys_state")),
         None if tenths is None else tenths * 10**8,
         tuple(dict.fromkeys(netdevs)), tuple(dict.fromkeys(known)),
     )  # fmt: skip
@@ -104,17 +104,17 @@ def _port(device: Path, number: int, addresses: bool) -> Port:
 
 def _gids(port: Path) -> Iterator[tuple[str, str]]:
     """Interface and GID of each entry of the table that belongs to an interface."""
-    for entry in sorted(listed(port / "gid_attrs/ndevs")[0], key=lambda name: (len(name), name)):
-        if name := text_of(port / "gid_attrs/ndevs" / entry):
-            yield name, text_of(port / "gids" / entry)
+    for entry in sorted(entries(port / "gid_attrs/ndevs")[0], key=lambda name: (len(name), name)):
+        if name := read_text(port / "gid_attrs/ndevs" / entry):
+            yield name, read_text(port / "gids" / entry)
 
 
 def _interfaces(device: Path, number: int) -> Iterator[str]:
     """The interfaces of the same PCI device that sit on this port."""
-    ports = len(listed(device / "ports")[0])
+    ports = len(entries(device / "ports")[0])
     folder = device / "device/net"
-    for name in listed(folder)[0]:
-        place = text_of(folder / name / "dev_port")
+    for name in entries(folder)[0]:
+        place = read_text(folder / name / "dev_port")
         if ports == 1 or (place.isdecimal() and int(place) == number - 1):
             yield name
 

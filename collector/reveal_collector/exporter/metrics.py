@@ -19,7 +19,7 @@ from reveal_collector.exporter.samples import SampleExporter
 from reveal_contract.runtime import http_endpoints
 
 if TYPE_CHECKING:
-    from reveal_collector.collector import Collector, Status
+    from reveal_collector.collector import Collector, CollectorStatus
 
 _PREFIX = "reveal_collector"
 _GAUGES = {
@@ -54,7 +54,7 @@ class HealthExporter(Exporter):
         yield http_endpoints.build_info(f"{_PREFIX}_build_info")
 
 
-def families(status: Status) -> Iterator[Metric]:
+def families(status: CollectorStatus) -> Iterator[Metric]:
     """The metric families of one status."""
     for name, (shown, meaning) in _GAUGES.items():
         yield GaugeMetricFamily(f"{_PREFIX}_{shown}", meaning, getattr(status, name))
@@ -67,7 +67,7 @@ def families(status: Status) -> Iterator[Metric]:
     yield from _of_sources(status)
 
 
-def _of_sources(status: Status) -> Iterator[Metric]:
+def _of_sources(status: CollectorStatus) -> Iterator[Metric]:
     up = GaugeMetricFamily(f"{_PREFIX}_source_up", "1 while it can be read.", labels=["source"])
     lane = GaugeMetricFamily(
         f"{_PREFIX}_source_info", "1, with the lane it is read in.", labels=["source", "lane"]

@@ -85,11 +85,11 @@ class SampleExporter(Exporter):
 
     def _families(self, table: ChannelTable) -> tuple[list[_Family], int]:
         if self._layout is None or self._layout[0] is not table:
-            self._layout = (table, *arranged(table, self._most))
+            self._layout = (table, *metric_families(table, self._most))
         return self._layout[1:]
 
 
-def arranged(table: ChannelTable, most: int) -> tuple[list[_Family], int]:
+def metric_families(table: ChannelTable, most: int) -> tuple[list[_Family], int]:
     """The families of a table, whole ones up to ``most`` series; and how many channels are not."""
     by_name: dict[str, _Family] = {}
     for at, channel in enumerate((*table.fast, *table.slow)):

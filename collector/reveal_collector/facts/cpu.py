@@ -21,9 +21,9 @@ _CLOCK_FLAGS = ("constant_tsc", "nonstop_tsc", "tsc_reliable", "tsc_known_freq",
 def identity(roots: Roots) -> Cpu:
     """What does not change while the host runs: the model and its topology."""
     folder = roots.sys / "devices/system/cpu"
-    fields = first_processor(files.text(roots.proc / "cpuinfo"))
+    fields = first_processor(files.read_text(roots.proc / "cpuinfo"))
     flags = fields.get("flags", "").split()
-    present = files.listed(folder / "present")
+    present = files.cpu_list(folder / "present")
     cores, sockets = topology(folder, present)
     return Cpu(
         vendor=fields.get("vendor_id") or ("ARM" if "CPU implementer" in fields else ""),
@@ -33,8 +33,8 @@ def identity(roots: Roots) -> Cpu:
         cores=cores,
         threads=_threads(folder),
         present=present,
-        isolated=files.listed(folder / "isolated"),
-        nohz_full=files.listed(folder / "nohz_full"),
+        isolated=files.cpu_list(folder / "isolated"),
+        nohz_full=files.cpu_list(folder / "nohz_full"),
         clock_flags=tuple(flag for flag in _CLOCK_FLAGS if flag in flags),
         mitigations=mitigations(folder / "vulnerabilities"),
     )
@@ -52,20 +52,20 @@ def settings(roots: Roots, known: Cpu, thorough: bool) -> Cpu:
     thorough = thorough or not any(first == replace(one, cpus="") for one in known.policies)
     return replace(
         known,
-        online=files.listed(folder / "online"),
-        smt=files.text(folder / "smt/control"),
+        online=files.cpu_list(folder / "online"),
+        smt=files.read_text(folder / "smt/control"),
         boost=boost(folder),
         policies=policies(folder / "cpufreq") if thorough else known.policies,
-        idle_driver=files.text(idle / "current_driver"),
-        idle_governor=files.text(idle / "current_governor")
-        or files.text(idle / "current_governor_ro"),
+        idle_driver=files.read_text(idle / "current_driver"),
+        idle_governor=files.read_text(idle / "current_governor")
+        or files.read_text(idle / "current_governor_ro"),
         idle_disabled=disabled_states(folder / "cpu0/cpuidle"),
     )
 
 
 def first_processor(cpuinfo: str) -> dict[str, str]:
     """The fields of the first block of ``/proc/cpuinfo``."""
-    return files.fields(cpuinfo.split("\n\n", 1)[0])
+    return files.parse_fields(cpuinfo.split("\n\n", 1)[0])
 
 
 def family(fields: Mapping[str, str]) -> str:
@@ -81,26 +81,27 @@ def topology(folder: Path, present: str) -> tuple[int | None, int | None]:
     cores, sockets = set(), set()
     for cpu in cpulist.parse(present):
         place = folder / f"cpu{cpu}/topology"
-        socket, core = files.number(place / "physical_package_id"), files.number(place / "core_id")
+        socket = files.read_number(place / "physical_package_id")
+        core = files.read_number(place / "core_id")
         if socket is None or core is None:
             continue
-        die = files.number(place / "die_id")
+        die = files.read_number(place / "die_id")
         sockets.add(socket)
         cores.add((socket, die, core))
     return len(cores) or None, len(sockets) or None
 
 
 def _threads(folder: Path) -> int | None:
-    siblings = files.listed(folder / "cpu0/topology/thread_siblings_list")
+    siblings = files.cpu_list(folder / "cpu0/topology/thread_siblings_list")
     return len(cpulist.parse(siblings)) or None
 
 
 def boost(folder: Path) -> bool | None:
     """Whether clocks above the nominal one are allowed (cpufreq or intel_pstate says)."""
-    allowed = files.number(folder / "cpufreq/boost")
+    allowed = files.read_number(folder / "cpufreq/boost")
     if allowed is not None:
         return bool(allowed)
-    forbidden = files.number(folder / "intel_pstate/no_turbo")
+    forbidden = files.read_number(folder / "intel_pstate/no_turbo")
     return None if forbidden is None else not forbidden
 
 
@@ -109,19 +110,19 @@ def policies(folder: Path) -> tuple[FrequencyPolicy, ...]:
     alike: dict[FrequencyPolicy, set[int]] = {}
     for number in files.numbered(folder, "policy"):
         place = folder / f"policy{number}"
-        cpus = _affected(files.text(place / "affected_cpus"))
+        cpus = _affected(files.read_text(place / "affected_cpus"))
         alike.setdefault(_policy(place), set()).update(cpus)
     return tuple(replace(policy, cpus=cpulist.render(cpus)) for policy, cpus in alike.items())
 
 
 def _policy(place: Path) -> FrequencyPolicy:
     return FrequencyPolicy(
-        driver=files.text(place / "scaling_driver"),
-        governor=files.text(place / "scaling_governor"),
-        preference=files.text(place / "energy_performance_preference"),
-        lowest=files.number(place / "scaling_min_freq"),
-        highest=files.number(place / "scaling_max_freq"),
-        possible=files.number(place / "cpuinfo_max_freq"),
+        driver=files.read_text(place / "scaling_driver"),
+        governor=files.read_text(place / "scaling_governor"),
+        preference=files.read_text(place / "energy_performance_preference"),
+        lowest=files.read_number(place / "scaling_min_freq"),
+        highest=files.read_number(place / "scaling_max_freq"),
+        possible=files.read_number(place / "cpuinfo_max_freq"),
     )
 
 
@@ -132,10 +133,11 @@ def _affected(line: str) -> Iterable[int]:
 def disabled_states(folder: Path) -> tuple[str, ...]:
     """Names of the idle states that are switched off."""
     states = (folder / f"state{number}" for number in files.numbered(folder, "state"))
-    return tuple(files.text(state / "name") for state in states if files.number(state / "disable"))
+    disabled = (state for state in states if files.read_number(state / "disable"))
+    return tuple(files.read_text(state / "name") for state in disabled)
 
 
 def mitigations(folder: Path) -> dict[str, str]:
     """What is done against each flaw the CPU has; flaws it has not are left out."""
-    told = {name: files.text(folder / name) for name in files.names(folder)}
+    told = {name: files.read_text(folder / name) for name in files.names(folder)}
     return {name: line[:120] for name, line in told.items() if line and line != "Not affected"}

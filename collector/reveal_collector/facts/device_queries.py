@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from reveal_collector.devices.ethtool import Ethtool, Pair
-from reveal_collector.facts.gpus import Asked
-from reveal_collector.facts.inventory import Asks, no_library, no_sizes
-from reveal_collector.facts.nics import Sizes
+from reveal_collector.devices.ethtool import CurrentAndMaximum, Ethtool
+from reveal_collector.facts.gpus import NvmlAnswer
+from reveal_collector.facts.inventory import DeviceQueries, no_library, no_sizes
+from reveal_collector.facts.nics import NicSizes
 from reveal_collector.readers.source import Roots, Source
 from reveal_contract.facts import Gpu
 
 _NVML = "nvml"  # the name of the source that holds the library
 
 
-def asks_of(roots: Roots, sources: Iterable[Source]) -> Asks:
+def queries_for(roots: Roots, sources: Iterable[Source]) -> DeviceQueries:
     """What can be asked on this host beside these opened sources."""
     if any(source.name == _NVML for source in sources):
-        return all_asks(roots)
-    return Asks(card_sizes, no_library) if roots.live else Asks()
+        return all_queries(roots)
+    return DeviceQueries(card_sizes, no_library) if roots.live else DeviceQueries()
 
 
-def all_asks(roots: Roots) -> Asks:
+def all_queries(roots: Roots) -> DeviceQueries:
     """All that can be asked, even if NVML must be started for it."""
-    return Asks(card_sizes, lambda: ask_nvml(roots)) if roots.live else Asks()
+    return DeviceQueries(card_sizes, lambda: query_nvml(roots)) if roots.live else DeviceQueries()
 
 
-def card_sizes(name: str) -> Sizes:
+def card_sizes(name: str) -> NicSizes:
     """Ring and channels of one card, as far as its driver says."""
     tool = Ethtool()
     try:
@@ -40,13 +40,13 @@ def card_sizes(name: str) -> Sizes:
         return no_sizes(name)
     finally:
         tool.close()
-    ring, channels = card.rx_ring or Pair(0, 0), card.queues or Pair(0, 0)
-    return Sizes(
+    ring, channels = card.rx_ring or CurrentAndMaximum(0, 0), card.queues or CurrentAndMaximum(0, 0)
+    return NicSizes(
         ring.now or None, ring.maximum or None, channels.now or None, channels.maximum or None
     )
 
 
-def ask_nvml(roots: Roots) -> Asked:
+def query_nvml(roots: Roots) -> NvmlAnswer:
     """GPUs, their processes and the versions of driver and CUDA; ``Unsupported`` without."""
     from reveal_collector.nvml import devices, library  # noqa: PLC0415 - 2 MB for GPU hosts only
 
@@ -65,7 +65,7 @@ def ask_nvml(roots: Roots) -> Asked:
         versions["nvidia"] = library.text(driver)
     if cuda:
         versions["cuda"] = f"{cuda // 1000}.{cuda % 1000 // 10}"
-    return Asked(gpus, uses, versions)
+    return NvmlAnswer(gpus, uses, versions)
 
 
 def _gpu(nvml: Any, device: Any) -> Gpu:

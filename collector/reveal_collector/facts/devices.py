@@ -21,20 +21,20 @@ def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
 
     A large host has thousands of vectors, each with files of its own.
     """
-    found = (_device(roots, device, known) for device in pci.devices(roots.sys))
+    found = (_device(roots, device, known) for device in pci.pci_devices(roots.sys))
     return tuple(device for device in found if device)
 
 
-def _device(roots: Roots, found: pci.Device, known: Mapping[str, Vectors]) -> Device | None:
+def _device(roots: Roots, found: pci.PciDevice, known: Mapping[str, Vectors]) -> Device | None:
     place = found.path
-    vendor = files.text(place / "vendor")
+    vendor = files.read_text(place / "vendor")
     if found.kind == "gpu" and vendor not in pci.GPU_VENDORS:  # accelerators of others
         return None
     return Device(
         address=found.address,
         kind=found.kind,
-        ids=f"{vendor.removeprefix('0x')}:{files.text(place / 'device').removeprefix('0x')}",
-        driver=files.target(place / "driver"),
+        ids=f"{vendor.removeprefix('0x')}:{files.read_text(place / 'device').removeprefix('0x')}",
+        driver=files.link_target(place / "driver"),
         node=pci.numa_node(place),
         link=link(place, found.port),
         vectors=known.get(found.address) or vectors(roots, files.numbered(place / "msi_irqs", "")),
@@ -55,13 +55,13 @@ def link(place: Path, port: Path | None) -> Link:
 
 def _width(path: Path) -> int | None:
     """Lanes; 0 (no link) and 255 (not known) are no width."""
-    lanes = files.number(path)
+    lanes = files.read_number(path)
     return lanes if lanes and lanes <= 32 else None
 
 
 def _speed(path: Path) -> float | None:
     """GT/s of ``16.0 GT/s PCIe``; kernels before 5.8 leave the last word out."""
-    word, _, unit = files.text(path).partition(" ")
+    word, _, unit = files.read_text(path).partition(" ")
     try:
         return float(word) if unit.startswith("GT/s") else None
     except ValueError:
@@ -70,13 +70,14 @@ def _speed(path: Path) -> float | None:
 
 def vectors(roots: Roots, numbers: list[int]) -> Vectors:
     """Where the interrupts of a device that are in use are served and may be served."""
-    used = [number for number in numbers if files.text(roots.sys / f"kernel/irq/{number}/actions")]
+    irqs = roots.sys / "kernel/irq"
+    used = [number for number in numbers if files.read_text(irqs / f"{number}/actions")]
     served, allowed = set[int](), set[int]()
     for number in used:
         place = roots.proc / f"irq/{number}"
-        served |= cpulist.parse(files.listed(place / "effective_affinity_list"))
+        served |= cpulist.parse(files.cpu_list(place / "effective_affinity_list"))
         if len(served) == 1:  # only then does it matter where they could be as well
-            allowed |= cpulist.parse(files.listed(place / "smp_affinity_list"))
+            allowed |= cpulist.parse(files.cpu_list(place / "smp_affinity_list"))
     if len(served) > 1:
         allowed = set()
     return Vectors(len(used) or None, cpulist.render(served), cpulist.render(allowed))

@@ -19,12 +19,12 @@ def disks(roots: Roots) -> tuple[Disk, ...]:
 
 
 def _disk(place: Path) -> Disk:
-    spins = files.number(place / "queue/rotational")
+    spins = files.read_number(place / "queue/rotational")
     return Disk(
         name=place.name,
-        model=files.text(place / "device/model"),
+        model=files.read_text(place / "device/model"),
         rotational=None if spins is None else bool(spins),
-        scheduler=files.chosen(files.text(place / "queue/scheduler")),
-        requests=files.number(place / "queue/nr_requests"),
+        scheduler=files.selected_choice(files.read_text(place / "queue/scheduler")),
+        requests=files.read_number(place / "queue/nr_requests"),
         pci=address_of(place / "device"),
     )

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reveal_collector.readers.sysfs_attributes import fields, number, target
-from reveal_collector.readers.sysfs_attributes import listed as _entries
-from reveal_collector.readers.sysfs_attributes import text_of as text
+from reveal_collector.readers.sysfs_attributes import (
+    entries,
+    link_target,
+    parse_fields,
+    read_number,
+    read_text,
+)
 from reveal_contract import cpulist
 
-__all__ = ["chosen", "fields", "listed", "names", "number", "numbered", "target", "text"]
+__all__ = [
+    "cpu_list", "link_target", "names", "numbered", "parse_fields", "read_number", "read_text",
+    "selected_choice",
+]  # fmt: skip
 
 
 def names(folder: Path) -> list[str]:
     """What is in the folder, sorted; empty where there is none."""
-    return list(_entries(folder)[0])
+    return list(entries(folder)[0])
 
 
-def chosen(line: str) -> str:
+def selected_choice(line: str) -> str:
     """The choice in ``always [madvise] never``; the word itself where none is marked."""
     _, opened, rest = line.partition("[")
     return rest.partition("]")[0] if opened else line
 
 
-def listed(path: Path) -> str:
+def cpu_list(path: Path) -> str:
     """A list of CPUs in its shortest form; "" where it cannot be read or is none."""
     try:
-        return cpulist.render(cpulist.parse(text(path)))
+        return cpulist.render(cpulist.parse(read_text(path)))
     except ValueError:
         return ""
 
@@ -34,4 +41,4 @@ def listed(path: Path) -> str:
 def numbered(folder: Path, prefix: str) -> list[int]:
     """N of every entry ``prefixN``, rising."""
     rest = (name.removeprefix(prefix) for name in names(folder) if name.startswith(prefix))
-    return sorted(int(number) for number in rest if number.isdecimal() and number.isascii())
+    return sorted(int(digits) for digits in rest if digits.isdecimal() and digits.isascii())

@@ -18,7 +18,7 @@ _MOST_PROCESSES = 64
 
 
 @dataclass(frozen=True)
-class Asked:
+class NvmlAnswer:
     """What a vendor's library said: GPUs, and the GPUs' addresses by process id."""
 
     gpus: Sequence[Gpu] = ()
@@ -26,7 +26,7 @@ class Asked:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-AskGpus = Callable[[], Asked]
+QueryGpus = Callable[[], NvmlAnswer]
 
 
 def gpus(roots: Roots, devices: Iterable[Device], asked: Sequence[Gpu]) -> tuple[Gpu, ...]:
@@ -41,14 +41,14 @@ def gpus(roots: Roots, devices: Iterable[Device], asked: Sequence[Gpu]) -> tuple
 
 def _from_driver(roots: Roots, address: str) -> Gpu:
     folder = roots.proc / "driver/nvidia/gpus" / address
-    told = files.fields(files.text(folder / "information"))
+    told = files.parse_fields(files.read_text(folder / "information"))
     return Gpu(pci=address, name=told.get("Model", ""), uuid=told.get("GPU UUID", ""))
 
 
 def versions(roots: Roots) -> dict[str, str]:
     """Versions of the drivers that are loaded and say theirs."""
     modules = ("nvidia", "amdgpu", "mlx5_core", "bnxt_en", "ice")
-    told = {name: files.text(roots.sys / f"module/{name}/version") for name in modules}
+    told = {name: files.read_text(roots.sys / f"module/{name}/version") for name in modules}
     return {name: version for name, version in told.items() if version}
 
 
@@ -63,7 +63,7 @@ def processes(roots: Roots, uses: Iterable[tuple[int, str]]) -> tuple[GpuProcess
 
 def _process(roots: Roots, pid: int, addresses: set[str]) -> GpuProcess | None:
     place = roots.proc / str(pid)
-    told = files.fields(files.text(place / "status"))
+    told = files.parse_fields(files.read_text(place / "status"))
     if "Cpus_allowed_list" not in told:
         return None
     return GpuProcess(
@@ -72,7 +72,7 @@ def _process(roots: Roots, pid: int, addresses: set[str]) -> GpuProcess | None:
         gpus=tuple(sorted(addresses)),
         cpus=told["Cpus_allowed_list"],
         memory=told.get("Mems_allowed_list", ""),
-        cgroup=cgroup(files.text(place / "cgroup")),
+        cgroup=cgroup(files.read_text(place / "cgroup")),
     )
 
 

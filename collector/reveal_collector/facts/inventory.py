@@ -21,29 +21,29 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-def no_sizes(nic: str) -> nics.Sizes:
+def no_sizes(nic: str) -> nics.NicSizes:
     """Where the drivers of NICs cannot be asked."""
-    return nics.Sizes()
+    return nics.NicSizes()
 
 
-def no_library() -> gpus.Asked:
+def no_library() -> gpus.NvmlAnswer:
     """Where no GPU vendor's library is there."""
-    return gpus.Asked()
+    return gpus.NvmlAnswer()
 
 
 @dataclass(frozen=True)
-class Asks:
+class DeviceQueries:
     """What is not in files: drivers of NICs, libraries of GPUs."""
 
-    sizes: nics.AskSizes = no_sizes
-    gpus: gpus.AskGpus = no_library
+    sizes: nics.QuerySizes = no_sizes
+    gpus: gpus.QueryGpus = no_library
 
 
-class Inventory:
+class FactsReader:
     """Reads the facts of the host under ``roots``; a topic that fails is left out, never all."""
 
-    def __init__(self, node: str, roots: Roots, asks: Asks | None = None) -> None:
-        self._node, self._roots, self._asks = node, roots, asks or Asks()
+    def __init__(self, node: str, roots: Roots, asks: DeviceQueries | None = None) -> None:
+        self._node, self._roots, self._asks = node, roots, asks or DeviceQueries()
         self._round = 0
         self._cpu, self._kernel = Cpu(), Kernel()
         self._vectors: dict[str, Vectors] = {}
@@ -63,7 +63,7 @@ class Inventory:
         known = {} if thorough else self._vectors
         on_bus = _tried(lambda: devices.devices(roots, known), ())
         self._vectors = {device.address: device.vectors for device in on_bus}
-        asked = _tried(self._asks.gpus, gpus.Asked())
+        asked = _tried(self._asks.gpus, gpus.NvmlAnswer())
         return Facts(
             node=self._node,
             cpu=self._cpu,

@@ -54,13 +54,14 @@ _GUESTS = (
 def identity(roots: Roots, clock_flags: Iterable[str]) -> Kernel:
     """What stays while the host is up, and services, which cost a look at every process."""
     dmi = roots.sys / "class/dmi/id"
-    vendor, product = files.text(dmi / "sys_vendor"), files.text(dmi / "product_name")
+    vendor, product = files.read_text(dmi / "sys_vendor"), files.read_text(dmi / "product_name")
+    hypervisor = files.read_text(roots.sys / "hypervisor/type")
     return Kernel(
-        release=files.text(roots.proc / "sys/kernel/osrelease"),
-        os=os_name(files.text(roots.proc / "1/root/etc/os-release")),
+        release=files.read_text(roots.proc / "sys/kernel/osrelease"),
+        os=os_name(files.read_text(roots.proc / "1/root/etc/os-release")),
         machine=f"{vendor} {product}".strip(),
-        virtual=virtual(clock_flags, vendor, product, files.text(roots.sys / "hypervisor/type")),
-        flags=tuple(flags(files.text(roots.proc / "cmdline"))),
+        virtual=virtual(clock_flags, vendor, product, hypervisor),
+        flags=tuple(flags(files.read_text(roots.proc / "cmdline"))),
         services=services(roots.proc),
     )
 
@@ -70,8 +71,8 @@ def settings(roots: Roots, known: Kernel) -> Kernel:
     clock = roots.sys / "devices/system/clocksource/clocksource0"
     return replace(
         known,
-        clocksource=files.text(clock / "current_clocksource"),
-        clocksources=tuple(files.text(clock / "available_clocksource").split()),
+        clocksource=files.read_text(clock / "current_clocksource"),
+        clocksources=tuple(files.read_text(clock / "available_clocksource").split()),
         sysctl=sysctls(roots.proc / "sys"),
     )
 
@@ -107,9 +108,9 @@ def flags(cmdline: str) -> list[str]:
 def services(proc: Path) -> tuple[str, ...]:
     """Names of the known services among the processes."""
     pids = (name for name in files.names(proc) if name.isdecimal())
-    return tuple(sorted({files.text(proc / pid / "comm") for pid in pids} & _SERVICES))
+    return tuple(sorted({files.read_text(proc / pid / "comm") for pid in pids} & _SERVICES))
 
 
 def sysctls(folder: Path) -> dict[str, str]:
-    told = {name: files.text(folder / name.replace(".", "/")) for name in SYSCTLS}
+    told = {name: files.read_text(folder / name.replace(".", "/")) for name in SYSCTLS}
     return {name: " ".join(value.split()) for name, value in told.items() if value}

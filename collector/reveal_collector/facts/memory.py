@@ -18,16 +18,16 @@ def memory(roots: Roots) -> Memory:
     """How the memory of this host is divided and managed."""
     nodes = roots.sys / "devices/system/node"
     huge = roots.sys / "kernel/mm/transparent_hugepage"
-    zswap = files.text(roots.sys / "module/zswap/parameters/enabled")
+    zswap = files.read_text(roots.sys / "module/zswap/parameters/enabled")
     return Memory(
-        total=total(files.text(roots.proc / "meminfo"), "MemTotal:"),
+        total=total(files.read_text(roots.proc / "meminfo"), "MemTotal:"),
         page=os.sysconf("SC_PAGESIZE") if roots.live else None,
         nodes=tuple(_node(nodes, number) for number in files.numbered(nodes, "node")),
         huge=tuple(huge_pools(roots)),
-        swaps=swaps(files.text(roots.proc / "swaps")),
+        swaps=swaps(files.read_text(roots.proc / "swaps")),
         zswap=zswap == "Y" if zswap else None,
-        thp=files.chosen(files.text(huge / "enabled")),
-        thp_defrag=files.chosen(files.text(huge / "defrag")),
+        thp=files.selected_choice(files.read_text(huge / "enabled")),
+        thp_defrag=files.selected_choice(files.read_text(huge / "defrag")),
     )
 
 
@@ -42,11 +42,11 @@ def total(meminfo: str, key: str) -> int | None:
 
 def _node(folder: Path, number: int) -> NumaNode:
     place = folder / f"node{number}"
-    distances = files.text(place / "distance").split()
+    distances = files.read_text(place / "distance").split()
     return NumaNode(
         node=number,
-        cpus=files.listed(place / "cpulist"),
-        memory=total(files.text(place / "meminfo"), "MemTotal:"),
+        cpus=files.cpu_list(place / "cpulist"),
+        memory=total(files.read_text(place / "meminfo"), "MemTotal:"),
         distances=tuple(int(word) for word in distances if word.isdecimal()),
     )
 
@@ -73,9 +73,9 @@ def _pools(folder: Path, node: int | None) -> list[HugePool]:
             HugePool(
                 size=int(size) * 1024,
                 node=node,
-                total=files.number(place / "nr_hugepages") or 0,
-                free=files.number(place / "free_hugepages") or 0,
-                reserved=files.number(place / "resv_hugepages") or 0,
+                total=files.read_number(place / "nr_hugepages") or 0,
+                free=files.read_number(place / "free_hugepages") or 0,
+                reserved=files.read_number(place / "resv_hugepages") or 0,
             )
         )
     return found

@@ -21,7 +21,7 @@ _LOST = ("rx_missed_errors", "rx_fifo_errors")
 
 
 @dataclass(frozen=True)
-class Sizes:
+class NicSizes:
     """What only the driver tells (ethtool -g, -l): ring and channels, now and at most."""
 
     rx_ring: int | None = None
@@ -30,10 +30,10 @@ class Sizes:
     channels_most: int | None = None
 
 
-AskSizes = Callable[[str], Sizes]
+QuerySizes = Callable[[str], NicSizes]
 
 
-def nics(roots: Roots, ask: AskSizes) -> tuple[Nic, ...]:
+def nics(roots: Roots, ask: QuerySizes) -> tuple[Nic, ...]:
     """Interfaces that stand for hardware, a guest's own included."""
     folder = roots.sys / "class/net"
     return tuple(
@@ -43,18 +43,18 @@ def nics(roots: Roots, ask: AskSizes) -> tuple[Nic, ...]:
     )
 
 
-def _nic(place: Path, sizes: Sizes) -> Nic:
+def _nic(place: Path, sizes: NicSizes) -> Nic:
     queues = files.names(place / "queues")
     rx = [name for name in queues if name.startswith("rx-")]
-    speed = files.number(place / "speed")
+    speed = files.read_number(place / "speed")
     return Nic(
         name=place.name,
-        driver=files.target(place / "device/driver"),
+        driver=files.link_target(place / "device/driver"),
         pci=address_of(place / "device"),
-        up=_UP.get(files.text(place / "operstate")),
+        up=_UP.get(files.read_text(place / "operstate")),
         speed=speed if speed and speed > 0 else None,
-        duplex=files.text(place / "duplex"),
-        mtu=files.number(place / "mtu"),
+        duplex=files.read_text(place / "duplex"),
+        mtu=files.read_number(place / "mtu"),
         rx_queues=len(rx),
         tx_queues=len(queues) - len(rx),
         rps=_any_steering(place / "queues", rx),
@@ -63,20 +63,20 @@ def _nic(place: Path, sizes: Sizes) -> Nic:
         rx_ring=sizes.rx_ring,
         rx_ring_most=sizes.rx_ring_most,
         missed=lost(place / "statistics"),
-        bond=files.target(place / "master") if _in_bond(place) else "",
+        bond=files.link_target(place / "master") if _in_bond(place) else "",
     )
 
 
 def _any_steering(queues: Path, names: list[str]) -> bool | None:
     """Whether receive packet steering is on; a queue's mask of zeros is off."""
-    masks = [files.text(queues / name / "rps_cpus") for name in names]
+    masks = [files.read_text(queues / name / "rps_cpus") for name in names]
     told = [mask for mask in masks if mask]
     return any(mask.strip("0,") for mask in told) if told else None
 
 
 def lost(statistics: Path) -> int | None:
     """Frames that found no descriptor free: drivers count them under either name."""
-    counts = [files.number(statistics / name) for name in _LOST]
+    counts = [files.read_number(statistics / name) for name in _LOST]
     told = [count for count in counts if count is not None]
     return max(told) if told else None
 
@@ -93,12 +93,14 @@ def bonds(roots: Roots) -> tuple[Bond, ...]:
 
 
 def _bond(place: Path) -> Bond:
-    parts = files.text(place / "bonding/slaves").split()
-    states = {part: files.text(place.parent / part / "bonding_slave/mii_status") for part in parts}
+    parts = files.read_text(place / "bonding/slaves").split()
+    states = {
+        part: files.read_text(place.parent / part / "bonding_slave/mii_status") for part in parts
+    }
     return Bond(
         name=place.name,
-        mode=files.text(place / "bonding/mode").partition(" ")[0],
-        mtu=files.number(place / "mtu"),
+        mode=files.read_text(place / "bonding/mode").partition(" ")[0],
+        mtu=files.read_number(place / "mtu"),
         parts=tuple(parts),
         down=tuple(part for part, state in states.items() if state == "down"),
     )
@@ -111,7 +113,7 @@ def ports(roots: Roots) -> tuple[Port, ...]:
             name=port.name,
             layer=port.link_layer,
             state=port.state,
-            rate=files.text(port.path / "rate"),
+            rate=files.read_text(port.path / "rate"),
             pci=port.pci,
             nics=port.netdevs,
         )

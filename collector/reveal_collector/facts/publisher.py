@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from reveal_collector.facts.inventory import Inventory
+from reveal_collector.facts.inventory import FactsReader
 from reveal_contract.runtime.malloc_trim import give_back
 
 log = logging.getLogger(__name__)
@@ -13,14 +13,14 @@ log = logging.getLogger(__name__)
 PERIOD = 60.0  # s
 
 
-class FactsWatch:
+class FactsPublisher:
     """``latest`` is the JSON of the last reading, ``None`` before the first.
 
     It is replaced only when the facts are others than before, so that whoever ships it can
     tell by identity that there is news.
     """
 
-    def __init__(self, inventory: Inventory, period: float = PERIOD) -> None:
+    def __init__(self, inventory: FactsReader, period: float = PERIOD) -> None:
         self.latest: bytes | None = None
         self._inventory, self._period = inventory, period
         self._stopping = threading.Event()

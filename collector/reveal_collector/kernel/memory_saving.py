@@ -29,7 +29,7 @@ _OWN_PAGES = 64 << 10  # blocks from this size on are mapped, and unmapped when 
 READ_SIZE = _OWN_PAGES // 2
 
 
-def before_imports() -> None:
+def defer_rare_imports() -> None:
     """To be called before ``dataclasses`` is imported, in a process of our own."""
     for name in _SELDOM_ASKED:
         if name not in sys.modules:
@@ -50,7 +50,7 @@ def _loaded_when_asked(name: str) -> ModuleType:
     return stand_in
 
 
-def before_threads() -> None:
+def limit_allocator() -> None:
     """To be called first: the threads started later share one arena."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -59,7 +59,7 @@ def before_threads() -> None:
         mallopt(_M_MMAP_THRESHOLD, _OWN_PAGES)
 
 
-def after_start() -> None:
+def release_startup_memory() -> None:
     """Once all is running: start-up's garbage goes, what is left is never walked again."""
     gc.collect()
     gc.freeze()

@@ -19,7 +19,7 @@ _BUFFER = 1 << 17
 _TIMEOUT = 1.0  # seconds
 
 
-class Netlink:
+class NetlinkSocket:
     """One socket of a netlink protocol, to be opened; only its network namespace is seen."""
 
     def __init__(self, protocol: int) -> None:
@@ -49,7 +49,7 @@ class Netlink:
 
     def _messages(self, link: socket.socket, wanted: int) -> Iterator[bytes]:
         while True:
-            for kind, sequence, body in split(link.recv(_BUFFER)):
+            for kind, sequence, body in split_messages(link.recv(_BUFFER)):
                 if sequence != wanted:
                     continue  # the end of a dump given up
                 if kind == _DONE:
@@ -60,7 +60,7 @@ class Netlink:
                 yield body
 
 
-def split(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+def split_messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Netlink messages of a datagram: type, sequence number, body."""
     at = 0
     while at + _HEADER.size <= len(data):
@@ -71,7 +71,7 @@ def split(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         at += (length + 3) & ~3
 
 
-def attribute(data: bytes, at: int, wanted: int) -> bytes:
+def find_attribute(data: bytes, at: int, wanted: int) -> bytes:
     """The first attribute of this type from ``at`` on; empty where there is none."""
     while at + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, at)

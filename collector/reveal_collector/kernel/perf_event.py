@@ -35,7 +35,7 @@ _HEAD = 3  # number of events, time enabled, time running
 _U64 = (1 << 64) - 1
 
 
-class Event(NamedTuple):
+class PerfEvent(NamedTuple):
     """What to count: ``kind`` (attr.type) and the config words of perf_event_attr."""
 
     kind: int
@@ -44,7 +44,7 @@ class Event(NamedTuple):
     config2: int = 0
 
 
-class Reading(NamedTuple):
+class GroupReading(NamedTuple):
     """One reading of a group: nanoseconds enabled and running since opening, raw counts."""
 
     enabled: int
@@ -52,7 +52,7 @@ class Reading(NamedTuple):
     counts: tuple[int, ...]
 
 
-def step(before: Reading, after: Reading) -> tuple[int, ...] | None:
+def scaled_counts(before: GroupReading, after: GroupReading) -> tuple[int, ...] | None:
     """What the events counted between two readings, had they run all the time.
 
     With dE and dR the differences of time enabled and running, dN that of a count (modulo 2^64):
@@ -71,7 +71,7 @@ def step(before: Reading, after: Reading) -> tuple[int, ...] | None:
     return tuple(each * enabled // running for each in steps)
 
 
-class Group:
+class PerfGroup:
     """Events of one CPU that are read together.
 
     ``OSError`` of the first event is raised; a later one that the kernel does not know, or for
@@ -80,9 +80,9 @@ class Group:
 
     _pid, _flags = -1, _CLOSE_ON_EXEC
 
-    def __init__(self, cpu: int, wanted: Sequence[Event]) -> None:
+    def __init__(self, cpu: int, wanted: Sequence[PerfEvent]) -> None:
         self.cpu = cpu
-        self.events: list[Event] = []
+        self.events: list[PerfEvent] = []
         self._fds: list[int] = []
         for event in wanted:
             try:
@@ -101,20 +101,20 @@ class Group:
         # A cgroup's time enabled begins at the machine's uptime, not at 0: only differences
         # from this first reading mean anything.
         self._last = self.raw()
-        self._before: Reading | None = None
+        self._before: GroupReading | None = None
         self._added: tuple[int, ...] | None = None  # by scaling, so far
 
     @property
     def fd(self) -> int:
         return self._fds[0]
 
-    def raw(self) -> Reading | None:
+    def raw(self) -> GroupReading | None:
         """The reading as it is; None when the CPU is offline."""
         data = os.read(self._fds[0], self._layout.size)
         if len(data) < self._layout.size:
             return None
         _, enabled, running, *counts = self._layout.unpack(data)
-        return Reading(enabled, running, tuple(counts))
+        return GroupReading(enabled, running, tuple(counts))
 
     def read(self) -> tuple[int, ...] | None:
         """The counts since opening, in the order of ``events``; None when they did not run."""
@@ -123,7 +123,7 @@ class Group:
             self._last = now
             return None
         if now.running - before.running != now.enabled - before.enabled:
-            steps = step(before, now)
+            steps = scaled_counts(before, now)
             if steps is None:  # the next step reaches back to the last reading that ran
                 return None
             seen = map(sub, now.counts, before.counts)
@@ -137,7 +137,7 @@ class Group:
         """The time the last two readings are apart (ns) and what was counted meanwhile."""
         if self._before is None or self._last is None:
             return None
-        steps = step(self._before, self._last)
+        steps = scaled_counts(self._before, self._last)
         return None if steps is None else (self._last.enabled - self._before.enabled, steps)
 
     def close(self) -> None:
@@ -145,12 +145,12 @@ class Group:
             os.close(fd)
         self._fds = []
 
-    def _open(self, event: Event) -> int:
+    def _open(self, event: PerfEvent) -> int:
         leader = self._fds[0] if self._fds else -1
         return _open(event, self._pid, self.cpu, leader, self._flags)
 
 
-class CgroupGroup(Group):
+class CgroupPerfGroup(PerfGroup):
     """Events that count on one CPU while a task of one cgroup runs there.
 
     ``cgroup_fd`` is the open directory of the cgroup, of version 2 or of version 1's perf_event
@@ -158,12 +158,12 @@ class CgroupGroup(Group):
     enabled while the cgroup runs only: a cgroup that slept has counted nothing, and says so.
     """
 
-    def __init__(self, cgroup_fd: int, cpu: int, events: Sequence[Event]) -> None:
+    def __init__(self, cgroup_fd: int, cpu: int, events: Sequence[PerfEvent]) -> None:
         self._pid, self._flags = cgroup_fd, _CLOSE_ON_EXEC | _PID_CGROUP
         super().__init__(cpu, events)
 
 
-def _open(event: Event, pid: int, cpu: int, leader: int, flags: int) -> int:
+def _open(event: PerfEvent, pid: int, cpu: int, leader: int, flags: int) -> int:
     number = _NUMBERS.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, f"perf is not known here on {os.uname().machine}")

@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DAY_S = 86_400.0  # ``poll`` counts milliseconds in 32 bits: no more than 24 days at once
 
 
-class Ending:
+class TerminationSignal:
     """Awaited by the main thread.  A second signal ends the process at once.
 
     A wait on a lock ends only with a signal to the main thread itself, and the kernel passes

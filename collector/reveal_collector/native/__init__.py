@@ -15,25 +15,27 @@ LIBRARY = Path(os.environ.get("REVEAL_NATIVE", Path(__file__).with_name("_native
 _PRICE = "the Python path costs about twice the CPU"
 
 
-class Loaded(NamedTuple):
+class LoadedLibrary(NamedTuple):
     """The library, or why there is none."""
 
     library: ctypes.CDLL | None
-    absence: str
+    unavailable: str
 
 
 @cache
-def load() -> Loaded:
+def load() -> LoadedLibrary:
     """Load the library; ``REVEAL_NO_NATIVE=1`` in the environment says not to."""
     if os.environ.get(SWITCH, "") not in ("", "0"):
-        return Loaded(None, f"C scanner switched off by {SWITCH}: {_PRICE}")
+        return LoadedLibrary(None, f"C scanner switched off by {SWITCH}: {_PRICE}")
     if not LIBRARY.exists():
-        return Loaded(None, f"C scanner not built: no compiler; {_PRICE}")
+        return LoadedLibrary(None, f"C scanner not built: no compiler; {_PRICE}")
     try:
         library = ctypes.CDLL(str(LIBRARY), use_errno=True)
         version = int(library.reveal_abi())
     except (OSError, AttributeError) as error:
-        return Loaded(None, f"C scanner cannot be loaded ({error}); {_PRICE}")
+        return LoadedLibrary(None, f"C scanner cannot be loaded ({error}); {_PRICE}")
     if version != ABI:
-        return Loaded(None, f"C scanner is of version {version}, not {ABI}: build anew; {_PRICE}")
-    return Loaded(library, "")
+        return LoadedLibrary(
+            None, f"C scanner is of version {version}, not {ABI}: build anew; {_PRICE}"
+        )
+    return LoadedLibrary(library, "")

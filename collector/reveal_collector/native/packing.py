@@ -12,10 +12,10 @@ from reveal_collector.readers.plan import (
     AS_READ,
     Columns,
     FileScan,
-    Form,
-    HeldPlan,
     MatrixPlan,
+    MemoryPlan,
     SumPlan,
+    TextForm,
     TokenPlan,
 )
 
@@ -112,7 +112,7 @@ class Packer:
         made = CFile(fd=self._doubled(scan.fd), capacity=room * (2 * scan.length + _ROOM), gate=-1)
         plan = scan.plan
         made.width = plan.width
-        if isinstance(plan, HeldPlan):
+        if isinstance(plan, MemoryPlan):
             self._kept.append(memoryview(plan.values))  # which keeps them where they are
             made.kind, made.held = _HELD, plan.values.buffer_info()[0]
             return made
@@ -161,7 +161,7 @@ class Packer:
         made.watched = self._strings(texts)
         made.form.base = 10
 
-    def _form(self, form: Form) -> CForm:
+    def _form(self, form: TextForm) -> CForm:
         made = CForm(keep_length=len(form.keep), base=form.base, ends=form.ends)
         made.keep = self._bytes(form.keep)
         made.cut = self._strings(word + b" " for word in form.cut)

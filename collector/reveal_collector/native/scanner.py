@@ -24,7 +24,7 @@ MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner's files in a slice
 
 
 @dataclass(frozen=True)
-class Entry:
+class ScanEntry:
     """The files of one source, its owner: where their columns begin, and when they are read."""
 
     owner: int
@@ -35,7 +35,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """How wide the rows are, and when files behind a gate rest."""
 
     fast: int
@@ -54,7 +54,7 @@ class Punctuality(NamedTuple):
     overruns: int
 
 
-class Taken(NamedTuple):
+class NativeSlice(NamedTuple):
     """One slice as read: ``fast`` ticks x columns (int64), ``spent`` (int32, ns) ticks x owners.
 
     Both, ``slow`` and ``flags`` are the memory that the thread wrote to: they hold until the next
@@ -86,10 +86,10 @@ class _Slice(Structure):
     _fields_ = [(name, c_void_p) for name in ("said", "fast", "slow", "spent", "flags")]
 
 
-class Scan:
+class NativePlan:
     """A plan in C.  ``entries``: fast ones first, then slow ones by their slots."""
 
-    def __init__(self, entries: Sequence[Entry], layout: Layout) -> None:
+    def __init__(self, entries: Sequence[ScanEntry], layout: RowLayout) -> None:
         self.layout = layout
         self._packer = Packer()
         led = (
@@ -114,7 +114,7 @@ class Scan:
         self.handle = None
         self._packer.close()
 
-    def _files(self, entry: Entry) -> list[CFile]:
+    def _files(self, entry: ScanEntry) -> list[CFile]:
         made, column = [], entry.column
         for scan in entry.scans:
             file = self._packer.file(scan, entry.room)
@@ -127,10 +127,10 @@ class Scan:
         return made
 
 
-class Pass:
+class PlanRunner:
     """Drives a plan tick by tick in the calling thread; on leaving, the plan is closed."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: NativePlan) -> None:
         layout = scan.layout
         self._scan = scan
         self._fast = (c_int64 * max(layout.fast, 1))()
@@ -173,7 +173,7 @@ class Pass:
 class _Ring:
     """Memory for some seconds of a plan's rows; who still looks at it keeps it mapped."""
 
-    def __init__(self, scan: Scan, number: int, ticks: int) -> None:
+    def __init__(self, scan: NativePlan, number: int, ticks: int) -> None:
         library = _library()
         self._scan, self._ticks = scan, ticks
         self._memory = mmap(-1, max(1, library.reveal_ring_bytes(scan.handle, ticks)))
@@ -225,7 +225,7 @@ class _Rows(NamedTuple):
 class Ticker:
     """The thread in C.  One thread of Python starts it, waits for slices and swaps plans."""
 
-    def __init__(self, scan: Scan, phase_ns: int, period_ns: int) -> None:
+    def __init__(self, scan: NativePlan, phase_ns: int, period_ns: int) -> None:
         self._ticks = 1_000_000_000 // period_ns
         self._rings: dict[int, _Ring] = {}
         self._number = 0
@@ -243,14 +243,14 @@ class Ticker:
             return ""
         return no_real_time(os.strerror(abs(refused)), niced=refused < 0)
 
-    def swap(self, scan: Scan) -> int:
+    def swap(self, scan: NativePlan) -> int:
         """Use another plan from the next slice on; gives its number."""
         unused = _library().reveal_ticker_swap(self._handle, self._ring(scan))
         for number in [known for known, ring in self._rings.items() if ring.handle == unused]:
             self._rings.pop(number).close()
         return self._number
 
-    def wait(self, timeout_ns: int) -> Taken | None:
+    def wait(self, timeout_ns: int) -> NativeSlice | None:
         """The next finished slice; none within the time, or after the last one of all.
 
         What the last one showed is the thread's again.
@@ -268,7 +268,7 @@ class Ticker:
         if ticks < self._ticks:
             fast = fast[: len(fast) // self._ticks * ticks]
             spent = spent[: len(spent) // self._ticks * ticks]
-        return Taken(
+        return NativeSlice(
             due, start_ns, plan, fast, rows.slow, said[_SAID : _SAID + ticks], spent,
             longest, longest_slow, flagged, rows.flags, Punctuality(*said[6:_SAID]),
         )  # fmt: skip
@@ -290,7 +290,7 @@ class Ticker:
             self._handle = None
         self._drop_older_than(self._number + 1)
 
-    def _ring(self, scan: Scan) -> int:
+    def _ring(self, scan: NativePlan) -> int:
         self._number += 1
         ring = _Ring(scan, self._number, self._ticks)
         self._rings[self._number] = ring
@@ -311,7 +311,7 @@ def _library() -> ctypes.CDLL:
     """The library with its functions' types; only where ``load`` found one."""
     library = load().library
     if library is None:
-        raise OSError(errno.ENOSYS, load().absence)
+        raise OSError(errno.ENOSYS, load().unavailable)
     int64s, int32s = POINTER(c_int64), POINTER(c_int32)
     functions: tuple[tuple[str, Any, list[Any]], ...] = (
         ("plan_new", c_void_p, [POINTER(CFile), c_int32, POINTER(CShape)]),

@@ -7,27 +7,27 @@ from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Source
-from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, one
+from reveal_collector.readers.sysfs_attributes import AttributeFile, AttributeSource, single_column
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
 
 
-def numbers(
+def number_attributes(
     name: str,
     lane: Lane,
     find: Callable[[], Mapping[Path, Channel]],
     mark: Callable[[], object],
     absent: Unsupported,
-) -> Attributes:
+) -> AttributeSource:
     """Files of one number each; looked for anew when ``mark`` says something else."""
 
-    def attributes() -> list[Attribute]:
-        return [one(path, column) for path, column in find().items()]
+    def attributes() -> list[AttributeFile]:
+        return [single_column(path, column) for path, column in find().items()]
 
-    return Attributes(name, lane, attributes, mark, absent)
+    return AttributeSource(name, lane, attributes, mark, absent)
 
 
-class Reduced:
+class AggregatedSource:
     """A source whose columns of the same channel become one.
 
     Counters add up by their steps: one that goes away (its CPU went offline) or comes back with

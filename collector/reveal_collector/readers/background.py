@@ -26,7 +26,7 @@ class _Round(NamedTuple):
     error: OSError | None = None
 
 
-class Background:
+class BackgroundSource:
     """Another source, read in a thread; its ``open`` runs in the caller's."""
 
     def __init__(self, source: Source) -> None:

@@ -15,8 +15,8 @@ from reveal_collector.readers.plan import (
     numbers,
     scans_of,
 )
-from reveal_collector.readers.source import LOOK_EVERY, Source
-from reveal_collector.readers.textfile import KeptFile, told_by_words
+from reveal_collector.readers.source import CHECK_EVERY, Source
+from reveal_collector.readers.textfile import OpenFile, word_scans
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -105,8 +105,8 @@ class NumberFiles:
         self._folder, self._find, self._remedy = folder, find, remedy
         self._lasting, self._asked = lasting, 0
         self._entries: list[str] = []
-        self._files: list[KeptFile] = []
-        self._words: dict[KeptFile, bytes] = {}
+        self._files: list[OpenFile] = []
+        self._words: dict[OpenFile, bytes] = {}
         self._known = False  # whether all were read since they were opened
 
     def open(self) -> None:
@@ -135,7 +135,7 @@ class NumberFiles:
     def stale(self) -> bool:
         """Whether others may be there; asked once a second, and answered every so many."""
         self._asked += 1
-        return self._asked % LOOK_EVERY == 0 and self._others()
+        return self._asked % CHECK_EVERY == 0 and self._others()
 
     def _others(self) -> bool:
         if self._lasting:
@@ -153,7 +153,7 @@ class NumberFiles:
         entries = os.listdir(self._folder)  # noqa: PTH208
         channels = []
         for path, channel in self._find().items():
-            file = KeptFile(path)
+            file = OpenFile(path)
             try:
                 file.open()
             except Unsupported:
@@ -167,7 +167,7 @@ class NumberFiles:
         self._known = True
         return values
 
-    def _number(self, file: KeptFile) -> int | None:
+    def _number(self, file: OpenFile) -> int | None:
         try:
             token = file.read().strip()
         except OSError:
@@ -181,8 +181,8 @@ class NumberFiles:
         except Mismatch:
             raise ParseError(f"{file.path}: {token[:40]!r} is no number") from None
 
-    def _scans(self, file: KeptFile) -> tuple[FileScan, ...]:
+    def _scans(self, file: OpenFile) -> tuple[FileScan, ...]:
         word = self._words.get(file)
         if word is None:
             return (FileScan(_ONE_NUMBER, file.fd),)
-        return told_by_words(file.fd, word, [_WORDS[word]])
+        return word_scans(file.fd, word, [_WORDS[word]])

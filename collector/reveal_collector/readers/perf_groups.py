@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.kernel.perf_event import Event, Group
+from reveal_collector.kernel.perf_event import PerfEvent, PerfGroup
 from reveal_collector.readers.plan import picker
-from reveal_collector.readers.source import LOOK_EVERY, Roots
-from reveal_collector.readers.sysfs_attributes import fields, text_of
-from reveal_collector.readers.textfile import KeptFile
+from reveal_collector.readers.source import CHECK_EVERY, Roots
+from reveal_collector.readers.sysfs_attributes import parse_fields, read_text
+from reveal_collector.readers.textfile import OpenFile
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -21,21 +21,21 @@ READ_AT_ONCE = 80
 _CAP_PERFMON, _CAP_SYS_ADMIN = 38, 21  # bits of CapEff, capabilities(7)
 _SECCOMP_FILTER = "2"  # Seccomp of /proc/PID/status, proc(5)
 
-Place = tuple[int, Event]  # an event on a CPU
+CpuEvent = tuple[int, PerfEvent]  # an event on a CPU
 
 
 @dataclass(frozen=True)
-class Plan:
+class CountingPlan:
     """What to count: groups of events, each of a CPU, and what each column is the sum of.
 
     A column is left out when the kernel refuses one of its parts.
     """
 
-    groups: Sequence[tuple[int, Sequence[Event]]]
-    columns: Mapping[Channel, Sequence[Place]]
+    groups: Sequence[tuple[int, Sequence[PerfEvent]]]
+    columns: Mapping[Channel, Sequence[CpuEvent]]
 
 
-class Counting:
+class PerfGroupSource:
     """A source that counts perf events; ``plan`` is asked again whenever CPUs come or go.
 
     A CPU that went its own counters tell; whether one came is asked every ``LOOK_EVERY`` reads.
@@ -45,12 +45,14 @@ class Counting:
     seconds ago for some CPUs, and their sum over time is exact.
     """
 
-    def __init__(self, name: str, lane: Lane, roots: Roots, plan: Callable[[Roots], Plan]) -> None:
+    def __init__(
+        self, name: str, lane: Lane, roots: Roots, plan: Callable[[Roots], CountingPlan]
+    ) -> None:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
-        self.groups: list[Group] = []
+        self.groups: list[PerfGroup] = []
         self._roots, self._plan = roots, plan
-        self._online = KeptFile(roots.sys / "devices/system/cpu/online")
+        self._online = OpenFile(roots.sys / "devices/system/cpu/online")
         self._cpus = b""
         self._turn = self._reads = 0
         self._counts: list[tuple[int | None, ...]] = []
@@ -73,7 +75,7 @@ class Counting:
     def read(self) -> Sequence[int | None]:
         self._refresh()
         self._reads += 1
-        if (self._lost or self._reads % LOOK_EVERY == 0) and self._online.read() != self._cpus:
+        if (self._lost or self._reads % CHECK_EVERY == 0) and self._online.read() != self._cpus:
             self._learn()
             raise LayoutChanged(self.name)
         flat = [count for counts in self._counts for count in counts]
@@ -127,19 +129,19 @@ class Counting:
         self._counts = [(0,) * len(group.events) for group in self.groups]
 
 
-def opened(wanted: Iterable[tuple[int, Sequence[Event]]]) -> list[Group]:
+def opened(wanted: Iterable[tuple[int, Sequence[PerfEvent]]]) -> list[PerfGroup]:
     """The groups, those split up for which the CPU has too few counters of the kind they need.
 
     The first CPU shows how; what it does not know is not asked of the others again.  Raises
     ``OSError``, with nothing left open, where perf is refused or no group opens.
     """
-    groups: list[Group] = []
-    parts: dict[tuple[Event, ...], list[list[Event]]] = {}
+    groups: list[PerfGroup] = []
+    parts: dict[tuple[PerfEvent, ...], list[list[PerfEvent]]] = {}
     try:
         for cpu, events in wanted:
             key = tuple(events)
             if key in parts:
-                groups += [Group(cpu, part) for part in parts[key]]
+                groups += [PerfGroup(cpu, part) for part in parts[key]]
             else:
                 fitting = fitted(cpu, key)
                 groups += fitting
@@ -153,14 +155,14 @@ def opened(wanted: Iterable[tuple[int, Sequence[Event]]]) -> list[Group]:
     return groups
 
 
-def fitted(cpu: int, events: Sequence[Event]) -> list[Group]:
+def fitted(cpu: int, events: Sequence[PerfEvent]) -> list[PerfGroup]:
     """These events of one CPU in as few groups as the kernel takes them; unknown ones in none."""
-    groups: list[Group] = []
+    groups: list[PerfGroup] = []
     left = list(events)
     try:
         while left:
             try:
-                groups.append(Group(cpu, left))
+                groups.append(PerfGroup(cpu, left))
             except OSError as error:
                 if error.errno == errno.ENOENT:  # it knows none of them
                     break
@@ -186,11 +188,11 @@ def affordable(groups: int) -> int:
 
 def refusal(error: OSError, roots: Roots) -> Unsupported:
     """Why perf_event_open failed with this error, and what would grant it."""
-    status = fields(text_of(roots.proc / "self/status"))
+    status = parse_fields(read_text(roots.proc / "self/status"))
     granted = int(status.get("CapEff", "0"), 16)
     capable = bool((granted >> _CAP_PERFMON | granted >> _CAP_SYS_ADMIN) & 1)
     filtered = status.get("Seccomp") == _SECCOMP_FILTER
-    paranoid = text_of(roots.proc / "sys/kernel/perf_event_paranoid") or "set so"
+    paranoid = read_text(roots.proc / "sys/kernel/perf_event_paranoid") or "set so"
     return explained(error, capable, filtered, paranoid)
 
 

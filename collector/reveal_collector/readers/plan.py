@@ -36,7 +36,7 @@ class Mismatch(ValueError):
 
 
 @dataclass(frozen=True)
-class Form:
+class TextForm:
     """What is done to a text before it is split.
 
     ``cut``: of lines that begin with one of these words only the first number is kept (but of
@@ -69,7 +69,7 @@ class Form:
         return data
 
 
-PLAIN = Form()
+PLAIN = TextForm()
 
 
 def _cut(data: bytes, mark: bytes) -> bytes:
@@ -121,7 +121,7 @@ class TokenPlan:
     count: int
     watched: tuple[tuple[int, bytes], ...]
     picks: tuple[int, ...]
-    form: Form = PLAIN
+    form: TextForm = PLAIN
     columns: Columns = AS_READ
 
     @property
@@ -168,7 +168,7 @@ class SumPlan:
     """
 
     keys: tuple[bytes, ...]
-    form: Form = PLAIN
+    form: TextForm = PLAIN
 
     @property
     def width(self) -> int:
@@ -176,7 +176,7 @@ class SumPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldPlan:
+class MemoryPlan:
     """No file: values another thread puts into ``values`` (int64), taken as they are now.
 
     The buffer must stay where it is: its length never changes.
@@ -205,7 +205,7 @@ class Gated:
 class FileScan:
     """An open file and its plan, for the scanner; ``length`` is about that of its text."""
 
-    plan: TokenPlan | MatrixPlan | SumPlan | HeldPlan
+    plan: TokenPlan | MatrixPlan | SumPlan | MemoryPlan
     fd: int = -1
     length: int = 0
     gate: Gated | None = None
@@ -223,7 +223,7 @@ class Scannable(Protocol):
 
 
 @runtime_checkable
-class Waking(Protocol):
+class WakingSource(Protocol):
     """A source that learns from a thread of its own that it is stale, and says so at once.
 
     From then to the next slice it is read tick by tick by its own code, so that nothing is
@@ -234,7 +234,7 @@ class Waking(Protocol):
 
 
 @runtime_checkable
-class Watching(Protocol):
+class ObservingSource(Protocol):
     """A scannable source with a say in what is shown of it, once a slice.
 
     ``took`` is told what the scanner read last of each column, ``MISSING`` where it read
@@ -242,11 +242,11 @@ class Watching(Protocol):
     from ``unwatched`` on its own code reads it alone.
     """
 
-    def hidden(self) -> Sequence[int]: ...
+    def hidden_columns(self) -> Sequence[int]: ...
 
-    def took(self, row: Sequence[int]) -> None: ...
+    def observe(self, row: Sequence[int]) -> None: ...
 
-    def unwatched(self) -> None: ...
+    def stop_observing(self) -> None: ...
 
 
 def scans_of(source: object) -> Sequence[FileScan] | None:

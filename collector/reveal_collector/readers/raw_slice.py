@@ -29,7 +29,7 @@ class RawSlice:
     slow channel.  ``MISSING`` stands for what was not read; a kernel's u64 above 2^63 keeps
     its bits, so that differences of it stay right.
 
-    A sampler may write the next seconds into the same buffers: who keeps one takes ``kept``.
+    A sampler may write the next seconds into the same buffers: who keeps one takes ``copy``.
     """
 
     sequence: int
@@ -39,11 +39,11 @@ class RawSlice:
     slow: array[int] | memoryview
     lateness: Sequence[int]
 
-    def kept(self) -> RawSlice:
+    def copy(self) -> RawSlice:
         """The same in buffers of its own."""
         return replace(self, fast=_copied(self.fast), slow=_copied(self.slow))
 
-    def newest(self) -> RawSlice:
+    def last_tick(self) -> RawSlice:
         """Its last tick alone, in buffers of its own."""
         start = max(0, len(self.lateness) - 1) * len(self.table.fast)
         return replace(
@@ -55,7 +55,7 @@ class RawSlice:
 
 
 @dataclass(frozen=True)
-class Origin:
+class SliceOrigin:
     """Whose slices these are; the same for all slices of a collector."""
 
     node: str

@@ -15,7 +15,7 @@ from reveal_contract.subjects import Identity
 
 _PROC = Path("/proc")
 # Reads until it is asked whether devices came, where to ask costs as much as to read them.
-LOOK_EVERY = 5
+CHECK_EVERY = 5
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ class AdaptiveSource(Protocol):
 
 
 @runtime_checkable
-class ThriftySource(Protocol):
+class ThrottledSource(Protocol):
     """A source that looks less often at what is idle, ``thrift`` times less often than usual."""
 
-    thrift: int
+    slowdown_factor: int
 
 
 @runtime_checkable
-class SpareSource(Protocol):
+class PausableSource(Protocol):
     """A source that can be done without: it stops its own work and its columns while ``paused``."""
 
     paused: bool
@@ -102,4 +102,4 @@ class SubjectSource(Protocol):
     def subjects(self) -> tuple[Identity, ...]: ...
 
     @property
-    def trouble(self) -> str: ...
+    def health_error(self) -> str: ...

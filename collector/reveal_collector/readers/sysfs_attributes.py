@@ -15,8 +15,8 @@ from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import FileScan, TokenPlan
-from reveal_collector.readers.source import LOOK_EVERY
-from reveal_collector.readers.textfile import KeptFile
+from reveal_collector.readers.source import CHECK_EVERY
+from reveal_collector.readers.textfile import OpenFile
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -24,7 +24,7 @@ Cells = Sequence[int | None]
 
 
 @dataclass(frozen=True)
-class Attribute:
+class AttributeFile:
     """One file and the columns its text gives; ``parse`` raises ``ValueError`` for other text.
 
     ``plan`` gives the same columns of a text like this one, for the scanner in C.
@@ -36,12 +36,14 @@ class Attribute:
     plan: Callable[[bytes], TokenPlan] | None = None
 
 
-def one(path: Path, channel: Channel, parse: Callable[[bytes], int | None] = int) -> Attribute:
+def single_column(
+    path: Path, channel: Channel, parse: Callable[[bytes], int | None] = int
+) -> AttributeFile:
     """A file of one column; a decimal number unless ``parse`` says otherwise."""
-    return Attribute(path, (channel,), lambda data: (parse(data),))
+    return AttributeFile(path, (channel,), lambda data: (parse(data),))
 
 
-def listed(*folders: Path) -> tuple[tuple[str, ...], ...]:
+def entries(*folders: Path) -> tuple[tuple[str, ...], ...]:
     """The entries of each folder, as a mark of what is there; none of one that is gone."""
     return tuple(_entries(folder) for folder in folders)
 
@@ -53,7 +55,7 @@ def _entries(folder: Path) -> tuple[str, ...]:
         return ()
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """A short file without its blanks; "" where it cannot be read (EINVAL of a link down)."""
     try:
         return path.read_text("utf-8", "replace").strip()
@@ -61,21 +63,21 @@ def text_of(path: Path) -> str:
         return ""
 
 
-def number(path: Path) -> int | None:
+def read_number(path: Path) -> int | None:
     """The one number in a short file."""
     try:
-        return int(text_of(path))
+        return int(read_text(path))
     except ValueError:
         return None
 
 
-def fields(text: str) -> dict[str, str]:
+def parse_fields(text: str) -> dict[str, str]:
     """The lines ``key: value`` of a text, without blanks around either; others are left out."""
     parts = (line.partition(":") for line in text.splitlines())
     return {key.strip(): value.strip() for key, colon, value in parts if colon}
 
 
-def linked(path: Path) -> Path:
+def resolve_link(path: Path) -> Path:
     """Where a link of sysfs leads; the path itself where it leads nowhere or around."""
     try:
         return path.resolve()
@@ -83,7 +85,7 @@ def linked(path: Path) -> Path:
         return path
 
 
-def target(link: Path) -> str:
+def link_target(link: Path) -> str:
     """The last part of what a link leads to (a driver's name); "" where there is none."""
     try:
         return os.readlink(link).rpartition("/")[2]  # noqa: PTH115 - once a second and GPU
@@ -91,7 +93,7 @@ def target(link: Path) -> str:
         return ""
 
 
-class Attributes:
+class AttributeSource:
     """The columns of many device files.
 
     ``find`` lists the files; it is asked again when ``mark`` gives something else than before,
@@ -108,7 +110,7 @@ class Attributes:
         self,
         name: str,
         lane: Lane,
-        find: Callable[[], Iterable[Attribute]],
+        find: Callable[[], Iterable[AttributeFile]],
         mark: Callable[[], object],
         absent: Unsupported,
         turns: int = 1,
@@ -149,7 +151,7 @@ class Attributes:
     def stale(self) -> bool:
         """Whether other devices may be there; asked once a second."""
         self._asked += 1
-        return self._asked % LOOK_EVERY == 0 and self._mark() != self._seen
+        return self._asked % CHECK_EVERY == 0 and self._mark() != self._seen
 
     def close(self) -> None:
         for kept in self._kept:
@@ -161,7 +163,7 @@ class Attributes:
         self._seen = self._mark()
         channels: list[Channel] = []
         for attribute in self._find():
-            file = KeptFile(attribute.path)
+            file = OpenFile(attribute.path)
             try:
                 file.open()
             except Unsupported:
@@ -179,7 +181,7 @@ class Attributes:
 class _Kept:
     """An open file, what it held last, and for how many reads that has been so."""
 
-    def __init__(self, file: KeptFile, attribute: Attribute) -> None:
+    def __init__(self, file: OpenFile, attribute: AttributeFile) -> None:
         self.file = file
         self.quiet = 0
         self.gone = False
@@ -214,7 +216,7 @@ class _Kept:
             self.values = self._blank
 
 
-class Snapshot:
+class SnapshotSource:
     """A source of the rare lane whose columns are whatever one look at the host gives.
 
     Nothing is kept open, so nothing has to be followed as it comes and goes.  Where ``absent``

@@ -20,10 +20,10 @@ from reveal_collector.readers.plan import (
     PLAIN,
     Columns,
     FileScan,
-    Form,
     Gated,
-    HeldPlan,
+    MemoryPlan,
     Mismatch,
+    TextForm,
     TokenPlan,
     TokenReader,
     packed,
@@ -39,7 +39,7 @@ _FULL = 1024
 _SAME_BLANKS = bytes.maketrans(b"\x1c\x1d\x1e\x1f", b"????")
 
 
-class KeptFile:
+class OpenFile:
     """One file, opened once, read whole from the start each time."""
 
     def __init__(self, path: Path, remedy: str = "") -> None:
@@ -84,7 +84,7 @@ Layout = Sequence[tuple[int, Channel | None]]
 
 
 @dataclass(frozen=True)
-class Shape:
+class ColumnSet:
     """The columns of a source: the channels, and how they come of the values picked."""
 
     channels: tuple[Channel, ...]
@@ -109,12 +109,12 @@ class TokenSource:
         learn: Callable[[str], Layout],
         remedy: str = "",
         *,
-        form: Form = PLAIN,
-        arrange: Callable[[tuple[Channel, ...]], Shape] = Shape,
+        form: TextForm = PLAIN,
+        arrange: Callable[[tuple[Channel, ...]], ColumnSet] = ColumnSet,
     ) -> None:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
-        self._file = KeptFile(path, remedy)
+        self._file = OpenFile(path, remedy)
         self._remedy = remedy
         self._learn_layout, self._form = learn, form
         self._arrange = arrange
@@ -187,7 +187,7 @@ class TokenSource:
         self.channels = shape.channels
 
 
-def told_by_words(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan, FileScan]:
+def word_scans(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan, FileScan]:
     """What words stand for: a file that must stay as it is, and its columns until it does not."""
     tokens = text.split()
     plan = TokenPlan(len(tokens), tuple(enumerate(tokens)), ())
@@ -195,9 +195,9 @@ def told_by_words(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan
 
 
 @cache
-def _constant(values: tuple[int, ...]) -> HeldPlan:
+def _constant(values: tuple[int, ...]) -> MemoryPlan:
     """One plan for the same values: what stands as it was is no other scan."""
-    return HeldPlan(packed(values))
+    return MemoryPlan(packed(values))
 
 
 def channel(metric: str, instance: str = "", scale: float = 1.0) -> Channel:

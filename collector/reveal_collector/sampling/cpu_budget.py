@@ -22,13 +22,13 @@ WINDOW_NS = 30_000_000_000
 CALM_NS = 60_000_000_000
 LONGEST_CALM_NS = 16 * CALM_NS
 HEADROOM = 0.7  # of the budget: below it, the step taken last may fit again
-THRIFT = 5  # how much less often an idle cgroup is looked at
+IDLE_SLOWDOWN = 5  # how much less often an idle cgroup is looked at
 # wide files whose numbers move little within ten seconds
 _PATIENT = frozenset({"interrupts", "numa", "snmp6", "softnet"})
 _PERIODS = {Lane.FAST: "ten times a second", Lane.SLOW: "every second", Lane.RARE: "every 10 s"}
 
 
-class Cost(NamedTuple):
+class SourceCost(NamedTuple):
     """A source as the budget sees it; ``ns`` is what a second of its reads takes."""
 
     name: str
@@ -39,17 +39,17 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class Saving:
     """What gives way: sources paused or in slower lanes, what is idle looked at less often."""
 
     said: str
     lanes: Mapping[str, Lane] = field(default_factory=dict)
-    thrift: int = 1
+    slowdown_factor: int = 1
     paused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Standing:
+class BudgetState:
     """How many steps are taken, since when, and since when there has been headroom."""
 
     level: int = 0
@@ -59,7 +59,7 @@ class Standing:
     recovering: bool = False
 
 
-def judge(standing: Standing, use: float, now_ns: int) -> Standing:
+def next_state(standing: BudgetState, use: float, now_ns: int) -> BudgetState:
     """The standing after a window in which ``use`` of the budget (1 is all) was used.
 
     ``use`` must be of a whole window since the last change.  A step that had to be taken again
@@ -69,7 +69,7 @@ def judge(standing: Standing, use: float, now_ns: int) -> Standing:
         patience = standing.patience_ns
         if standing.recovering:
             patience = min(2 * patience, LONGEST_CALM_NS)
-        return Standing(standing.level + 1, now_ns, None, patience)
+        return BudgetState(standing.level + 1, now_ns, None, patience)
     if use > HEADROOM or not standing.level:
         settled = now_ns - standing.since_ns >= LONGEST_CALM_NS
         patience = CALM_NS if settled else standing.patience_ns
@@ -77,33 +77,35 @@ def judge(standing: Standing, use: float, now_ns: int) -> Standing:
     calm_since = now_ns if standing.calm_since_ns is None else standing.calm_since_ns
     if now_ns - calm_since < standing.patience_ns:
         return replace(standing, calm_since_ns=calm_since, recovering=False)
-    return Standing(standing.level - 1, now_ns, None, standing.patience_ns, recovering=True)
+    return BudgetState(standing.level - 1, now_ns, None, standing.patience_ns, recovering=True)
 
 
-def next_step(costs: Sequence[Cost], taken: Sequence[Step]) -> Step | None:
+def next_saving(costs: Sequence[SourceCost], taken: Sequence[Saving]) -> Saving | None:
     """What should give way next, given what sources cost now; None where nothing is left.
 
     First what can be done without: it works in a thread of its own, and no read shows its price.
     """
     spare = sorted(cost.name for cost in costs if cost.spare)
     if spare and not any(step.paused for step in taken):
-        return Step(f"{_listed(spare)} {_are(spare)} paused", paused=frozenset(spare))
+        return Saving(f"{_listed(spare)} {_are(spare)} paused", paused=frozenset(spare))
     subjects = any(cost.scope is Scope.SUBJECT for cost in costs)
-    if subjects and not any(step.thrift > 1 for step in taken):
+    if subjects and not any(step.slowdown_factor > 1 for step in taken):
         idle = "idle cgroups, disks and networks"
-        return Step(f"{idle} are looked at {THRIFT} times less often", thrift=THRIFT)
+        return Saving(
+            f"{idle} are looked at {IDLE_SLOWDOWN} times less often", slowdown_factor=IDLE_SLOWDOWN
+        )
     patient = [cost for cost in costs if cost.name in _PATIENT and cost.lane is Lane.SLOW]
     lasting = (cost for cost in costs if cost.lane is Lane.FAST and not cost.spare)
     fast = sorted(lasting, key=_last_to_go)
     for sources, lane in ((patient, Lane.RARE), (fast[:1], Lane.SLOW)):
         if sources:
             names = sorted(cost.name for cost in sources)
-            return Step(f"{_listed(names)} {_are(names)} read {_PERIODS[lane]} instead of "
+            return Saving(f"{_listed(names)} {_are(names)} read {_PERIODS[lane]} instead of "
                         f"{_PERIODS[sources[0].lane]}", dict.fromkeys(names, lane))  # fmt: skip
     return None
 
 
-def _last_to_go(cost: Cost) -> tuple[bool, int]:
+def _last_to_go(cost: SourceCost) -> tuple[bool, int]:
     return cost.scope is Scope.SUBJECT, -cost.ns
 
 
@@ -115,24 +117,26 @@ def _are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-class Governor:
+class CpuBudget:
     """Keeps the budget of one collector; ``look`` is called about once a second."""
 
     def __init__(self, millicores: int) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[Saving] = []
         self.use = 0.0  # of the budget, over the last whole window
         self.exhausted = False  # nothing is left to give way
         self._millicores = millicores
-        self._standing = Standing()
+        self._standing = BudgetState()
         self._seen: deque[tuple[int, int]] = deque()
 
-    def look(self, now_ns: int, cpu_ns: int, costs: Callable[[], Sequence[Cost]]) -> Step | None:
+    def look(
+        self, now_ns: int, cpu_ns: int, costs: Callable[[], Sequence[SourceCost]]
+    ) -> Saving | None:
         """Take in the process's CPU time so far; gives the step just taken or taken back."""
         use = self._measured(now_ns, cpu_ns)
         if use is None:
             return None
         self.use = use
-        standing = judge(self._standing, use, now_ns)
+        standing = next_state(self._standing, use, now_ns)
         changed = self._follow(standing.level, costs)
         self.exhausted = use > 1 and changed is None
         if standing.level == self._standing.level or changed is not None:
@@ -147,8 +151,8 @@ class Governor:
         return {name: lane for step in self.steps for name, lane in step.lanes.items()}
 
     @property
-    def thrift(self) -> int:
-        return max((step.thrift for step in self.steps), default=1)
+    def slowdown_factor(self) -> int:
+        return max((step.slowdown_factor for step in self.steps), default=1)
 
     @property
     def paused(self) -> frozenset[str]:
@@ -172,10 +176,10 @@ class Governor:
             return None
         return (cpu_ns - used_ns) * 1000 / (now_ns - began_ns) / self._millicores
 
-    def _follow(self, level: int, costs: Callable[[], Sequence[Cost]]) -> Step | None:
+    def _follow(self, level: int, costs: Callable[[], Sequence[SourceCost]]) -> Saving | None:
         if level < len(self.steps):
             return self.steps.pop()
-        if level > len(self.steps) and (step := next_step(costs(), self.steps)) is not None:
+        if level > len(self.steps) and (step := next_saving(costs(), self.steps)) is not None:
             self.steps.append(step)
             return step
         return None

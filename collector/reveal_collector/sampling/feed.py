@@ -9,7 +9,7 @@ from dataclasses import replace
 from time import monotonic_ns
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.plan import Watching
+from reveal_collector.readers.plan import ObservingSource
 from reveal_collector.readers.source import Source
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -44,7 +44,7 @@ class Feed:
     def __init__(self, source: Source, absent: bool = False) -> None:
         self.source = source
         # asked once: a protocol's check costs 25 us
-        self.watching = source if isinstance(source, Watching) else None
+        self.watching = source if isinstance(source, ObservingSource) else None
         self.stale: Callable[[], bool] | None = getattr(source, "stale", None)
         self.name = source.name
         self.lane = source.lane
@@ -129,7 +129,7 @@ class Feed:
         """Go over to another lane, in a table with its columns there."""
         self.lane = lane
         if lane is Lane.RARE and self.watching is not None:
-            self.watching.unwatched()
+            self.watching.stop_observing()
         self._spent.clear()
         self._learn()
         self.show()

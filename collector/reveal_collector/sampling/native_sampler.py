@@ -15,10 +15,18 @@ from itertools import groupby
 
 from reveal_collector.kernel.scheduling import prefer_real_time
 from reveal_collector.native import load
-from reveal_collector.native.scanner import EVERY_TICK, GROWN, Entry, Layout, Scan, Taken, Ticker
-from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, Waking, scans_of
+from reveal_collector.native.scanner import (
+    EVERY_TICK,
+    GROWN,
+    NativePlan,
+    NativeSlice,
+    RowLayout,
+    ScanEntry,
+    Ticker,
+)
+from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, WakingSource, scans_of
 from reveal_collector.readers.raw_slice import MISSING, RawSlice
-from reveal_collector.readers.source import Source, ThriftySource
+from reveal_collector.readers.source import Source, ThrottledSource
 from reveal_collector.sampling.clock import Clock
 from reveal_collector.sampling.feed import (
     FAST_MEDIAN_NS,
@@ -27,7 +35,14 @@ from reveal_collector.sampling.feed import (
     Feed,
     Values,
 )
-from reveal_collector.sampling.native_view import Part, View, hide, latest, note_spent, put
+from reveal_collector.sampling.native_view import (
+    PlanView,
+    SourceColumns,
+    hide,
+    latest,
+    note_spent,
+    put,
+)
 from reveal_collector.sampling.sampler import Sampler
 from reveal_contract.metric import Lane
 from reveal_contract.time_units import NS_PER_SECOND
@@ -57,9 +72,9 @@ def make_sampler(
 ) -> Sampler:
     """The sampler in C where the library is there, else the one in Python; says which."""
     if load().library is None:
-        log.warning("%s", load().absence)
+        log.warning("%s", load().unavailable)
         made = Sampler(node, sources, deliver, period_ns, absent=absent)
-        made.not_native = load().absence
+        made.not_native = load().unavailable
         return made
     return NativeSampler(node, sources, deliver, period_ns, absent=absent)
 
@@ -79,9 +94,9 @@ class NativeSampler(Sampler):
         super().__init__(node, sources, deliver, period_ns, clock, absent)
         self._room: dict[Feed, int] = {}
         all_ = (*sources, *absent)
-        self._thrifty = [source for source in all_ if isinstance(source, ThriftySource)]
+        self._thrifty = [source for source in all_ if isinstance(source, ThrottledSource)]
         self._watching = [feed for feed in self.feeds if feed.watching is not None]
-        self._views: dict[int, View] = {}
+        self._views: dict[int, PlanView] = {}
         self._ticker: Ticker | None = None
         self._number = 0
         self._learned = False
@@ -94,7 +109,7 @@ class NativeSampler(Sampler):
         self._number = 1
         self._views[self._number] = view
         for feed in self.feeds:
-            if isinstance(feed.source, Waking):
+            if isinstance(feed.source, WakingSource):
                 feed.source.call_when_stale(self._ticker.wake)
         self.not_real_time = self._ticker.not_real_time
         if self.not_real_time:
@@ -133,7 +148,7 @@ class NativeSampler(Sampler):
             self._read_new()
         return along
 
-    def _next(self, ticker: Ticker) -> Taken | None:
+    def _next(self, ticker: Ticker) -> NativeSlice | None:
         """The next finished slice; none after the last one of all.
 
         Woken before it is there, what is new is read tick by tick until its columns are shown.
@@ -180,10 +195,10 @@ class NativeSampler(Sampler):
             self._renew(ticker)
         return True
 
-    def _newest(self) -> View:
+    def _newest(self) -> PlanView:
         return self._views[self._number]
 
-    def _note(self, view: View, taken: Taken) -> None:
+    def _note(self, view: PlanView, taken: NativeSlice) -> None:
         """Punctuality, and what each source's files took."""
         counts = taken.counts
         lost = counts.skipped_slices + counts.overruns - self.counts.skipped_slices
@@ -199,7 +214,7 @@ class NativeSampler(Sampler):
         if taken.lateness:
             self._ask_watching(view, taken)
 
-    def _ask_watching(self, view: View, taken: Taken) -> None:
+    def _ask_watching(self, view: PlanView, taken: NativeSlice) -> None:
         """Tell sources what was read of them last, if it is still of their columns."""
         if not view.watched:
             return
@@ -210,11 +225,11 @@ class NativeSampler(Sampler):
                 continue
             if part.shown is feed.shown and not feed.changed:
                 columns = slice(part.column, part.column + len(part.shown))
-                watching.took(
+                watching.observe(
                     latest(taken.fast, newest, columns) if fast else taken.slow[columns].tolist()
                 )
 
-    def _look_after(self, view: View, taken: Taken) -> dict[Feed, Values]:
+    def _look_after(self, view: PlanView, taken: NativeSlice) -> dict[Feed, Values]:
         """Let sources learn whose plans failed, or who know of something a plan cannot see."""
         values = {}
         for part in view.parts if taken.flagged else view.asked:
@@ -231,7 +246,9 @@ class NativeSampler(Sampler):
                 values[part.feed] = part.feed.read()
         return values
 
-    def _slow_row(self, view: View, taken: Taken, learned: dict[Feed, Values]) -> memoryview[int]:
+    def _slow_row(
+        self, view: PlanView, taken: NativeSlice, learned: dict[Feed, Values]
+    ) -> memoryview[int]:
         row = taken.slow
         for part in view.read_here:
             if part.feed.shown is part.shown:
@@ -251,7 +268,7 @@ class NativeSampler(Sampler):
         self._settle_lanes()
         newest = self._newest()
         others = (self._thrift(), self._broken())
-        same = self.table is newest.table and others == (newest.thrift, newest.broken)
+        same = self.table is newest.table and others == (newest.slowdown_factor, newest.broken)
         hidden = self._hidden()
         if same and hidden != newest.hidden:  # hidden in a first slice: shown by the same plan
             self._views[self._number] = replace(newest, hidden=hidden)
@@ -270,9 +287,9 @@ class NativeSampler(Sampler):
             for feed in (*self._fast, *self._slow)
         }
 
-    def _plan(self) -> tuple[Scan, View]:
+    def _plan(self) -> tuple[NativePlan, PlanView]:
         scans = self._scans()
-        entries: list[Entry] = []
+        entries: list[ScanEntry] = []
         parts = self._lay_out(self._fast, scans, entries)
         fast = len(parts)
         parts += self._lay_out(self._slow, scans, entries)
@@ -281,20 +298,27 @@ class NativeSampler(Sampler):
         for held in self._rare:
             rare.append((held, held.shown, column))
             column += len(held.shown)
-        thrift = self._thrift()
+        slowdown_factor = self._thrift()
         hidden = self._hidden()
-        view = View(
-            self.table, tuple(parts), fast, tuple(rare), scans, hidden, thrift, self._broken()
+        view = PlanView(
+            self.table,
+            tuple(parts),
+            fast,
+            tuple(rare),
+            scans,
+            hidden,
+            slowdown_factor,
+            self._broken(),
         )
         owners = 1 + max((part.owner for part in parts), default=-1)
-        layout = Layout(
-            len(self.table.fast), len(self.table.slow), owners, QUIET, BACK_OFF * thrift
+        layout = RowLayout(
+            len(self.table.fast), len(self.table.slow), owners, QUIET, BACK_OFF * slowdown_factor
         )
-        return Scan(sorted(entries, key=lambda entry: entry.slot), layout), view
+        return NativePlan(sorted(entries, key=lambda entry: entry.slot), layout), view
 
     def _hidden(self) -> dict[Feed, tuple[int, ...]]:
         return {
-            feed: tuple(feed.watching.hidden())
+            feed: tuple(feed.watching.hidden_columns())
             for feed in self._watching
             if feed.watching is not None and feed.lane is not Lane.RARE and not feed.changed
         }
@@ -304,14 +328,14 @@ class NativeSampler(Sampler):
 
     def _thrift(self) -> int:
         """How much less often than usual resting files are looked at, to keep the budget."""
-        return max((source.thrift for source in self._thrifty), default=1)
+        return max((source.slowdown_factor for source in self._thrifty), default=1)
 
     def _lay_out(
         self,
         feeds: Sequence[Feed],
         scans: dict[Feed, Sequence[FileScan] | None],
-        entries: list[Entry],
-    ) -> list[Part]:
+        entries: list[ScanEntry],
+    ) -> list[SourceColumns]:
         """The columns of one lane, source by source; adds what the thread reads to ``entries``."""
         parts, column = [], 0
         owners = 1 + max((entry.owner for entry in entries), default=-1)
@@ -319,13 +343,13 @@ class NativeSampler(Sampler):
             owner, found = -1, scans[feed]
             if found is not None:
                 owner, owners = owners, owners + 1
-                made = Entry(owner, found, column, EVERY_TICK, self._room.get(feed, 1))
+                made = ScanEntry(owner, found, column, EVERY_TICK, self._room.get(feed, 1))
                 entries += [made] if feeds is self._fast else self._spread(made, self._slot(place))
-            parts.append(Part(feed, feed.shown, column, owner))
+            parts.append(SourceColumns(feed, feed.shown, column, owner))
             column += len(feed.shown)
         return parts
 
-    def _spread(self, entry: Entry, slot: int) -> Iterator[Entry]:
+    def _spread(self, entry: ScanEntry, slot: int) -> Iterator[ScanEntry]:
         """Slow files from one tick on, spread over several where they are many cgroups'.
 
         One by one they would cost more: the kernel sums up the counters of a tree for the first
@@ -347,7 +371,7 @@ def _scans(feed: Feed, room: int) -> Sequence[FileScan] | None:
     return found if found is not None and width == len(feed.shown) else None
 
 
-def _merge(view: View, taken: Taken, along: _Along) -> None:
+def _merge(view: PlanView, taken: NativeSlice, along: _Along) -> None:
     """What Python read tick by tick goes into the rows, where the columns are still the same."""
     width = len(view.table.fast)
     for part in view.parts[: view.fast]:

@@ -7,40 +7,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from reveal_collector.native.scanner import Taken
+from reveal_collector.native.scanner import NativeSlice
 from reveal_collector.readers.plan import FileScan
 from reveal_collector.readers.raw_slice import MISSING, gather
 from reveal_collector.sampling.feed import Feed, RareFeed, Values
 from reveal_contract.channels import Channel, ChannelTable
 
-Reading = tuple[Channel, ...]
+Channels = tuple[Channel, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class SourceColumns:
     """A source's columns in the rows of one plan; ``owner`` -1: read by Python."""
 
     feed: Feed
-    shown: Reading
+    shown: Channels
     column: int
     owner: int = -1
 
 
 @dataclass(frozen=True)
-class View:
+class PlanView:
     """What the rows of one plan mean."""
 
     table: ChannelTable
-    parts: tuple[Part, ...]  # fast ones, then slow ones
+    parts: tuple[SourceColumns, ...]  # fast ones, then slow ones
     fast: int  # how many of them are fast
-    rare: tuple[tuple[RareFeed, Reading, int], ...]
+    rare: tuple[tuple[RareFeed, Channels, int], ...]
     scans: dict[Feed, Sequence[FileScan] | None]
     hidden: dict[Feed, tuple[int, ...]]  # columns of a feed that show 0
-    thrift: int
+    slowdown_factor: int
     broken: frozenset[Feed]
 
     @cached_property
-    def asked(self) -> tuple[Part, ...]:
+    def asked(self) -> tuple[SourceColumns, ...]:
         """Those that something must be asked of though all went well."""
         return tuple(
             part for part in self.parts
@@ -48,7 +48,7 @@ class View:
         )  # fmt: skip
 
     @cached_property
-    def watched(self) -> tuple[tuple[Part, bool], ...]:
+    def watched(self) -> tuple[tuple[SourceColumns, bool], ...]:
         """Those whose sources want to know what was read of them; and whether they are fast."""
         return tuple(
             (part, place < self.fast) for place, part in enumerate(self.parts)
@@ -56,12 +56,12 @@ class View:
         )  # fmt: skip
 
     @cached_property
-    def read_here(self) -> tuple[Part, ...]:
+    def read_here(self) -> tuple[SourceColumns, ...]:
         """The slow ones that have no plan."""
         return tuple(part for part in self.parts[self.fast :] if part.shown and part.owner < 0)
 
 
-def note_spent(view: View, taken: Taken) -> None:
+def note_spent(view: PlanView, taken: NativeSlice) -> None:
     """What each source's files took; where a source failed the time means nothing."""
     owners = len(taken.flags)
     for place, part in enumerate(view.parts):
@@ -82,7 +82,7 @@ def latest(rows: memoryview[int], newest: memoryview[int], columns: slice) -> li
     return row
 
 
-def hide(view: View, taken: Taken) -> None:
+def hide(view: PlanView, taken: NativeSlice) -> None:
     """What a source hides of itself reads 0."""
     width = len(view.table.fast)
     for part, fast in view.watched:

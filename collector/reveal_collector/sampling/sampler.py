@@ -24,7 +24,7 @@ _MOST_LATE_US = 2**31 - 1
 
 
 @dataclass
-class Counts:
+class SamplerCounts:
     """What the tick thread knows about its own punctuality since it started."""
 
     late_ticks: int = 0  # over a tenth of the period behind
@@ -50,7 +50,7 @@ class Sampler:
         clock: Clock | None = None,
         absent: Sequence[Source] = (),
     ) -> None:
-        self.counts = Counts()
+        self.counts = SamplerCounts()
         self.not_real_time = ""
         self.not_native = ""
         self._granted: dict[str, Lane] = {}

@@ -13,7 +13,7 @@ NAME = "own"
 
 
 @dataclass(frozen=True)
-class OwnFigures:
+class SelfMetrics:
     """What the collector knows of itself at one moment; times in ns, counts since its start."""
 
     read_ns: Sequence[int]  # one a source, in the order given to ``OwnSource``
@@ -24,7 +24,7 @@ class OwnFigures:
     fallbacks: int
 
 
-class OwnSource:
+class SelfMetricsSource:
     """Own CPU time, cost of each source, punctuality, what was dropped.
 
     CPU time is CLOCK_PROCESS_CPUTIME_ID: exact where utime and stime, sampled by tick, miss
@@ -34,7 +34,7 @@ class OwnSource:
     name = NAME
     lane = Lane.SLOW
 
-    def __init__(self, names: Sequence[str], figures: Callable[[], OwnFigures]) -> None:
+    def __init__(self, names: Sequence[str], figures: Callable[[], SelfMetrics]) -> None:
         self._figures = figures
         self.channels: tuple[Channel, ...] = (
             Channel("own.cpu_time", "", Kind.COUNTER, 1.0, Lane.SLOW),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from reveal_collector import native
-from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, Origin, RawSlice
+from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, RawSlice, SliceOrigin
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.envelope import Body, Head, refuse_unencodable, seal
 from reveal_contract.metric import Kind, Lane
@@ -78,7 +78,7 @@ class _Part:
 class NativeEncoder:
     """The encoder of a process that has the native library."""
 
-    def __init__(self, library: ctypes.CDLL, origin: Origin) -> None:
+    def __init__(self, library: ctypes.CDLL, origin: SliceOrigin) -> None:
         self._origin = origin
         self._call = library.reveal_encode
         self._call.argtypes, self._call.restype = [ctypes.POINTER(_Arguments)], None
@@ -140,7 +140,7 @@ class NativeEncoder:
         self._ticks = ticks
 
 
-def _head(origin: Origin, raw: RawSlice) -> Head:
+def _head(origin: SliceOrigin, raw: RawSlice) -> Head:
     return Head(
         origin.node, origin.boot, raw.sequence, raw.start_ns, origin.tick_us, raw.table.key,
         len(raw.lateness), len(raw.table.fast), len(raw.table.slow),
@@ -180,7 +180,7 @@ def _address_of_cells(cells: array[int] | memoryview, count: int) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(cells)) if count else 0
 
 
-def encoder_of(origin: Origin) -> Encoder:
+def encoder_of(origin: SliceOrigin) -> Encoder:
     """The encoder in C where the native library is there, else the one in numpy."""
     library = native.load().library
     if library is not None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, Origin, RawSlice
+from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, RawSlice, SliceOrigin
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Bools, Ints, Message, encode
@@ -75,10 +75,10 @@ def carried(values: NDArray[Cell], places: NDArray[np.intp]) -> NDArray[Cell]:
     return moved
 
 
-class SliceMaker:
+class MessageBuilder:
     """Turns the raw slices of one collector, in order, into messages."""
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: SliceOrigin) -> None:
         self._origin = origin
         self._table: ChannelTable | None = None
         self._sequence = -2
@@ -141,8 +141,8 @@ class SliceMaker:
 class NumpyEncoder:
     """The encoder of a process without the native library."""
 
-    def __init__(self, origin: Origin) -> None:
-        self._maker = SliceMaker(origin)
+    def __init__(self, origin: SliceOrigin) -> None:
+        self._maker = MessageBuilder(origin)
 
     def encode(self, raw: RawSlice) -> bytes:
         return encode(self._maker.make(raw), self._maker.gauges)

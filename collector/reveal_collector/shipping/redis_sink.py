@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from reveal_collector.kernel.scheduling import prefer_real_time
-from reveal_collector.shipping.resp import Command, RedisError, RedisLink
-from reveal_collector.shipping.sinks import Report, Shipment, SinkHealth
+from reveal_collector.shipping.resp import Command, RedisConnection, RedisError
+from reveal_collector.shipping.sinks import EncodedSlice, SinkHealth, StatusProvider
 from reveal_contract import names
 from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
 from reveal_contract.settings import CollectorSettings
@@ -38,16 +38,16 @@ class RedisSink:
     def __init__(self, settings: CollectorSettings) -> None:
         self._settings = settings
         self._stream = names.samples_key(settings.profile, names.shard(settings.node))
-        self._link = RedisLink(settings.redis_url, SOCKET_TIMEOUT)
-        self._waiting: deque[Shipment] = deque()
+        self._link = RedisConnection(settings.redis_url, SOCKET_TIMEOUT)
+        self._waiting: deque[EncodedSlice] = deque()
         self._changed = threading.Condition()
         self._closing_at: float | None = None
         self._delivered = self._dropped = 0
-        self._trouble = ""
+        self._health_error = ""
         self._announced: bytes = b""
         self._retired: dict[bytes, float] = {}
         self._kept_seconds = 2.0 * settings.stream_seconds + settings.buffer_seconds
-        self._report: Report = dict
+        self._report: StatusProvider = dict
         self._report_due = 0.0
         self._subjects = ""
         self._facts: bytes | None = None
@@ -55,11 +55,11 @@ class RedisSink:
         self._shard_nodes = 1
         self._thread = threading.Thread(target=self._run, name="reveal-redis", daemon=True)
 
-    def start(self, report: Report) -> None:
+    def start(self, report: StatusProvider) -> None:
         self._report = report
         self._thread.start()
 
-    def put(self, shipment: Shipment) -> None:
+    def put(self, shipment: EncodedSlice) -> None:
         with self._changed:
             if len(self._waiting) >= self._settings.buffer_seconds:
                 self._waiting.popleft()
@@ -70,7 +70,7 @@ class RedisSink:
             self._changed.notify()
 
     def health(self) -> SinkHealth:
-        return SinkHealth(self._delivered, len(self._waiting), self._dropped, self._trouble)
+        return SinkHealth(self._delivered, len(self._waiting), self._dropped, self._health_error)
 
     def close(self, timeout: float) -> None:
         with self._changed:
@@ -93,9 +93,9 @@ class RedisSink:
                 # jitter: the collectors of a whole cluster lose the same Redis together
                 self._pause(retry.next())
                 continue
-            if self._trouble:
+            if self._health_error:
                 log.info("Redis takes slices again")
-                self._trouble = ""
+                self._health_error = ""
                 retry.reset()
         self._link.close()
 
@@ -122,11 +122,11 @@ class RedisSink:
                         self._waiting.popleft()
             self._delivered += len(batch)
 
-    def _batch(self) -> list[Shipment]:
+    def _batch(self) -> list[EncodedSlice]:
         with self._changed:
             return [self._waiting[at] for at in range(min(BATCH, len(self._waiting)))]
 
-    def _add(self, batch: list[Shipment]) -> None:
+    def _add(self, batch: list[EncodedSlice]) -> None:
         """All of them or none (MULTI), so that a refused one is not overtaken by the next."""
         commands = [self._xadd(shipment) for shipment in batch]
         if len(commands) == 1:
@@ -134,7 +134,7 @@ class RedisSink:
         else:
             self._link.transaction(commands)
 
-    def _xadd(self, shipment: Shipment) -> Command:
+    def _xadd(self, shipment: EncodedSlice) -> Command:
         length = self._settings.stream_seconds * self._shard_nodes
         return (
             "XADD", self._stream, "MAXLEN", "~", length, "*",
@@ -146,7 +146,7 @@ class RedisSink:
             names.FIELD_DATA, shipment.data,
         )  # fmt: skip
 
-    def _announce(self, shipment: Shipment) -> None:
+    def _announce(self, shipment: EncodedSlice) -> None:
         """Before the first message that needs it, the table: on each connection anew."""
         key = shipment.table.key
         if key != self._announced:
@@ -208,10 +208,10 @@ class RedisSink:
         return gone
 
     def _lost(self, error: Exception) -> None:
-        trouble = f"Redis does not take slices, they are kept: {error or type(error).__name__}"
-        if trouble != self._trouble:
-            log.warning("%s", trouble)
-        self._trouble = trouble
+        health_error = f"Redis does not take slices, they are kept: {error or type(error).__name__}"
+        if health_error != self._health_error:
+            log.warning("%s", health_error)
+        self._health_error = health_error
         self._announced, self._facts_told = b"", None
         self._link.close()
 

@@ -31,7 +31,7 @@ class RedisError(Exception):
     """Redis answered with an error, or with what is no answer; the text is its own."""
 
 
-def greeting(address: Address) -> list[Command]:
+def handshake(address: Address) -> list[Command]:
     """What a connection begins with."""
     made: list[Command] = []
     if address.username:  # one without a password may be let in too (ACL, nopass)
@@ -43,7 +43,7 @@ def greeting(address: Address) -> list[Command]:
     return made
 
 
-class RedisLink:
+class RedisConnection:
     """One connection, made when it is first needed; after any failure it begins anew.
 
     Calls raise ``RedisError`` for what Redis refuses and ``OSError`` for what the network
@@ -105,7 +105,7 @@ class RedisLink:
     def _connect(self) -> None:
         self._reader = Reader()
         self._socket = open_socket(self._address, self._timeout)
-        self._exchange(greeting(self._address))
+        self._exchange(handshake(self._address))
         try:
             self._exchange([("CLIENT", "SETNAME", _NAME)])
         except RedisError as error:  # a courtesy, which an ACL may leave out

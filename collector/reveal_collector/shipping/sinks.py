@@ -14,11 +14,11 @@ log = logging.getLogger(__name__)
 
 _SUBJECT_SLICES = 5  # how often the subjects are compared while the table stays
 
-Report = Callable[[], Mapping[str, Any]]
+StatusProvider = Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Shipment:
+class EncodedSlice:
     """One slice, encoded, with what a stream message repeats outside of the bytes.
 
     ``facts`` is the JSON of the node's facts, the same object until they change.
@@ -40,7 +40,7 @@ class SinkHealth:
     delivered: int = 0
     buffered: int = 0
     dropped: int = 0
-    trouble: str = ""
+    health_error: str = ""
 
 
 class Sink(Protocol):
@@ -51,10 +51,10 @@ class Sink(Protocol):
 
     prompt: bool
 
-    def start(self, report: Report) -> None:
+    def start(self, report: StatusProvider) -> None:
         """Begin; ``report`` gives what the collector says of itself (JSON values)."""
 
-    def put(self, shipment: Shipment) -> None: ...
+    def put(self, shipment: EncodedSlice) -> None: ...
 
     def health(self) -> SinkHealth: ...
 
@@ -74,15 +74,15 @@ class RecordingSink:
         self._writer = writer
         self._facts: bytes | None = None
         self._delivered = self._dropped = 0
-        self._trouble = ""
-        self._report: Report = dict
+        self._health_error = ""
+        self._report: StatusProvider = dict
         self._table = b""
         self._subjects: object = []
 
-    def start(self, report: Report) -> None:
+    def start(self, report: StatusProvider) -> None:
         self._report = report
 
-    def put(self, shipment: Shipment) -> None:
+    def put(self, shipment: EncodedSlice) -> None:
         try:
             self._note_subjects(shipment)
             if shipment.facts is not None and shipment.facts is not self._facts:
@@ -91,14 +91,14 @@ class RecordingSink:
             self._writer.message(shipment.data, shipment.table)
         except OSError as error:
             self._dropped += 1
-            trouble = f"recording {self._writer.path} lacks slices: {error.strerror}"
-            if trouble != self._trouble:
-                log.error("%s", trouble)
-            self._trouble = trouble
+            health_error = f"recording {self._writer.path} lacks slices: {error.strerror}"
+            if health_error != self._health_error:
+                log.error("%s", health_error)
+            self._health_error = health_error
             return
         self._delivered += 1
 
-    def _note_subjects(self, shipment: Shipment) -> None:
+    def _note_subjects(self, shipment: EncodedSlice) -> None:
         if shipment.table.key == self._table and shipment.sequence % _SUBJECT_SLICES:
             return
         self._table = shipment.table.key
@@ -108,7 +108,7 @@ class RecordingSink:
             self._subjects = subjects
 
     def health(self) -> SinkHealth:
-        return SinkHealth(self._delivered, 0, self._dropped, self._trouble)
+        return SinkHealth(self._delivered, 0, self._dropped, self._health_error)
 
     def close(self, timeout: float) -> None:
         try:

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.background import Background
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import (
-    Attribute,
-    Attributes,
-    listed,
-    one,
-    target,
-    text_of,
+    AttributeFile,
+    AttributeSource,
+    entries,
+    link_target,
+    read_text,
+    single_column,
 )
 from reveal_collector.readers.textfile import channel
 from reveal_contract.metric import Lane
@@ -51,18 +51,20 @@ def sources(roots: Roots) -> list[Source]:
     drm = roots.sys / "class/drm"
 
     def mark() -> object:
-        return listed(drm), awake(drm)
+        return entries(drm), awake(drm)
 
     absent = Unsupported("this host has no AMD GPU with the amdgpu driver")
-    return [Background(Attributes("amdgpu", Lane.SLOW, lambda: _files(drm), mark, absent))]
+    return [
+        BackgroundSource(AttributeSource("amdgpu", Lane.SLOW, lambda: _files(drm), mark, absent))
+    ]
 
 
 def amd_gpus(drm: Path) -> list[str]:
     """The cards (``card0``) that the amdgpu driver drives."""
     return [
         name
-        for name in listed(drm)[0]
-        if _CARD.match(name) and target(drm / name / "device/driver") == "amdgpu"
+        for name in entries(drm)[0]
+        if _CARD.match(name) and link_target(drm / name / "device/driver") == "amdgpu"
     ]
 
 
@@ -71,44 +73,44 @@ def awake(drm: Path) -> list[str]:
     return [
         card
         for card in amd_gpus(drm)
-        if text_of(drm / card / "device/power/runtime_status") not in ("suspended", "suspending")
+        if read_text(drm / card / "device/power/runtime_status") not in ("suspended", "suspending")
     ]
 
 
-def _files(drm: Path) -> Iterator[Attribute]:
+def _files(drm: Path) -> Iterator[AttributeFile]:
     for card in awake(drm):
         device = drm / card / "device"
         for file, (metric, scale) in _FILES.items():
-            yield one(device / file, channel(metric, card, scale))
-        monitors = [device / "hwmon" / name for name in listed(device / "hwmon")[0]]
+            yield single_column(device / file, channel(metric, card, scale))
+        monitors = [device / "hwmon" / name for name in entries(device / "hwmon")[0]]
         clocked = False
         for monitor in monitors:
             yield from _sensors(card, monitor)
             clocked = clocked or (monitor / "freq1_input").exists()
         if not clocked:  # hwmon tells the clock itself, the table the level asked for
             for file, metric in _CLOCKS.items():
-                yield one(device / file, channel(metric, card, _MHZ), clock)
+                yield single_column(device / file, channel(metric, card, _MHZ), clock)
         yield from _errors(card, device / "ras")
 
 
-def _sensors(card: str, monitor: Path) -> Iterator[Attribute]:
+def _sensors(card: str, monitor: Path) -> Iterator[AttributeFile]:
     for file, (metric, scale) in _SENSORS.items():
-        yield one(monitor / file, channel(metric, card, scale))
+        yield single_column(monitor / file, channel(metric, card, scale))
     power = next((name for name in _POWER if (monitor / name).exists()), "")
     if power:
-        yield one(monitor / power, channel("gpu.power", card, _MICRO))
-    labels = {text_of(monitor / name): name.removesuffix("_label") + "_input"
-              for name in listed(monitor)[0]
+        yield single_column(monitor / power, channel("gpu.power", card, _MICRO))
+    labels = {read_text(monitor / name): name.removesuffix("_label") + "_input"
+              for name in entries(monitor)[0]
               if name.startswith("temp") and name.endswith("_label")}  # fmt: skip
     for metric, wanted in _HEAT.items():
         file = next((labels[label] for label in wanted if label in labels), "")
         if file:
-            yield one(monitor / file, channel(metric, card, _MILLI))
+            yield single_column(monitor / file, channel(metric, card, _MILLI))
 
 
-def _errors(card: str, folder: Path) -> Iterator[Attribute]:
+def _errors(card: str, folder: Path) -> Iterator[AttributeFile]:
     """RAS counters since the driver was loaded; ``umc`` is the device memory."""
-    for name in listed(folder)[0]:
+    for name in entries(folder)[0]:
         block, is_count, _ = name.partition("_err_count")
         if not is_count:
             continue
@@ -118,7 +120,7 @@ def _errors(card: str, folder: Path) -> Iterator[Attribute]:
         else:
             kinds = ("gpu.ras.uncorrected", "gpu.ras.corrected")
             columns = tuple(channel(kind, f"{card}/{block}") for kind in kinds)
-        yield Attribute(folder / name, columns, ras)
+        yield AttributeFile(folder / name, columns, ras)
 
 
 def ras(data: bytes) -> list[int | None]:

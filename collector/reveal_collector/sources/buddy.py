@@ -10,7 +10,14 @@ import os
 
 from reveal_collector.readers.plan import Columns
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, Shape, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import (
+    ColumnSet,
+    Layout,
+    TokenSource,
+    channel,
+    is_number,
+    rows,
+)
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -37,7 +44,7 @@ def learn(text: str) -> Layout:
     return layout
 
 
-def by_zone(channels: tuple[Channel, ...]) -> Shape:
+def by_zone(channels: tuple[Channel, ...]) -> ColumnSet:
     """Two sums a zone: pages free, pages free in large blocks."""
     zones: dict[str, list[tuple[int, int]]] = {}
     for at, each in enumerate(channels):
@@ -52,4 +59,4 @@ def by_zone(channels: tuple[Channel, ...]) -> Shape:
         shown.append(channel("memory.buddy.free", zone, page))
         shown.append(channel("memory.buddy.free_large", zone, page))
     pages = tuple(1 << int(each.instance.rpartition("/")[2]) for each in channels)
-    return Shape(tuple(shown), Columns(tuple(sums), weights=pages))
+    return ColumnSet(tuple(shown), Columns(tuple(sums), weights=pages))

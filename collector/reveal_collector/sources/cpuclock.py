@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reveal_collector.devices.per_cpu import fold_by
-from reveal_collector.readers.plan import Form
+from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.channels import Channel
@@ -23,7 +23,7 @@ _CPUACCT = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
 _RUN_TIME, _RUN_DELAY = 7, 8  # tokens of a cpu line, versions 14 and later
 _NS_PER_US = 1000.0
 # the lines of the scheduling domains are most of the file on a large host
-_CPU_LINES = Form(keep=b"cpu")
+_CPU_LINES = TextForm(keep=b"cpu")
 _REMEDY = "a kernel with CONFIG_SCHEDSTATS, or a cgroup file system with CPU accounting"
 
 

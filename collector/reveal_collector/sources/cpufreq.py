@@ -15,10 +15,10 @@ from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, first_of, first_threads, packages
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.aggregated import Reduced, numbers
+from reveal_collector.readers.aggregated import AggregatedSource, number_attributes
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import text_of
-from reveal_collector.readers.textfile import KeptFile, channel
+from reveal_collector.readers.sysfs_attributes import read_text
+from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.sources.cpuidle import cpu_folders
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -43,7 +43,7 @@ _PACKAGE = (
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/cpu"
 
-    online = partial(text_of, folder / "online")
+    online = partial(read_text, folder / "online")
 
     def package() -> dict[Path, Channel]:
         return dict(_package_files(roots.sys))
@@ -56,9 +56,11 @@ def sources(roots: Roots) -> list[Source]:
 
     return [
         Clocks(folder),
-        Reduced(numbers("frequency-limits", Lane.RARE, limits, online, _ABSENT), min),
-        numbers("throttling", Lane.SLOW, package, online, _UNCOUNTED),
-        Reduced(numbers("core-throttling", Lane.RARE, core, online, _UNCOUNTED)),
+        AggregatedSource(
+            number_attributes("frequency-limits", Lane.RARE, limits, online, _ABSENT), min
+        ),
+        number_attributes("throttling", Lane.SLOW, package, online, _UNCOUNTED),
+        AggregatedSource(number_attributes("core-throttling", Lane.RARE, core, online, _UNCOUNTED)),
     ]
 
 
@@ -70,7 +72,7 @@ class Clocks:
     def __init__(self, folder: Path) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._folder = folder
-        self._files: list[KeptFile] = []
+        self._files: list[OpenFile] = []
         self._clocks: list[int | None] = []
         self._online = ""
         self._turn = 0
@@ -91,7 +93,7 @@ class Clocks:
     def read(self) -> Sequence[int | None]:
         turns = -(-len(self._files) // MOST_CPUS)
         self._turn = (self._turn + 1) % turns
-        if text_of(self._folder / "online") != self._online:
+        if read_text(self._folder / "online") != self._online:
             self._learn()
             self._clocks = [_clock(file) for file in self._files]
             raise LayoutChanged(self.name)
@@ -107,10 +109,10 @@ class Clocks:
     def _learn(self) -> None:
         self.close()
         found = cpu_folders(self._folder)
-        self._online = text_of(self._folder / "online")
+        self._online = read_text(self._folder / "online")
         shown = []
         for cpu, path in found:
-            file = KeptFile(path / "cpufreq/scaling_cur_freq")
+            file = OpenFile(path / "cpufreq/scaling_cur_freq")
             try:
                 file.open()
             except Unsupported:
@@ -131,7 +133,7 @@ def summed_up(clocks: Sequence[int | None]) -> list[int | None]:
     return [sum(known) // len(known), min(known), max(known)]
 
 
-def _clock(file: KeptFile) -> int | None:
+def _clock(file: OpenFile) -> int | None:
     try:
         return int(file.read())
     except (OSError, ValueError):

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.aggregated import Reduced, numbers
+from reveal_collector.readers.aggregated import AggregatedSource, number_attributes
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import listed, text_of
+from reveal_collector.readers.sysfs_attributes import entries, read_text
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -33,19 +33,19 @@ def sources(roots: Roots) -> list[Source]:
     def find() -> dict[Path, Channel]:
         return dict(_files(folder))
 
-    online = partial(text_of, folder / "online")
-    return [Reduced(numbers("cpuidle", Lane.RARE, find, online, _ABSENT))]
+    online = partial(read_text, folder / "online")
+    return [AggregatedSource(number_attributes("cpuidle", Lane.RARE, find, online, _ABSENT))]
 
 
 def cpu_folders(folder: Path) -> list[tuple[int, Path]]:
     """The CPUs of /sys/devices/system/cpu in order of their numbers; none where it is missing."""
-    named = ((_CPU.match(name), name) for name in listed(folder)[0])
+    named = ((_CPU.match(name), name) for name in entries(folder)[0])
     return sorted((int(number[1]), folder / name) for number, name in named if number)
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, Channel]]:
     for _, cpu in cpu_folders(folder):
         for state in sorted((cpu / "cpuidle").glob("state*")):
-            name = text_of(state / "name")
+            name = read_text(state / "name")
             for file, metric, scale in _FILES if name else ():
                 yield state / file, channel(metric, name, scale)

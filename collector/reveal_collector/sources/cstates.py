@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from reveal_collector.devices.cpu_topology import first_of, first_threads, online, packages
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu.device import Device, devices
@@ -24,13 +24,13 @@ _STATES = ("c1", "c2", "c3", "c6", "c7", "c8", "c9", "c10")
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [Counting("cstates", Lane.RARE, roots, _plan)]
+    return [PerfGroupSource("cstates", Lane.RARE, roots, _plan)]
 
 
-def _plan(roots: Roots) -> Plan:
+def _plan(roots: Roots) -> CountingPlan:
     present = online(roots.sys)
-    groups: list[tuple[int, list[Event]]] = []
-    columns: dict[Channel, list[Place]] = {}
+    groups: list[tuple[int, list[PerfEvent]]] = []
+    columns: dict[Channel, list[CpuEvent]] = {}
     known = devices(roots.sys)
     if device := known.get(_CORE):
         cpus = device.cpus() or first_threads(roots.sys, present)
@@ -49,10 +49,10 @@ def _plan(roots: Roots) -> Plan:
                 columns[channel("cpu.residency.package", f"{package}/{state}")] = [(cpu, event)]
     if not columns:
         raise Unsupported("there is no cstate PMU: Intel only, on bare metal")
-    return Plan(groups, columns)
+    return CountingPlan(groups, columns)
 
 
-def _states(device: Device) -> Iterator[tuple[str, Event]]:
+def _states(device: Device) -> Iterator[tuple[str, PerfEvent]]:
     for state in _STATES:
         if named := device.named(f"{state}-residency"):
             yield state.upper(), named.event

@@ -20,10 +20,10 @@ from pathlib import Path
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.plan import Gated
-from reveal_collector.readers.source import LOOK_EVERY, Roots, Source
+from reveal_collector.readers.source import CHECK_EVERY, Roots, Source
 from reveal_collector.readers.textfile import (
-    KeptFile,
     Layout,
+    OpenFile,
     TokenSource,
     channel,
     is_number,
@@ -44,7 +44,7 @@ _FIRST = 3  # after major, minor and name
 _LEAST = _FIRST + 11
 # there by the dozen and mostly unused: channels only once they did I/O
 _SPARE = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+\Z")
-_READS = 10 * LOOK_EVERY  # at ten a second
+_READS = 10 * CHECK_EVERY  # at ten a second
 _SURE = 12  # looks until sysfs, too, is asked: a disk may have been listed a moment before there
 # what a partition is called, where sysfs cannot be asked
 _PARTITION = re.compile(r"((sd|vd|hd|xvd)[a-z]+|(nvme\d+n|mmcblk|nbd|loop|md)\d+p)\d+\Z")
@@ -62,7 +62,7 @@ class Disks(Joined):
 
     def __init__(self, listed: Path, block: Path) -> None:
         super().__init__("diskstats", Lane.FAST, self._files, f"{listed} lists no disk")
-        self._list, self._block = KeptFile(listed), block
+        self._list, self._block = OpenFile(listed), block
         self._disks: list[str] = []  # with a file of their own
         self._listed: list[tuple[str, bool]] = []  # as the list showed them when they were found
         self._asked = self._reads = self._looks = 0
@@ -79,7 +79,7 @@ class Disks(Joined):
 
     def stale(self) -> bool:
         self._asked += 1
-        if self._asked % LOOK_EVERY == 0:
+        if self._asked % CHECK_EVERY == 0:
             self._others = self._has_others()
         return self._others
 

@@ -15,7 +15,13 @@ from pathlib import Path
 
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed, one, text_of
+from reveal_collector.readers.sysfs_attributes import (
+    AttributeFile,
+    AttributeSource,
+    entries,
+    read_text,
+    single_column,
+)
 from reveal_collector.readers.textfile import channel
 from reveal_contract.metric import Lane
 
@@ -35,19 +41,19 @@ def sources(roots: Roots) -> list[Source]:
 
     def mark() -> object:
         controllers = _named(folder, _CONTROLLER)
-        return listed(folder, *controllers)
+        return entries(folder, *controllers)
 
     absent = Unsupported(
         "no memory controller reports its errors",
         "memory with ECC and an EDAC driver for it; virtual machines mostly have none",
     )
-    return [Attributes("edac", Lane.SLOW, lambda: _files(folder), mark, absent, _TURNS)]
+    return [AttributeSource("edac", Lane.SLOW, lambda: _files(folder), mark, absent, _TURNS)]
 
 
-def _files(folder: Path) -> Iterator[Attribute]:
+def _files(folder: Path) -> Iterator[AttributeFile]:
     for controller in _named(folder, _CONTROLLER):
         for file, metric in _OF_CONTROLLER.items():
-            yield one(controller / file, channel(f"memory.ecc.{metric}", controller.name))
+            yield single_column(controller / file, channel(f"memory.ecc.{metric}", controller.name))
         modules = _named(controller, _MODULE)
         for module in modules:
             yield from _of_module(controller.name, module)
@@ -56,20 +62,20 @@ def _files(folder: Path) -> Iterator[Attribute]:
                 yield from _of_row(controller.name, row)
 
 
-def _of_module(controller: str, module: Path) -> Iterator[Attribute]:
-    where = place(controller, module.name, text_of(module / "dimm_label"))
-    yield one(module / "dimm_ce_count", channel("memory.ecc.dimm.correctable", where))
-    yield one(module / "dimm_ue_count", channel("memory.ecc.dimm.uncorrectable", where))
+def _of_module(controller: str, module: Path) -> Iterator[AttributeFile]:
+    where = place(controller, module.name, read_text(module / "dimm_label"))
+    yield single_column(module / "dimm_ce_count", channel("memory.ecc.dimm.correctable", where))
+    yield single_column(module / "dimm_ue_count", channel("memory.ecc.dimm.uncorrectable", where))
 
 
-def _of_row(controller: str, row: Path) -> Iterator[Attribute]:
+def _of_row(controller: str, row: Path) -> Iterator[AttributeFile]:
     where = place(controller, row.name, "")
-    yield one(row / "ue_count", channel("memory.ecc.dimm.uncorrectable", where))
-    for entry in sorted(listed(row)[0]):
+    yield single_column(row / "ue_count", channel("memory.ecc.dimm.uncorrectable", where))
+    for entry in sorted(entries(row)[0]):
         if number := _CHANNEL.match(entry):
-            label = text_of(row / f"ch{number[1]}_dimm_label")
+            label = read_text(row / f"ch{number[1]}_dimm_label")
             where = place(controller, f"{row.name}/ch{number[1]}", label)
-            yield one(row / entry, channel("memory.ecc.dimm.correctable", where))
+            yield single_column(row / entry, channel("memory.ecc.dimm.correctable", where))
 
 
 def place(controller: str, module: str, label: str) -> str:
@@ -84,5 +90,5 @@ def place(controller: str, module: str, label: str) -> str:
 
 def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
     """The entries of a folder whose names fit, in the order of their numbers."""
-    names = [name for name in listed(folder)[0] if pattern.match(name)]
+    names = [name for name in entries(folder)[0] if pattern.match(name)]
     return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]

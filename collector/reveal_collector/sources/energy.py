@@ -13,11 +13,11 @@ from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import packages
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import number, text_of
-from reveal_collector.readers.textfile import KeptFile, channel
+from reveal_collector.readers.sysfs_attributes import read_number, read_text
+from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.sources.pmu.device import Device, devices
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -41,7 +41,7 @@ _ABSENT = Unsupported(
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [FirstOf((Counting(_NAME, Lane.SLOW, roots, _plan), Powercap(roots)))]
+    return [FirstOf((PerfGroupSource(_NAME, Lane.SLOW, roots, _plan), Powercap(roots)))]
 
 
 class FirstOf:
@@ -79,21 +79,21 @@ class FirstOf:
         self.channels = ()
 
 
-def _plan(roots: Roots) -> Plan:
+def _plan(roots: Roots) -> CountingPlan:
     device = devices(roots.sys).get("power")
     if device is None:
         raise _ABSENT
-    groups: list[tuple[int, list[Event]]] = []
-    columns: dict[Channel, list[Place]] = {}
+    groups: list[tuple[int, list[PerfEvent]]] = []
+    columns: dict[Channel, list[CpuEvent]] = {}
     for cpu, package in packages(roots.sys, device.cpus()).items():
         counted = dict(_counted(device, package))
         groups.append((cpu, list(counted.values())))
         for column, event in counted.items():
             columns.setdefault(column, []).append((cpu, event))  # dies of a package add up
-    return Plan(groups, columns)
+    return CountingPlan(groups, columns)
 
 
-def _counted(device: Device, package: str) -> Iterator[tuple[Channel, Event]]:
+def _counted(device: Device, package: str) -> Iterator[tuple[Channel, PerfEvent]]:
     for name, metric in _EVENTS.items():
         if (named := device.named(name)) and named.unit == "Joules":
             yield channel(metric, package, named.scale), named.event
@@ -139,8 +139,8 @@ class Zone:
     """One ``energy_uj``: microjoules, back to 0 beyond ``max_energy_range_uj``."""
 
     def __init__(self, path: Path) -> None:
-        self._file = KeptFile(path / "energy_uj")
-        self._range = number(path / "max_energy_range_uj") or 0
+        self._file = OpenFile(path / "energy_uj")
+        self._range = read_number(path / "max_energy_range_uj") or 0
         self._last: int | None = None
         self._total = 0
 
@@ -181,7 +181,7 @@ def zones(folder: Path) -> list[tuple[Path, Channel]]:
         found = sorted((path for path in folder.iterdir() if _ZONE.match(path.name)), key=_number)
     except OSError:
         return []
-    names = {path.name: text_of(path / "name") for path in found}
+    names = {path.name: read_text(path / "name") for path in found}
     columns: dict[Channel, Path] = {}
     for path in found:
         top = _PACKAGE.match(names.get(path.name.rpartition(":")[0], "") or names[path.name])

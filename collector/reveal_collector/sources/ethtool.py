@@ -15,7 +15,7 @@ from pathlib import Path
 from reveal_collector.devices.ethtool import Ethtool
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Snapshot, listed
+from reveal_collector.readers.sysfs_attributes import SnapshotSource, entries
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 
@@ -91,7 +91,7 @@ def sources(roots: Roots) -> list[Source]:
     return [_Cards(roots)]
 
 
-class _Cards(Snapshot):
+class _Cards(SnapshotSource):
     """The cards of the caller's network namespace, asked anew each time."""
 
     def __init__(self, roots: Roots) -> None:
@@ -126,7 +126,7 @@ class _Cards(Snapshot):
 def cards(sys: Path) -> list[str]:
     """The interfaces that are real devices, virtual machines' own included."""
     folder = sys / "class/net"
-    return [name for name in listed(folder)[0] if (folder / name / "device").exists()]
+    return [name for name in entries(folder)[0] if (folder / name / "device").exists()]
 
 
 def columns_of(card: str, counters: Mapping[str, int]) -> dict[Channel, int | None]:

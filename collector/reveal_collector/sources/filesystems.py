@@ -16,7 +16,7 @@ from pathlib import Path
 
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Snapshot
+from reveal_collector.readers.sysfs_attributes import SnapshotSource
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 
@@ -44,7 +44,9 @@ def sources(roots: Roots) -> list[Source]:
             raise Unsupported("file systems can be asked on the machine itself only")
         return room(roots.proc)
 
-    return [Snapshot("filesystems", look, Unsupported("no file system of this host's own disks"))]
+    return [
+        SnapshotSource("filesystems", look, Unsupported("no file system of this host's own disks"))
+    ]
 
 
 def room(proc: Path) -> dict[Channel, int | None]:

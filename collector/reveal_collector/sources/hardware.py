@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from reveal_collector.devices.cpu_topology import online
 from reveal_collector.kernel.errors import ParseError, Unsupported
-from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import number
+from reveal_collector.readers.sysfs_attributes import read_number
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu import amd, arm, intel
 from reveal_collector.sources.pmu.device import Device, devices
@@ -52,17 +52,17 @@ class Cores(NamedTuple):
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [Counting("pmu", Lane.SLOW, roots, plan)]
+    return [PerfGroupSource("pmu", Lane.SLOW, roots, plan)]
 
 
-def plan(roots: Roots) -> Plan:
+def plan(roots: Roots) -> CountingPlan:
     """Groups and sums of every core PMU here; raises ``Unsupported`` where there is none."""
     found = list(core_pmus(roots))
     if not found:
         raise _ABSENT
     taken = watchdogs(roots)
-    groups: list[tuple[int, list[Event]]] = []
-    columns: dict[Channel, list[Place]] = {}
+    groups: list[tuple[int, list[PerfEvent]]] = []
+    columns: dict[Channel, list[CpuEvent]] = {}
     for cores in found:
         events = {name: _event(cores, count) for name, count in cores.platform.events.items()}
         known = {name: event for name, event in events.items() if event is not None}
@@ -71,7 +71,7 @@ def plan(roots: Roots) -> Plan:
         for name, event in known.items():
             column = channel(name, "", cores.platform.events[name].scale)
             columns.setdefault(column, []).extend((cpu, event) for cpu in cores.cpus)
-    return Plan(groups, columns)
+    return CountingPlan(groups, columns)
 
 
 def core_pmus(roots: Roots) -> Iterator[Cores]:
@@ -97,16 +97,16 @@ def platforms() -> tuple[Platform, ...]:
 
 def watchdogs(roots: Roots) -> int:
     """Counters the kernel's watchdog for hard lockups holds (admin-guide/lockup-watchdogs)."""
-    return (number(roots.proc / "sys/kernel/nmi_watchdog") or 0) & 1
+    return (read_number(roots.proc / "sys/kernel/nmi_watchdog") or 0) & 1
 
 
-def _event(cores: Cores, count: Count) -> Event | None:
+def _event(cores: Cores, count: Count) -> PerfEvent | None:
     """None where the PMU has no such term: an older kernel, a guest's reduced PMU."""
     try:
         if (code := GENERIC.get(count.event)) is None:
             return cores.device.encoded(count.event)
         # the kernel asks which PMU is meant where there are several (perf_event_open(2))
         chosen = cores.device.type << 32 if cores.device.name in _HYBRID else 0
-        return Event(_HARDWARE, code | chosen)
+        return PerfEvent(_HARDWARE, code | chosen)
     except ParseError:
         return None

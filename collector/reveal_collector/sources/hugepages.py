@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.devices.numa_nodes import nodes
+from reveal_collector.devices.numa_nodes import numa_nodes
 from reveal_collector.readers.joined import NumberFiles
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
@@ -46,7 +46,7 @@ def _files(pools: Path, node_folder: Path) -> Iterator[tuple[Path, Channel]]:
     for path, size in _pools(pools):
         for file, metric in _HOST.items():
             yield path / file, channel(metric, f"{size}kB", size * 1024.0)
-    for number, folder in nodes(node_folder).items():
+    for number, folder in numa_nodes(node_folder).items():
         for path, size in _pools(folder / "hugepages"):
             for file, metric in _NODE.items():
                 yield path / file, channel(metric, f"{size}kB/{number}", size * 1024.0)

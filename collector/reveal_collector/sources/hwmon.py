@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.aggregated import Reduced, numbers
+from reveal_collector.readers.aggregated import AggregatedSource, number_attributes
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import linked, listed, text_of
+from reveal_collector.readers.sysfs_attributes import entries, read_text, resolve_link
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -69,8 +69,12 @@ def sources(roots: Roots) -> list[Source]:
         return {path: column for path, column in found.items() if column.metric != _PACKAGE}
 
     return [
-        Reduced(numbers("hwmon", Lane.SLOW, packages, partial(listed, folder), _ABSENT)),
-        Reduced(numbers("sensors", Lane.RARE, others, partial(listed, folder), _ABSENT)),
+        AggregatedSource(
+            number_attributes("hwmon", Lane.SLOW, packages, partial(entries, folder), _ABSENT)
+        ),
+        AggregatedSource(
+            number_attributes("sensors", Lane.RARE, others, partial(entries, folder), _ABSENT)
+        ),
     ]
 
 
@@ -95,8 +99,8 @@ def column_of(sensor: Sensor) -> Channel:
 
 def _sensors(folder: Path) -> Iterator[Sensor]:
     seen: dict[str, int] = {}
-    for chip in sorted((folder / name for name in listed(folder)[0]), key=_where):
-        name = text_of(chip / "name") or chip.name
+    for chip in sorted((folder / name for name in entries(folder)[0]), key=_where):
+        name = read_text(chip / "name") or chip.name
         order = seen[name] = seen.get(name, -1) + 1
         for path in _inputs(chip):
             stem = path.name.partition("_")[0]
@@ -107,7 +111,7 @@ def _sensors(folder: Path) -> Iterator[Sensor]:
 def _inputs(chip: Path) -> list[Path]:
     """The sensors' files; drivers of the old kind (ACPI power meters) have them in the device."""
     for place in (chip, chip / "device"):
-        if found := [place / file for file in listed(place)[0] if _SENSOR.match(file)]:
+        if found := [place / file for file in entries(place)[0] if _SENSOR.match(file)]:
             return found
     return []
 
@@ -115,17 +119,17 @@ def _inputs(chip: Path) -> list[Path]:
 def _label(chip: Path, stem: str) -> str:
     names = (chip / f"{stem}_label", chip / "device" / f"{stem}_label",
              chip / f"{stem}_oem_info", chip / "device" / f"{stem}_oem_info")  # fmt: skip
-    return next((text for path in names if (text := text_of(path))), stem)
+    return next((text for path in names if (text := read_text(path))), stem)
 
 
 def _where(chip: Path) -> tuple[str, str]:
     """By device, as hwmonN is numbered in the order in which drivers were loaded."""
-    return str(linked(chip / "device")), chip.name
+    return str(resolve_link(chip / "device")), chip.name
 
 
 def _device(chip: Path, name: str, order: int) -> str:
     """What people know the device by: nvme0, mlx5_0 by its PCI address, else the chip's name."""
-    device = linked(chip / "device")
+    device = resolve_link(chip / "device")
     if name in ("nvme", "drivetemp") or re.fullmatch(r"[0-9a-f]{4}:[0-9a-f:.]+", device.name):
         return _plain(device.name)
     return name if order == 0 else f"{name}-{order}"

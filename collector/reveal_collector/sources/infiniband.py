@@ -17,11 +17,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from reveal_collector.devices.rdma import Port, ib_ports, rate, state_number
+from reveal_collector.devices.rdma import RdmaPort, ib_ports, rate, state_number
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.background import Background
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, in_lane, listed, one
+from reveal_collector.readers.sysfs_attributes import (
+    AttributeFile,
+    AttributeSource,
+    entries,
+    in_lane,
+    single_column,
+)
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sampling.feed import FAST_MEDIAN_NS
 from reveal_contract.channels import Channel
@@ -54,43 +60,50 @@ def sources(roots: Roots) -> list[Source]:
     absent = Unsupported("this host has no InfiniBand or RoCE port")
 
     def mark() -> object:
-        return listed(folder)
+        return entries(folder)
 
-    def part(name: str, files: Callable[[Port], Iterator[Attribute]]) -> Attributes:
-        def find() -> Iterator[Attribute]:
+    def part(name: str, files: Callable[[RdmaPort], Iterator[AttributeFile]]) -> AttributeSource:
+        def find() -> Iterator[AttributeFile]:
             return (file for port in ib_ports(roots.sys, addresses=False) for file in files(port))
 
-        return Attributes(name, Lane.SLOW, find, mark, absent)
+        return AttributeSource(name, Lane.SLOW, find, mark, absent)
 
-    return [Traffic(part("infiniband", traffic)), Background(part("infiniband-errors", others))]
+    return [
+        Traffic(part("infiniband", traffic)),
+        BackgroundSource(part("infiniband-errors", others)),
+    ]
 
 
-def traffic(port: Port) -> Iterator[Attribute]:
+def traffic(port: RdmaPort) -> Iterator[AttributeFile]:
     """Bytes and packets of a port."""
     for file, (name, scale) in TRAFFIC.items():
         column = channel(f"network.infiniband.{name}", port.name, scale)
         path = port.path / "counters" / file
-        yield one(path, column, NotStuck(32, path))
+        yield single_column(path, column, NotStuck(32, path))
 
 
-def others(port: Port) -> Iterator[Attribute]:
+def others(port: RdmaPort) -> Iterator[AttributeFile]:
     """State, rate, errors and the driver's own counters of a port."""
-    yield one(port.path / "state", channel("network.infiniband.state", port.name), state_number)
-    yield one(
+    yield single_column(
+        port.path / "state", channel("network.infiniband.state", port.name), state_number
+    )
+    yield single_column(
         port.path / "phys_state",
         channel("network.infiniband.phys_state", port.name), state_number,
     )  # fmt: skip
-    yield one(port.path / "rate", channel("network.infiniband.rate", port.name, _TENTH_GBIT), rate)
-    for name in listed(port.path / "counters")[0]:
+    yield single_column(
+        port.path / "rate", channel("network.infiniband.rate", port.name, _TENTH_GBIT), rate
+    )
+    for name in entries(port.path / "counters")[0]:
         if name not in TRAFFIC and name not in _SAME:
             column = channel(f"network.infiniband.{snake(name)}", port.name)
             path = port.path / "counters" / name
-            yield one(path, column, NotStuck(_BITS.get(name, 64), path))
-    for name in listed(port.path / "hw_counters")[0]:
+            yield single_column(path, column, NotStuck(_BITS.get(name, 64), path))
+    for name in entries(port.path / "hw_counters")[0]:
         if name not in _SAME:
             column = channel(f"network.infiniband.hw.{snake(name)}", port.name)
             path = port.path / "hw_counters" / name
-            yield one(path, column, NotStuck(64, path))
+            yield single_column(path, column, NotStuck(64, path))
 
 
 class NotStuck:
@@ -116,7 +129,7 @@ class Traffic:
 
     name = "infiniband"
 
-    def __init__(self, files: Attributes) -> None:
+    def __init__(self, files: AttributeSource) -> None:
         self.lane = Lane.SLOW
         self.channels: tuple[Channel, ...] = ()
         self._files = files
@@ -127,7 +140,7 @@ class Traffic:
         fast = price(self._files.read) <= FAST_MEDIAN_NS
         self.lane = Lane.FAST if fast else Lane.SLOW
         if not fast:
-            self._via = Background(self._files)
+            self._via = BackgroundSource(self._files)
             self._via.open()
         self._learn()
 

@@ -17,7 +17,7 @@ from reveal_collector.devices.per_cpu import fold_large
 from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.plan import ColumnMaker, Columns, FileScan, MatrixPlan, MatrixRow
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import KeptFile, Shape, channel
+from reveal_collector.readers.textfile import ColumnSet, OpenFile, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -34,7 +34,7 @@ _NAME_LENGTH = 40
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [Interrupts(KeptFile(roots.proc / "interrupts"), roots.sys)]
+    return [Interrupts(OpenFile(roots.proc / "interrupts"), roots.sys)]
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Interrupts:
 
     name, lane = "interrupts", Lane.SLOW
 
-    def __init__(self, file: KeptFile, sys: Path) -> None:
+    def __init__(self, file: OpenFile, sys: Path) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._file, self._sys = file, sys
         self._header = b""
@@ -130,7 +130,7 @@ class Interrupts:
                 shown.setdefault(_channel(row.name), (at,))
         for at, cpu in enumerate(self._cpus, len(self._rows)):
             shown.setdefault(channel("cpu.interrupts", cpu), (at,))
-        shape = fold_large(Shape(tuple(shown), Columns(tuple(shown.values()))), self._sys, {})
+        shape = fold_large(ColumnSet(tuple(shown), Columns(tuple(shown.values()))), self._sys, {})
         self.channels, self._columns = shape.channels, shape.columns
         self._maker = ColumnMaker(self._columns)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reveal_collector.readers.plan import Form
+from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number
 from reveal_contract.metric import Lane
@@ -11,7 +11,7 @@ _FIELDS = (
     ("cpu.load.1m", 0.01), ("cpu.load.5m", 0.01), ("cpu.load.15m", 0.01),
     ("cpu.load.running", 1.0), ("cpu.load.tasks", 1.0),
 )  # fmt: skip
-_FORM = Form(blanks=b"/", deleted=b".")
+_FORM = TextForm(blanks=b"/", deleted=b".")
 
 
 def sources(roots: Roots) -> list[Source]:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from reveal_collector.devices.cpu_topology import first_of, online, packages
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import fields, text_of
+from reveal_collector.readers.sysfs_attributes import parse_fields, read_text
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu.device import Device, devices
 from reveal_contract.channels import Channel
@@ -30,10 +30,10 @@ _HIGHEST, _LOWEST = "cpu.busy_share.highest", "cpu.busy_frequency.lowest"
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [Clocks(roots), Counting("smi", Lane.SLOW, roots, _smi)]
+    return [Clocks(roots), PerfGroupSource("smi", Lane.SLOW, roots, _smi)]
 
 
-class Clocks(Counting):
+class Clocks(PerfGroupSource):
     """aperf, mperf and tsc, and two gauges: the busiest CPU's share, the slowest busy clock."""
 
     def __init__(self, roots: Roots) -> None:
@@ -74,7 +74,7 @@ _ABSENT = Unsupported(
 )
 
 
-def _clocks(roots: Roots) -> Plan:
+def _clocks(roots: Roots) -> CountingPlan:
     device = _device(roots)
     events = _events(device, _COUNTED)
     if len(events) < len(_COUNTED):
@@ -86,20 +86,20 @@ def _clocks(roots: Roots) -> Plan:
         by_package.setdefault(package, []).append(cpu)
     for package, cpus in by_package.items():
         columns |= _means(events, package, cpus)
-    return Plan([(cpu, list(events.values())) for cpu in present], columns)
+    return CountingPlan([(cpu, list(events.values())) for cpu in present], columns)
 
 
 def _means(
-    events: Mapping[str, Event], package: str, cpus: Sequence[int]
-) -> Iterator[tuple[Channel, list[Place]]]:
+    events: Mapping[str, PerfEvent], package: str, cpus: Sequence[int]
+) -> Iterator[tuple[Channel, list[CpuEvent]]]:
     for name, event in events.items():
         metric = f"cpu.{name}.package" if package else f"cpu.{name}"
         yield channel(metric, package, 1 / len(cpus)), [(cpu, event) for cpu in cpus]
 
 
-def _smi(roots: Roots) -> Plan:
+def _smi(roots: Roots) -> CountingPlan:
     """One CPU a package: an SMI halts all of them.  A virtual machine is told of its own only."""
-    if "hypervisor" in fields(text_of(roots.proc / "cpuinfo")).get("flags", "").split():
+    if "hypervisor" in parse_fields(read_text(roots.proc / "cpuinfo")).get("flags", "").split():
         raise Unsupported("the SMIs of its host cannot be seen in a virtual machine", "bare metal")
     events = _events(_device(roots), ("smi",))
     if not events:
@@ -107,7 +107,7 @@ def _smi(roots: Roots) -> Plan:
     event = events["smi"]
     firsts = first_of(packages(roots.sys, online(roots.sys)))
     columns = {channel("cpu.smi", name): [(cpu, event)] for name, cpu in firsts.items()}
-    return Plan([(cpu, [event]) for cpu in firsts.values()], columns)
+    return CountingPlan([(cpu, [event]) for cpu in firsts.values()], columns)
 
 
 def _device(roots: Roots) -> Device:
@@ -117,6 +117,6 @@ def _device(roots: Roots) -> Device:
     return device
 
 
-def _events(device: Device, names: Sequence[str]) -> dict[str, Event]:
+def _events(device: Device, names: Sequence[str]) -> dict[str, PerfEvent]:
     found = {name: device.named(name) for name in names}
     return {name: named.event for name, named in found.items() if named is not None}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from reveal_collector.devices.numa_nodes import nodes
+from reveal_collector.devices.numa_nodes import numa_nodes
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
@@ -23,7 +23,7 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def _parts(folder: Path) -> Iterator[Source]:
-    for number, path in nodes(folder).items():
+    for number, path in numa_nodes(folder).items():
         for file, learn in (("numastat", learn_numastat), ("meminfo", learn_meminfo)):
             yield _part(path / file, number, learn)
 

@@ -11,19 +11,19 @@ from reveal_collector.devices.cpu_topology import cpu_list
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.plan import FileScan
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import KeptFile, channel, told_by_words
+from reveal_collector.readers.textfile import OpenFile, channel, word_scans
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Online(KeptFile(roots.sys / "devices/system/cpu/online"))]
+    return [_Online(OpenFile(roots.sys / "devices/system/cpu/online"))]
 
 
 class _Online:
     name, lane = "online", Lane.SLOW
 
-    def __init__(self, file: KeptFile) -> None:
+    def __init__(self, file: OpenFile) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._file = file
         self._data, self._count = b"", 0
@@ -44,7 +44,7 @@ class _Online:
         return [self._count]
 
     def scans(self) -> Sequence[FileScan]:
-        return told_by_words(self._file.fd, self._data, [self._count])
+        return word_scans(self._file.fd, self._data, [self._count])
 
     def close(self) -> None:
         self._file.close()

@@ -16,11 +16,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from reveal_collector.devices.pci import Device, devices
+from reveal_collector.devices.pci import PciDevice, pci_devices
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.background import Background
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed, one, text_of
+from reveal_collector.readers.sysfs_attributes import (
+    AttributeFile,
+    AttributeSource,
+    entries,
+    read_text,
+    single_column,
+)
 from reveal_collector.readers.textfile import channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
@@ -40,10 +46,10 @@ def sources(roots: Roots) -> list[Source]:
     found = _Errors(roots.sys)
 
     def mark() -> object:
-        return listed(roots.sys / "bus/pci/devices")
+        return entries(roots.sys / "bus/pci/devices")
 
-    def links() -> Iterator[Attribute]:
-        return (file for device in devices(roots.sys) for file in link(device))
+    def links() -> Iterator[AttributeFile]:
+        return (file for device in pci_devices(roots.sys) for file in link(device))
 
     no_links = Unsupported(
         "no PCIe link can be seen", "bare metal: virtual machines mostly hide their links"
@@ -51,19 +57,19 @@ def sources(roots: Roots) -> list[Source]:
     no_counters = Unsupported(
         "no PCIe device counts errors", "bare metal and a kernel with CONFIG_PCIEAER"
     )
-    counters = Attributes("aer", Lane.SLOW, found.files, found.mark, no_counters, _TURNS)
+    counters = AttributeSource("aer", Lane.SLOW, found.files, found.mark, no_counters, _TURNS)
     # in a thread, as finding the devices anew takes milliseconds on a host full of cards
-    return [Attributes("pcie", Lane.RARE, links, mark, no_links), Background(counters)]
+    return [AttributeSource("pcie", Lane.RARE, links, mark, no_links), BackgroundSource(counters)]
 
 
-def link(device: Device) -> Iterator[Attribute]:
+def link(device: PciDevice) -> Iterator[AttributeFile]:
     """Speed and width of a device's link now, and the most both its ends can do."""
     for name, scale, parse in (("speed", _MTS, speed), ("width", 1.0, width)):
         now = channel(f"{device.kind}.pcie.{name}", device.instance, scale)
         most = channel(f"{device.kind}.pcie.{name}_maximum", device.instance, scale)
         above = None if device.port is None else parse(_bytes(device.port / f"max_link_{name}"))
-        yield one(device.path / f"current_link_{name}", now, parse)
-        yield one(device.path / f"max_link_{name}", most, partial(_worse, parse, above))
+        yield single_column(device.path / f"current_link_{name}", now, parse)
+        yield single_column(device.path / f"max_link_{name}", most, partial(_worse, parse, above))
 
 
 def speed(text: bytes) -> int | None:
@@ -85,7 +91,7 @@ def _worse(parse: Parse, above: int | None, text: bytes) -> int | None:
 
 
 def _bytes(path: Path) -> bytes:
-    return text_of(path).encode()
+    return read_text(path).encode()
 
 
 class _Errors:
@@ -96,16 +102,16 @@ class _Errors:
         self._fresh: set[tuple[Path, str]] = set()
 
     def mark(self) -> object:
-        return listed(self._sys / "bus/pci/devices"), len(self._fresh)
+        return entries(self._sys / "bus/pci/devices"), len(self._fresh)
 
-    def files(self) -> Iterator[Attribute]:
-        for kind, instance, path in seats(devices(self._sys)):
+    def files(self) -> Iterator[AttributeFile]:
+        for kind, instance, path in seats(pci_devices(self._sys)):
             for severity in _SEVERITIES:
                 metric = f"{kind}.pcie.aer.{severity}"
                 yield self._file(path / f"aer_dev_{severity}", metric, instance)
 
-    def _file(self, path: Path, metric: str, instance: str) -> Attribute:
-        names = [name for name, count in errors(text_of(path)).items() if count and name]
+    def _file(self, path: Path, metric: str, instance: str) -> AttributeFile:
+        names = [name for name, count in errors(read_text(path)).items() if count and name]
         channels = [channel(metric, instance)]
         channels += [channel(f"{metric}.{snake(name)}", instance) for name in names]
 
@@ -114,7 +120,7 @@ class _Errors:
             self._fresh |= {(path, name) for name, count in counts.items() if count and name}
             return [counts.get("", None), *map(counts.get, names)]
 
-        return Attribute(path, tuple(channels), parse)
+        return AttributeFile(path, tuple(channels), parse)
 
 
 def errors(text: str) -> dict[str, int]:
@@ -126,7 +132,7 @@ def errors(text: str) -> dict[str, int]:
     return {"" if name.startswith(_TOTAL) else name: count for name, count in found.items()}
 
 
-def seats(found: Sequence[Device]) -> list[tuple[str, str, Path]]:
+def seats(found: Sequence[PciDevice]) -> list[tuple[str, str, Path]]:
     """Where errors may be seen, each once: the devices and the ports above them.
 
     Gives kind, instance and folder.  Functions of one card share their port.

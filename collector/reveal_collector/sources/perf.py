@@ -12,10 +12,10 @@ from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, online
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.perf_groups import Counting, Plan
+from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.perf_groups import CountingPlan, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import number
+from reveal_collector.readers.sysfs_attributes import read_number
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -71,21 +71,21 @@ _TRACEFS = ("kernel/tracing", "kernel/debug/tracing")
 
 def sources(roots: Roots) -> list[Source]:
     return [
-        Counting("perf", Lane.SLOW, roots, _software),
-        Counting("tracepoints", Lane.SLOW, roots, _tracepoints),
+        PerfGroupSource("perf", Lane.SLOW, roots, _software),
+        PerfGroupSource("tracepoints", Lane.SLOW, roots, _tracepoints),
     ]
 
 
-def _software(roots: Roots) -> Plan:
-    events = {metric: Event(_SOFTWARE, config) for metric, config in _EVENTS.items()}
+def _software(roots: Roots) -> CountingPlan:
+    events = {metric: PerfEvent(_SOFTWARE, config) for metric, config in _EVENTS.items()}
     return on_every_cpu(events, online(roots.sys))
 
 
-def _tracepoints(roots: Roots) -> Plan:
+def _tracepoints(roots: Roots) -> CountingPlan:
     """Those whose number tracefs tells; raises ``Unsupported`` when it tells none."""
     folders = [roots.sys / folder / "events" for folder in _TRACEFS]
     known = {
-        trace_metric(name): Event(_TRACEPOINT, numbered)
+        trace_metric(name): PerfEvent(_TRACEPOINT, numbered)
         for name in _TRACEPOINTS
         if (numbered := _number(folders, name)) is not None
     }
@@ -97,16 +97,16 @@ def _tracepoints(roots: Roots) -> Plan:
     return on_every_cpu(known, online(roots.sys))
 
 
-def on_every_cpu(events: Mapping[str, Event], cpus: Sequence[int]) -> Plan:
+def on_every_cpu(events: Mapping[str, PerfEvent], cpus: Sequence[int]) -> CountingPlan:
     """One group a CPU; the sum of each event, and each CPU's where that says something."""
-    columns: dict[Channel, list[tuple[int, Event]]] = {
+    columns: dict[Channel, list[tuple[int, PerfEvent]]] = {
         channel(metric): [(cpu, event) for cpu in cpus] for metric, event in events.items()
     }
     if len(cpus) <= MOST_CPUS:
         for cpu in cpus:
             for metric in (each for each in events if each in BY_CPU):
                 columns[channel(metric, str(cpu))] = [(cpu, events[metric])]
-    return Plan([(cpu, list(events.values())) for cpu in cpus], columns)
+    return CountingPlan([(cpu, list(events.values())) for cpu in cpus], columns)
 
 
 def trace_metric(name: str) -> str:
@@ -115,5 +115,5 @@ def trace_metric(name: str) -> str:
 
 
 def _number(folders: Sequence[Path], name: str) -> int | None:
-    told = (number(folder / name / "id") for folder in folders)
+    told = (read_number(folder / name / "id") for folder in folders)
     return next((each for each in told if each is not None), None)

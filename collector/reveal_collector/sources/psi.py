@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reveal_collector.readers.joined import Joined
-from reveal_collector.readers.plan import Form
+from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_collector.subjects.cgroup_files import nested
@@ -29,7 +29,7 @@ _FILES = {
     "irq": {"full": "cpu.pressure.irq"},
 }
 _NS_PER_US = 1000.0
-_FORM = Form(blanks=b"=", words=False)
+_FORM = TextForm(blanks=b"=", words=False)
 
 
 def sources(roots: Roots) -> list[Source]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.kernel.netlink import Netlink, attribute
+from reveal_collector.kernel.netlink import NetlinkSocket, find_attribute
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
@@ -46,7 +46,7 @@ class QueueDisciplines:
     def __init__(self, live: bool) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._live = live
-        self._link = Netlink(socket.NETLINK_ROUTE)
+        self._link = NetlinkSocket(socket.NETLINK_ROUTE)
         self._interfaces: list[int] = []
 
     def open(self) -> None:
@@ -91,9 +91,9 @@ class QueueDisciplines:
 
 def numbers_of(message: bytes) -> Numbers | None:
     """What a queue discipline counts; nothing of one that queues nothing, or counts nothing."""
-    if attribute(message, _TC.size, _KIND).rstrip(b"\0") == _NONE:
+    if find_attribute(message, _TC.size, _KIND).rstrip(b"\0") == _NONE:
         return None
-    queue = attribute(attribute(message, _TC.size, _STATS), 0, _QUEUE)
+    queue = find_attribute(find_attribute(message, _TC.size, _STATS), 0, _QUEUE)
     if len(queue) < _NUMBERS.size:
         return None
     _, waiting, drops, _, overlimits = _NUMBERS.unpack_from(queue)

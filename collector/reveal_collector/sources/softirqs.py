@@ -9,7 +9,14 @@ from __future__ import annotations
 from reveal_collector.devices.per_cpu import fold_by
 from reveal_collector.readers.plan import Columns
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, Shape, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import (
+    ColumnSet,
+    Layout,
+    TokenSource,
+    channel,
+    is_number,
+    rows,
+)
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -36,7 +43,7 @@ def learn(text: str) -> Layout:
     return layout
 
 
-def with_sums(channels: tuple[Channel, ...]) -> Shape:
+def with_sums(channels: tuple[Channel, ...]) -> ColumnSet:
     """The counts of each CPU followed by their sum for each kind."""
     kinds: dict[tuple[str, str], list[int]] = {}
     for at, each in enumerate(channels):
@@ -44,4 +51,4 @@ def with_sums(channels: tuple[Channel, ...]) -> Shape:
         kinds.setdefault((each.metric.removesuffix(".percpu"), kind), []).append(at)
     alone = tuple((at,) for at in range(len(channels)))
     sums = tuple(channel(metric, kind) for metric, kind in kinds)
-    return Shape(channels + sums, Columns((*alone, *map(tuple, kinds.values()))))
+    return ColumnSet(channels + sums, Columns((*alone, *map(tuple, kinds.values()))))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from reveal_collector.devices.per_cpu import fold_by
 from reveal_collector.readers.net_paths import net_file
-from reveal_collector.readers.plan import Columns, Form
+from reveal_collector.readers.plan import Columns, TextForm
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, Shape, TokenSource, channel, rows
+from reveal_collector.readers.textfile import ColumnSet, Layout, TokenSource, channel, rows
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -19,7 +19,7 @@ _FIELDS = (
     (11, "backlog"),
 )  # fmt: skip
 _CPU = 12
-_FORM = Form(base=16, words=False, ends=True)
+_FORM = TextForm(base=16, words=False, ends=True)
 
 
 def sources(roots: Roots) -> list[Source]:
@@ -54,11 +54,11 @@ def _hexadecimal(token: str, default: int) -> int:
         return default
 
 
-def with_sums(channels: tuple[Channel, ...]) -> Shape:
+def with_sums(channels: tuple[Channel, ...]) -> ColumnSet:
     """The values of each CPU followed by their sum over CPUs."""
     members: dict[str, list[int]] = {}
     for at, each in enumerate(channels):
         members.setdefault(each.metric, []).append(at)
     alone = tuple((at,) for at in range(len(channels)))
     sums = tuple(channel(metric) for metric in members)
-    return Shape(channels + sums, Columns((*alone, *map(tuple, members.values()))))
+    return ColumnSet(channels + sums, Columns((*alone, *map(tuple, members.values()))))

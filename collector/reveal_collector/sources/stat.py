@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from reveal_collector.devices.per_cpu import fold_by
-from reveal_collector.readers.plan import Form
+from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.metric import Lane
@@ -29,7 +29,7 @@ TOTALS = {
     "softirq": "cpu.softirqs.total",
 }
 # after its total, intr counts each interrupt: thousands of zeros on a large host
-_FORM = Form(cut=(b"intr",))
+_FORM = TextForm(cut=(b"intr",))
 
 
 def sources(roots: Roots) -> list[Source]:

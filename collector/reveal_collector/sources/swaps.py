@@ -8,7 +8,7 @@ switched on and off while the host runs: until there is some, the source has no 
 from __future__ import annotations
 
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Snapshot
+from reveal_collector.readers.sysfs_attributes import SnapshotSource
 from reveal_collector.readers.textfile import channel, is_number, rows
 from reveal_contract.channels import Channel
 
@@ -18,7 +18,7 @@ _NUMBERS = 3  # size, used, priority: the last columns of each row
 
 def sources(roots: Roots) -> list[Source]:
     path = roots.proc / "swaps"
-    return [Snapshot("swaps", lambda: usage(path.read_text("utf-8", "replace")))]
+    return [SnapshotSource("swaps", lambda: usage(path.read_text("utf-8", "replace")))]
 
 
 def usage(text: str) -> dict[Channel, int | None]:

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from reveal_collector.kernel.errors import ParseError, Unsupported
-from reveal_collector.kernel.netlink import Netlink, attribute
+from reveal_collector.kernel.netlink import NetlinkSocket, find_attribute
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
@@ -51,7 +51,7 @@ class TcpDiag:
     def __init__(self, live: bool) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._live = live
-        self._link = Netlink(_NETLINK_SOCK_DIAG)
+        self._link = NetlinkSocket(_NETLINK_SOCK_DIAG)
 
     def open(self) -> None:
         if not self._live:
@@ -103,7 +103,7 @@ def _count(message: bytes, counts: dict[str, int], sums: dict[str, int]) -> None
         return
     sums["receive_queue"] += received
     sums["send_queue"] += sent
-    info = attribute(message, _MESSAGE.size, _INET_DIAG_INFO)
+    info = find_attribute(message, _MESSAGE.size, _INET_DIAG_INFO)
     if len(info) >= _IN_FLIGHT.size:
         unacked, _, lost, retrans = _IN_FLIGHT.unpack_from(info)
         sums["unacked"] += unacked

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from reveal_collector.devices.cpu_topology import packages
 from reveal_collector.kernel.errors import ParseError, Unsupported
-from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.perf_groups import Counting, Place, Plan
+from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.hardware import core_pmus
@@ -83,12 +83,12 @@ CONTROLLERS = (
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [Counting("uncore", Lane.SLOW, roots, _plan)]
+    return [PerfGroupSource("uncore", Lane.SLOW, roots, _plan)]
 
 
-def _plan(roots: Roots) -> Plan:
-    groups: list[tuple[int, list[Event]]] = []
-    columns: dict[Channel, list[Place]] = {}
+def _plan(roots: Roots) -> CountingPlan:
+    groups: list[tuple[int, list[PerfEvent]]] = []
+    columns: dict[Channel, list[CpuEvent]] = {}
     for device, controller in controllers(roots):
         counted = list(_counted(device, controller))
         events = [event for _, _, event in counted]
@@ -103,7 +103,7 @@ def _plan(roots: Roots) -> Plan:
             "no memory controller's PMU is known here",
             "bare metal with the uncore module (intel_uncore, amd_uncore, arm_cspmu)",
         )
-    return Plan(groups, columns)
+    return CountingPlan(groups, columns)
 
 
 def controllers(roots: Roots) -> list[tuple[Device, Controller]]:
@@ -119,7 +119,7 @@ def controllers(roots: Roots) -> list[tuple[Device, Controller]]:
     return found
 
 
-def _counted(device: Device, controller: Controller) -> Iterator[tuple[str, float, Event]]:
+def _counted(device: Device, controller: Controller) -> Iterator[tuple[str, float, PerfEvent]]:
     """Metric, bytes a count, event."""
     yield from _named(device, controller)
     for metric, choices in controller.coded.items():
@@ -130,7 +130,7 @@ def _counted(device: Device, controller: Controller) -> Iterator[tuple[str, floa
                 continue
 
 
-def _named(device: Device, controller: Controller) -> Iterator[tuple[str, float, Event]]:
+def _named(device: Device, controller: Controller) -> Iterator[tuple[str, float, PerfEvent]]:
     for metric, names in controller.named.items():
         for name, size in names:
             if named := device.named(name):

@@ -14,7 +14,7 @@ from pathlib import Path
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.plan import TokenPlan
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Attribute, Attributes, listed
+from reveal_collector.readers.sysfs_attributes import AttributeFile, AttributeSource, entries
 from reveal_collector.readers.textfile import channel, is_number
 from reveal_contract.metric import Lane
 
@@ -35,15 +35,17 @@ _FILES: dict[str, tuple[tuple[str, float], ...]] = {
 def sources(roots: Roots) -> list[Source]:
     block = roots.sys / "block"
     absent = Unsupported("there is no zram device")
-    return [Attributes("zram", Lane.SLOW, lambda: _files(block), lambda: devices(block), absent)]
+    return [
+        AttributeSource("zram", Lane.SLOW, lambda: _files(block), lambda: devices(block), absent)
+    ]
 
 
 def devices(block: Path) -> list[str]:
     """The zram devices under ``/sys/block``."""
-    return [name for name in listed(block)[0] if _DEVICE.match(name)]
+    return [name for name in entries(block)[0] if _DEVICE.match(name)]
 
 
-def _files(block: Path) -> Iterator[Attribute]:
+def _files(block: Path) -> Iterator[AttributeFile]:
     for name in devices(block):
         for file, fields in _FILES.items():
             path = block / name / file
@@ -54,7 +56,7 @@ def _files(block: Path) -> Iterator[Attribute]:
             channels = tuple(
                 channel(f"memory.zram.{field}", name, scale) for field, scale in fields[:width]
             )
-            yield Attribute(
+            yield AttributeFile(
                 path, channels, partial(numbers, width=width), partial(_plan, width=width)
             )
 

@@ -16,15 +16,15 @@ from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.plan import (
     PLAIN,
     Columns,
-    Form,
     Mismatch,
     SumPlan,
+    TextForm,
     TokenPlan,
     numbers,
     sum_row,
 )
 from reveal_collector.readers.source import Roots
-from reveal_collector.readers.textfile import KeptFile
+from reveal_collector.readers.textfile import OpenFile
 from reveal_contract.metric import Lane
 
 UNIFIED = "unified"
@@ -64,10 +64,10 @@ class CgroupFile:
         except (ValueError, IndexError):
             return [None] * len(columns)
 
-    def opened(self, folder: Path) -> KeptFile | None:
+    def opened(self, folder: Path) -> OpenFile | None:
         """The file of a cgroup, if it has one."""
         for name in self.names:
-            file = KeptFile(folder / name)
+            file = OpenFile(folder / name)
             try:
                 file.open()
             except Unsupported:
@@ -125,7 +125,7 @@ def _total(found: Mapping[bytes, bytes], keys: Sequence[bytes]) -> int | None:
 class StallTotal:
     """``some ... total=N`` of a pressure file, microseconds."""
 
-    _KEY, _FORM = b"total", Form(blanks=b"=")
+    _KEY, _FORM = b"total", TextForm(blanks=b"=")
 
     def __call__(self, data: bytes) -> Sequence[int | None]:
         _, found, rest = data.partition(self._KEY + b"=")
@@ -147,7 +147,7 @@ class DeviceSums:
     """
 
     keys: tuple[bytes, ...]
-    form: Form = PLAIN
+    form: TextForm = PLAIN
 
     def __call__(self, data: bytes) -> Sequence[int | None]:
         return sum_row(SumPlan(self.keys, self.form), data)
@@ -159,7 +159,7 @@ class DeviceSums:
 number, stall_total = Number(), StallTotal()
 # blkio of version 1: ``8:0 Read 5``; io.stat: ``8:0 rbytes=1 wbytes=2``
 device_lines = DeviceSums((b"Read", b"Write"))
-device_pairs = DeviceSums((b"rbytes", b"wbytes", b"rios", b"wios"), Form(blanks=b"="))
+device_pairs = DeviceSums((b"rbytes", b"wbytes", b"rios", b"wios"), TextForm(blanks=b"="))
 
 
 _USEC = 1000.0

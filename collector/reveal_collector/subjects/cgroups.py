@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, Gated, HeldPlan
+from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, Gated, MemoryPlan
 from reveal_collector.readers.raw_slice import MISSING, gather
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import KeptFile
+from reveal_collector.readers.textfile import OpenFile
 from reveal_collector.subjects.cgroup_files import FILES, CgroupFile, cpu_root, hierarchies
 from reveal_collector.subjects.network import SubjectNetwork
 from reveal_collector.subjects.pods.podlist import PodSource
@@ -67,13 +67,13 @@ class _Cgroup:
         self._unborn = _UNSHOWN[lane] if subject.newborn else 0
         self._dead = 0
         self._unshown, self._rows, self._leads = _UNSHOWN[lane], _ROWS[lane], lane is Lane.FAST
-        self._files: list[tuple[KeptFile, CgroupFile, list[int]]] = []
+        self._files: list[tuple[OpenFile, CgroupFile, list[int]]] = []
         self._texts: list[bytes] = []
         self._parsed: list[list[int | None]] = []  # of those texts, the columns shown
         self._still: list[int] = []  # reads without a change
         self._passed: list[int] = []  # times due since the last one
         self._scans: list[FileScan] | None = None
-        self._held: HeldPlan | None = None
+        self._held: MemoryPlan | None = None
         self.is_scanned = False  # then rows are shown by the scanner, whoever else reads
         self._last = b""
         taken: set[str] = set()
@@ -198,16 +198,16 @@ class _Cgroup:
                 self._scans.append(FileScan(plan, opened.fd, len(text), gate))
         return self._scans
 
-    def _hold(self) -> HeldPlan:
+    def _hold(self) -> MemoryPlan:
         """What is shown of one that is gone, in the place that the scanner takes it from."""
         shown = array("q")
         gather(shown, self._shown_now())
         if self._held is None:
-            self._held = HeldPlan(shown)
+            self._held = MemoryPlan(shown)
         self._held.values[:] = shown
         return self._held
 
-    def took(self, values: Sequence[int]) -> bool:
+    def observe(self, values: Sequence[int]) -> bool:
         """What the scanner read of it last; whether it did.  From now on it is shown as it is."""
         for _ in range(self._rows if self._dead else 0):
             self._pass_time(())
@@ -247,7 +247,7 @@ class _CgroupSource:
 
     name: str
     lane: Lane
-    thrift = 1
+    slowdown_factor = 1
 
     def __init__(self, trees: Mapping[str, Path], tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
@@ -296,7 +296,7 @@ class _CgroupSource:
             cgroup.needs_plan for cgroup in self._cgroups
         )
 
-    def hidden(self) -> Sequence[int]:
+    def hidden_columns(self) -> Sequence[int]:
         """The columns of newborn cgroups read 0 in the first slice that has them."""
         at, found = 0, []
         for cgroup in self._cgroups:
@@ -307,16 +307,16 @@ class _CgroupSource:
             at += len(cgroup.channels)
         return found
 
-    def took(self, row: Sequence[int]) -> None:
+    def observe(self, row: Sequence[int]) -> None:
         """What the scanner read last, kept for when a cgroup is gone."""
         at = 0
         for cgroup in self._cgroups:
             width = len(cgroup.channels)
-            if cgroup.took(row[at : at + width]):
+            if cgroup.observe(row[at : at + width]):
                 self._note_clock(cgroup)
             at += width
 
-    def unwatched(self) -> None:
+    def stop_observing(self) -> None:
         for cgroup in self._cgroups:
             cgroup.is_scanned = False
 
@@ -344,7 +344,7 @@ class CgroupClocks(_CgroupSource):
         self._follow()
         self._tick += 1
         row: list[int | None] = []
-        back_off = BACK_OFF * self.thrift
+        back_off = BACK_OFF * self.slowdown_factor
         for place, cgroup in enumerate(self._cgroups):
             if cgroup.quiet < QUIET or (self._tick + place) % back_off == 0:
                 if cgroup.read_clock(back_off):
@@ -375,16 +375,16 @@ class CgroupUse(_CgroupSource):
         return self._tracker.identities
 
     @property
-    def trouble(self) -> str:
+    def health_error(self) -> str:
         """Why pods may be unknown, while they may."""
-        return self._tracker.pods.trouble
+        return self._tracker.pods.health_error
 
     def read(self) -> Sequence[int | None]:
         self._follow()
         self._turns.begin()
         row: list[int | None] = []
         for place, cgroup in enumerate(self._cgroups):
-            due = self._turns.due(place, cgroup.subject, BACK_OFF * self.thrift)
+            due = self._turns.due(place, cgroup.subject, BACK_OFF * self.slowdown_factor)
             # where the scanner reads, a plan failed, of no one knows which
             if due or not cgroup.values or cgroup.is_scanned:
                 cgroup.read()

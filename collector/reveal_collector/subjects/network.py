@@ -17,7 +17,7 @@ from pathlib import Path
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.netdev import FIELDS
 from reveal_collector.readers.source import Roots
-from reveal_collector.readers.textfile import KeptFile, channel
+from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import cpu_root
 from reveal_collector.subjects.cgroup_walk import within
 from reveal_collector.subjects.read_rotation import Turns
@@ -74,12 +74,12 @@ class _Namespace:
         self.id = ""
         self.values: list[int | None] = [None] * len(METRICS)
         self._proc = proc
-        self._files: list[KeptFile] = []
+        self._files: list[OpenFile] = []
 
     def enter(self, pid: str, namespace: str) -> bool:
         """Go on with this process; whether it could be read."""
         names = ("stat", "net/dev", "net/snmp")
-        self._files = [KeptFile(self._proc / pid / name) for name in names]
+        self._files = [OpenFile(self._proc / pid / name) for name in names]
         try:
             for file in self._files:
                 file.open()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import online
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.kernel.perf_event import CgroupGroup, Event
+from reveal_collector.kernel.perf_event import CgroupPerfGroup, PerfEvent
 from reveal_collector.readers.perf_groups import refusal
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
@@ -27,11 +27,11 @@ MOST = 16
 _HARDWARE, _SOFTWARE = 0, 1  # perf_event_attr.type
 # perf_event_open(2): generalised events, whatever the CPU
 EVENTS = {
-    "cpu.subject.context_switches": Event(_SOFTWARE, 3),
-    "cpu.subject.task_clock": Event(_SOFTWARE, 1),
-    "cpu.subject.instructions": Event(_HARDWARE, 1),
-    "cpu.subject.cycles": Event(_HARDWARE, 0),
-    "cpu.subject.llc_misses": Event(_HARDWARE, 3),
+    "cpu.subject.context_switches": PerfEvent(_SOFTWARE, 3),
+    "cpu.subject.task_clock": PerfEvent(_SOFTWARE, 1),
+    "cpu.subject.instructions": PerfEvent(_HARDWARE, 1),
+    "cpu.subject.cycles": PerfEvent(_HARDWARE, 0),
+    "cpu.subject.llc_misses": PerfEvent(_HARDWARE, 3),
 }
 
 
@@ -39,11 +39,11 @@ class _Counters:
     """The groups of one cgroup, one on each CPU."""
 
     def __init__(self, folder: Path, cpus: Iterable[int]) -> None:
-        self._groups: list[CgroupGroup] = []
+        self._groups: list[CgroupPerfGroup] = []
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for cpu in cpus:
-                self._groups.append(CgroupGroup(descriptor, cpu, list(EVENTS.values())))
+                self._groups.append(CgroupPerfGroup(descriptor, cpu, list(EVENTS.values())))
         except OSError:
             self.close()
             raise

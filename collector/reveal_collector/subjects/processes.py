@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.textfile import KeptFile
+from reveal_collector.readers.textfile import OpenFile
 from reveal_collector.subjects.process_groups import Group, Ledger, Reading, Weights, rescore, table
 from reveal_collector.subjects.tracker import Choice
 from reveal_contract.catalogue import find
@@ -84,8 +84,8 @@ class _Process:
     def __init__(self, pid: int, folder: Path, page: int) -> None:
         self.pid, self.idle = pid, 0
         self._page, self._last = page, b""
-        self._stat = KeptFile(folder / "stat")
-        self._io: KeptFile | None = KeptFile(folder / "io")
+        self._stat = OpenFile(folder / "stat")
+        self._io: OpenFile | None = OpenFile(folder / "io")
         self._stat.open()
         try:
             self._io.open()
@@ -141,7 +141,7 @@ class ProcessGroups:
     def __init__(self, proc: Path, cpu_tree: Path | None, choice: Choice) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._proc, self._choice = proc, choice
-        self._list = KeptFile(cpu_tree / "cgroup.procs") if cpu_tree else None
+        self._list = OpenFile(cpu_tree / "cgroup.procs") if cpu_tree else None
         self._tick = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._weights = Weights(self._tick, self._page * os.sysconf("SC_PHYS_PAGES"))

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Roots
-from reveal_collector.readers.textfile import KeptFile, channel
+from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import counts_storage, cpu_root
 from reveal_collector.subjects.cgroup_walk import within
 from reveal_collector.subjects.process_groups import Ledger
@@ -40,7 +40,7 @@ class _Process:
     """The count of one process; the same ``reading`` as long as it says the same."""
 
     def __init__(self, pid: int, folder: Path, group: int) -> None:
-        self._file = KeptFile(folder / "io")
+        self._file = OpenFile(folder / "io")
         self._text = b""
         self.reading = replace(parse_stat(pid, (folder / "stat").read_bytes(), 0), group=group)
         self._file.open()

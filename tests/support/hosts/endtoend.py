@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reveal_collector.readers.background import Background
-from reveal_collector.readers.raw_slice import Origin, RawSlice
-from reveal_collector.registry import Missing, probe_all
+from reveal_collector.readers.background import BackgroundSource
+from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
+from reveal_collector.registry import MissingSource, probe_all
 from reveal_collector.sampling.sampler import Sampler
 from reveal_collector.shipping.native_encoder import encoder_of
 from reveal_contract.catalogue import find
@@ -36,7 +36,7 @@ LIVE_ONLY = ("perf", "tracepoints", "qdisc", "tcpdiag")
 class TreeClock:
     """Time passes by sleeping, and the tree moves with it once all threads have read it."""
 
-    def __init__(self, tree: Tree, threads: Sequence[Background]) -> None:
+    def __init__(self, tree: Tree, threads: Sequence[BackgroundSource]) -> None:
         self._tree, self._threads = tree, threads
         self._begun = tree.now.time
         self.now = 3600 * NS_PER_SECOND
@@ -60,7 +60,7 @@ class TreeClock:
 class Outcome:
     """What came out: decoded messages with their tables, and what did not open."""
 
-    missing: Sequence[Missing]
+    missing: Sequence[MissingSource]
     messages: list[tuple[ChannelTable, Message]] = field(default_factory=list)
 
     def values(self) -> dict[str, list[str]]:
@@ -92,7 +92,7 @@ def run(tree: Tree, settings: CollectorSettings | None = None, slices: int = SLI
     settings = settings or settings_of(tree)
     probed = probe_all(tree.roots, settings)
     outcome = Outcome(probed.missing)
-    encoder = encoder_of(Origin(NODE, bytes(16), 100_000))
+    encoder = encoder_of(SliceOrigin(NODE, bytes(16), 100_000))
 
     def deliver(raw: RawSlice) -> None:
         message = decode(encoder.encode(raw), gauges(raw.table))
@@ -101,7 +101,7 @@ def run(tree: Tree, settings: CollectorSettings | None = None, slices: int = SLI
     tree.pace("sys", 1.0)  # nothing there is read more often,
     for disk in (tree.root / "sys/block").glob("*/stat"):  # but the disks
         tree.pace(f"sys/block/{disk.parent.name}", 0.0)
-    threads = [source for source in probed.sources if isinstance(source, Background)]
+    threads = [source for source in probed.sources if isinstance(source, BackgroundSource)]
     clock = TreeClock(tree, threads)
     sampler = Sampler(NODE, probed.sources, deliver, clock=clock)
     try:

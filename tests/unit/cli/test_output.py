@@ -18,8 +18,8 @@ from reveal_cli.exits import ERROR, USAGE, CliError
 from reveal_cli.output import FindingsFile, claim_directory, missing, write_whole
 from reveal_cli.recordings import Recording, Slices
 from reveal_cli.verdict import Ledger, Replay
-from reveal_collector.doctor import Inventory, Row
-from reveal_collector.registry import Missing
+from reveal_collector.doctor import ChannelRow, Diagnosis
+from reveal_collector.registry import MissingSource
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import (
     Finding,
@@ -208,9 +208,11 @@ def test_a_collector_that_cannot_begin_speaks_for_itself() -> None:
 
 
 def test_the_catalogue_shows_a_metric_once_with_its_instances() -> None:
-    row = Row("a.b{0}", "a.b", "0", "ns", "counter", "fast", "CPU", "stat", "user", "M", "higher")
+    row = ChannelRow(
+        "a.b{0}", "a.b", "0", "ns", "counter", "fast", "CPU", "stat", "user", "M", "higher"
+    )
     rows = tuple(replace(row, channel=f"a.b{{{n}}}", instance=str(n)) for n in range(9))
-    found = Inventory(rows, (Missing("perf", "needs root", "run as root"),), ())
+    found = Diagnosis(rows, (MissingSource("perf", "needs root", "run as root"),), ())
     text = "\n".join(listing(found, 100))
     assert text.count("a.b") == 1
     for part in ("0, 1, 2", "9 in all", "M. Hurts when higher.", "9 channels of 1 metrics", "perf"):

@@ -12,7 +12,7 @@ from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import Now, Signatures
 from reveal_analyzer.live.scaling import _capacity
-from reveal_collector.readers.raw_slice import Origin, RawSlice
+from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.sampling.sampler import Sampler
 from reveal_collector.shipping.native_encoder import encoder_of
@@ -73,7 +73,7 @@ def seconds(tmp_path: Path) -> Sequence[Second]:
     due = sampler.first_due()
     for _ in range(4):
         due = sampler.take_slice(due)
-    encoder, deriver = encoder_of(Origin("n1", bytes(16), 100_000)), Deriver()
+    encoder, deriver = encoder_of(SliceOrigin("n1", bytes(16), 100_000)), Deriver()
     return [
         deriver.second(decode(encoder.encode(raw), gauges(raw.table)), raw.table) for raw in taken
     ]

@@ -14,24 +14,24 @@ from reveal_collector.doctor import (
     Privileges,
     advice,
     capabilities,
-    held,
-    inventory,
+    current_privileges,
+    diagnose,
 )
-from reveal_collector.native import Loaded
+from reveal_collector.native import LoadedLibrary
 from reveal_collector.readers.source import Roots
-from reveal_collector.registry import Missing
+from reveal_collector.registry import MissingSource
 from reveal_contract.settings import CollectorSettings, SettingsError
 from support import big_host
 
 ALL = Privileges(root=True, real_time=True, sees_others=True, reads_all=True)
 NONE = Privileges(root=False, real_time=False, sees_others=False, reads_all=False)
-UNBUILT = Loaded(None, "C scanner not built: no compiler")
+UNBUILT = LoadedLibrary(None, "C scanner not built: no compiler")
 
 
 @pytest.fixture(autouse=True)
 def _built(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine that has the native library."""
-    monkeypatch.setattr(inventories, "load", lambda: Loaded(ctypes.CDLL(None), ""))
+    monkeypatch.setattr(inventories, "load", lambda: LoadedLibrary(ctypes.CDLL(None), ""))
 
 
 def settings(**given: tuple[str, ...]) -> CollectorSettings:
@@ -39,7 +39,7 @@ def settings(**given: tuple[str, ...]) -> CollectorSettings:
 
 
 def test_rows_say_everything_of_a_channel(tmp_path: Path) -> None:
-    found = inventory(big_host.write(tmp_path), settings())
+    found = diagnose(big_host.write(tmp_path), settings())
     row = next(row for row in found.rows if row.channel == "storage.disk.read_bytes{sda}")
     assert (row.unit, row.kind, row.lane, row.source) == ("bytes", "counter", "fast", "diskstats")
     assert (row.origin, row.subsystem, row.harm) == ("sectors_read", "Storage", "neither")
@@ -48,23 +48,23 @@ def test_rows_say_everything_of_a_channel(tmp_path: Path) -> None:
 
 
 def test_missing_sources_come_with_reason_and_remedy(tmp_path: Path) -> None:
-    found = inventory(big_host.write(tmp_path), settings())
+    found = diagnose(big_host.write(tmp_path), settings())
     missing = {lacking.source: lacking for lacking in found.missing}
     assert "does not exist" in missing["psi"].reason
     assert "psi=1" in missing["psi"].remedy
-    assert found.advice[0].lacking.startswith("psi:")  # the most rewarding first
+    assert found.advice[0].missing.startswith("psi:")  # the most rewarding first
     assert "contention" in found.advice[0].gives
 
 
 def test_only_what_the_settings_ask_for(tmp_path: Path) -> None:
-    found = inventory(big_host.write(tmp_path), settings(include=("stat",)))
+    found = diagnose(big_host.write(tmp_path), settings(include=("stat",)))
     assert {row.source for row in found.rows} == {"stat"}
     assert not found.missing
 
 
 def test_an_unknown_source_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no such source: nonsense; known are .*vmstat"):
-        inventory(big_host.write(tmp_path), settings(exclude=("nonsense",)))
+        diagnose(big_host.write(tmp_path), settings(exclude=("nonsense",)))
 
 
 def test_a_recorded_tree_is_not_judged_by_our_own_privileges(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_a_recorded_tree_is_not_judged_by_our_own_privileges(tmp_path: Path) -> 
 
 
 def test_privileges_that_lack_are_said_first() -> None:
-    given = advice(Roots(), [Missing("psi", "gone", "psi=1")], NONE)
-    assert [each.lacking for each in given[:3]] == [
+    given = advice(Roots(), [MissingSource("psi", "gone", "psi=1")], NONE)
+    assert [each.missing for each in given[:3]] == [
         "not run as root", "SCHED_FIFO is not permitted", "psi: gone",
     ]  # fmt: skip
     assert all(each.remedy and each.gives for each in given)
@@ -82,7 +82,7 @@ def test_privileges_that_lack_are_said_first() -> None:
 
 def test_root_without_roots_rights_is_told_which_it_lacks() -> None:
     given = advice(Roots(), [], replace(ALL, sees_others=False, reads_all=False))
-    assert [each.lacking for each in given[:2]] == [
+    assert [each.missing for each in given[:2]] == [
         "CAP_SYS_PTRACE is not held", "CAP_DAC_READ_SEARCH is not held",
     ]  # fmt: skip
     assert all(each.remedy and each.gives for each in given)
@@ -103,7 +103,7 @@ def test_capabilities_of_a_status_file() -> None:
 
 
 def test_own_privileges_are_those_of_this_process() -> None:
-    assert held().root is (os.geteuid() == 0)
+    assert current_privileges().root is (os.geteuid() == 0)
 
 
 def test_a_collector_without_its_c_parts_is_told_how_to_get_them(
@@ -111,5 +111,5 @@ def test_a_collector_without_its_c_parts_is_told_how_to_get_them(
 ) -> None:
     monkeypatch.setattr(inventories, "load", lambda: UNBUILT)
     told = advice(Roots(), [], ALL)[0]
-    assert told.lacking == UNBUILT.absence
+    assert told.missing == UNBUILT.unavailable
     assert "compiler" in told.remedy

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import cpu_list
 from reveal_collector.kernel.errors import ParseError
-from reveal_collector.kernel.perf_event import Event
-from reveal_collector.readers.sysfs_attributes import listed, text_of
+from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.sysfs_attributes import entries, read_text
 
 _WORDS = ("config", "config1", "config2")
 
@@ -21,7 +21,7 @@ _WORDS = ("config", "config1", "config2")
 class Named:
     """An event the kernel itself names; a count times ``scale`` is in ``unit`` ("" if unsaid)."""
 
-    event: Event
+    event: PerfEvent
     scale: float
     unit: str
 
@@ -44,28 +44,28 @@ class Device:
     def cpus(self) -> list[int]:
         """Where to count: ``cpumask`` (one CPU a package) or ``cpus``; none where unsaid."""
         for name in ("cpumask", "cpus"):
-            if text := text_of(self.path / name):
+            if text := read_text(self.path / name):
                 return cpu_list(text)
         return []
 
     def formats(self) -> dict[str, str]:
         """Term -> bits, such as ``config:0-7,32-35``."""
         folder = self.path / "format"
-        return {name: text_of(folder / name) for name in listed(folder)[0]}
+        return {name: read_text(folder / name) for name in entries(folder)[0]}
 
-    def encoded(self, terms: str) -> Event:
+    def encoded(self, terms: str) -> PerfEvent:
         """The event of terms like ``event=0xd0,umask=0x81``; ``ParseError`` for unknown ones."""
         return encode(self.type, terms, self.formats())
 
     def named(self, name: str) -> Named | None:
         """The event of this name in ``events``; None where the PMU names none so."""
-        terms = text_of(self.path / "events" / name)
+        terms = read_text(self.path / "events" / name)
         if not terms:
             return None
-        scale = text_of(self.path / "events" / f"{name}.scale") or "1"
+        scale = read_text(self.path / "events" / f"{name}.scale") or "1"
         try:
             return Named(
-                self.encoded(terms), float(scale), text_of(self.path / "events" / f"{name}.unit")
+                self.encoded(terms), float(scale), read_text(self.path / "events" / f"{name}.unit")
             )
         except ValueError:
             raise ParseError(f"{self.path}/events/{name}.scale: {scale!r} is no number") from None
@@ -74,10 +74,10 @@ class Device:
 def devices(sys: Path) -> dict[str, Device]:
     """All PMUs by name; none where there is no perf."""
     folder = sys / "bus/event_source/devices"
-    return {name: Device(folder / name) for name in listed(folder)[0]}
+    return {name: Device(folder / name) for name in entries(folder)[0]}
 
 
-def encode(kind: int, terms: str, formats: Mapping[str, str]) -> Event:
+def encode(kind: int, terms: str, formats: Mapping[str, str]) -> PerfEvent:
     """Terms into the config words, each value's bits to the places its format names.
 
     ``config=0x...`` sets a word as it is.  Raises ``ParseError`` for a term without a format,
@@ -95,7 +95,7 @@ def encode(kind: int, terms: str, formats: Mapping[str, str]) -> Event:
             words[word] |= spread(value, places)
         except (KeyError, ValueError) as error:
             raise ParseError(f"perf event {terms[:80]!r}: {name}: {error}") from None
-    return Event(kind, *words.values())
+    return PerfEvent(kind, *words.values())
 
 
 def spread(value: int, places: str) -> int:

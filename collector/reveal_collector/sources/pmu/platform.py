@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reveal_collector.readers.sysfs_attributes import fields
+from reveal_collector.readers.sysfs_attributes import parse_fields
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def cpus(cpuinfo: str) -> dict[int, Cpu]:
     """CPU number -> what it is, from /proc/cpuinfo of x86 or Arm; others are left out."""
     found: dict[int, Cpu] = {}
     for block in cpuinfo.split("\n\n"):
-        told = fields(block)
+        told = parse_fields(block)
         try:
             found[int(told["processor"])] = _cpu(told)
         except (KeyError, ValueError):

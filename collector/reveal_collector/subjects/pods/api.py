@@ -128,7 +128,7 @@ class ApiPods:
     """
 
     def __init__(self, access: Callable[[], Access], node: str) -> None:
-        self.trouble = ""
+        self.health_error = ""
         self._access, self._node = access, node
         self._table, self._index = PodTable(), PodIndex()
         self._changed: Callable[[], None] = _nothing
@@ -229,18 +229,18 @@ class ApiPods:
         self._changed()
 
     def _works(self) -> None:
-        if self.trouble:
+        if self.health_error:
             log.info("the Kubernetes API answers again")
-        self.trouble = ""
+        self.health_error = ""
 
     def _fail(self, error: Exception) -> None:
         if self._stopping.is_set():
             return
         reason = str(error) or type(error).__name__
-        trouble = f"pods: the Kubernetes API does not answer, the last list is kept: {reason}"
-        if trouble != self.trouble:
-            log.warning("%s", trouble)
-        self.trouble = trouble
+        health_error = f"pods: the Kubernetes API does not answer, the last list is kept: {reason}"
+        if health_error != self.health_error:
+            log.warning("%s", health_error)
+        self.health_error = health_error
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:

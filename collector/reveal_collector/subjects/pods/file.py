@@ -23,7 +23,7 @@ class FilePods:
     """The pods of ``node`` in a file; all of them where the file names no nodes."""
 
     def __init__(self, path: Path, node: str) -> None:
-        self.trouble = ""
+        self.health_error = ""
         self._path, self._node = path, node
         self._index = PodIndex()
         self._seen: tuple[int, int, int] | None = None
@@ -59,16 +59,16 @@ class FilePods:
         except (OSError, ValueError, RecursionError) as error:
             self._fail(error)
             return
-        self._seen, self.trouble = mark, ""
+        self._seen, self.health_error = mark, ""
         self._index = PodIndex(pod for pod in pods if pod.node in ("", self._node))
         if self._changed is not None:
             self._changed()
 
     def _fail(self, error: Exception) -> None:
-        trouble = f"pods: {self._path} cannot be used, the last list is kept: {error}"
-        if trouble != self.trouble:
-            log.warning("%s", trouble)
-        self.trouble = trouble
+        health_error = f"pods: {self._path} cannot be used, the last list is kept: {error}"
+        if health_error != self.health_error:
+            log.warning("%s", health_error)
+        self.health_error = health_error
 
     def _follow(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS):

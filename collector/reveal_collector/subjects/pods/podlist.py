@@ -55,7 +55,7 @@ class PodIndex:
 class PodSource(Protocol):
     """Who the pods of this node are; ``trouble`` is a sentence while that is not current."""
 
-    trouble: str
+    health_error: str
 
     @property
     def index(self) -> PodIndex: ...
@@ -69,7 +69,7 @@ class PodSource(Protocol):
 class NoPods:
     """No Kubernetes, or none asked for."""
 
-    trouble = ""
+    health_error = ""
     index = PodIndex()
 
     def start(self, changed: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client.core import Metric
 
-from reveal_collector.exporter.samples import LEFT_OUT, SampleExporter, arranged, family_name
+from reveal_collector.exporter.samples import LEFT_OUT, SampleExporter, family_name, metric_families
 from reveal_collector.readers.raw_slice import MISSING, RawSlice
 from reveal_contract.catalogue import find, rows
 from reveal_contract.channels import Channel, ChannelTable
@@ -74,7 +74,7 @@ def test_there_are_never_more_series_than_allowed_and_it_says_so() -> None:
 
 @pytest.mark.parametrize("most", range(8))
 def test_shown_and_left_out_are_all_channels(most: int) -> None:
-    families, left_out = arranged(TABLE, most)
+    families, left_out = metric_families(TABLE, most)
     shown = sum(len(family.series) for family in families)
     assert shown <= most
     assert shown + left_out == len(FAST) + len(SLOW)

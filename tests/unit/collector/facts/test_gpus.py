@@ -7,7 +7,7 @@ import os
 import pytest
 
 from reveal_collector.facts import gpus
-from reveal_collector.facts.device_queries import ask_nvml
+from reveal_collector.facts.device_queries import query_nvml
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Gpu
@@ -21,7 +21,7 @@ def test_gpus_with_their_modes_and_versions(script: Script) -> None:
         "0.persistence": 1, "1.persistence": 0, "0.ecc": 1, "1.mig": 1,
         "driver": "550.90.07", "cuda": 12040,
     })  # fmt: skip
-    told = ask_nvml(Roots())
+    told = query_nvml(Roots())
     first, second = told.gpus
     assert first == Gpu(FIRST, "NVIDIA H100 80GB HBM3", first.uuid, True, True, False)
     assert (second.persistence, second.ecc, second.mig) == (False, None, True)
@@ -33,7 +33,7 @@ def test_processes_and_where_the_kernel_lets_them_run(script: Script) -> None:
         "0.process.0": f"{os.getpid()} {GIB} c", "1.process.0": f"{os.getpid()} {GIB} c",
         "1.process.1": f"999999999 {GIB} c",
     })  # fmt: skip
-    told = ask_nvml(Roots())
+    told = query_nvml(Roots())
     [process] = gpus.processes(Roots(), told.processes)
     assert (process.pid, process.gpus) == (os.getpid(), (FIRST, SECOND))
     assert process.cpus
@@ -42,7 +42,7 @@ def test_processes_and_where_the_kernel_lets_them_run(script: Script) -> None:
 
 def test_a_driver_that_answers_little_is_asked_on(script: Script) -> None:
     script.change({"0.call.nvmlDeviceGetComputeRunningProcesses_v3": 3})
-    told = ask_nvml(Roots())
+    told = query_nvml(Roots())
     assert [(gpu.persistence, gpu.ecc) for gpu in told.gpus] == [(None, None)] * 2
     assert (told.processes, told.versions) == ([], {})
 
@@ -50,4 +50,4 @@ def test_a_driver_that_answers_little_is_asked_on(script: Script) -> None:
 def test_no_driver_is_said(script: Script) -> None:
     script.change({"call.nvmlInitWithFlags": 9})
     with pytest.raises(Unsupported, match="not loaded"):
-        ask_nvml(Roots())
+        query_nvml(Roots())

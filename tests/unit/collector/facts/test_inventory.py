@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.configuration.evaluate import judge
 from reveal_collector.facts import cpu, gpus, kernel, memory, nics
-from reveal_collector.facts.device_queries import asks_of, card_sizes
-from reveal_collector.facts.gpus import Asked
-from reveal_collector.facts.inventory import Asks, Inventory
-from reveal_collector.facts.publisher import FactsWatch
+from reveal_collector.facts.device_queries import card_sizes, queries_for
+from reveal_collector.facts.gpus import NvmlAnswer
+from reveal_collector.facts.inventory import DeviceQueries, FactsReader
+from reveal_collector.facts.publisher import FactsPublisher
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Facts, Gpu
@@ -55,8 +55,8 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def facts(tree: Tree, *processes: tuple[int, str]) -> Facts:
-    asks = Asks(gpus=lambda: Asked(processes=processes))
-    return Inventory("n", tree.roots, asks).read()
+    asks = DeviceQueries(gpus=lambda: NvmlAnswer(processes=processes))
+    return FactsReader("n", tree.roots, asks).read()
 
 
 def said(tree: Tree, *processes: tuple[int, str]) -> list[str]:
@@ -142,7 +142,7 @@ def test_whole_hosts_have_facts_of_bounded_size_and_no_false_alarm(
 ) -> None:
     made = Tree(tmp_path)
     getattr(whole, name)(made)
-    inventory = Inventory("n", made.roots)
+    inventory = FactsReader("n", made.roots)
     found = inventory.read()
     assert found.cpu.online
     assert found.memory.total
@@ -153,7 +153,7 @@ def test_whole_hosts_have_facts_of_bounded_size_and_no_false_alarm(
 
 
 def test_rates_of_looking_see_what_changed_in_time(tree: Tree) -> None:
-    inventory = Inventory("n", tree.roots)
+    inventory = FactsReader("n", tree.roots)
     inventory.read()
     add_setup(tree, Setup(clocksource="hpet"))
     tree.remove("proc/900")
@@ -170,11 +170,11 @@ def test_rates_of_looking_see_what_changed_in_time(tree: Tree) -> None:
 
 def test_an_empty_tree_has_no_facts_and_no_error(tmp_path: Path) -> None:
     roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup")
-    assert Inventory("n", roots).read() == Facts(node="n")
+    assert FactsReader("n", roots).read() == Facts(node="n")
 
 
 def test_the_watch_keeps_the_same_object_until_facts_change(tree: Tree) -> None:
-    watch = FactsWatch(Inventory("n", tree.roots))
+    watch = FactsPublisher(FactsReader("n", tree.roots))
     watch.look()
     first = watch.latest
     watch.look()
@@ -219,23 +219,23 @@ def test_cgroups_of_either_version() -> None:
 
 
 def test_rings_are_asked_where_cards_answer(tree: Tree) -> None:
-    sizes = nics.Sizes(rx_ring=256, rx_ring_most=8192)
-    found = Inventory("n", tree.roots, Asks(sizes=lambda _: sizes)).read()
+    sizes = nics.NicSizes(rx_ring=256, rx_ring_most=8192)
+    found = FactsReader("n", tree.roots, DeviceQueries(sizes=lambda _: sizes)).read()
     assert (found.nics[0].rx_ring, found.nics[0].rx_ring_most) == (256, 8192)
-    assert card_sizes("none-such") == nics.Sizes()
+    assert card_sizes("none-such") == nics.NicSizes()
 
 
 def test_a_failing_library_costs_its_own_facts_alone(tree: Tree) -> None:
-    def fail() -> Asked:
+    def fail() -> NvmlAnswer:
         raise Unsupported("no driver")
 
-    found = Inventory("n", tree.roots, Asks(gpus=fail)).read()
+    found = FactsReader("n", tree.roots, DeviceQueries(gpus=fail)).read()
     assert found.gpus == (Gpu(pci=GPU),)
     assert found.cpu.sockets == 2
 
 
 def test_another_hosts_tree_is_never_asked_about_by_call(tree: Tree) -> None:
-    assert asks_of(tree.roots, ()) == Asks()
+    assert queries_for(tree.roots, ()) == DeviceQueries()
 
 
 def test_the_driver_names_its_gpus_without_a_library(tree: Tree) -> None:
@@ -276,4 +276,4 @@ def test_files_of_any_bytes_break_no_inventory(
         "sys/bus/pci/devices/0000:00:01.0/class", "proc/irq/1/effective_affinity_list",
     ):  # fmt: skip
         made.write(path, data)
-    assert Facts.from_json(Inventory("n", made.roots).read().to_json()).node == "n"
+    assert Facts.from_json(FactsReader("n", made.roots).read().to_json()).node == "n"

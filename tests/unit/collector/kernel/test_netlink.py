@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import ParseError
-from reveal_collector.kernel.netlink import attribute, split
+from reveal_collector.kernel.netlink import find_attribute, split_messages
 from reveal_collector.sources.qdisc import numbers_of
 
 BODIES = st.lists(st.binary(max_size=60), max_size=6)
@@ -30,13 +30,13 @@ def of_type(kind: int, data: bytes) -> bytes:
 @given(BODIES)
 def test_messages_come_out_as_they_went_in(bodies: list[bytes]) -> None:
     datagram = b"".join(message(body) for body in bodies)
-    assert list(split(datagram)) == [(36, 7, body) for body in bodies]
+    assert list(split_messages(datagram)) == [(36, 7, body) for body in bodies]
 
 
 @given(st.binary(max_size=200))
 def test_any_datagram_is_read_or_refused(data: bytes) -> None:
     try:
-        found = list(split(data))
+        found = list(split_messages(data))
     except ParseError as error:
         assert "claims" in str(error)
     else:
@@ -45,18 +45,18 @@ def test_any_datagram_is_read_or_refused(data: bytes) -> None:
 
 def test_a_message_longer_than_its_datagram_is_refused() -> None:
     with pytest.raises(ParseError, match="claims 24 bytes"):
-        list(split(message(b"12345678")[:-4]))
+        list(split_messages(message(b"12345678")[:-4]))
 
 
 @given(st.dictionaries(st.integers(1, 40), st.binary(max_size=30)), st.integers(1, 40))
 def test_an_attribute_is_found_by_its_type(held: dict[int, bytes], wanted: int) -> None:
     data = b"head" + b"".join(of_type(kind, value) for kind, value in held.items())
-    assert attribute(data, 4, wanted) == held.get(wanted, b"")
+    assert find_attribute(data, 4, wanted) == held.get(wanted, b"")
 
 
 @given(st.binary(max_size=100), st.integers(0, 50))
 def test_any_attributes_end(data: bytes, wanted: int) -> None:
-    assert len(attribute(data, 0, wanted)) <= len(data)
+    assert len(find_attribute(data, 0, wanted)) <= len(data)
 
 
 def qdisc(kind: bytes, *numbers: int) -> bytes:

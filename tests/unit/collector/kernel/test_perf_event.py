@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import ParseError
-from reveal_collector.kernel.perf_event import Event, Group, Reading, step
+from reveal_collector.kernel.perf_event import GroupReading, PerfEvent, PerfGroup, scaled_counts
 from reveal_collector.readers.perf_groups import explained
 from reveal_collector.sources.pmu.device import encode, spread
 from support.exploring import examples
@@ -21,26 +21,26 @@ COUNTS = st.integers(0, 2**64 - 1)
 
 
 def test_a_group_that_always_ran_counts_as_it_is() -> None:
-    assert step(Reading(100, 100, (5, 7)), Reading(300, 300, (9, 7))) == (4, 0)
+    assert scaled_counts(GroupReading(100, 100, (5, 7)), GroupReading(300, 300, (9, 7))) == (4, 0)
 
 
 def test_a_group_that_ran_a_third_counts_three_times() -> None:
     # what went before does not matter: it had run all the time until then
-    before = Reading(1_000_000, 1_000_000, (10, 0))
-    assert step(before, Reading(1_000_300, 1_000_100, (20, 1))) == (30, 3)
+    before = GroupReading(1_000_000, 1_000_000, (10, 0))
+    assert scaled_counts(before, GroupReading(1_000_300, 1_000_100, (20, 1))) == (30, 3)
 
 
 def test_a_group_that_did_not_run_says_nothing() -> None:
-    assert step(Reading(100, 50, (5,)), Reading(200, 50, (5,))) is None
+    assert scaled_counts(GroupReading(100, 50, (5,)), GroupReading(200, 50, (5,))) is None
 
 
 def test_no_time_gone_by_is_no_count() -> None:
     """A cgroup that slept: its time does not go on, and it counted nothing."""
-    assert step(Reading(100, 50, (5,)), Reading(100, 50, (5,))) == (0,)
+    assert scaled_counts(GroupReading(100, 50, (5,)), GroupReading(100, 50, (5,))) == (0,)
 
 
 def test_a_counter_beyond_64_bits_goes_on() -> None:
-    assert step(Reading(0, 0, (2**64 - 2,)), Reading(1, 1, (3,))) == (5,)
+    assert scaled_counts(GroupReading(0, 0, (2**64 - 2,)), GroupReading(1, 1, (3,))) == (5,)
 
 
 @examples(200)
@@ -49,8 +49,8 @@ def test_scaling_is_exact_and_never_less_than_what_was_seen(
     start: int, gained: int, first: int, second: int
 ) -> None:
     running, enabled = sorted((first, second))
-    after = Reading(enabled, running, ((start + gained) % 2**64,))
-    steps = step(Reading(0, 0, (start,)), after)
+    after = GroupReading(enabled, running, ((start + gained) % 2**64,))
+    steps = scaled_counts(GroupReading(0, 0, (start,)), after)
     assert steps is not None
     assert steps[0] >= gained
     assert steps[0] * running <= gained * enabled < (steps[0] + 1) * running
@@ -72,7 +72,7 @@ X86 = {"event": "config:0-7,32-35", "umask": "config:8-15", "cmask": "config:24-
     ],
 )
 def test_terms_are_encoded_as_the_format_says(terms: str, config: int, config1: int) -> None:
-    assert encode(4, terms, X86) == Event(4, config, config1)
+    assert encode(4, terms, X86) == PerfEvent(4, config, config1)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_terms_are_encoded_as_the_format_says(terms: str, config: int, config1: 
 )
 def test_terms_nobody_knows_are_refused(terms: str) -> None:
     if terms == "event":  # alone it is a switch that is on
-        assert encode(4, terms, X86) == Event(4, 1)
+        assert encode(4, terms, X86) == PerfEvent(4, 1)
         return
     with pytest.raises(ParseError):
         encode(4, terms, X86)
@@ -124,14 +124,14 @@ def test_a_container_is_told_of_both_locks() -> None:
     assert "system call" in lacking.remedy
 
 
-class Recorded(Group):
+class Recorded(PerfGroup):
     """A group over readings made beforehand: the descriptor is a file of them."""
 
-    def __init__(self, readings: list[Reading]) -> None:
+    def __init__(self, readings: list[GroupReading]) -> None:
         self._readings = readings
-        super().__init__(0, [Event(4, at) for at in range(len(readings[0].counts))])
+        super().__init__(0, [PerfEvent(4, at) for at in range(len(readings[0].counts))])
 
-    def _open(self, event: Event) -> int:
+    def _open(self, event: PerfEvent) -> int:
         fd = os.memfd_create("readings")
         for enabled, running, counts in self._readings:
             os.write(
@@ -144,12 +144,12 @@ class Recorded(Group):
 def test_totals_are_the_sum_of_scaled_steps() -> None:
     group = Recorded(
         [
-            Reading(0, 0, (0, 0)),
-            Reading(100, 100, (10, 1)),
-            Reading(200, 150, (20, 2)),  # half the time: twice as much
-            Reading(300, 150, (20, 2)),  # never
-            Reading(400, 250, (40, 6)),  # half of the time since it last ran
-            Reading(500, 350, (50, 7)),
+            GroupReading(0, 0, (0, 0)),
+            GroupReading(100, 100, (10, 1)),
+            GroupReading(200, 150, (20, 2)),  # half the time: twice as much
+            GroupReading(300, 150, (20, 2)),  # never
+            GroupReading(400, 250, (40, 6)),  # half of the time since it last ran
+            GroupReading(500, 350, (50, 7)),
         ]
     )
     try:
@@ -166,12 +166,12 @@ def test_totals_are_the_sum_of_scaled_steps() -> None:
 @given(st.lists(st.tuples(st.integers(1, 2**30), st.integers(0, 2**30), st.integers(0, 2**40)),
                 min_size=1, max_size=20))  # fmt: skip
 def test_totals_never_fall(parts: list[tuple[int, int, int]]) -> None:
-    readings = [Reading(0, 0, (0,))]
+    readings = [GroupReading(0, 0, (0,))]
     for enabled, running, count in parts:
         last = readings[-1]
         ran = min(running, enabled)
         counted = last.counts[0] + (count if ran else 0)
-        readings.append(Reading(last.enabled + enabled, last.running + ran, (counted,)))
+        readings.append(GroupReading(last.enabled + enabled, last.running + ran, (counted,)))
     group = Recorded(readings)
     try:
         totals = [total[0] for _ in parts if (total := group.read()) is not None]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_collector.kernel.signals import Ending
+from reveal_collector.kernel.signals import TerminationSignal
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 LONG_S = 20.0
@@ -42,7 +42,7 @@ def other_thread() -> Iterator[None]:
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.usefixtures("other_thread")
 def test_a_signal_that_another_thread_got_ends_the_wait(number: int) -> None:
-    with Ending() as ending:
+    with TerminationSignal() as ending:
         sender = threading.Timer(0.05, os.kill, (os.getpid(), number))
         sender.start()
         assert ending.wait(LONG_S)
@@ -50,13 +50,13 @@ def test_a_signal_that_another_thread_got_ends_the_wait(number: int) -> None:
 
 
 def test_a_signal_from_before_the_wait_counts() -> None:
-    with Ending() as ending:
+    with TerminationSignal() as ending:
         os.kill(os.getpid(), signal.SIGTERM)
         assert ending.wait(LONG_S)
 
 
 def test_a_wait_may_be_of_months() -> None:
-    with Ending() as ending:
+    with TerminationSignal() as ending:
         os.kill(os.getpid(), signal.SIGTERM)
         assert ending.wait(MONTHS_S)
 
@@ -66,7 +66,7 @@ def test_a_process_may_have_more_files_open_than_select_takes() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(FD_SETSIZE)]
     try:
-        with Ending() as ending:
+        with TerminationSignal() as ending:
             assert not ending.wait(0.01)
     finally:
         for descriptor in opened:
@@ -75,14 +75,14 @@ def test_a_process_may_have_more_files_open_than_select_takes() -> None:
 
 
 def test_without_a_signal_the_time_ends_it() -> None:
-    with Ending() as ending:
+    with TerminationSignal() as ending:
         assert not ending.wait(0.01)
 
 
 def test_a_second_signal_ends_the_process_at_once() -> None:
     child = os.fork()
     if child == 0:
-        with Ending():
+        with TerminationSignal():
             for _ in range(2):
                 signal.raise_signal(signal.SIGTERM)
             os._exit(0)
@@ -91,6 +91,6 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
 
 def test_what_woke_up_before_is_told_again() -> None:
     before = signal.set_wakeup_fd(-1)
-    with Ending():
+    with TerminationSignal():
         pass
     assert signal.set_wakeup_fd(before) == -1

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from reveal_collector.native import load
 from reveal_collector.readers.plan import (
     FileScan,
-    Form,
     Mismatch,
     SumPlan,
+    TextForm,
     TokenPlan,
     scans_of,
     sum_row,
@@ -32,14 +32,14 @@ from support.hosts.tree import Tree
 from support.mutations import Text, garbage, mutations
 
 if load().library is None:
-    pytest.skip(load().absence, allow_module_level=True)
+    pytest.skip(load().unavailable, allow_module_level=True)
 
 import threading
 from array import array
 from collections.abc import Sequence
 
-from reveal_collector.native.scanner import MISMATCH, Entry, Pass, Scan
-from reveal_collector.native.scanner import Layout as Rows
+from reveal_collector.native.scanner import MISMATCH, NativePlan, PlanRunner, ScanEntry
+from reveal_collector.native.scanner import RowLayout as Rows
 from reveal_collector.readers.plan import Gated
 from reveal_collector.sampling.native_sampler import NativeSampler
 from support.driven import driven
@@ -65,9 +65,10 @@ LINES = st.lists(st.lists(WORDS, max_size=4), max_size=5).map(
 
 @examples(300)
 @given(
-    texts=st.lists(LINES, min_size=1, max_size=3), form=st.sampled_from([Form(), Form(blanks=b"=")])
+    texts=st.lists(LINES, min_size=1, max_size=3),
+    form=st.sampled_from([TextForm(), TextForm(blanks=b"=")]),
 )
-def test_sums_of_devices_are_the_same(folder: str, texts: list[bytes], form: Form) -> None:
+def test_sums_of_devices_are_the_same(folder: str, texts: list[bytes], form: TextForm) -> None:
     plan = SumPlan((b"Read", b"Write", b"rios"), form)
     path = Path(folder) / "sums"
     path.write_bytes(b"")
@@ -84,7 +85,7 @@ def test_sums_of_devices_are_the_same(folder: str, texts: list[bytes], form: For
 def test_devices_come_and_go_without_another_plan(folder: str) -> None:
     path = Path(folder) / "io.stat"
     path.write_bytes(b"")
-    plan = SumPlan((b"rbytes", b"rios"), Form(blanks=b"="))
+    plan = SumPlan((b"rbytes", b"rios"), TextForm(blanks=b"="))
     with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 100)]) as made:
         assert made.tick(0) == [0, 0]
         path.write_text("8:0 rbytes=10 wbytes=5 rios=1 wios=1\n254:1 rbytes=7 rios=2\n")
@@ -202,8 +203,8 @@ def files(tmp_path: Path) -> Iterator[Numbers]:
 def test_a_fast_file_that_never_changes_is_read_less_often_behind_a_busy_clock(
     files: Numbers,
 ) -> None:
-    entries = [Entry(0, [files.scan("clock", leads=True), files.scan("quota")], 0)]
-    with Pass(Scan(entries, Rows(2, 0, 1, quiet=3, back_off=4))) as made:
+    entries = [ScanEntry(0, [files.scan("clock", leads=True), files.scan("quota")], 0)]
+    with PlanRunner(NativePlan(entries, Rows(2, 0, 1, quiet=3, back_off=4))) as made:
         made.begin()
         for tick in range(8):
             files.put("clock", 10 + tick)
@@ -222,7 +223,9 @@ def test_a_fast_file_that_never_changes_is_read_less_often_behind_a_busy_clock(
 
 def test_files_whose_clock_is_not_read_every_tick_do_not_rest(files: Numbers) -> None:
     slow = [files.scan("clock", leads=True), files.scan("memory")]
-    with Pass(Scan([Entry(0, slow, 0, slot=0)], Rows(0, 2, 1, quiet=1, back_off=5))) as made:
+    with PlanRunner(
+        NativePlan([ScanEntry(0, slow, 0, slot=0)], Rows(0, 2, 1, quiet=1, back_off=5))
+    ) as made:
         for second in range(4):
             files.put("memory", second)
             made.begin()
@@ -240,7 +243,7 @@ class Slices:
 
     def _take(self, raw: RawSlice) -> None:
         with self._more:
-            self.seen.append(raw.kept())
+            self.seen.append(raw.copy())
             self._more.notify()
 
     def until(self, subject: str, slices: int) -> list[RawSlice]:

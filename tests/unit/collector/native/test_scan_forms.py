@@ -15,8 +15,8 @@ from reveal_collector.native import load
 from reveal_collector.readers.plan import (
     Columns,
     FileScan,
-    Form,
     Mismatch,
+    TextForm,
     TokenPlan,
     TokenReader,
     Vector,
@@ -25,7 +25,7 @@ from reveal_collector.readers.raw_slice import MISSING
 from support.exploring import examples
 
 if load().library is None:
-    pytest.skip(load().absence, allow_module_level=True)
+    pytest.skip(load().unavailable, allow_module_level=True)
 
 
 from reveal_collector.native.scanner import GROWN
@@ -80,7 +80,7 @@ NUMBERS = st.one_of(
 def test_numbers_are_read_alike_or_refused_alike(
     folder: str, tokens: list[bytes], base: int
 ) -> None:
-    with OneFile(TokenPlan(3, (), (0, 1, 2), Form(base=base, words=False)), folder) as one:
+    with OneFile(TokenPlan(3, (), (0, 1, 2), TextForm(base=base, words=False)), folder) as one:
         ours, theirs = one.rows(b" ".join(tokens) + b"\n")
         assert ours == theirs
 
@@ -113,15 +113,16 @@ LINES = st.lists(
     max_size=6,
 ).map(lambda lines: b"\n".join(b" ".join(line) for line in lines))
 FORMS = (
-    Form(), Form(cut=(b"intr",)), Form(keep=b"cpu"), Form(blanks=b"=/", deleted=b"."),
-    Form(cut=(b"intr", b"cpu0"), keep=b"c", blanks=b"="), Form(ends=True, words=False),
-    Form(ends=True, cut=(b"intr",), keep=b"i"),
+    TextForm(), TextForm(cut=(b"intr",)), TextForm(keep=b"cpu"),
+    TextForm(blanks=b"=/", deleted=b"."),
+    TextForm(cut=(b"intr", b"cpu0"), keep=b"c", blanks=b"="), TextForm(ends=True, words=False),
+    TextForm(ends=True, cut=(b"intr",), keep=b"i"),
 )  # fmt: skip
 
 
 @examples(300)
 @given(text=LINES, later=LINES, form=st.sampled_from(FORMS))
-def test_forms_are_the_same(folder: str, text: bytes, later: bytes, form: Form) -> None:
+def test_forms_are_the_same(folder: str, text: bytes, later: bytes, form: TextForm) -> None:
     """A plan learned from one text, read over it and over another."""
     tokens = form.shape(text).split()
     picks = tuple(at for at, token in enumerate(tokens) if token.isdigit())

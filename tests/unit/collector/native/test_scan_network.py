@@ -11,9 +11,9 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import netdev, netstat
 
 if load().library is None:
-    pytest.skip(load().absence, allow_module_level=True)
+    pytest.skip(load().unavailable, allow_module_level=True)
 
-from reveal_collector.native.scanner import Entry, Layout, Pass, Scan
+from reveal_collector.native.scanner import NativePlan, PlanRunner, RowLayout, ScanEntry
 
 _HEADER = "Inter-|   Receive\n face |bytes\n"
 
@@ -42,9 +42,9 @@ def test_counts_of_protocols_show_with_the_next_packet(tmp_path: Path) -> None:
     entries, column = [], 0
     for owner, source in enumerate(sources):
         source.open()
-        entries.append(Entry(owner, source.scans(), column))
+        entries.append(ScanEntry(owner, source.scans(), column))
         column += len(source.channels)
-    with Pass(Scan(entries, Layout(column, 0, len(sources)))) as made:
+    with PlanRunner(NativePlan(entries, RowLayout(column, 0, len(sources)))) as made:
         made.begin()
         assert made.tick(0)[-3:] == [1, 1, 1]
         network.segments(5)

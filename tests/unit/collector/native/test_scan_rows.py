@@ -21,7 +21,7 @@ from reveal_collector.readers.plan import (
 )
 from reveal_collector.readers.raw_slice import MISSING, gather
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import Attributes
+from reveal_collector.readers.sysfs_attributes import AttributeSource
 from reveal_collector.registry import FACTORIES
 from reveal_collector.subjects import cgroups
 from support import big_host
@@ -31,7 +31,7 @@ from support.hosts.whole import HOSTS
 from support.mutations import Text, garbage, mutations
 
 if load().library is None:
-    pytest.skip(load().absence, allow_module_level=True)
+    pytest.skip(load().unavailable, allow_module_level=True)
 
 from array import array
 
@@ -331,7 +331,7 @@ def test_a_compressed_disk_that_comes_is_seen_within_seconds(tmp_path: Path) -> 
         (block / name / "io_stat").write_text("       1        2        3        4\n")
     (block / "zram1").rename(tmp_path / "zram1")
     [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "zram")
-    assert isinstance(source, Attributes)
+    assert isinstance(source, AttributeSource)
     with driven(scans_of(source) or ()) as made:
         assert made.tick(0) == [1, 2, 3, 4]
         (block / "zram0/io_stat").write_text("       1        2        3       40\n")

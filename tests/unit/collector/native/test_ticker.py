@@ -13,7 +13,7 @@ import pytest
 
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.native import load
-from reveal_collector.readers.plan import FileScan, Gated, HeldPlan, TokenPlan
+from reveal_collector.readers.plan import FileScan, Gated, MemoryPlan, TokenPlan
 from reveal_collector.readers.raw_slice import MISSING, RawSlice
 from reveal_collector.readers.source import Source
 from reveal_collector.readers.textfile import Layout as Learned
@@ -24,9 +24,17 @@ from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
 
 if load().library is None:
-    pytest.skip(load().absence, allow_module_level=True)
+    pytest.skip(load().unavailable, allow_module_level=True)
 
-from reveal_collector.native.scanner import FAILED, Entry, Layout, Pass, Scan, Taken, Ticker
+from reveal_collector.native.scanner import (
+    FAILED,
+    NativePlan,
+    NativeSlice,
+    PlanRunner,
+    RowLayout,
+    ScanEntry,
+    Ticker,
+)
 from reveal_collector.sampling.native_sampler import NativeSampler
 
 PERIOD = 100_000_000
@@ -64,11 +72,11 @@ def files(tmp_path: Path) -> Iterator[Files]:
 
 def test_slow_files_are_read_at_their_ticks_and_kept_for_the_slice(files: Files) -> None:
     entries = [
-        Entry(0, [files.scan("a")], 0),
-        Entry(1, [files.scan("b")], 0, slot=0),
-        Entry(2, [files.scan("c")], 1, slot=2),
+        ScanEntry(0, [files.scan("a")], 0),
+        ScanEntry(1, [files.scan("b")], 0, slot=0),
+        ScanEntry(2, [files.scan("c")], 1, slot=2),
     ]
-    with Pass(Scan(entries, Layout(1, 2, 3))) as made:
+    with PlanRunner(NativePlan(entries, RowLayout(1, 2, 3))) as made:
         made.begin()
         assert made.slow == [MISSING, MISSING]
         assert (made.tick(0), made.slow) == ([1], [2, MISSING])
@@ -84,8 +92,8 @@ def test_a_file_that_dies_is_missing_and_flagged_and_the_others_go_on(
     files: Files, tmp_path: Path
 ) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)  # EISDIR stands for ENODEV
-    entries = [Entry(0, [FileScan(ONE, folder)], 0), Entry(1, [files.scan("b")], 1)]
-    with Pass(Scan(entries, Layout(2, 0, 2))) as made:
+    entries = [ScanEntry(0, [FileScan(ONE, folder)], 0), ScanEntry(1, [files.scan("b")], 1)]
+    with PlanRunner(NativePlan(entries, RowLayout(2, 0, 2))) as made:
         os.close(folder)
         made.begin()
         assert made.tick(0) == [MISSING, 2]
@@ -94,7 +102,7 @@ def test_a_file_that_dies_is_missing_and_flagged_and_the_others_go_on(
 
 def test_a_descriptor_closed_and_used_anew_never_shows_anothers_numbers(files: Files) -> None:
     scan = files.scan("a")
-    with Pass(Scan([Entry(0, [scan], 0)], Layout(1, 0, 1))) as made:
+    with PlanRunner(NativePlan([ScanEntry(0, [scan], 0)], RowLayout(1, 0, 1))) as made:
         other = files.scan("b")
         os.dup2(other.fd, scan.fd)
         made.begin()
@@ -102,14 +110,16 @@ def test_a_descriptor_closed_and_used_anew_never_shows_anothers_numbers(files: F
 
 
 def test_columns_of_nobody_are_missing(files: Files) -> None:
-    with Pass(Scan([Entry(0, [files.scan("b")], 2)], Layout(4, 0, 1))) as made:
+    with PlanRunner(NativePlan([ScanEntry(0, [files.scan("b")], 2)], RowLayout(4, 0, 1))) as made:
         made.begin()
         assert made.tick(0) == [MISSING, MISSING, 2, MISSING]
 
 
 def test_held_values_are_taken_as_they_are_at_the_tick() -> None:
     values = array("q", [1, MISSING])
-    with Pass(Scan([Entry(0, [FileScan(HeldPlan(values))], 0)], Layout(2, 0, 1))) as made:
+    with PlanRunner(
+        NativePlan([ScanEntry(0, [FileScan(MemoryPlan(values))], 0)], RowLayout(2, 0, 1))
+    ) as made:
         made.begin()
         assert made.tick(0) == [1, MISSING]
         values[1] = 5
@@ -120,8 +130,11 @@ def test_files_rest_behind_a_gate_until_the_first_of_them_moves(files: Files) ->
     def gated(name: str, leads: bool = False) -> FileScan:
         return files.scan(name, Gated("x", leads))
 
-    entries = [Entry(0, [gated("a", leads=True), gated("b")], 0), Entry(1, [gated("c")], 0, slot=1)]
-    with Pass(Scan(entries, Layout(2, 1, 2, quiet=2, back_off=4))) as made:
+    entries = [
+        ScanEntry(0, [gated("a", leads=True), gated("b")], 0),
+        ScanEntry(1, [gated("c")], 0, slot=1),
+    ]
+    with PlanRunner(NativePlan(entries, RowLayout(2, 1, 2, quiet=2, back_off=4))) as made:
         made.begin()
         assert made.tick(0) == [1, 2]
         files.put("b", 20)
@@ -145,7 +158,7 @@ def test_files_rest_behind_a_gate_until_the_first_of_them_moves(files: Files) ->
 def ticking() -> Iterator[Callable[..., Ticker]]:
     made: list[Ticker] = []
 
-    def start(scan: Scan, phase: int = 0, period: int = PERIOD) -> Ticker:
+    def start(scan: NativePlan, phase: int = 0, period: int = PERIOD) -> Ticker:
         made.append(Ticker(scan, phase, period))
         return made[-1]
 
@@ -155,11 +168,13 @@ def ticking() -> Iterator[Callable[..., Ticker]]:
         ticker.close()
 
 
-def plan_of(files: Files, *names: str) -> Scan:
-    return Scan([Entry(0, [files.scan(name) for name in names], 0)], Layout(len(names), 0, 1))
+def plan_of(files: Files, *names: str) -> NativePlan:
+    return NativePlan(
+        [ScanEntry(0, [files.scan(name) for name in names], 0)], RowLayout(len(names), 0, 1)
+    )
 
 
-def soon(ticker: Ticker) -> Taken:
+def soon(ticker: Ticker) -> NativeSlice:
     taken = ticker.wait(3 * SECOND)
     assert taken is not None
     return taken
@@ -239,7 +254,7 @@ class Run:
 
     def _take(self, raw: RawSlice) -> None:
         with self._more:
-            self.slices.append(raw.kept())
+            self.slices.append(raw.copy())
             self._more.notify()
 
     def __enter__(self) -> Run:
@@ -334,7 +349,7 @@ class Newborns:
         self.reads: list[int] = []
         self.took_rows: list[list[int]] = []
         self.call: Callable[[], None] = lambda: None
-        self._held = HeldPlan(array("q", [7]))
+        self._held = MemoryPlan(array("q", [7]))
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -346,7 +361,7 @@ class Newborns:
         self.reads.append(time.monotonic_ns())
         if self.names != self.wanted:
             self.names = self.wanted
-            self._held = HeldPlan(array("q", [7] * len(self.names)))
+            self._held = MemoryPlan(array("q", [7] * len(self.names)))
             raise LayoutChanged(self.name)
         return list(self._held.values)
 
@@ -359,14 +374,14 @@ class Newborns:
     def call_when_stale(self, call: Callable[[], None]) -> None:
         self.call = call
 
-    def hidden(self) -> Sequence[int]:
+    def hidden_columns(self) -> Sequence[int]:
         return [at for at, name in enumerate(self.names) if name not in self.shown]
 
-    def took(self, row: Sequence[int]) -> None:
+    def observe(self, row: Sequence[int]) -> None:
         self.took_rows.append(list(row))
         self.shown |= set(self.names)
 
-    def unwatched(self) -> None: ...
+    def stop_observing(self) -> None: ...
 
     def close(self) -> None: ...
 

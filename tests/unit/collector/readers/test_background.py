@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.readers.background import Background
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -45,14 +45,14 @@ class Slow:
         self.closed.set()
 
 
-def next_values(source: Background) -> list[int | None]:
+def next_values(source: BackgroundSource) -> list[int | None]:
     assert source.settle(WAIT)
     return list(source.read())
 
 
 def test_each_reading_gives_the_round_before() -> None:
     inner = Slow()
-    source = Background(inner)
+    source = BackgroundSource(inner)
     source.open()
     assert [next_values(source) for _ in range(3)] == [[1], [2], [3]]
     source.close()
@@ -62,7 +62,7 @@ def test_each_reading_gives_the_round_before() -> None:
 def test_a_round_under_way_is_missing_and_holds_nobody_up() -> None:
     inner = Slow()
     inner.go.clear()
-    source = Background(inner)
+    source = BackgroundSource(inner)
     source.open()
     assert inner.reading.wait(WAIT)
     assert [list(source.read()) for _ in range(3)] == [[None]] * 3
@@ -74,7 +74,7 @@ def test_a_round_under_way_is_missing_and_holds_nobody_up() -> None:
 def test_closing_does_not_wait_for_a_device_that_hangs() -> None:
     inner = Slow()
     inner.go.clear()
-    source = Background(inner)
+    source = BackgroundSource(inner)
     source.open()
     assert inner.reading.wait(WAIT)
     source.close()
@@ -86,7 +86,7 @@ def test_closing_does_not_wait_for_a_device_that_hangs() -> None:
 def test_an_error_is_passed_on_and_the_next_round_is_tried() -> None:
     inner = Slow()
     inner.raises = OSError(5, "Input/output error")
-    source = Background(inner)
+    source = BackgroundSource(inner)
     source.open()
     with pytest.raises(OSError, match="Input/output error"):
         next_values(source)
@@ -97,7 +97,7 @@ def test_an_error_is_passed_on_and_the_next_round_is_tried() -> None:
 def test_a_defect_does_not_end_the_thread() -> None:
     inner = Slow()
     inner.raises = ZeroDivisionError("oops")
-    source = Background(inner)
+    source = BackgroundSource(inner)
     source.open()
     with pytest.raises(OSError, match="ZeroDivisionError: oops"):
         next_values(source)
@@ -107,7 +107,7 @@ def test_a_defect_does_not_end_the_thread() -> None:
 
 def test_new_columns_come_with_their_own_values() -> None:
     inner = Slow()
-    source = Background(inner)
+    source = BackgroundSource(inner)
     source.open()
     assert next_values(source) == [1]
     assert source.settle(WAIT)
@@ -123,7 +123,7 @@ def test_new_columns_come_with_their_own_values() -> None:
 
 def test_it_can_be_opened_again() -> None:
     inner = Slow()
-    source = Background(inner)
+    source = BackgroundSource(inner)
     source.open()
     next_values(source)
     source.close()

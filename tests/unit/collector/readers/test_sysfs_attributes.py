@@ -11,25 +11,25 @@ import pytest
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.sysfs_attributes import (
-    Attribute,
-    Attributes,
-    Snapshot,
+    AttributeFile,
+    AttributeSource,
+    SnapshotSource,
+    entries,
     in_lane,
-    listed,
-    one,
+    single_column,
 )
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 
-def counters(folder: Path, turns: int = 1) -> Attributes:
-    def files() -> Iterator[Attribute]:
-        for name in listed(folder)[0]:
-            yield one(folder / name, channel("network.nic.rx_errs", name))
+def counters(folder: Path, turns: int = 1) -> AttributeSource:
+    def files() -> Iterator[AttributeFile]:
+        for name in entries(folder)[0]:
+            yield single_column(folder / name, channel("network.nic.rx_errs", name))
 
-    return Attributes(
-        "test", Lane.SLOW, files, lambda: listed(folder), Unsupported("nothing there"), turns
+    return AttributeSource(
+        "test", Lane.SLOW, files, lambda: entries(folder), Unsupported("nothing there"), turns
     )
 
 
@@ -86,7 +86,7 @@ def test_quiet_files_are_read_in_turn_and_at_once_when_they_move(tmp_path: Path)
     write(tmp_path, a=5, b=6)
     seen = [tuple(source.read()) for _ in range(5)]
     assert seen[-1] == (5, 6)
-    assert {one for one, _ in seen} == {0, 5}  # each at a turn of its own
+    assert {turn for turn, _ in seen} == {0, 5}  # each at a turn of its own
     write(tmp_path, a=8)
     assert next(iter(source.read())) == 8  # it moved lately: read each time again
     source.close()
@@ -141,10 +141,10 @@ def interface() -> Iterator[str]:
 def test_a_device_made_anew_under_its_name_is_not_taken_for_the_old_one(interface: str) -> None:
     path = Path("/sys/class/net") / interface / "mtu"
 
-    def files() -> list[Attribute]:
-        return [one(path, channel("network.nic.mtu", interface))]
+    def files() -> list[AttributeFile]:
+        return [single_column(path, channel("network.nic.mtu", interface))]
 
-    source = Attributes("test", Lane.SLOW, files, lambda: "the same", Unsupported("gone"))
+    source = AttributeSource("test", Lane.SLOW, files, lambda: "the same", Unsupported("gone"))
     source.open()
     assert list(source.read()) == [1400]
     ip("del", interface)
@@ -156,7 +156,7 @@ def test_a_device_made_anew_under_its_name_is_not_taken_for_the_old_one(interfac
 
 def test_a_snapshot_follows_what_there_is() -> None:
     there: dict[Channel, int | None] = {channel("memory.swap.used", "a"): 1}
-    source = Snapshot("test", lambda: dict(there))
+    source = SnapshotSource("test", lambda: dict(there))
     source.open()
     assert list(source.read()) == [1]
     there[channel("memory.swap.used", "b")] = None
@@ -167,16 +167,16 @@ def test_a_snapshot_follows_what_there_is() -> None:
 
 
 def test_a_snapshot_of_nothing_waits_unless_told_otherwise() -> None:
-    waiting = Snapshot("test", dict)
+    waiting = SnapshotSource("test", dict)
     waiting.open()
     assert waiting.channels == ()
     with pytest.raises(Unsupported, match="nothing"):
-        Snapshot("test", dict, Unsupported("nothing")).open()
+        SnapshotSource("test", dict, Unsupported("nothing")).open()
 
 
 def test_a_snapshot_of_a_file_that_is_not_there_says_which(tmp_path: Path) -> None:
     path = tmp_path / "swaps"
-    source = Snapshot("test", lambda: {channel("memory.swap.used", path.read_text()): 1})
+    source = SnapshotSource("test", lambda: {channel("memory.swap.used", path.read_text()): 1})
     with pytest.raises(Unsupported, match="swaps"):
         source.open()
 

@@ -8,8 +8,8 @@ import pytest
 
 from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.textfile import (
-    KeptFile,
     Layout,
+    OpenFile,
     TokenSource,
     channel,
     is_number,
@@ -132,7 +132,7 @@ def test_odd_blanks_do_not_shift_tokens(path: Path, blank: str) -> None:
 def test_files_of_several_pages_are_read_whole(path: Path) -> None:
     text = "".join(f"key_{number} {number}\n" for number in range(20_000))
     path.write_text(text)
-    file = KeptFile(path)
+    file = OpenFile(path)
     file.open()
     assert file.read() == text.encode()
     file.close()

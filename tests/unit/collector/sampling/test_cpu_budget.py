@@ -11,26 +11,26 @@ from reveal_collector.sampling.cpu_budget import (
     CALM_NS,
     LONGEST_CALM_NS,
     WINDOW_NS,
-    Cost,
-    Governor,
-    Standing,
-    judge,
-    next_step,
+    BudgetState,
+    CpuBudget,
+    SourceCost,
+    next_saving,
+    next_state,
 )
 from reveal_contract.metric import Lane, Scope
 
 SECOND = 1_000_000_000
 STEP = WINDOW_NS // SECOND + 1  # seconds until a step is taken
 COSTS = [
-    Cost("stat", Lane.FAST, 300),
-    Cost("vmstat", Lane.FAST, 900),
-    Cost("cgroup-cpu", Lane.FAST, 500, Scope.SUBJECT),
-    Cost("subject-fine", Lane.FAST, 5, Scope.SUBJECT, spare=True),
-    Cost("cgroups", Lane.SLOW, 700, Scope.SUBJECT),
-    Cost("snmp6", Lane.SLOW, 40),
-    Cost("interrupts", Lane.SLOW, 90),
-    Cost("loadavg", Lane.SLOW, 3),
-    Cost("filesystems", Lane.RARE, 3),
+    SourceCost("stat", Lane.FAST, 300),
+    SourceCost("vmstat", Lane.FAST, 900),
+    SourceCost("cgroup-cpu", Lane.FAST, 500, Scope.SUBJECT),
+    SourceCost("subject-fine", Lane.FAST, 5, Scope.SUBJECT, spare=True),
+    SourceCost("cgroups", Lane.SLOW, 700, Scope.SUBJECT),
+    SourceCost("snmp6", Lane.SLOW, 40),
+    SourceCost("interrupts", Lane.SLOW, 90),
+    SourceCost("loadavg", Lane.SLOW, 3),
+    SourceCost("filesystems", Lane.RARE, 3),
 ]
 
 
@@ -38,7 +38,7 @@ class Host:
     """A collector whose CPU use is what the sources in their lanes cost, times a load."""
 
     def __init__(self, millicores: int = 10) -> None:
-        self.governor = Governor(millicores)
+        self.governor = CpuBudget(millicores)
         self.now = self.cpu = 0
         self.millicores = 0.0
 
@@ -52,7 +52,7 @@ class Host:
                 said.append((self.now // SECOND, step.said))
         return said
 
-    def costs(self) -> list[Cost]:
+    def costs(self) -> list[SourceCost]:
         lanes = self.governor.lanes
         return [cost._replace(lane=lanes.get(cost.name, cost.lane)) for cost in COSTS]
 
@@ -88,7 +88,7 @@ def test_after_a_minute_of_headroom_the_last_step_is_taken_back() -> None:
     assert back[0][0] >= STEP + 60
     assert host.governor.steps == []
     assert host.governor.lanes == {}
-    assert host.governor.thrift == 1
+    assert host.governor.slowdown_factor == 1
 
 
 def test_what_can_be_done_without_is_paused_until_there_is_headroom() -> None:
@@ -132,7 +132,7 @@ def test_what_gave_way_is_said_in_a_sentence() -> None:
 def test_nothing_is_left_to_give_way_in_the_end() -> None:
     host = Host()
     host.run(5000, 50)
-    assert next_step(host.costs(), host.governor.steps) is None
+    assert next_saving(host.costs(), host.governor.steps) is None
     lanes = {cost.name: cost.lane for cost in host.costs() if not cost.spare}
     assert Lane.FAST not in lanes.values()
     assert lanes["loadavg"] is Lane.SLOW
@@ -155,10 +155,10 @@ def test_a_budget_broken_with_nothing_left_is_said_until_it_holds() -> None:
 
 @given(st.lists(st.floats(0, 3), max_size=400))
 def test_levels_move_by_one_never_below_none_and_patience_stays_bounded(uses: list[float]) -> None:
-    standing, now = Standing(), 0
+    standing, now = BudgetState(), 0
     for use in uses:
         now += WINDOW_NS
-        after = judge(standing, use, now)
+        after = next_state(standing, use, now)
         assert abs(after.level - standing.level) <= 1
         assert after.level >= 0
         assert CALM_NS <= after.patience_ns <= LONGEST_CALM_NS

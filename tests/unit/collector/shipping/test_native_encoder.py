@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector import native
-from reveal_collector.readers.raw_slice import MISSING, Origin, RawSlice
+from reveal_collector.readers.raw_slice import MISSING, RawSlice, SliceOrigin
 from reveal_collector.shipping.native_encoder import NativeEncoder, encoder_of
 from reveal_collector.shipping.numpy_encoder import NumpyEncoder
 from reveal_contract.channels import Channel, ChannelTable
@@ -20,7 +20,7 @@ from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import WireError, decode
 from support.exploring import examples
 
-ORIGIN = Origin("n1", bytes(range(16)), 100_000)
+ORIGIN = SliceOrigin("n1", bytes(range(16)), 100_000)
 INSTANCES = "abcdefgh"
 FAST = st.builds(
     Channel, st.just("m.fast"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3])
@@ -34,11 +34,11 @@ READINGS = st.one_of(st.integers(0, 300), st.just(MISSING), EDGES, st.integers(-
 
 
 needs_library = pytest.mark.skipif(
-    native.load().library is None, reason=native.load().absence or "loaded"
+    native.load().library is None, reason=native.load().unavailable or "loaded"
 )
 
 
-def in_c(origin: Origin = ORIGIN) -> NativeEncoder:
+def in_c(origin: SliceOrigin = ORIGIN) -> NativeEncoder:
     library = native.load().library
     assert library is not None
     return NativeEncoder(library, origin)
@@ -117,7 +117,7 @@ def test_a_slice_no_message_can_hold_is_refused() -> None:
 
 
 def test_without_the_library_numpy_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "load", lambda: native.Loaded(None, "not built"))
+    monkeypatch.setattr(native, "load", lambda: native.LoadedLibrary(None, "not built"))
     assert isinstance(encoder_of(ORIGIN), NumpyEncoder)
 
 

@@ -9,13 +9,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, Cells, Origin, RawSlice, gather
-from reveal_collector.shipping.numpy_encoder import SliceMaker, differences
+from reveal_collector.readers.raw_slice import (
+    MISSING,
+    RARE_SLICES,
+    Cells,
+    RawSlice,
+    SliceOrigin,
+    gather,
+)
+from reveal_collector.shipping.numpy_encoder import MessageBuilder, differences
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import decode, encode
 
-ORIGIN = Origin("n1", bytes(16), 100_000)
+ORIGIN = SliceOrigin("n1", bytes(16), 100_000)
 COUNTER = Channel("cpu.user", "0", Kind.COUNTER)
 OTHER = Channel("cpu.user", "1", Kind.COUNTER)
 LEVEL = Channel("memory.mem_free", "", Kind.GAUGE)
@@ -38,7 +45,7 @@ def row_of(cells: Cells) -> array[int]:
 
 def test_a_counter_travels_as_differences_and_a_gauge_as_levels() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     first = maker.make(raw(table, 0, [10, 7, 13, 8]))
     second = maker.make(raw(table, 1, [20, 9, 20, 6]))
     assert first.fast_missing.tolist() == [[True, False], [False, False]]
@@ -49,7 +56,7 @@ def test_a_counter_travels_as_differences_and_a_gauge_as_levels() -> None:
 
 def test_a_reset_costs_one_sample_and_makes_no_spike() -> None:
     table = ChannelTable((COUNTER,), ())
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     maker.make(raw(table, 0, [100, 110]))
     after = maker.make(raw(table, 1, [3, 9, 14]))
     assert after.fast_missing[:, 0].tolist() == [True, False, False]
@@ -58,7 +65,7 @@ def test_a_reset_costs_one_sample_and_makes_no_spike() -> None:
 
 def test_a_wrap_at_32_bits_is_a_reset_and_one_at_64_bits_is_an_ordinary_step() -> None:
     table = ChannelTable((COUNTER, OTHER), ())
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     made = maker.make(raw(table, 0, [2**32 - 1, 2**64 - 2, 1, 3]))
     assert made.fast_missing[1].tolist() == [True, False]
     assert made.fast[1, 1] == 5
@@ -66,14 +73,14 @@ def test_a_wrap_at_32_bits_is_a_reset_and_one_at_64_bits_is_an_ordinary_step() -
 
 def test_a_counter_above_the_signed_range_keeps_its_differences() -> None:
     table = ChannelTable((COUNTER,), ())
-    made = SliceMaker(ORIGIN).make(raw(table, 0, [2**63 - 1, 2**63 + 4, None]))
+    made = MessageBuilder(ORIGIN).make(raw(table, 0, [2**63 - 1, 2**63 + 4, None]))
     assert made.fast[1, 0] == 5
     assert made.fast_missing[:, 0].tolist() == [True, False, True]
 
 
 def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
-    made = SliceMaker(ORIGIN).make(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
+    made = MessageBuilder(ORIGIN).make(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
     assert made.fast_missing.tolist() == [
         [True, False], [True, True], [True, False], [False, False],
     ]  # fmt: skip
@@ -82,7 +89,7 @@ def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
 
 def test_no_difference_spans_a_gap_in_the_sequence() -> None:
     table = ChannelTable((COUNTER,), (SLOW,))
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     maker.make(raw(table, 4, [1, 2], [5]))
     after = maker.make(raw(table, 7, [50, 51], [99]))
     assert after.fast_missing[:, 0].tolist() == [True, False]
@@ -90,7 +97,7 @@ def test_no_difference_spans_a_gap_in_the_sequence() -> None:
 
 
 def test_a_new_table_keeps_the_differences_of_the_columns_that_stay() -> None:
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     maker.make(raw(ChannelTable((COUNTER,), ()), 0, [1, 2]))
     made = maker.make(raw(ChannelTable((OTHER, COUNTER), ()), 1, [50, 6, 51, 8]))
     assert made.fast[:, 1].tolist() == [4, 2]
@@ -99,7 +106,7 @@ def test_a_new_table_keeps_the_differences_of_the_columns_that_stay() -> None:
 
 def test_a_message_made_here_is_one_the_wire_carries() -> None:
     table = ChannelTable((COUNTER, LEVEL), (SLOW,))
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     maker.make(raw(table, 0, [1, 2, 3, 4], [8]))
     made = maker.make(raw(table, 1, [None, 2, 9, None], [10]))
     back = decode(encode(made, maker.gauges), maker.gauges)
@@ -110,7 +117,7 @@ def test_a_message_made_here_is_one_the_wire_carries() -> None:
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=4), st.integers(1, 4))
 def test_a_rare_counter_is_paid_out_evenly_and_in_full(steps: list[int], early: int) -> None:
     table = ChannelTable((), (RARE,))
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     total, paid, sequence = 1000, [], 0
     maker.make(raw(table, sequence, [], [total]))
     for step in steps:
@@ -124,7 +131,7 @@ def test_a_rare_counter_is_paid_out_evenly_and_in_full(steps: list[int], early: 
 
 def test_a_single_rare_event_shows_at_once() -> None:
     table = ChannelTable((), (RARE,))
-    maker = SliceMaker(ORIGIN)
+    maker = MessageBuilder(ORIGIN)
     maker.make(raw(table, 0, [], [0]))
     assert maker.make(raw(table, 1, [], [1])).slow.tolist() == [1]
     assert maker.make(raw(table, 2, [], [1])).slow.tolist() == [0]

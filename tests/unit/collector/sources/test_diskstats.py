@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.source import LOOK_EVERY
+from reveal_collector.readers.source import CHECK_EVERY
 from reveal_collector.sources.diskstats import Disks
 from support.hosts.base import add_machine
 from support.hosts.machine import Disk, Machine
@@ -31,7 +31,7 @@ def opened(tree: Tree, block: str = "block") -> Disks:
 
 
 def stale(source: Disks) -> bool:
-    return any(source.stale() for _ in range(LOOK_EVERY))
+    return any(source.stale() for _ in range(CHECK_EVERY))
 
 
 def names(source: Disks) -> set[str]:
@@ -91,7 +91,7 @@ def test_without_the_scanner_others_are_found_by_reading(tree: Tree) -> None:
     path = tree.root / "proc/diskstats"
     path.write_text("".join(line for line in path.open() if "nvme" not in line))
     with pytest.raises(LayoutChanged):
-        for _ in range(10 * LOOK_EVERY):
+        for _ in range(10 * CHECK_EVERY):
             source.read()
     assert names(source) == {"vda"}
 

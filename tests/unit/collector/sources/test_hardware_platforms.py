@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.kernel.perf_event import Event
+from reveal_collector.kernel.perf_event import PerfEvent
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import cstates, energy, hardware, msr, uncore
 from reveal_collector.sources.pmu.platform import CORE, Count, Cpu, Platform, choose, cpus, pack
@@ -56,8 +56,8 @@ def test_cores_of_two_kinds_are_counted_each_by_their_own_pmu(server: Tree) -> N
     assert platforms(server) == {"cpu_core": "performance cores", "cpu_atom": "efficient cores"}
     plan = hardware.plan(server.roots)
     cycles = next(parts for column, parts in plan.columns.items() if "cycles" in column.metric)
-    assert sorted(cycles) == [(cpu, Event(0, 4 << 32)) for cpu in range(4)] + [
-        (cpu, Event(0, 10 << 32)) for cpu in range(4, 8)
+    assert sorted(cycles) == [(cpu, PerfEvent(0, 4 << 32)) for cpu in range(4)] + [
+        (cpu, PerfEvent(0, 10 << 32)) for cpu in range(4, 8)
     ]
 
 
@@ -69,7 +69,7 @@ def test_a_plan_counts_every_event_once_on_every_cpu(server: Tree) -> None:
     assert len(opened) == len(set(opened))
     assert sorted(opened) == sorted(part for parts in plan.columns.values() for part in parts)
     loads = next(parts for column, parts in plan.columns.items() if "loads" in column.metric)
-    assert loads == [(cpu, Event(4, 0x0129)) for cpu in range(8)]
+    assert loads == [(cpu, PerfEvent(4, 0x0129)) for cpu in range(8)]
     stalls = next(column for column in plan.columns if "stalls" in column.metric)
     assert stalls.scale == pytest.approx(1 / 6)  # six slots a cycle
 
@@ -170,7 +170,7 @@ def test_the_kernels_own_names_come_first(server: Tree) -> None:
     plan = uncore._plan(server.roots)
     column, parts = next(iter(plan.columns.items()))
     assert column.scale == pytest.approx(64.0)  # 6.1e-5 MiB
-    assert parts == [(0, Event(20 + at, 0x0304)) for at in range(6)]
+    assert parts == [(0, PerfEvent(20 + at, 0x0304)) for at in range(6)]
     assert {len(events) for _, events in plan.groups} == {2}
 
 

@@ -41,7 +41,7 @@ def test_devices_by_kind_and_name(tree: Tree) -> None:
     tree.folder("sys/devices/pci0000:c1/0000:c1:00.0/drm/renderD128")
     add_function(tree, Function("0000:00:1f.0", "0x060100", "lpc_ich"))
     add_function(tree, Function("0000:02:00.0", DISPLAY, "ast", vendor="0x1a03"))  # a BMC's
-    assert [(one.kind, one.instance) for one in pci.devices(tree.roots.sys)] == [
+    assert [(one.kind, one.instance) for one in pci.pci_devices(tree.roots.sys)] == [
         ("gpu", "0000:18:00.0 nvidia"),
         ("network", "0000:3b:00.0 eth0"),
         ("storage", "0000:50:00.0 nvme0"),
@@ -54,7 +54,7 @@ def test_virtual_functions_repeat_their_card(tree: Tree) -> None:
     add_function(tree, Function("0000:3b:00.0", NETWORK, "ice"))
     place = add_function(tree, Function("0000:3b:01.0", NETWORK, "iavf"))
     tree.link(f"{place}/physfn", "../0000:3b:00.0")
-    assert [one.address for one in pci.devices(tree.roots.sys)] == ["0000:3b:00.0"]
+    assert [one.address for one in pci.pci_devices(tree.roots.sys)] == ["0000:3b:00.0"]
 
 
 def test_address_of_what_lies_below_a_device(tree: Tree) -> None:

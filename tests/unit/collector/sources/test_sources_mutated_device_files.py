@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.background import Background
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sources import amdgpu, edac, infiniband, pcie, swaps, zram
@@ -67,7 +67,7 @@ class Host:
         """The source as nobody's thread reads it: that part is tested elsewhere."""
         factory, _ = HOSTS[self.name]
         (made,) = (one for one in factory(self.tree.roots) if one.name == self.name)
-        return made._source if isinstance(made, Background) else made
+        return made._source if isinstance(made, BackgroundSource) else made
 
     @contextmanager
     def garbled(self, data: st.DataObject) -> Iterator[None]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.plan import HeldPlan
+from reveal_collector.readers.plan import MemoryPlan
 from reveal_collector.readers.raw_slice import MISSING
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.subjects import cgroups, tracker
@@ -229,12 +229,12 @@ def test_one_that_is_gone_is_asked_about_once_and_forgotten_in_place(tmp_path: P
         clocks.read()
         assert clocks.stale()
         (held,) = clocks.scans()
-        assert isinstance(held.plan, HeldPlan)
+        assert isinstance(held.plan, MemoryPlan)
         assert list(held.plan.values) == [7000, 3, 150000]
         shown = []
         for _ in range(4):
             assert not clocks.stale()
-            clocks.took(held.plan.values)
+            clocks.observe(held.plan.values)
             shown.append(list(held.plan.values))
         assert shown[0] == [7000, 3, 150000]
         assert shown[-1] == [MISSING] * 3

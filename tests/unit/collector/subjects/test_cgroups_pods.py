@@ -302,13 +302,13 @@ def test_a_pod_file_is_read_again_and_a_bad_one_keeps_the_last(tmp_path: Path) -
         path.write_text("items: [")
         pods.look()
         assert [pod.key for pod in pods.index.pods] == ["x/a"]
-        assert "cannot be used, the last list is kept" in pods.trouble
+        assert "cannot be used, the last list is kept" in pods.health_error
         path.unlink()
         pods.look()
-        assert "No such file" in pods.trouble
+        assert "No such file" in pods.health_error
         path.write_text("items: []")
         pods.look()
-        assert (pods.index.pods, pods.trouble) == ((), "")
+        assert (pods.index.pods, pods.health_error) == ((), "")
     finally:
         pods.stop()
     assert len(told) == 2

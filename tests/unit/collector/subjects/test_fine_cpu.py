@@ -99,7 +99,7 @@ eventually = partial(comes_true, seconds=10)
 def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both threads of the lane."""
     if request.param == "Python":
-        monkeypatch.setattr(native, "load", lambda: native.Loaded(None, "not here"))
+        monkeypatch.setattr(native, "load", lambda: native.LoadedLibrary(None, "not here"))
     elif not hasattr(native.load().library, "reveal_fine_start"):
         pytest.skip("the C parts are not built")
 
