@@ -7,9 +7,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.stream.connection import FIRST_PAUSE, LONGEST_PAUSE, pause
+from reveal_analyzer.stream.connection import FIRST_PAUSE, LONGEST_PAUSE
 from reveal_analyzer.stream.leases import rank
 from reveal_contract.names import SHARDS
+from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
 
 members = st.lists(st.text(min_size=1, max_size=9), min_size=1, max_size=6, unique=True)
 
@@ -44,11 +45,19 @@ def test_shards_spread_evenly() -> None:
     assert max(load.values()) <= 2 * SHARDS / len(names)
 
 
+def pause_after(failures: int) -> float:
+    """Return the pause of a connection after some failed attempts."""
+    backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, HALF_JITTER)
+    backoff.failures = failures
+    return backoff.next()
+
+
 @given(st.integers(0, 10_000))
-def test_pauses_grow_to_a_cap_with_jitter(failures: int) -> None:
-    assert FIRST_PAUSE / 2 <= pause(failures) <= LONGEST_PAUSE
+def test_pauses_grow_to_a_limit_with_jitter(failures: int) -> None:
+    assert FIRST_PAUSE / 2 <= pause_after(failures) <= LONGEST_PAUSE
 
 
-def test_pauses_differ_so_that_analyzers_do_not_come_back_at_once() -> None:
-    assert len({pause(20) for _ in range(20)}) > 15
-    assert min(pause(20) for _ in range(20)) >= LONGEST_PAUSE / 2
+def test_pauses_differ_so_that_analyzers_do_not_return_at_the_same_time() -> None:
+    pauses = [pause_after(20) for _ in range(20)]
+    assert len(set(pauses)) > 15
+    assert min(pauses) >= LONGEST_PAUSE / 2
