@@ -20,7 +20,7 @@ from reveal_collector.kernel.scheduling import die_with_parent
 from reveal_collector.kernel.signals import TerminationSignal
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink, Sink
-from reveal_collector.subjects.pods.process_owner import own_pods
+from reveal_collector.subjects.pods.process_owner import own_pod_cgroups
 from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
@@ -180,7 +180,7 @@ def ourselves(settings: CollectorSettings, environment: Mapping[str, str]) -> li
     pod, namespace = environment.get(POD_VARIABLE), environment.get(NAMESPACE_VARIABLE)
     if not pod or not namespace:
         return []
-    return [f"{namespace}/{pod}", *own_pods(Path(settings.proc_root))]
+    return [f"{namespace}/{pod}", *own_pod_cgroups(Path(settings.proc_root))]
 
 
 def file_settings(path: Path) -> dict[str, Any]:

@@ -52,12 +52,12 @@ from reveal_collector.sources import (
 )
 from reveal_collector.subjects import cgroups
 from reveal_collector.subjects.cgroup_files import hierarchies
-from reveal_collector.subjects.fine_cpu import FineLane
+from reveal_collector.subjects.fine_cpu import FineCpu
 from reveal_collector.subjects.perf import SubjectEvents
 from reveal_collector.subjects.pods.file import FilePods
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
-from reveal_collector.subjects.pods.process_owner import CgroupOwner
-from reveal_collector.subjects.tracker import Choice, SubjectTracker
+from reveal_collector.subjects.pods.process_owner import ProcessOwner
+from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract import plugins
 from reveal_contract.settings import CollectorSettings, SettingsError
 
@@ -145,14 +145,16 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
     if settings.perf_cgroups:
         made.append(SubjectEvents(roots, tracker))
     if settings.fine_lane != "off":
-        made.append(FineLane(tracker))
+        made.append(FineCpu(tracker))
     return selected(made, settings.include, settings.exclude)
 
 
 def subject_tracker(roots: Roots, settings: CollectorSettings) -> SubjectTracker:
     """The subjects of this host, which several sources share."""
-    choice = Choice(settings.max_subjects, settings.leave_out_subjects, settings.container_subjects)
-    return SubjectTracker(hierarchies(roots.cgroup), choice, pod_source(settings))
+    selection = SubjectSelection(
+        settings.max_subjects, settings.leave_out_subjects, settings.container_subjects
+    )
+    return SubjectTracker(hierarchies(roots.cgroup), selection, pod_source(settings))
 
 
 class PidOwner:
@@ -160,7 +162,7 @@ class PidOwner:
 
     def __init__(self, proc: Path, tracker: SubjectTracker) -> None:
         self._proc, self._tracker = proc, tracker
-        self._other = CgroupOwner(proc)
+        self._other = ProcessOwner(proc)
 
     def __call__(self, pid: int) -> str | None:
         try:

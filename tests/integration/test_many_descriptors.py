@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.subjects.cgroup_files import hierarchies
-from reveal_collector.subjects.tracker import Choice, SubjectTracker
+from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from support.hosts.base import add_base
 from support.hosts.cgroups import V2, Layout
 from support.hosts.pods import add_pods
@@ -38,7 +38,7 @@ def test_new_cgroups_are_seen_behind_a_thousand_files(tmp_path: Path, crowded: N
     tree = Tree(tmp_path)
     add_base(tree)
     add_pods(tree, Layout(V2))
-    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), Choice())
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), SubjectSelection())
     tracker.start()
     try:
         for name in ("first.service", "second.service"):

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from reveal_collector.subjects.pods import api
-from reveal_collector.subjects.pods.api import Access, ApiPods
+from reveal_collector.subjects.pods.api import ApiAccess, ApiPods
 from support import waiting
 
 
@@ -92,9 +92,9 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def pods(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiPods]:
-    monkeypatch.setattr(api, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(api, "MIN_RETRY_S", 0.01)
     (tmp_path / "token").write_text("secret\n")
-    made = ApiPods(lambda: Access(server.url, token=tmp_path / "token"), "n1")
+    made = ApiPods(lambda: ApiAccess(server.url, token=tmp_path / "token"), "n1")
     yield made
     server.events.put(None)
     made.stop()
@@ -175,7 +175,7 @@ def test_what_is_no_event_is_no_end(
     pods.start(lambda: None)
     until(lambda: names(pods) == {"a"})
     server.events.put({"type": "ADDED", "object": None})
-    until(lambda: "is no event" in caplog.text)  # ``trouble`` ends with the next list
+    until(lambda: "is not a watch event" in caplog.text)  # ``health_error`` ends with the next list
     for _ in range(4):  # the watch that broke off still takes some
         server.events.put(event("ADDED", pod("b", "u2", 11)))
     until(lambda: names(pods) == {"a", "b"})
@@ -192,7 +192,7 @@ def test_stopping_ends_a_waiting_watch_at_once(server: Server, pods: ApiPods) ->
 
 def test_outside_of_a_cluster_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(OSError, match="no pod of a cluster"):
-        Access.in_cluster()
+    with pytest.raises(OSError, match="does not run in a pod"):
+        ApiAccess.in_cluster()
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
-    assert Access.in_cluster().url == "https://[fd00::1]:443"
+    assert ApiAccess.in_cluster().url == "https://[fd00::1]:443"

@@ -30,8 +30,8 @@ RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
 
 @pytest.fixture(autouse=True)
 def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "FIRST_WAIT", 0.05)
-    monkeypatch.setattr(api, "LAST_WAIT", 0.2)
+    monkeypatch.setattr(api, "MIN_RETRY_S", 0.05)
+    monkeypatch.setattr(api, "MAX_RETRY_S", 0.2)
 
 
 def account(kube: Kube, namespace: str) -> str:

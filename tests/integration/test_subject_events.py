@@ -14,7 +14,7 @@ import pytest
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.perf import SubjectEvents
-from reveal_collector.subjects.tracker import Choice, SubjectTracker
+from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 
 ROOT = Path("/sys/fs/cgroup")
 TREE = next((one for one in (ROOT, ROOT / "unified") if (one / "cgroup.procs").exists()), None)
@@ -48,9 +48,9 @@ def cgroup() -> Iterator[Path]:
 
 
 def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
-    tracker = SubjectTracker({"unified": cgroup.parent}, Choice())
+    tracker = SubjectTracker({"unified": cgroup.parent}, SubjectSelection())
     tracker._users = 1
-    tracker.look(0.0)
+    tracker.update(0.0)
     source = SubjectEvents(Roots(), tracker)
     try:
         source.open()
@@ -80,9 +80,9 @@ def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
 def test_a_cgroup_that_is_gone_costs_its_own_columns_only(cgroup: Path) -> None:
     inner = cgroup / "inner"
     inner.mkdir()
-    tracker = SubjectTracker({"unified": cgroup.parent}, Choice())
+    tracker = SubjectTracker({"unified": cgroup.parent}, SubjectSelection())
     tracker._users = 1
-    tracker.look(0.0)
+    tracker.update(0.0)
     inner.rmdir()
     source = SubjectEvents(Roots(), tracker)
     try:

@@ -12,7 +12,7 @@ import pytest
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.cgroup_files import cpu_root, hierarchies
 from reveal_collector.subjects.storage import SubjectStorage
-from reveal_collector.subjects.tracker import Choice, SubjectTracker
+from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 
 NAME = f"reveal-test-storage-{os.getpid()}"
 TREES = {name: tree for name, tree in hierarchies(Roots().cgroup).items() if name == "cpuacct"}
@@ -55,10 +55,10 @@ def test_what_is_written_is_told_to_the_page(cgroup: Path, tmp_path: Path) -> No
     shell = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert shell.stdin is not None
     assert shell.stdout is not None
-    tracker = SubjectTracker(TREES, Choice())
+    tracker = SubjectTracker(TREES, SubjectSelection())
     tracker._users = 1  # looked at by the test, not by a thread
     assert shell.stdout.readline() == b"there\n"
-    tracker.look(0.0)
+    tracker.update(0.0)
     source = SubjectStorage(Roots(), tracker)
     source.open()
     try:

@@ -15,7 +15,7 @@ from reveal_collector.nvml import library
 from reveal_collector.nvml.budget import SLOW_NS
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
-from reveal_collector.subjects.pods.process_owner import CgroupOwner, SubjectOfPid
+from reveal_collector.subjects.pods.process_owner import ProcessOwner, SubjectOfPid
 from reveal_collector.subjects.processes import NotAProcess, parse_stat
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -90,7 +90,7 @@ class Owners:
 
     def __init__(self, proc: Path, subject_of_pid: SubjectOfPid | None = None) -> None:
         self._proc = proc
-        self._ask = subject_of_pid or CgroupOwner(proc)
+        self._ask = subject_of_pid or ProcessOwner(proc)
         self._known: dict[int, tuple[int, str]] = {}
 
     def of(self, pid: int) -> str:

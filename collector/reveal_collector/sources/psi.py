@@ -17,7 +17,7 @@ from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
-from reveal_collector.subjects.cgroup_files import nested
+from reveal_collector.subjects.cgroup_files import node_container_root
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -33,7 +33,7 @@ _FORM = TextForm(blanks=b"=", words=False)
 
 
 def sources(roots: Roots) -> list[Source]:
-    node = nested(roots)
+    node = node_container_root(roots)
     folder = node or roots.proc / "pressure"
     suffix = ".pressure" if node else ""
     absent = f"{folder} does not exist"

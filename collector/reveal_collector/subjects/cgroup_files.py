@@ -1,8 +1,8 @@
-"""Files of a cgroup: where versions 1 and 2 keep what, and how each file reads.
+"""Files of a cgroup: which metrics versions 1 and 2 keep where, and how each file parses.
 
 Kernel documents: admin-guide/cgroup-v2.rst, cgroup-v1/{cpuacct,memory,blkio-controller}.rst,
-scheduler/sched-bwc.rst.  Version 1 counts nanoseconds where version 2 counts microseconds; of
-memory.stat the ``total_`` rows of version 1 mean what version 2 shows: the whole subtree.
+scheduler/sched-bwc.rst.  Version 1 counts nanoseconds where version 2 counts microseconds.  The
+``total_`` rows of memory.stat in version 1 cover the whole subtree, as all rows of version 2 do.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from reveal_contract.metric import Lane
 UNIFIED = "unified"
 _VERSION_1 = ("cpu", "cpuacct", "memory", "blkio", "pids")
 
-Plan = TokenPlan | SumPlan
+CgroupFilePlan = TokenPlan | SumPlan
 
 
-class Parser(Protocol):
-    """How the text of a file reads; ``ValueError`` where it does not."""
+class CgroupFileParser(Protocol):
+    """Parser of one file's text; raises ``ValueError`` for text that does not parse."""
 
     def __call__(self, data: bytes) -> Sequence[int | None]: ...
 
-    def plan(self, data: bytes, columns: Sequence[int]) -> Plan:
-        """How the scanner reads these columns of a text like this one."""
+    def plan(self, data: bytes, columns: Sequence[int]) -> CgroupFilePlan:
+        """Return the scanner's plan for these columns of a text like this one."""
 
 
 @dataclass(frozen=True)
 class CgroupFile:
-    """One file of a cgroup: the metrics it gives, a scale to base units, and how to read it."""
+    """One file of a cgroup: its metrics, their scales to base units, and its parser."""
 
     hierarchy: str  # a controller of version 1, or ``UNIFIED``
-    names: tuple[str, ...]  # the first of these that exists
+    names: tuple[str, ...]  # alternatives: the first one that exists counts
     metrics: tuple[str, ...]
-    parse: Parser
+    parse: CgroupFileParser
     scales: tuple[float, ...] = ()
     lane: Lane = Lane.SLOW
 
@@ -57,15 +57,15 @@ class CgroupFile:
         return self.scales[column] if self.scales else 1.0
 
     def columns(self, text: bytes, columns: Sequence[int]) -> list[int | None]:
-        """Some columns of a text; none has a value where the text does not read."""
+        """Return some columns of a text; all are ``None`` if the text does not parse."""
         try:
             parsed = self.parse(text)
-            return [parsed[at] for at in columns]
+            return [parsed[column] for column in columns]
         except (ValueError, IndexError):
             return [None] * len(columns)
 
-    def opened(self, folder: Path) -> OpenFile | None:
-        """The file of a cgroup, if it has one."""
+    def open_in(self, folder: Path) -> OpenFile | None:
+        """Open the file in a cgroup's directory; return ``None`` if it does not exist."""
         for name in self.names:
             file = OpenFile(folder / name)
             try:
@@ -76,8 +76,8 @@ class CgroupFile:
         return None
 
 
-class Number:
-    """A file that is one number; "max" is none."""
+class SingleNumber:
+    """A file that holds one number; "max" counts as no value."""
 
     def __call__(self, data: bytes) -> Sequence[int | None]:
         try:
@@ -90,40 +90,40 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Keyed:
-    """Lines ``key value``: each column the sum of those of its keys that are there."""
+class KeyedLines:
+    """Lines of ``key value``; each column is the sum over those of its keys that exist."""
 
     columns: tuple[tuple[bytes, ...], ...]
 
     def __call__(self, data: bytes) -> Sequence[int | None]:
         tokens = data.split()
         found = dict(zip(tokens[::2], tokens[1::2], strict=False))
-        return [_total(found, column) for column in self.columns]
+        return [_sum_of(found, column) for column in self.columns]
 
     def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan:
-        """Where the keys of these columns stand in this text."""
+        """Return a plan with the positions of the keys in this text."""
         tokens = data.split()
-        places = dict(zip(tokens[::2], range(0, len(tokens) - 1, 2), strict=False))
-        groups = [[key for key in self.columns[at] if key in places] for at in columns]
+        positions = dict(zip(tokens[::2], range(0, len(tokens) - 1, 2), strict=False))
+        groups = [[key for key in self.columns[column] if key in positions] for column in columns]
         keys = list(dict.fromkeys(key for group in groups for key in group))
         sums = tuple(tuple(keys.index(key) for key in group) for group in groups)
         return TokenPlan(
-            len(tokens), tuple((places[key], key) for key in keys),
-            tuple(places[key] + 1 for key in keys), columns=Columns(sums),
+            len(tokens), tuple((positions[key], key) for key in keys),
+            tuple(positions[key] + 1 for key in keys), columns=Columns(sums),
         )  # fmt: skip
 
 
-def keyed(*columns: tuple[str, ...]) -> Keyed:
-    return Keyed(tuple(tuple(key.encode() for key in column) for column in columns))
+def keyed_lines(*columns: tuple[str, ...]) -> KeyedLines:
+    return KeyedLines(tuple(tuple(key.encode() for key in column) for column in columns))
 
 
-def _total(found: Mapping[bytes, bytes], keys: Sequence[bytes]) -> int | None:
+def _sum_of(found: Mapping[bytes, bytes], keys: Sequence[bytes]) -> int | None:
     values = [int(found[key]) for key in keys if key in found]
     return sum(values) if values else None
 
 
-class StallTotal:
-    """``some ... total=N`` of a pressure file, microseconds."""
+class PressureTotal:
+    """``some ... total=N`` of a pressure file, in microseconds."""
 
     _KEY, _FORM = b"total", TextForm(blanks=b"=")
 
@@ -134,16 +134,17 @@ class StallTotal:
 
     def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan:
         tokens = self._FORM.shape(data).split()
-        place = tokens.index(self._KEY) if self._KEY in tokens else 0  # else it fits no text
-        count = max(len(tokens), place + 2)
-        return TokenPlan(count, ((place, self._KEY),), (place + 1,), self._FORM)
+        # Without the key, the plan requires it at token 0, so it matches no text.
+        position = tokens.index(self._KEY) if self._KEY in tokens else 0
+        count = max(len(tokens), position + 2)
+        return TokenPlan(count, ((position, self._KEY),), (position + 1,), self._FORM)
 
 
 @dataclass(frozen=True)
 class DeviceSums:
-    """Lines of devices: each column the sum over all of them of what follows its key.
+    """Lines of devices; each column sums over all devices the number after its key.
 
-    A device has no line before its first I/O; no line at all means nothing was done yet.
+    A device has no line before its first I/O, so a file without lines means no I/O yet.
     """
 
     keys: tuple[bytes, ...]
@@ -153,10 +154,10 @@ class DeviceSums:
         return sum_row(SumPlan(self.keys, self.form), data)
 
     def plan(self, data: bytes, columns: Sequence[int]) -> SumPlan:
-        return SumPlan(tuple(self.keys[at] for at in columns), self.form)
+        return SumPlan(tuple(self.keys[column] for column in columns), self.form)
 
 
-number, stall_total = Number(), StallTotal()
+single_number, pressure = SingleNumber(), PressureTotal()
 # blkio of version 1: ``8:0 Read 5``; io.stat: ``8:0 rbytes=1 wbytes=2``
 device_lines = DeviceSums((b"Read", b"Write"))
 device_pairs = DeviceSums((b"rbytes", b"wbytes", b"rios", b"wios"), TextForm(blanks=b"="))
@@ -173,24 +174,26 @@ _MEMORY_STAT = (
     "memory.subject.scanned",
 )  # fmt: skip
 
-# In this order: what version 1 gives is not taken from version 2 as well (hybrid hosts).
+# On a hybrid host the first file that gives a metric counts: version 1 before version 2.
 FILES: tuple[CgroupFile, ...] = (
-    CgroupFile("cpuacct", ("cpuacct.usage",), ("cpu.subject.usage",), number, lane=Lane.FAST),
+    CgroupFile(
+        "cpuacct", ("cpuacct.usage",), ("cpu.subject.usage",), single_number, lane=Lane.FAST
+    ),
     CgroupFile(
         "cpu", ("cpu.stat",), _THROTTLED,
-        keyed(("nr_throttled",), ("throttled_time",)), lane=Lane.FAST,
+        keyed_lines(("nr_throttled",), ("throttled_time",)), lane=Lane.FAST,
     ),
-    CgroupFile("memory", ("memory.usage_in_bytes",), ("memory.subject.usage",), number),
+    CgroupFile("memory", ("memory.usage_in_bytes",), ("memory.subject.usage",), single_number),
     CgroupFile(
         "memory", ("memory.stat",), _MEMORY_STAT,
-        keyed(
+        keyed_lines(
             ("total_rss",), ("total_cache",), ("total_pgfault",), ("total_pgmajfault",),
             tuple(f"total_{key}" for key in _REFAULTS), ("total_pgscan",),
         ),
     ),
     CgroupFile("memory", ("memory.oom_control",), ("memory.subject.oom_kills",),
-               keyed(("oom_kill",))),
-    CgroupFile("memory", ("memory.failcnt",), ("memory.subject.limit_hits",), number),
+               keyed_lines(("oom_kill",))),
+    CgroupFile("memory", ("memory.failcnt",), ("memory.subject.limit_hits",), single_number),
     CgroupFile(
         "blkio", ("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"),
         _BYTES, device_lines,
@@ -199,50 +202,50 @@ FILES: tuple[CgroupFile, ...] = (
         "blkio", ("blkio.throttle.io_serviced_recursive", "blkio.throttle.io_serviced"),
         _REQUESTS, device_lines,
     ),
-    CgroupFile("pids", ("pids.current",), ("cpu.subject.tasks",), number),
+    CgroupFile("pids", ("pids.current",), ("cpu.subject.tasks",), single_number),
     CgroupFile(
         UNIFIED, ("cpu.stat",), ("cpu.subject.usage", *_THROTTLED),
-        keyed(("usage_usec",), ("nr_throttled",), ("throttled_usec",)),
+        keyed_lines(("usage_usec",), ("nr_throttled",), ("throttled_usec",)),
         (_USEC, 1.0, _USEC), Lane.FAST,
     ),
-    CgroupFile(UNIFIED, ("memory.current",), ("memory.subject.usage",), number),
+    CgroupFile(UNIFIED, ("memory.current",), ("memory.subject.usage",), single_number),
     CgroupFile(
         UNIFIED, ("memory.stat",), _MEMORY_STAT,
-        keyed(
+        keyed_lines(
             ("anon",), ("file",), ("pgfault",), ("pgmajfault",),
             (*_REFAULTS, "workingset_refault"), ("pgscan",),
         ),
     ),
     CgroupFile(
         UNIFIED, ("memory.events",), ("memory.subject.oom_kills", "memory.subject.limit_hits"),
-        keyed(("oom_kill",), ("max",)),
+        keyed_lines(("oom_kill",), ("max",)),
     ),
     CgroupFile(UNIFIED, ("io.stat",), (*_BYTES, *_REQUESTS), device_pairs),
-    CgroupFile(UNIFIED, ("pids.current",), ("cpu.subject.tasks",), number),
-    CgroupFile(UNIFIED, ("cpu.pressure",), ("cpu.subject.pressure",), stall_total, (_USEC,)),
-    CgroupFile(UNIFIED, ("memory.pressure",), ("memory.subject.pressure",), stall_total, (_USEC,)),
-    CgroupFile(UNIFIED, ("io.pressure",), ("storage.subject.pressure",), stall_total, (_USEC,)),
+    CgroupFile(UNIFIED, ("pids.current",), ("cpu.subject.tasks",), single_number),
+    CgroupFile(UNIFIED, ("cpu.pressure",), ("cpu.subject.pressure",), pressure, (_USEC,)),
+    CgroupFile(UNIFIED, ("memory.pressure",), ("memory.subject.pressure",), pressure, (_USEC,)),
+    CgroupFile(UNIFIED, ("io.pressure",), ("storage.subject.pressure",), pressure, (_USEC,)),
 )  # fmt: skip
 
 
 def hierarchies(root: Path) -> dict[str, Path]:
-    """Where each controller's tree begins: version 1 by controller, version 2 as ``UNIFIED``.
+    """Return the root directory of each hierarchy: version 1 by controller, and ``UNIFIED``.
 
-    A blkio that counts nothing is left out.
+    A blkio hierarchy that counts nothing is left out.
     """
     found = {name: root / name for name in _VERSION_1 if (root / name / "cgroup.procs").exists()}
-    if "blkio" in found and not _counts(found["blkio"]):
+    if "blkio" in found and not _blkio_counts(found["blkio"]):
         del found["blkio"]
-    for place in (root, root / "unified"):
-        if (place / "cgroup.controllers").exists():
-            return {**found, UNIFIED: place}
+    for folder in (root, root / "unified"):
+        if (folder / "cgroup.controllers").exists():
+            return {**found, UNIFIED: folder}
     return found
 
 
-def _counts(blkio: Path) -> bool:
-    """Whether block I/O is counted: since Linux 6.10 only once a limit was set on some disk.
+def _blkio_counts(blkio: Path) -> bool:
+    """Return whether blkio counts: since Linux 6.10 only after a limit was set on some disk.
 
-    Any disk that is has a line in the root cgroup, which all I/O of the host passes.
+    In the root cgroup, which all I/O of the host passes, every disk then has a line.
     """
     for name in ("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"):
         try:
@@ -253,7 +256,7 @@ def _counts(blkio: Path) -> bool:
 
 
 def counts_storage(trees: Mapping[str, Path]) -> bool:
-    """Whether cgroups themselves say what was read from and written to storage."""
+    """Return whether the cgroups count bytes read from and written to storage."""
     if "blkio" in trees:
         return True
     try:
@@ -262,22 +265,22 @@ def counts_storage(trees: Mapping[str, Path]) -> bool:
         return False
 
 
-def nested(roots: Roots) -> Path | None:
-    """The root cgroup, in version 2, of a node that is a container; ``None`` of any other host.
+def node_container_root(roots: Roots) -> Path | None:
+    """Return the version 2 root cgroup of a node that is a container, else ``None``.
 
-    The machine's own root has no ``cgroup.type``.  Where the files are our own and not a node's
-    that is mounted elsewhere, it is only us who are in a container.
+    The root cgroup of a machine has no ``cgroup.type``.  The default root is not checked: it is a
+    container's own root if the collector itself runs in one, but its node is the machine.
     """
     if roots.cgroup == Roots().cgroup:
         return None
-    for place in (roots.cgroup, roots.cgroup / "unified"):
-        if (place / "cgroup.type").exists():
-            return place
+    for folder in (roots.cgroup, roots.cgroup / "unified"):
+        if (folder / "cgroup.type").exists():
+            return folder
     return None
 
 
 def cpu_root(trees: Mapping[str, Path]) -> Path | None:
-    """The tree that says which cgroup a process's CPU time goes to."""
+    """Return the tree whose cgroups count the CPU time of processes."""
     for name in ("cpuacct", "cpu", UNIFIED):
         if name in trees:
             return trees[name]

@@ -1,4 +1,4 @@
-"""A walk through the cgroup trees: which cgroups there are and which hold processes."""
+"""Walk through the cgroup trees: which cgroups exist and which hold processes."""
 
 from __future__ import annotations
 
@@ -8,55 +8,55 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.subjects.cgroup_files import UNIFIED
-from reveal_collector.subjects.pods.paths import Place, places
+from reveal_collector.subjects.pods.paths import SubjectPath, workload_paths
 from reveal_contract.subjects import SubjectKind
 
-# Pods of a cluster in containers lie seven deep, their containers' own cgroups deeper still.
-WALK_DEPTH = 10
+# Pods of a cluster that runs in containers lie 7 levels deep, cgroups of their containers deeper.
+MAX_DEPTH = 10
 _WATCH_DEPTH = 3
 
 
 @dataclass(slots=True)
-class Found:
-    """One cgroup: its inode in each hierarchy that has it, whether it holds processes itself."""
+class FoundCgroup:
+    """One cgroup: its inode in each hierarchy that has it, and whether it holds processes."""
 
     inodes: list[int]
-    holds: bool = False
-    leaf: bool = True  # nothing is below it
+    has_processes: bool = False
+    is_leaf: bool = True  # has no child cgroup
 
     @property
     def inode(self) -> int:
-        """Which one of that name it is."""
+        """The inode in the first hierarchy; it distinguishes cgroups of the same path."""
         return self.inodes[0]
 
 
-def walk(trees: Mapping[str, Path]) -> dict[str, Found]:
-    """Every cgroup by its path below the root of whichever hierarchies have it."""
-    found: dict[str, Found] = {}
+def walk(trees: Mapping[str, Path]) -> dict[str, FoundCgroup]:
+    """Return every cgroup by its path below the root of the hierarchies that have it."""
+    found: dict[str, FoundCgroup] = {}
     for tree in map(str, trees.values()):
-        for path, inode in _below(tree, "", WALK_DEPTH):
-            one = found.get(path)
-            if one is not None:
-                one.inodes.append(inode)
+        for path, inode in _descendants(tree, "", MAX_DEPTH):
+            cgroup = found.get(path)
+            if cgroup is not None:
+                cgroup.inodes.append(inode)
             else:
-                one = found[path] = Found([inode])
+                cgroup = found[path] = FoundCgroup([inode])
                 above = found.get(path.rpartition("/")[0])
                 if above is not None:
-                    above.leaf = False
-            one.holds = one.holds or _holds_processes(tree + path)
+                    above.is_leaf = False
+            cgroup.has_processes = cgroup.has_processes or _holds_processes(tree + path)
     return found
 
 
-def within(tree: Path, path: str) -> Iterator[Path]:
-    """The cgroup of a subject in one hierarchy, and every one below it."""
+def subtree(tree: Path, path: str) -> Iterator[Path]:
+    """Yield the cgroup of a subject in one hierarchy, then every cgroup below it."""
     top = tree / path[1:]
     yield top
-    for below, _ in _below(str(top), "", WALK_DEPTH):
+    for below, _ in _descendants(str(top), "", MAX_DEPTH):
         yield top / below[1:]
 
 
-def usage(trees: Mapping[str, Path], path: str) -> int:
-    """CPU time a cgroup used, in the unit of its hierarchy: to rank by; 0 where unknown."""
+def cpu_usage(trees: Mapping[str, Path], path: str) -> int:
+    """Return the CPU time of a cgroup in the unit of its hierarchy, for ranking; 0 if unknown."""
     for hierarchy, name in (("cpuacct", "cpuacct.usage"), (UNIFIED, "cpu.stat")):
         if hierarchy not in trees:
             continue
@@ -68,8 +68,8 @@ def usage(trees: Mapping[str, Path], path: str) -> int:
     return 0
 
 
-def controllers(trees: Mapping[str, Path], path: str) -> bytes | None:
-    """Of which controllers of version 2 a cgroup has files; ``None`` where it cannot be read."""
+def enabled_controllers(trees: Mapping[str, Path], path: str) -> bytes | None:
+    """Return the version 2 controllers that a cgroup has files of; ``None`` if unreadable."""
     if UNIFIED not in trees:
         return None
     try:
@@ -78,21 +78,22 @@ def controllers(trees: Mapping[str, Path], path: str) -> bytes | None:
         return None
 
 
-def leads_on(path: str) -> bool:
-    """Whether subjects come and go right below: the upper ones, and those that lead to pods."""
+def should_watch(path: str) -> bool:
+    """Return whether subjects can appear directly below: upper cgroups and ancestors of pods."""
     return path.count("/") <= _WATCH_DEPTH or _leads_to_pods(path)
 
 
 def _leads_to_pods(path: str) -> bool:
-    """Between the cgroup of all pods and a pod; in a pod a container is a folder as well."""
+    """Return whether a path lies between the cgroup of all pods and the containers of a pod."""
     if "kubepods" not in path:
         return False
-    last: Place | None = next(reversed(places(path)), None)
+    last: SubjectPath | None = next(reversed(workload_paths(path)), None)
+    # Inside a pod only the pod's own cgroup counts: containers appear directly below it.
     return last is None or last.kind is not SubjectKind.POD or last.root == path
 
 
-def _below(tree: str, path: str, depth: int) -> Iterator[tuple[str, int]]:
-    """Path and inode of every cgroup under one, parents first; what vanishes is left out."""
+def _descendants(tree: str, path: str, depth: int) -> Iterator[tuple[str, int]]:
+    """Yield path and inode of every cgroup below one, parents first; skip what vanishes."""
     if depth == 0:
         return
     try:
@@ -107,15 +108,15 @@ def _below(tree: str, path: str, depth: int) -> Iterator[tuple[str, int]]:
     for name, inode in children:
         child = f"{path}/{name}"
         yield child, inode
-        yield from _below(tree, child, depth - 1)
+        yield from _descendants(tree, child, depth - 1)
 
 
 def _holds_processes(folder: str) -> bool:
-    """Whether a process is in it; a threaded cgroup (EOPNOTSUPP) counts as one that has."""
+    """Return whether a cgroup holds a process."""
     try:
         with open(f"{folder}/cgroup.procs", "rb", buffering=0) as file:
             return bool(file.read(1))
     except FileNotFoundError:
         return False
-    except OSError:
+    except OSError:  # EOPNOTSUPP: the processes of a threaded cgroup cannot be listed
         return os.path.isdir(folder)  # noqa: PTH112

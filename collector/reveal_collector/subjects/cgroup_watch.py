@@ -1,4 +1,4 @@
-"""The folders of the cgroup trees that inotify watches: wherever a subject may come or go."""
+"""inotify watches on the cgroup directories below which subjects can appear or end."""
 
 from __future__ import annotations
 
@@ -6,40 +6,47 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reveal_collector.kernel.inotify import Inotify
-from reveal_collector.subjects.cgroup_walk import Found, leads_on, walk
+from reveal_collector.subjects.cgroup_walk import FoundCgroup, should_watch, walk
 
-Folder = tuple[str, tuple[int, ...]]  # its path, and which one of that name in each hierarchy
-_ROOTS: Folder = ("", ())
+# Path and inode in each hierarchy: a directory that was created again needs a new watch.
+WatchedDirectory = tuple[str, tuple[int, ...]]
+_ROOTS: WatchedDirectory = ("", ())
 
 
-class Watches:
-    """Keeps watches up to date as it walks: what is watched already is not asked for again."""
+class CgroupWatches:
+    """Walks the trees and adds a watch for each directory that has none yet."""
 
     def __init__(self, inotify: Inotify, trees: Mapping[str, Path]) -> None:
         self.complete = True
         self._inotify, self._trees = inotify, trees
-        self._known: set[Folder] = set()
+        self._watched: set[WatchedDirectory] = set()
 
-    def walk(self) -> dict[str, Found]:
-        """Every cgroup; those too that were made before their folder was watched.
+    def walk(self) -> dict[str, FoundCgroup]:
+        """Return every cgroup; afterwards ``complete`` says whether no watch was refused.
 
-        ``complete`` says afterwards whether the kernel refused no watch.
+        A cgroup created between the walk and the watch of its parent would go unnoticed.
+        Therefore the walk repeats until it finds no directory without a watch.
         """
-        refused: set[Folder] = set()
+        refused: set[WatchedDirectory] = set()
         while True:
             found = walk(self._trees)
-            here = {(path, tuple(one.inodes)) for path, one in found.items() if leads_on(path)}
-            here.add(_ROOTS)
-            self._known &= here
-            new = here - self._known - refused
+            present = {
+                (path, tuple(cgroup.inodes)) for path, cgroup in found.items() if should_watch(path)
+            }
+            present.add(_ROOTS)
+            self._watched &= present
+            new = present - self._watched - refused
             if not new:
                 self.complete = not refused
                 return found
-            watched = {folder for folder in new if self._watch(folder[0])}
-            self._known |= watched
-            refused |= new - watched
+            added = {directory for directory in new if self._watch(directory[0])}
+            self._watched |= added
+            refused |= new - added
 
     def _watch(self, path: str) -> bool:
+        """Watch a path in every hierarchy; return whether the kernel refused none."""
         folders = (tree / path[1:] for tree in self._trees.values())
-        refused = [one for one in folders if not self._inotify.watch(one) and one.is_dir()]
+        refused = [
+            folder for folder in folders if not self._inotify.watch(folder) and folder.is_dir()
+        ]
         return not refused

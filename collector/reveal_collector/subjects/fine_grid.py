@@ -1,4 +1,7 @@
-"""Numbers of a few files on a grid finer than the ticks, read by a thread: in C, else here."""
+"""Thread that reads a counter from a few files on a time grid finer than the ticks.
+
+The thread runs in C where the native library is built, else in Python.
+"""
 
 from __future__ import annotations
 
@@ -14,65 +17,68 @@ from typing import Protocol
 from reveal_collector import native
 from reveal_collector.kernel.scheduling import prefer_real_time
 
-RING = 64
+RING_STEPS = 64
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Where the number stands in a file: after ``skip`` bytes, ``divisor`` times what is wanted."""
+class CounterFile:
+    """Position of a counter in an open file: after ``skip`` bytes, scaled by 1/``divisor``."""
 
     fd: int
     skip: int = 0
     divisor: int = 1
 
 
-class Rings:
-    """The last readings of ``slots`` files; a place holds the step it was read at."""
+class SampleRings:
+    """Ring buffers of the last samples of ``slots`` files, with the grid step of each sample."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self.steps = array("q", [-1]) * (slots * RING)
-        self.used = array("q", [0]) * (slots * RING)
+        self.steps = array("q", [-1]) * (slots * RING_STEPS)
+        self.values = array("q", [0]) * (slots * RING_STEPS)
 
-    def take(self, slot: int, step: int, value: int) -> None:
-        place = slot * RING + step % RING
-        self.used[place] = value
-        self.steps[place] = step
+    def store(self, slot: int, step: int, value: int) -> None:
+        """Store the value that a file had at a grid step."""
+        index = slot * RING_STEPS + step % RING_STEPS
+        # The reader checks the step: it must not see a new step with an old value.
+        self.values[index] = value
+        self.steps[index] = step
 
-    def between(self, slot: int, step: int) -> int | None:
-        """What was added from the step before to this one; ``None`` where one was not read."""
-        at, before = slot * RING + step % RING, slot * RING + (step - 1) % RING
-        if self.steps[at] != step or self.steps[before] != step - 1:
+    def increase(self, slot: int, step: int) -> int | None:
+        """Return the increase from the previous step to this one; ``None`` if one is missing."""
+        start = slot * RING_STEPS
+        current, previous = start + step % RING_STEPS, start + (step - 1) % RING_STEPS
+        if self.steps[current] != step or self.steps[previous] != step - 1:
             return None
-        return max(0, self.used[at] - self.used[before])
+        return max(0, self.values[current] - self.values[previous])
 
-    def forget(self, slot: int) -> None:
-        """The next readings are another file's."""
-        for place in range(slot * RING, (slot + 1) * RING):
-            self.steps[place] = -1
+    def clear(self, slot: int) -> None:
+        """Remove all samples of a slot, before another file is assigned to it."""
+        for index in range(slot * RING_STEPS, (slot + 1) * RING_STEPS):
+            self.steps[index] = -1
 
 
-class Grid(Protocol):
-    """A thread that reads what it follows at each step and sleeps while it follows nothing."""
+class SamplingThread(Protocol):
+    """A thread that samples its files at each step and sleeps while it has none."""
 
-    def follow(self, slot: int, reading: Reading | None) -> None:
-        """From the next step on; with ``None`` the old descriptor may be closed."""
+    def assign(self, slot: int, file: CounterFile | None) -> None:
+        """Sample a file from the next step on; after ``None`` the old one may be closed."""
 
     def stop(self) -> None: ...
 
 
-def grid(rings: Rings, period_ns: int) -> Grid:
-    """The thread in C where it is built."""
+def start_sampling_thread(rings: SampleRings, period_ns: int) -> SamplingThread:
+    """Start the thread, in C where possible."""
     library = native.load().library
     if library is not None and hasattr(library, "reveal_fine_start"):
         with contextlib.suppress(OSError):
-            return _NativeGrid(library, rings, period_ns)
-    return _PythonGrid(rings, period_ns)
+            return _NativeThread(library, rings, period_ns)
+    return _PythonThread(rings, period_ns)
 
 
-class _NativeGrid:
-    def __init__(self, library: ctypes.CDLL, rings: Rings, period_ns: int) -> None:
-        self._library, self._rings = library, rings  # the thread writes into them
+class _NativeThread:
+    def __init__(self, library: ctypes.CDLL, rings: SampleRings, period_ns: int) -> None:
+        self._library, self._rings = library, rings  # kept alive: the thread writes into them
         start = library.reveal_fine_start
         start.restype = ctypes.c_void_p
         start.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32,
@@ -82,49 +88,49 @@ class _NativeGrid:
         library.reveal_fine_follow.restype = None
         library.reveal_fine_stop.argtypes = [ctypes.c_void_p]
         library.reveal_fine_stop.restype = None
-        places = rings.steps.buffer_info()[0], rings.used.buffer_info()[0]
-        self._thread = start(*places, rings.slots, RING, period_ns)
+        addresses = rings.steps.buffer_info()[0], rings.values.buffer_info()[0]
+        self._thread = start(*addresses, rings.slots, RING_STEPS, period_ns)
         if not self._thread:
             raise OSError("the thread of the fine lane cannot be started")
 
-    def follow(self, slot: int, reading: Reading | None) -> None:
-        one = reading or Reading(-1)
-        self._library.reveal_fine_follow(self._thread, slot, one.fd, one.skip, one.divisor)
-        if reading is None:
-            self._rings.forget(slot)
+    def assign(self, slot: int, file: CounterFile | None) -> None:
+        target = file or CounterFile(-1)
+        self._library.reveal_fine_follow(self._thread, slot, target.fd, target.skip, target.divisor)
+        if file is None:
+            self._rings.clear(slot)
 
     def stop(self) -> None:
         self._library.reveal_fine_stop(self._thread)
 
 
-class _PythonGrid:
-    def __init__(self, rings: Rings, period_ns: int) -> None:
+class _PythonThread:
+    def __init__(self, rings: SampleRings, period_ns: int) -> None:
         self._rings, self._period = rings, period_ns
-        self._followed: dict[int, Reading] = {}
+        self._files: dict[int, CounterFile] = {}
         self._lock = threading.Lock()
-        self._wanted = threading.Event()
+        self._has_files = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="reveal-fine", daemon=True)
         self._thread.start()
 
-    def follow(self, slot: int, reading: Reading | None) -> None:
+    def assign(self, slot: int, file: CounterFile | None) -> None:
         with self._lock:
-            if reading is None:
-                self._followed.pop(slot, None)
-                self._rings.forget(slot)
+            if file is None:
+                self._files.pop(slot, None)
+                self._rings.clear(slot)
             else:
-                self._followed[slot] = reading
-            (self._wanted.set if self._followed else self._wanted.clear)()
+                self._files[slot] = file
+            (self._has_files.set if self._files else self._has_files.clear)()
 
     def stop(self) -> None:
         self._stopping = True
-        self._wanted.set()
+        self._has_files.set()
         self._thread.join(1.0)
 
     def _run(self) -> None:
         prefer_real_time()
         while not self._stopping:
-            self._wanted.wait()
+            self._has_files.wait()
             step = time.monotonic_ns() // self._period + 1
             time.sleep(max(0, step * self._period - time.monotonic_ns()) / 1e9)
             if time.monotonic_ns() < (step + 1) * self._period:
@@ -132,9 +138,9 @@ class _PythonGrid:
 
     def _sample(self, step: int) -> None:
         with self._lock:
-            for slot, one in self._followed.items():
+            for slot, file in self._files.items():
                 try:
-                    text = os.pread(one.fd, 512, 0)[one.skip :].split(None, 1)
-                    self._rings.take(slot, step, int(text[0]) // one.divisor)
+                    text = os.pread(file.fd, 512, 0)[file.skip :].split(None, 1)
+                    self._rings.store(slot, step, int(text[0]) // file.divisor)
                 except (OSError, ValueError, IndexError, OverflowError):
                     continue

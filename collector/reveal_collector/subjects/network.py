@@ -1,9 +1,9 @@
-"""Source: what subjects with a network namespace of their own sent and received.
+"""Source: traffic of subjects that have a network namespace of their own.
 
 ``/proc/PID/net`` shows the namespace of the process, so one process of a subject is enough:
-``dev`` (interfaces but ``lo``) and ``snmp`` (TCP).  A subject whose namespace is the host's, or
-that of a subject before it, has no counters of its own here.  An open file keeps a namespace
-alive, so that of a process that is gone is closed at once.
+``dev`` gives the interfaces without ``lo``, ``snmp`` gives TCP.  A subject that shares the
+namespace of the host, or of an earlier subject, has no counters here.  An open file keeps a
+namespace alive; therefore the files of a process are closed as soon as it ends.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from reveal_collector.readers.netdev import FIELDS
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import cpu_root
-from reveal_collector.subjects.cgroup_walk import within
-from reveal_collector.subjects.read_rotation import Turns
-from reveal_collector.subjects.tracker import Subject, SubjectTracker
+from reveal_collector.subjects.cgroup_walk import subtree
+from reveal_collector.subjects.read_rotation import ReadRotation
+from reveal_collector.subjects.tracker import CgroupSubject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import SubjectKind
@@ -35,22 +35,22 @@ _RX_BYTES, _RX_PACKETS, _RX_DROP, _TX_BYTES, _TX_PACKETS, _TX_DROP = (
     FIELDS.index(name)
     for name in ("rx_bytes", "rx_packets", "rx_drop", "tx_bytes", "tx_packets", "tx_drop")
 )
-# One without a namespace of its own is looked at again a quarter longer after it came than the
-# last time, and at last so often: a look costs a tenth of a millisecond.
-_PART_OF_AGE = 4
-_RARELY_SECONDS = 30
+# A search costs 0.1 ms.  The time to the next search of a subject is a quarter of the time since
+# its first one, up to a limit.
+_INTERVAL_DIVISOR = 4
+_MAX_INTERVAL_S = 30
 _NEVER = sys.maxsize
-_TRIED = 3  # processes of a subject
+_MAX_TRIED = 3  # processes of a subject
 
 
 def parse_dev(data: bytes) -> tuple[int, int, int, int, int]:
-    """Bytes and packets in and out, drops: the sum of all interfaces but ``lo`` (net/dev)."""
+    """Return bytes in and out, packets in and out, and drops, summed over net/dev without lo."""
     total = [0] * len(FIELDS)
     for line in data.splitlines()[2:]:
         name, _, rest = line.partition(b":")
         values = rest.split()
         if name.strip() != b"lo" and len(values) == len(FIELDS):
-            total = [one + int(value) for one, value in zip(total, values, strict=True)]
+            total = [sum_ + int(value) for sum_, value in zip(total, values, strict=True)]
     return (
         total[_RX_BYTES], total[_TX_BYTES], total[_RX_PACKETS], total[_TX_PACKETS],
         total[_RX_DROP] + total[_TX_DROP],
@@ -58,17 +58,20 @@ def parse_dev(data: bytes) -> tuple[int, int, int, int, int]:
 
 
 def parse_tcp(data: bytes) -> tuple[int | None, int | None]:
-    """OutSegs and RetransSegs of the two ``Tcp:`` lines (net/snmp), by name."""
+    """Return OutSegs and RetransSegs of the two ``Tcp:`` lines of net/snmp."""
     lines = [line.split() for line in data.splitlines() if line.startswith(b"Tcp:")]
     if len(lines) != 2 or len(lines[0]) != len(lines[1]):
         return None, None
     found = dict(zip(*lines, strict=True))
-    sent, again = found.get(b"OutSegs"), found.get(b"RetransSegs")
-    return None if sent is None else int(sent), None if again is None else int(again)
+    sent, resent = found.get(b"OutSegs"), found.get(b"RetransSegs")
+    return None if sent is None else int(sent), None if resent is None else int(resent)
 
 
-class _Namespace:
-    """The files of a subject's network namespace, read through one process that lives in it."""
+class _NetworkNamespace:
+    """The files of a subject's network namespace, read through one process in it.
+
+    ``id`` is "" while no process is known.
+    """
 
     def __init__(self, proc: Path) -> None:
         self.id = ""
@@ -77,7 +80,7 @@ class _Namespace:
         self._files: list[OpenFile] = []
 
     def enter(self, pid: str, namespace: str) -> bool:
-        """Go on with this process; whether it could be read."""
+        """Open the files of a process; return whether they could be read."""
         names = ("stat", "net/dev", "net/snmp")
         self._files = [OpenFile(self._proc / pid / name) for name in names]
         try:
@@ -90,7 +93,7 @@ class _Namespace:
         return bool(self.id)
 
     def read(self) -> None:
-        """Renew ``values``; left as soon as the process is gone."""
+        """Update ``values``; leave the namespace if the process has ended."""
         stat, dev, snmp = self._files
         try:
             if not stat.read():
@@ -102,6 +105,7 @@ class _Namespace:
             self.values = [None] * len(METRICS)
 
     def leave(self) -> None:
+        """Close the files: the kernel can free the namespace."""
         for file in self._files:
             file.close()
         self._files, self.id = [], ""
@@ -109,18 +113,19 @@ class _Namespace:
 
 
 @dataclass
-class _Search:
-    """Looks at a subject that has no namespace of its own yet.
+class _NamespaceSearch:
+    """Schedule of the searches for a namespace of one subject, in seconds of the rotation.
 
-    It is never given up: a container runtime puts a process into its cgroup first and into its
-    network namespace then, and a pod may get its first process late.
+    The search never stops: a container runtime moves a process into its cgroup first and into
+    its network namespace later, and a pod may start its first process late.
     """
 
     since: int
-    due: int = 0  # second of the next one
+    due: int = 0
 
-    def missed(self, second: int) -> None:
-        self.due = second + min(max(1, (second - self.since) // _PART_OF_AGE), _RARELY_SECONDS)
+    def postpone(self, second: int) -> None:
+        """Schedule the next search after one that found nothing."""
+        self.due = second + min(max(1, (second - self.since) // _INTERVAL_DIVISOR), _MAX_INTERVAL_S)
 
 
 class SubjectNetwork:
@@ -133,102 +138,121 @@ class SubjectNetwork:
         self._proc, self._tracker = roots.proc, tracker
         self._tree = cpu_root(tracker.trees)
         self._host = ""
-        self._seen: tuple[Subject, ...] | None = None
-        self._spaces: dict[Subject, _Namespace] = {}
-        self._turns = Turns(tracker)
-        self._searches: dict[Subject, _Search] = {}
-        self._next = 0  # second in which some search is due
+        self._subjects: tuple[CgroupSubject, ...] | None = None
+        self._namespaces: dict[CgroupSubject, _NetworkNamespace] = {}
+        self._rotation = ReadRotation(tracker)
+        self._searches: dict[CgroupSubject, _NamespaceSearch] = {}
+        self._next_search = 0  # second of the earliest search
         self._opened = False
 
     def open(self) -> None:
         if self._tree is None:
-            raise Unsupported("no cgroup hierarchy is mounted", "mount cgroup2, or pass its root")
-        # where process 1 is guarded more than others, who sees others is in the host's own
-        self._host = self._namespace("1") or self._namespace("self")
+            raise Unsupported(
+                "no cgroup hierarchy is mounted", "mount cgroup2, or set the path of its root"
+            )
+        # Process 1 may be protected more than others; a process that may inspect others usually
+        # runs in the namespace of the host itself.
+        self._host = self._namespace_of("1") or self._namespace_of("self")
         if not self._host:
             raise Unsupported(
-                "the network namespace of the host may not be seen",
+                "the network namespace of the host cannot be read",
                 "grant CAP_SYS_PTRACE, and run in the host's PID namespace",
             )
         self._tracker.start()
         self._opened = True
-        self._follow()
+        self._update_subjects()
 
     def read(self) -> Sequence[int | None]:
-        if self._follow():
+        if self._update_subjects():
             raise LayoutChanged(self.name)
-        self._turns.begin()
+        self._rotation.advance()
         row: list[int | None] = []
-        for place, (subject, space) in enumerate(self._spaces.items()):
-            if space.id and self._turns.due(place, subject):
-                space.read()
-                if not space.id:
-                    self._next = 0
-            row += space.values
+        for position, (subject, namespace) in enumerate(self._namespaces.items()):
+            if namespace.id and self._rotation.is_due(position, subject):
+                namespace.read()
+                if not namespace.id:
+                    self._next_search = 0  # its process ended: search for another one at once
+            row += namespace.values
         return row
 
     def close(self) -> None:
         if self._opened:
             self._opened = False
             self._tracker.stop()
-        for space in self._spaces.values():
-            space.leave()
-        self._spaces, self._seen, self.channels = {}, None, ()
+        for namespace in self._namespaces.values():
+            namespace.leave()
+        self._namespaces, self._subjects, self.channels = {}, None, ()
 
-    def _follow(self) -> bool:
-        """Whether the columns are others now: subjects came or went, or got a process."""
+    def _update_subjects(self) -> bool:
+        """Follow the current subjects; return whether the columns changed.
+
+        A subject has columns from its first search that finds a namespace until it is gone.  It
+        keeps them, empty, while the process that was read has ended and no other is found.
+        """
         current = self._tracker.current
-        if current is self._seen and self._turns.second < self._next:
+        if current is self._subjects and self._rotation.second < self._next_search:
             return False
-        self._seen = current
-        for subject in [one for one in self._spaces if one not in current]:
-            self._spaces.pop(subject).leave()
+        self._subjects = current
+        for subject in [known for known in self._namespaces if known not in current]:
+            self._namespaces.pop(subject).leave()
         for subject in current:
-            space = self._spaces.get(subject) or _Namespace(self._proc)
-            if subject.kind in _KINDS and not space.id and self._enter(subject, space):
-                self._spaces[subject] = space
-        self._searches = {one: self._searches[one] for one in current if one in self._searches}
-        self._next = min((one.due for one in self._searches.values()), default=_NEVER)
+            self._search_namespace(subject)
+        self._searches = {
+            subject: self._searches[subject] for subject in current if subject in self._searches
+        }
+        self._next_search = min((search.due for search in self._searches.values()), default=_NEVER)
+        return self._update_channels()
+
+    def _update_channels(self) -> bool:
         channels = tuple(
-            channel(metric, subject.instance) for subject in self._spaces for metric in METRICS
+            channel(metric, subject.instance) for subject in self._namespaces for metric in METRICS
         )
         changed, self.channels = channels != self.channels, channels
         return changed
 
-    def _enter(self, subject: Subject, space: _Namespace) -> bool:
-        """Follow a subject by one of its processes, if it has a namespace of its own."""
-        search = self._searches.setdefault(subject, _Search(self._turns.second))
-        if self._turns.second < search.due:
+    def _search_namespace(self, subject: CgroupSubject) -> None:
+        """Find a process for a subject without one, if a search is due."""
+        if subject.kind not in _KINDS:  # units and plain cgroups run in the host's namespace
+            return
+        namespace = self._namespaces.get(subject) or _NetworkNamespace(self._proc)
+        if not namespace.id and self._enter_namespace(subject, namespace):
+            self._namespaces[subject] = namespace
+
+    def _enter_namespace(self, subject: CgroupSubject, namespace: _NetworkNamespace) -> bool:
+        """Enter the namespace of a subject; return ``False`` if it has none of its own."""
+        second = self._rotation.second
+        search = self._searches.setdefault(subject, _NamespaceSearch(second))
+        if second < search.due:
             return False
-        taken = {self._host, *(one.id for one in self._spaces.values() if one.id)}
-        for pid in self._processes(subject):
-            namespace = self._namespace(pid)
-            if namespace and namespace not in taken and space.enter(pid, namespace):
+        taken = {self._host, *(other.id for other in self._namespaces.values() if other.id)}
+        for pid in self._processes_of(subject):
+            found = self._namespace_of(pid)
+            if found and found not in taken and namespace.enter(pid, found):
                 del self._searches[subject]
                 return True
-        search.missed(self._turns.second)
+        search.postpone(second)
         return False
 
-    def _processes(self, subject: Subject) -> list[str]:
-        """One process of each cgroup of the subject, the first few."""
+    def _processes_of(self, subject: CgroupSubject) -> list[str]:
+        """Return one process of each cgroup of a subject, at most ``_MAX_TRIED``."""
         if self._tree is None:
             return []
         found = []
-        for cgroup in within(self._tree, subject.path):
+        for cgroup in subtree(self._tree, subject.path):
             try:
                 with (cgroup / "cgroup.procs").open("rb") as file:
                     pid = file.readline().strip().decode()
             except OSError:
                 continue
-            if pid.isdigit() and pid != "0":
+            if pid.isdigit() and pid != "0":  # 0: a process outside of this PID namespace
                 found.append(pid)
-            if len(found) == _TRIED:
+            if len(found) == _MAX_TRIED:
                 break
         return found
 
-    def _namespace(self, pid: str) -> str:
-        """What tells namespaces apart, ``net:[4026531840]``; "" where it may not be seen."""
+    def _namespace_of(self, pid: str) -> str:
+        """Return the id of a network namespace, ``net:[4026531840]``; "" if not readable."""
         try:
-            return os.readlink(self._proc / pid / "ns/net")  # noqa: PTH115 - no Path is wanted
+            return os.readlink(self._proc / pid / "ns/net")  # noqa: PTH115 - no Path is needed
         except OSError:
             return ""

@@ -1,8 +1,9 @@
-"""Source: perf events by subject, on request: what each one's tasks did on the CPUs.
+"""Source: perf events by subject, on request: what the tasks of a subject do on the CPUs.
 
-A group of events a subject and CPU; the kernel reprograms the counters at each switch between
-cgroups, which is what this costs the workload and why it is off by default.  A kernel that has
-perf_event as a version 1 hierarchy wants the cgroup's folder there; else that of version 2.
+It opens one group of events for each subject and CPU.  The kernel reprograms the counters at
+every switch between cgroups.  This slows the workload, so the source is off by default.  If
+perf_event is mounted as a version 1 hierarchy, the kernel takes the cgroup's directory there,
+else the one of version 2.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from reveal_collector.readers.perf_groups import refusal
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.cgroup_files import UNIFIED
-from reveal_collector.subjects.tracker import Subject, SubjectTracker
+from reveal_collector.subjects.tracker import CgroupSubject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-MOST = 16
+MAX_SUBJECTS = 16
 _HARDWARE, _SOFTWARE = 0, 1  # perf_event_attr.type
-# perf_event_open(2): generalised events, whatever the CPU
+# perf_event_open(2): generalized events, which every CPU maps to its own
 EVENTS = {
     "cpu.subject.context_switches": PerfEvent(_SOFTWARE, 3),
     "cpu.subject.task_clock": PerfEvent(_SOFTWARE, 1),
@@ -35,8 +36,8 @@ EVENTS = {
 }
 
 
-class _Counters:
-    """The groups of one cgroup, one on each CPU."""
+class _CgroupCounters:
+    """The event groups of one cgroup, one on each CPU."""
 
     def __init__(self, folder: Path, cpus: Iterable[int]) -> None:
         self._groups: list[CgroupPerfGroup] = []
@@ -51,15 +52,15 @@ class _Counters:
             os.close(descriptor)
         events = self._groups[0].events if self._groups else []
         self.metrics = [name for name, event in EVENTS.items() if event in events]
-        self._last: list[Sequence[int]] = [[0] * len(self.metrics) for _ in self._groups]
+        self._last_counts: list[Sequence[int]] = [[0] * len(self.metrics) for _ in self._groups]
 
     def read(self) -> list[int | None]:
-        """Counts over all CPUs; where it did not run since the last time, as before."""
-        for place, group in enumerate(self._groups):
+        """Return the counts over all CPUs; a group that did not run keeps its last counts."""
+        for index, group in enumerate(self._groups):
             counts = group.read()
             if counts is not None:
-                self._last[place] = counts
-        return [sum(column) for column in zip(*self._last, strict=True)]
+                self._last_counts[index] = counts
+        return [sum(column) for column in zip(*self._last_counts, strict=True)]
 
     def close(self) -> None:
         for group in self._groups:
@@ -75,57 +76,59 @@ class SubjectEvents:
     def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._roots, self._tracker = roots, tracker
-        self._seen: tuple[Subject, ...] = ()
-        self._with: dict[Subject, _Counters] = {}
+        self._subjects: tuple[CgroupSubject, ...] = ()
+        self._counters: dict[CgroupSubject, _CgroupCounters] = {}
         self._opened = False
 
     def open(self) -> None:
         if not self._roots.live:
-            raise Unsupported("events can be counted on the machine itself only")
+            raise Unsupported(
+                "events can be counted only on the live host, not from recorded files"
+            )
         self._tracker.start()
         self._opened = True
         try:
-            self._follow()
+            self._update_subjects()
         except OSError as error:
             self.close()
             raise refusal(error, self._roots) from None
 
     def read(self) -> Sequence[int | None]:
-        if self._tracker.current is not self._seen:
-            self._follow()
+        if self._tracker.current is not self._subjects:
+            self._update_subjects()
             raise LayoutChanged(self.name)
-        return [value for counters in self._with.values() for value in counters.read()]
+        return [value for counters in self._counters.values() for value in counters.read()]
 
     def close(self) -> None:
         if self._opened:
             self._opened = False
             self._tracker.stop()
-        for counters in self._with.values():
+        for counters in self._counters.values():
             counters.close()
-        self._with, self._seen, self.channels = {}, (), ()
+        self._counters, self._subjects, self.channels = {}, (), ()
 
-    def _follow(self) -> None:
-        self._seen = self._tracker.current
+    def _update_subjects(self) -> None:
+        self._subjects = self._tracker.current
         clocks = self._tracker.clocks
-        wanted = sorted(self._seen, key=lambda one: -clocks.get(one, 0))[:MOST]
-        for subject in [one for one in self._with if one not in wanted]:
-            self._with.pop(subject).close()
+        busiest = sorted(self._subjects, key=lambda subject: -clocks.get(subject, 0))[:MAX_SUBJECTS]
+        for subject in [known for known in self._counters if known not in busiest]:
+            self._counters.pop(subject).close()
         cpus = online(self._roots.sys)
-        for subject in wanted:
-            if subject in self._with:
+        for subject in busiest:
+            if subject in self._counters:
                 continue
             try:
-                self._with[subject] = _Counters(self._folder(subject), cpus)
+                self._counters[subject] = _CgroupCounters(self._folder(subject), cpus)
             except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.ENODEV):  # gone meanwhile
+                if error.errno not in (errno.ENOENT, errno.ENODEV):  # ended meanwhile
                     raise
         self.channels = tuple(
             channel(metric, subject.instance)
-            for subject, counters in self._with.items()
+            for subject, counters in self._counters.items()
             for metric in counters.metrics
         )
 
-    def _folder(self, subject: Subject) -> Path:
+    def _folder(self, subject: CgroupSubject) -> Path:
         own = self._roots.cgroup / "perf_event"
         trees = self._tracker.trees
         tree = own if (own / "cgroup.procs").exists() else trees.get(UNIFIED, own)

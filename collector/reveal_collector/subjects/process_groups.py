@@ -1,32 +1,32 @@
-"""Process groups: what each used, from readings of its processes; pure bookkeeping."""
+"""Accounting of process groups: what each one used, from samples of its processes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-GROUPS = 24
+MAX_GROUPS = 24
 LINGER_PASSES = 30
-# A group enters the table when it matters or lasts: every change is a new channel table.
+# A group is selected once it is large or has lasted: every change costs a new channel table.
 _ENTER_SCORE = 0.005
 _ENTER_PASSES = 10
-_LEAST_PASSES = 2
-_OUTDO, _MARGIN = 2.0, 0.02
+_MIN_PASSES = 2
+_REPLACE_FACTOR, _REPLACE_MARGIN = 2.0, 0.02
 _SMOOTHING = 0.3
-_BYTES_A_SECOND = 1e8  # disk traffic that weighs as much as one CPU
+_DISK_BYTES_PER_CPU = 1e8  # bytes per second that weigh as much as one CPU
 
 TOTALS = 4  # CPU ticks, major faults, bytes read, bytes written
 Totals = Sequence[int]
-_NOTHING: Totals = (0,) * TOTALS
+_ZERO: Totals = (0,) * TOTALS
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One process as read now; ``totals`` include its waited-for children."""
+class ProcessSample:
+    """One process as last read; ``totals`` include the children that it waited for."""
 
     group: int
     parent: int
-    start: int  # clock ticks since boot: with the pid, what makes a process
+    start: int  # clock ticks since boot; pid and start identify a process
     name: str
     totals: Totals
     memory: int  # bytes resident
@@ -35,8 +35,8 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Group:
-    """One process group; ``totals`` only grow."""
+class ProcessGroup:
+    """One process group; its ``totals`` never decrease."""
 
     id: int
     name: str
@@ -54,151 +54,170 @@ class Group:
         return f"pgrp:{self.name}[{self.id}]"
 
 
-class Ledger:
-    """Adds up what groups use, over processes that come and go.
+class GroupAccounting:
+    """Sums the use of process groups over processes that start and end.
 
-    What a parent's totals gain when it waits for a child is what the child used in its life.
-    Had the child been followed, that is deducted (*credit*).  The parent may have been read
-    just before it waited, so a credit not used up is good for one pass more.
+    When a parent waits for a child, its totals grow by the totals of the child.  If the child was
+    sampled, its use is counted already.  Therefore the totals of an ended child become a *credit*
+    that is deducted from the increase of its parent.  The parent may have been read just before it
+    waited, so a credit that is not used up is valid for one more pass.
     """
 
     def __init__(self) -> None:
-        self.groups: dict[int, Group] = {}
+        self.groups: dict[int, ProcessGroup] = {}
         self.passes = 0
-        self._last: dict[int, Reading] = {}
-        self._carried: dict[int, list[int]] = {}
+        self._previous: dict[int, ProcessSample] = {}
+        self._carried_credit: dict[int, list[int]] = {}
 
-    def update(self, readings: Mapping[int, Reading], born_after: int) -> None:
-        """One pass; a process that started at ``born_after`` or later (ticks) is new in full."""
+    def update(self, samples: Mapping[int, ProcessSample], born_after: int) -> None:
+        """Account one pass over all processes.
+
+        ``born_after`` is a time in ticks: everything that a process started since then used is new.
+        """
         self.passes += 1
-        credit = self._credits(readings)
+        credit = self._ended_credit(samples)
         for group in self.groups.values():
             group.memory = group.threads = 0
             group.used = [0] * TOTALS
-        for pid in sorted(readings):
-            now = readings[pid]
-            if self._last.get(pid) is now and now.group in self.groups:
-                self._keep(self.groups[now.group], now)
+        for pid in sorted(samples):
+            sample = samples[pid]
+            # The same object means that the process was not read or did nothing.
+            if self._previous.get(pid) is sample and sample.group in self.groups:
+                self._add_current(self.groups[sample.group], sample)
                 continue
-            used = self._used(pid, now, born_after)
-            for due in (self._carried.get(pid), credit.get(pid)):
-                if due is not None:
-                    used = _deduct(used, due)
-            self._book(pid, now, used)
-        self._carried = credit
-        self._last = dict(readings)
-        self._forget()
+            used = self._used(pid, sample, born_after)
+            # The older credit first: it expires after this pass.
+            for available in (self._carried_credit.get(pid), credit.get(pid)):
+                if available is not None:
+                    used = _deduct(used, available)
+            self._add(pid, sample, used)
+        self._carried_credit = credit
+        self._previous = dict(samples)
+        self._remove_ended()
 
-    def _credits(self, readings: Mapping[int, Reading]) -> dict[int, list[int]]:
-        """By parent, the totals of the processes that are gone since the last pass."""
-        gone = {
-            pid: old for pid, old in self._last.items()
-            if pid not in readings or readings[pid].start != old.start
+    def _ended_credit(self, samples: Mapping[int, ProcessSample]) -> dict[int, list[int]]:
+        """Return the totals of processes that ended since the last pass, by parent."""
+        # Another start time means that the kernel gave the pid to a new process.
+        ended = {
+            pid: old for pid, old in self._previous.items()
+            if pid not in samples or samples[pid].start != old.start
         }  # fmt: skip
         credit: dict[int, list[int]] = {}
-        for old in gone.values():
+        for old in ended.values():
             parent = old.parent
-            for _ in range(len(gone)):  # waited for by a parent that is gone as well
-                if parent not in gone:
+            # A parent that ended in the same pass passed the use on to its own parent.  The
+            # number of steps is limited, as reused pids could form a cycle.
+            for _ in range(len(ended)):
+                if parent not in ended:
                     break
-                parent = gone[parent].parent
-            due = credit.setdefault(parent, [0] * TOTALS)
-            for at, total in enumerate(old.totals):
-                due[at] += total
+                parent = ended[parent].parent
+            available = credit.setdefault(parent, [0] * TOTALS)
+            for index, total in enumerate(old.totals):
+                available[index] += total
         return credit
 
-    def _used(self, pid: int, now: Reading, born_after: int) -> list[int]:
-        old = self._last.get(pid)
-        if old is not None and old.start == now.start:
-            before = old.totals
-        elif self.passes > 1 and now.start >= born_after:
-            before = _NOTHING
+    def _used(self, pid: int, sample: ProcessSample, born_after: int) -> list[int]:
+        old = self._previous.get(pid)
+        if old is not None and old.start == sample.start:
+            base = old.totals
+        elif self.passes > 1 and sample.start >= born_after:
+            base = _ZERO  # started since the last pass: all its use is new
         else:
-            before = now.totals
-        return [max(0, total - was) for total, was in zip(now.totals, before, strict=True)]
+            base = sample.totals  # older than the first sample: its earlier use is unknown
+        return [max(0, total - start) for total, start in zip(sample.totals, base, strict=True)]
 
-    def _book(self, pid: int, now: Reading, used: Sequence[int]) -> None:
-        group = self.groups.get(now.group)
-        if group is None or (group.last_pass < self.passes - 1 and pid == now.group):
-            group = self.groups[now.group] = Group(now.group, now.name, self.passes)
-        if pid == now.group and group.first_pass >= self.passes - 1:
-            group.name = now.name  # the leader's, once it has executed what it was forked for
-        for at, amount in enumerate(used):
-            group.totals[at] += amount
-            group.used[at] += amount
-        self._keep(group, now)
+    def _add(self, pid: int, sample: ProcessSample, used: Sequence[int]) -> None:
+        is_leader = pid == sample.group
+        group = self.groups.get(sample.group)
+        # A leader after a pass without members: the kernel reused the number for a new group.
+        if group is None or (group.last_pass < self.passes - 1 and is_leader):
+            group = ProcessGroup(sample.group, sample.name, self.passes)
+            self.groups[sample.group] = group
+        # A young leader may have called exec since it was forked: take its new name.
+        if is_leader and group.first_pass >= self.passes - 1:
+            group.name = sample.name
+        for index, amount in enumerate(used):
+            group.totals[index] += amount
+            group.used[index] += amount
+        self._add_current(group, sample)
 
-    def _keep(self, group: Group, now: Reading) -> None:
-        """What a member holds, whether it was read in this pass or is idle as before."""
-        group.memory += now.memory
-        group.threads += now.threads
-        group.has_io = group.has_io or now.has_io
+    def _add_current(self, group: ProcessGroup, sample: ProcessSample) -> None:
+        """Add the current memory and threads of a process, read in this pass or idle."""
+        group.memory += sample.memory
+        group.threads += sample.threads
+        group.has_io = group.has_io or sample.has_io
         group.last_pass = self.passes
 
-    def _forget(self) -> None:
-        dead = [
+    def _remove_ended(self) -> None:
+        ended = [
             number for number, group in self.groups.items()
             if self.passes - group.last_pass > LINGER_PASSES
         ]  # fmt: skip
-        for number in dead:
+        for number in ended:
             del self.groups[number]
 
 
-def _deduct(used: Sequence[int], due: list[int]) -> list[int]:
-    """``used`` less what is due, which shrinks by what was deducted."""
-    left = []
-    for at, amount in enumerate(used):
-        taken = min(amount, due[at])
-        due[at] -= taken
-        left.append(amount - taken)
-    return left
+def _deduct(used: Sequence[int], credit: list[int]) -> list[int]:
+    """Return ``used`` minus the credit, and reduce the credit by what was deducted."""
+    remaining = []
+    for index, amount in enumerate(used):
+        deducted = min(amount, credit[index])
+        credit[index] -= deducted
+        remaining.append(amount - deducted)
+    return remaining
 
 
 @dataclass(frozen=True)
-class Weights:
-    """What makes a group large: a CPU second, all memory, the disk's worth each weigh 1."""
+class ScoreWeights:
+    """Weights of a group's score: one CPU, all memory or the disk rate of a CPU weigh 1."""
 
-    ticks_a_second: int
+    ticks_per_second: int
     memory: int
 
-    def score(self, group: Group, seconds: float) -> float:
+    def score(self, group: ProcessGroup, seconds: float) -> float:
         cpu, _, read, written = group.used
-        rate = cpu / self.ticks_a_second + (read + written) / _BYTES_A_SECOND
+        rate = cpu / self.ticks_per_second + (read + written) / _DISK_BYTES_PER_CPU
         return rate / max(seconds, 0.1) + group.memory / self.memory
 
 
-def rescore(groups: Iterable[Group], weights: Weights, seconds: float) -> None:
-    """Move each group's score towards what it used in the last pass."""
+def update_scores(groups: Iterable[ProcessGroup], weights: ScoreWeights, seconds: float) -> None:
+    """Move the score of each group towards its use in the last pass."""
     for group in groups:
-        now = weights.score(group, seconds)
-        group.score += _SMOOTHING * (now - group.score) if group.score else now
+        latest = weights.score(group, seconds)
+        group.score += _SMOOTHING * (latest - group.score) if group.score else latest
 
 
-def table(current: Sequence[Group], ledger: Ledger, takes: Sequence[Group]) -> list[Group]:
-    """The groups to show: those shown already, others where they matter and there is room.
+def select_groups(
+    current: Sequence[ProcessGroup], accounting: GroupAccounting, allowed: Sequence[ProcessGroup]
+) -> list[ProcessGroup]:
+    """Return the groups to show: those in ``current``, then large ones while there is room.
 
-    ``takes`` are the groups that may be shown.  A group that ended stays until its place is
-    wanted or it is forgotten, so that short-lived ones do not make the columns flap.
+    ``allowed`` are the groups that the settings permit.  An ended group stays until its position is
+    needed or it is removed, so that short-lived groups do not change the columns each second.
     """
-    shown = [group for group in current if ledger.groups.get(group.id) is group]
-    inside = {group.id for group in shown}
-    waiting = [group for group in takes if group.id not in inside and _may_enter(group, ledger)]
-    for group in sorted(waiting, key=lambda one: (-one.score, one.id)):
-        if len(shown) < GROUPS:
-            shown.append(group)
+    selected = [group for group in current if accounting.groups.get(group.id) is group]
+    ids = {group.id for group in selected}
+    waiting = [group for group in allowed if group.id not in ids and _may_enter(group, accounting)]
+    for group in sorted(waiting, key=lambda group: (-group.score, group.id)):
+        if len(selected) < MAX_GROUPS:
+            selected.append(group)
             continue
-        weakest = min(shown, key=lambda one: (one.last_pass == ledger.passes, one.score))
-        alive = weakest.last_pass == ledger.passes
-        if alive and group.score <= _OUTDO * weakest.score + _MARGIN:
+        # An ended group makes room first, then the alive one with the lowest score.
+        weakest = min(
+            selected, key=lambda group: (group.last_pass == accounting.passes, group.score)
+        )
+        alive = weakest.last_pass == accounting.passes
+        # Only a clearly larger group replaces it, so that the columns do not alternate.
+        if alive and group.score <= _REPLACE_FACTOR * weakest.score + _REPLACE_MARGIN:
             break
-        shown[shown.index(weakest)] = group
-    return shown
+        selected[selected.index(weakest)] = group
+    return selected
 
 
-def _may_enter(group: Group, ledger: Ledger) -> bool:
-    if group.last_pass != ledger.passes:
-        return False
+def _may_enter(group: ProcessGroup, accounting: GroupAccounting) -> bool:
+    if group.last_pass != accounting.passes:
+        return False  # ended
     age = group.last_pass - group.first_pass + 1
     if group.first_pass == 1 or age >= _ENTER_PASSES:
-        return True
-    return age >= _LEAST_PASSES and group.score >= _ENTER_SCORE
+        return True  # older than this collector, or it has lasted
+    return age >= _MIN_PASSES and group.score >= _ENTER_SCORE

@@ -1,8 +1,8 @@
-"""Source: process groups, the subjects where processes live in no cgroup of their own.
+"""Source: process groups, the subjects of hosts whose processes have no cgroups of their own.
 
-A group's counters are sums of what its processes used, kept monotone: a process that ends
-takes nothing away, and what a parent takes over from its dead children (``cutime`` and the
-like, proc(5)) counts only as far as the child was not followed while it lived.
+The counters of a group are sums over its processes and never decrease.  A process that ends takes
+nothing away.  A parent that waits for a child takes over its use (``cutime`` and others, proc(5));
+this counts only if the child was not sampled while it was alive.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.textfile import OpenFile
-from reveal_collector.subjects.process_groups import Group, Ledger, Reading, Weights, rescore, table
-from reveal_collector.subjects.tracker import Choice
+from reveal_collector.subjects.process_groups import (
+    GroupAccounting,
+    ProcessGroup,
+    ProcessSample,
+    ScoreWeights,
+    select_groups,
+    update_scores,
+)
+from reveal_collector.subjects.tracker import SubjectSelection
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-MOST_PROCESSES = 512
+MAX_PROCESSES = 512
 COSTLY_NS = 3_000_000
-IDLE_PASSES, MOST_IDLE_PASSES = 5, 60
-LONG_IDLE = 17  # reads, a minute of them: such a process is read half as often again
+IDLE_PASSES, MAX_IDLE_PASSES = 5, 60  # read period of an idle process, in passes
+LONG_IDLE = 17  # unchanged reads (about a minute) after which the read period doubles
 _KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD, include/linux/sched.h
 _INIT = 1
-_FORGET_PASSES = 60
+_KERNEL_THREADS_PASSES = 60
 _COUNTERS = (
     "cpu.subject.usage",
     "memory.subject.major_faults",
@@ -37,13 +44,13 @@ _LEVELS = ("memory.subject.usage", "cpu.subject.tasks")
 
 
 class NotAProcess(Exception):
-    """A kernel thread: its time belongs to no subject."""
+    """The pid is a kernel thread: its time belongs to no subject."""
 
 
-def parse_stat(pid: int, data: bytes, page: int) -> Reading:
-    """``/proc/PID/stat`` (proc(5)); the name may hold blanks and brackets.
+def parse_stat(pid: int, data: bytes, page: int) -> ProcessSample:
+    """Parse ``/proc/PID/stat`` (proc(5)), where the name may contain blanks and brackets.
 
-    Raises ``NotAProcess`` for a kernel thread and ``ValueError`` for garbled text.
+    Raises ``NotAProcess`` for a kernel thread and ``ValueError`` for text that does not parse.
     """
     head, _, tail = data.rpartition(b")")
     fields = tail.split()
@@ -51,10 +58,10 @@ def parse_stat(pid: int, data: bytes, page: int) -> Reading:
         raise ValueError(f"stat of process {pid} has {len(fields)} fields after the name")
     if int(fields[6]) & _KERNEL_THREAD:
         raise NotAProcess
-    own = [int(fields[at]) for at in (11, 12, 9)]
-    # init reaps orphans that nobody here could have known: their life is not its own
-    waited = [0, 0, 0] if pid == _INIT else [int(fields[at]) for at in (13, 14, 10)]
-    return Reading(
+    own = [int(fields[index]) for index in (11, 12, 9)]
+    # Init waits for orphans of all groups: what they used is not its own use.
+    waited = [0, 0, 0] if pid == _INIT else [int(fields[index]) for index in (13, 14, 10)]
+    return ProcessSample(
         group=int(fields[2]),
         parent=int(fields[1]),
         start=int(fields[19]),
@@ -66,95 +73,96 @@ def parse_stat(pid: int, data: bytes, page: int) -> Reading:
 
 
 def printable(name: bytes) -> str:
-    """A command name that cannot break a label: anybody may choose theirs."""
+    """Return a command name without control characters: users choose names freely."""
     text = name.decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def parse_io(data: bytes) -> tuple[int, int]:
-    """Bytes read from and written to storage, of ``/proc/PID/io``."""
+    """Return the bytes read from and written to storage in ``/proc/PID/io``."""
     tokens = data.split()
     found = dict(zip(tokens[::2], tokens[1::2], strict=False))
     return int(found.get(b"read_bytes:", b"0")), int(found.get(b"write_bytes:", b"0"))
 
 
-class _Process:
-    """The open files of one process; a descriptor never shows another process's numbers."""
+class _ProcessFiles:
+    """Open files of one process; a descriptor never shows a later process of the same pid."""
 
     def __init__(self, pid: int, folder: Path, page: int) -> None:
         self.pid, self.idle = pid, 0
-        self._page, self._last = page, b""
+        self._page, self._last_stat = page, b""
         self._stat = OpenFile(folder / "stat")
         self._io: OpenFile | None = OpenFile(folder / "io")
         self._stat.open()
         try:
             self._io.open()
-        except Unsupported:  # another user's, and no CAP_SYS_PTRACE
+        except Unsupported:  # a process of another user, and no CAP_SYS_PTRACE
             self._io = None
         try:
-            self.reading = self._read(self._stat.read())
+            self.sample = self._read(self._stat.read())
         except BaseException:
             self.close()
             raise
 
-    def renew(self) -> None:
+    def update(self) -> None:
+        """Read the process again; an unchanged text counts as one idle read."""
         data = self._stat.read()
-        if data == self._last:
+        if data == self._last_stat:
             self.idle += 1
             return
         self.idle = 0
-        self.reading = self._read(data)
+        self.sample = self._read(data)
 
     def close(self) -> None:
         self._stat.close()
         if self._io is not None:
             self._io.close()
 
-    def _read(self, data: bytes) -> Reading:
-        if not data:  # gone: some kernels say so by an empty file
+    def _read(self, data: bytes) -> ProcessSample:
+        if not data:  # ended: some kernels then return an empty file
             raise ProcessLookupError(self.pid)
-        reading = parse_stat(self.pid, data, self._page)
-        self._last = data
+        sample = parse_stat(self.pid, data, self._page)
+        self._last_stat = data
         read, written, known = 0, 0, False
         if self._io is not None and self.pid != _INIT:
             try:
                 read, written = parse_io(self._io.read())
                 known = True
-            except PermissionError:  # it has changed its user since
+            except PermissionError:  # it changed its user
                 self._io.close()
                 self._io = None
-        return Reading(
-            reading.group, reading.parent, reading.start, reading.name,
-            (*reading.totals[:2], read, written), reading.memory, reading.threads, known,
+        return ProcessSample(
+            sample.group, sample.parent, sample.start, sample.name,
+            (*sample.totals[:2], read, written), sample.memory, sample.threads, known,
         )  # fmt: skip
 
 
 class ProcessGroups:
     """CPU, memory, faults and storage of the largest process groups, once a second.
 
-    Processes are those in the root cgroup of the CPU hierarchy, or all where there is none.
-    Idle ones are read every few passes only, fewer still when a pass costs over ``COSTLY_NS``.
+    The processes are those in the root cgroup of the CPU hierarchy, or all without a hierarchy.
+    Idle ones are read every few passes only, and less often if a pass costs over ``COSTLY_NS``.
     """
 
     name, lane = "process-groups", Lane.SLOW
 
-    def __init__(self, proc: Path, cpu_tree: Path | None, choice: Choice) -> None:
+    def __init__(self, proc: Path, cpu_tree: Path | None, selection: SubjectSelection) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._proc, self._choice = proc, choice
+        self._proc, self._selection = proc, selection
         self._list = OpenFile(cpu_tree / "cgroup.procs") if cpu_tree else None
         self._tick = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
-        self._weights = Weights(self._tick, self._page * os.sysconf("SC_PHYS_PAGES"))
+        self._weights = ScoreWeights(self._tick, self._page * os.sysconf("SC_PHYS_PAGES"))
         self._reset()
 
     def _reset(self) -> None:
-        self._processes: dict[int, _Process] = {}
-        self._kernel: set[bytes] = set()
-        self._ledger = Ledger()
-        self._shown: list[Group] = []
+        self._processes: dict[int, _ProcessFiles] = {}
+        self._kernel_threads: set[bytes] = set()
+        self._accounting = GroupAccounting()
+        self._selected: list[ProcessGroup] = []
         self._idle_passes = IDLE_PASSES
-        self._passed_at = 0.0
-        self._renewed = False
+        self._last_pass_s = 0.0
+        self._has_unread_pass = False
 
     def open(self) -> None:
         self._reset()
@@ -164,19 +172,19 @@ class ProcessGroups:
             except Unsupported:
                 self._list = None
         if self._list is None and not self._proc.is_dir():
-            raise Unsupported(f"{self._proc} is not there")
-        self._pass()
-        self._show()
+            raise Unsupported(f"{self._proc} does not exist")
+        self._read_all()
+        self._select()
 
     def read(self) -> Sequence[int | None]:
-        if self._renewed:  # the same pass, asked for again under the new columns
-            self._renewed = False
+        if self._has_unread_pass:  # the columns changed: return the last pass in the new ones
+            self._has_unread_pass = False
             return self._values()
         before = time.monotonic_ns()
-        self._pass()
-        self._adapt(time.monotonic_ns() - before)
-        if self._show():
-            self._renewed = True
+        self._read_all()
+        self._adapt_idle_passes(time.monotonic_ns() - before)
+        if self._select():
+            self._has_unread_pass = True
             raise LayoutChanged(self.name)
         return self._values()
 
@@ -192,72 +200,76 @@ class ProcessGroups:
         if not listed:
             with os.scandir(self._proc) as entries:
                 listed = [os.fsencode(entry.name) for entry in entries]
-        # of thousands of kernel threads no number is looked at
-        pids = {int(name) for name in set(listed) - self._kernel if name.isdigit()}
+        # Skip known kernel threads: a large host has thousands.
+        pids = {int(name) for name in set(listed) - self._kernel_threads if name.isdigit()}
         return sorted(pids - {0})  # 0: a process outside of this PID namespace
 
-    def _pass(self) -> None:
-        if self._ledger.passes % _FORGET_PASSES == 0:
-            self._kernel = set()  # their numbers may be others' by now
+    def _read_all(self) -> None:
+        if self._accounting.passes % _KERNEL_THREADS_PASSES == 0:
+            self._kernel_threads = set()  # the kernel may have reused their pids
         pids = self._pids()
         for pid in self._processes.keys() - set(pids):
             self._processes.pop(pid).close()
         for pid in pids:
-            self._visit(pid)
+            self._read_process(pid)
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        readings = {pid: process.reading for pid, process in self._processes.items()}
-        self._ledger.update(readings, int(self._passed_at * self._tick) - 1)
-        rescore(self._ledger.groups.values(), self._weights, now - self._passed_at)
-        self._passed_at = now
+        samples = {pid: process.sample for pid, process in self._processes.items()}
+        self._accounting.update(samples, int(self._last_pass_s * self._tick) - 1)
+        update_scores(self._accounting.groups.values(), self._weights, now - self._last_pass_s)
+        self._last_pass_s = now
 
-    def _visit(self, pid: int) -> None:
+    def _read_process(self, pid: int) -> None:
         process = self._processes.get(pid)
         try:
             if process is None:
-                if len(self._processes) < MOST_PROCESSES:
-                    self._processes[pid] = _Process(pid, self._proc / str(pid), self._page)
+                if len(self._processes) < MAX_PROCESSES:
+                    self._processes[pid] = _ProcessFiles(pid, self._proc / str(pid), self._page)
             elif self._is_due(process):
-                process.renew()
+                process.update()
         except NotAProcess:
-            self._kernel.add(b"%d" % pid)
-        except (OSError, Unsupported, ValueError):  # ended, or garbled: as if ended
+            self._kernel_threads.add(b"%d" % pid)
+        except (OSError, Unsupported, ValueError):  # ended, or not readable
             if process is not None:
                 self._processes.pop(pid).close()
 
-    def _is_due(self, process: _Process) -> bool:
+    def _is_due(self, process: _ProcessFiles) -> bool:
         if process.idle < IDLE_PASSES:
             return True
+        # The pid spreads the idle processes over the passes.
         every = self._idle_passes * (2 if process.idle >= LONG_IDLE else 1)
-        return (self._ledger.passes + process.pid) % every == 0
+        return (self._accounting.passes + process.pid) % every == 0
 
-    def _adapt(self, cost_ns: int) -> None:
+    def _adapt_idle_passes(self, cost_ns: int) -> None:
         if cost_ns > COSTLY_NS:
-            self._idle_passes = min(2 * self._idle_passes, MOST_IDLE_PASSES)
+            self._idle_passes = min(2 * self._idle_passes, MAX_IDLE_PASSES)
         elif cost_ns < COSTLY_NS // 2:
             self._idle_passes = max(IDLE_PASSES, self._idle_passes // 2)
 
-    def _show(self) -> bool:
-        """Choose the groups to show; whether they are others than before."""
-        takes = [
-            group for group in self._ledger.groups.values() if self._choice.takes(group.instance)
+    def _select(self) -> bool:
+        """Choose the groups to show; return whether they changed."""
+        allowed = [
+            group
+            for group in self._accounting.groups.values()
+            if self._selection.accepts(group.instance)
         ]
-        shown = table(self._shown, self._ledger, takes)
-        if [id(one) for one in shown] == [id(one) for one in self._shown]:
+        selected = select_groups(self._selected, self._accounting, allowed)
+        # By identity: a group of the same number may be a new one.
+        if list(map(id, selected)) == list(map(id, self._selected)):
             return False
-        self._shown = shown
+        self._selected = selected
         self.channels = tuple(
-            self._channel(metric, group) for group in shown for metric in (*_COUNTERS, *_LEVELS)
+            self._channel(metric, group) for group in selected for metric in (*_COUNTERS, *_LEVELS)
         )
         return True
 
-    def _channel(self, metric: str, group: Group) -> Channel:
+    def _channel(self, metric: str, group: ProcessGroup) -> Channel:
         scale = 1e9 / self._tick if metric == "cpu.subject.usage" else 1.0
         return Channel(metric, group.instance, find(metric).kind, scale, Lane.SLOW)
 
     def _values(self) -> list[int | None]:
         row: list[int | None] = []
-        for group in self._shown:
-            if group.last_pass != self._ledger.passes:
+        for group in self._selected:
+            if group.last_pass != self._accounting.passes:
                 row.extend([None] * (len(_COUNTERS) + len(_LEVELS)))
                 continue
             cpu, faults, read, written = group.totals

@@ -1,29 +1,31 @@
-"""Which subjects are looked at in this second, where to look at all would cost too much."""
+"""Rotation that decides which subjects are read in a second, where reading all costs too much."""
 
 from __future__ import annotations
 
-from reveal_collector.subjects.tracker import Subject, SubjectTracker
+from reveal_collector.subjects.tracker import CgroupSubject, SubjectTracker
 
-IDLE_SECONDS = 5  # a subject that used no CPU is looked at so often
+IDLE_SECONDS = 5  # read period of a subject that used no CPU
 
 
-class Turns:
-    """Those whose CPU clock moved, and of the others each in its turn: little happens to them."""
+class ReadRotation:
+    """Selects subjects whose CPU clock changed, and each idle one in every few seconds."""
 
     def __init__(self, tracker: SubjectTracker) -> None:
         self.second = 0
         self._tracker = tracker
-        self._before: dict[Subject, int] = {}
-        self._now: dict[Subject, int] = {}
+        self._previous: dict[CgroupSubject, int] = {}
+        self._current: dict[CgroupSubject, int] = {}
 
-    def begin(self) -> None:
-        """Another second."""
+    def advance(self) -> None:
+        """Start the next second."""
         self.second += 1
-        self._before, self._now = self._now, self._tracker.clocks.copy()
+        self._previous, self._current = self._current, self._tracker.clocks.copy()
 
-    def due(self, place: int, subject: Subject, idle_seconds: int = IDLE_SECONDS) -> bool:
-        """Whether to look at this one; ``place`` tells the idle apart."""
+    def is_due(
+        self, position: int, subject: CgroupSubject, idle_seconds: int = IDLE_SECONDS
+    ) -> bool:
+        """Return whether to read a subject now; ``position`` spreads the idle ones evenly."""
         return (
-            (self.second + place) % idle_seconds == 0
-            or self._now.get(subject) != self._before.get(subject)
+            (self.second + position) % idle_seconds == 0
+            or self._current.get(subject) != self._previous.get(subject)
         )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Which cgroups are subjects: found by a walk, kept up by inotify, in a thread of its own.
+"""Tracker of the cgroups that are subjects: a background thread with inotify and tree walks.
 
-A subject is a pod, a job, a container or a unit; elsewhere the cgroup that holds processes.
-What lies deeper belongs to it, so a process is counted with one subject; where one subject
-lies in another all the same, the identity names the ``parent``.
+A subject is a pod, a job, a container or a unit; elsewhere it is the cgroup that holds processes.
+Cgroups below a subject belong to it, so each process is counted with one subject.  Where one
+subject lies inside another, its identity names the outer one as ``parent``.
 """
 
 from __future__ import annotations
@@ -12,74 +12,87 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reveal_collector.kernel.inotify import Inotify
-from reveal_collector.subjects.cgroup_walk import Found, controllers, usage, walk
-from reveal_collector.subjects.cgroup_watch import Watches
-from reveal_collector.subjects.pods.names import identity, owners, told_apart, with_parents
-from reveal_collector.subjects.pods.paths import Place, of_process
+from reveal_collector.subjects.cgroup_walk import (
+    FoundCgroup,
+    cpu_usage,
+    enabled_controllers,
+    walk,
+)
+from reveal_collector.subjects.cgroup_watch import CgroupWatches
+from reveal_collector.subjects.pods.names import (
+    identify,
+    subject_paths,
+    with_parents,
+    with_unique_instances,
+)
+from reveal_collector.subjects.pods.paths import SubjectPath, process_cgroups
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
 from reveal_contract.subjects import Identity, SubjectKind
 
 log = logging.getLogger(__name__)
 
-_EMPTY_GRACE = 30.0
-_LINGER = 30.0
-_DYING = 3.0  # seconds in which what a subject used last still goes out
-_NEW = 3.0  # seconds in which all that a new one ever used is news
+_EMPTY_GRACE_S = 30.0
+_LINGER_S = 30.0
+_ENDING_S = 3.0  # a subject that ended still delivers its last increase for so long
+_NEWBORN_S = 3.0  # for so long, everything that a new subject ever used is its first increase
 _REMEMBERED_NS = 120_000_000_000
-_RESCAN = 30.0
-_RESCAN_BLIND = 5.0
-_SETTLE, _APART = 0.05, 0.5
-_SHARE = 20  # a walk may take one part in this many of the time
-_STAY = 2.0
+_RESCAN_S = 30.0
+_RESCAN_WITHOUT_WATCH_S = 5.0
+_SETTLE_S, _MIN_WALK_INTERVAL_S = 0.05, 0.5
+_WALK_INTERVAL_FACTOR = 20  # a walk may take at most 1/20 of the time
+_STAY_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the settings say about subjects."""
+class SubjectSelection:
+    """Settings that decide which cgroups become subjects."""
 
-    most: int = 64
-    leave_out: tuple[str, ...] = ()
-    containers: bool = False  # several containers of a pod as subjects of their own
+    limit: int = 64
+    leave_out: tuple[str, ...] = ()  # prefixes of instances
+    containers: bool = False  # containers of a pod with several become subjects of their own
 
-    def takes(self, instance: str) -> bool:
+    def accepts(self, instance: str) -> bool:
+        """Return whether no excluded prefix matches the instance."""
         return not instance.startswith(self.leave_out) if self.leave_out else True
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a cgroup has files of: its place in each hierarchy, and the controllers of version 2.
+class CgroupLayout:
+    """What decides which files a cgroup has: inodes by hierarchy, and version 2 controllers.
 
-    Both come one after the other: a unit is made hierarchy by hierarchy, and a controller is
-    turned on for all cgroups of a folder once one of them needs it, and off with the last one.
+    Both can change during the life of a cgroup.  systemd creates a unit hierarchy by hierarchy.
+    It enables a controller for all cgroups of a directory when the first one needs it, and
+    disables it with the last one.
     """
 
     inodes: tuple[int, ...] = ()
     controllers: bytes = b""
 
-    def are_of(self, found: Found) -> bool:
-        """Whether this is the same cgroup, not a later one of that name."""
+    def matches(self, found: FoundCgroup) -> bool:
+        """Return whether this is the same cgroup and not a later one of the same name."""
         return not set(self.inodes).isdisjoint(found.inodes)
 
-    def now(self, found: Found, controllers: bytes | None) -> Parts:
-        """Those it has now; one that is removed hierarchy by hierarchy keeps what it had."""
+    def updated(self, found: FoundCgroup, controllers: bytes | None) -> CgroupLayout:
+        """Return the current layout; a cgroup under removal keeps the inodes that it had."""
         grown = not set(self.inodes).issuperset(found.inodes)
-        return Parts(
+        return CgroupLayout(
             tuple(found.inodes) if grown else self.inodes,
             self.controllers if controllers is None else controllers,
         )
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A cgroup: its path below the root of every hierarchy, and which one of that name it is.
+class CgroupSubject:
+    """A cgroup that is a subject: its path below the root of every hierarchy, and its inode.
 
-    ``instance`` is what its channels carry; ``newborn``: made just now, so its counters began
-    at 0.  With other ``parts`` it is another one: its files are others.
+    ``instance`` is the instance of its channels.  ``newborn`` means that the cgroup was created
+    a moment ago, so its counters started at 0.  A change of ``layout`` makes it another
+    subject, because its files are others.
     """
 
     path: str  # "/system.slice/ssh.service"
@@ -87,239 +100,292 @@ class Subject:
     instance: str
     newborn: bool = field(default=False, compare=False)
     kind: SubjectKind = field(default=SubjectKind.CGROUP, compare=False)
-    parts: Parts = Parts()
+    layout: CgroupLayout = CgroupLayout()
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A subject seen by a walk."""
+    """A subject found by a walk, before the selection."""
 
-    subject: Subject
+    subject: CgroupSubject
     identity: Identity
-    usage: int = 0  # CPU time in the unit of its hierarchy, to rank by
+    usage: int = 0  # CPU time in the unit of its hierarchy, used for ranking
 
 
-def chosen(
-    candidates: Mapping[str, Candidate], busy: Mapping[str, float], kept: set[str], most: int
+def select_busiest(
+    candidates: Mapping[str, Candidate], busy: Mapping[str, float], kept: set[str], limit: int
 ) -> list[Candidate]:
-    """Up to ``most`` by recent CPU use; one that is in already stays unless clearly outdone."""
+    """Return up to ``limit`` candidates by recent CPU use, ordered by path.
+
+    A path in ``kept`` counts with ``_STAY_FACTOR`` times its use, so that the selection does
+    not alternate between two subjects of similar use.
+    """
 
     def rank(path: str) -> tuple[float, str]:
-        return (-busy.get(path, 0.0) * (_STAY if path in kept else 1.0), path)
+        return (-busy.get(path, 0.0) * (_STAY_FACTOR if path in kept else 1.0), path)
 
-    best = sorted(candidates, key=rank)[:most]
+    best = sorted(candidates, key=rank)[:limit]
     return [candidates[path] for path in sorted(best)]
 
 
 class SubjectTracker:
-    """The subjects of this host, renewed in the background.
+    """The subjects of this host, updated in the background.
 
-    ``current`` is replaced as a whole, and only when a subject comes or one must make room:
-    a subject that is gone lingers, as every change costs a new channel table.  ``identities``
-    says who they are, and who those were that are gone since a little while.
+    ``current`` is replaced as a whole, and only when a subject is new or one must make room.  A
+    subject that ended stays in it for a while, because every change costs a new channel table.
+    ``identities`` is the subject table: all selected subjects, and those that ended recently.
     """
 
     def __init__(
-        self, trees: Mapping[str, Path], choice: Choice, pods: PodSource | None = None
+        self, trees: Mapping[str, Path], selection: SubjectSelection, pods: PodSource | None = None
     ) -> None:
-        self.current: tuple[Subject, ...] = ()
-        self.on_change: Callable[[], None] | None = None  # told when ``current`` is another
+        self.current: tuple[CgroupSubject, ...] = ()
+        self.on_change: Callable[[], None] | None = None  # called after ``current`` is replaced
         self.identities: tuple[Identity, ...] = ()
         self.pods: PodSource = pods or NoPods()
-        # CPU clock in ns by subject, noted by the fast source: who moved is worth a look
-        self.clocks: dict[Subject, int] = {}
-        self.trees, self.choice = trees, choice
+        # CPU clock in ns by subject, noted by the fast source: other sources skip idle subjects
+        self.clocks: dict[CgroupSubject, int] = {}
+        self.trees, self.selection = trees, selection
         self._usage: dict[str, tuple[float, int]] = {}
         self._busy: dict[str, float] = {}
-        self._seen: dict[Subject, float] = {}
-        self._first: dict[tuple[str, int], float] = {}
+        self._last_present: dict[CgroupSubject, float] = {}
+        self._first_present: dict[tuple[str, int], float] = {}
         self._newborn: set[tuple[str, int]] = set()
-        self._looked = False
+        self._walked = False
         self._users = 0
         self._wake = -1
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """For each source that uses it; the first one starts the thread."""
+        """Register one more source that uses the tracker; the first one starts the thread."""
         self._users += 1
         if self._users == 1:
             self._stopping.clear()
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            self.pods.start(self._poke)
-            self.look(time.monotonic())
-            self._thread = threading.Thread(target=self._watch, name="reveal-cgroups", daemon=True)
+            self.pods.start(self._wake_thread)
+            self.update(time.monotonic())
+            self._thread = threading.Thread(target=self._run, name="reveal-cgroups", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
+        """Remove one user; the last one stops the thread."""
         self._users = max(0, self._users - 1)
         if self._users == 0 and self._thread is not None:
             self.pods.stop()
             self._stopping.set()
-            self._poke()
+            self._wake_thread()
             self._thread.join(1.0)
             wake, self._wake = self._wake, -1
             os.close(wake)
             self._thread = None
 
     def subject_of(self, pid: int, proc: Path) -> str | None:
-        """The subject a process belongs to; ``None`` for one in no cgroup of a subject's.
+        """Return the instance of the subject that a process belongs to.
 
-        Raises ``OSError`` where the process is gone.
+        Return ``None`` for a process in no subject's cgroup.  Raises ``OSError`` if the process
+        has ended.
         """
         text = (proc / str(pid) / "cgroup").read_text("utf-8", "replace")
         index = self.pods.index
-        held = {subject.path: subject.instance for subject in self.current}
-        for path in of_process(text):
-            for place in reversed(owners(path, index, self.choice.containers)):
-                return held.get(place.root) or identity(place, index, 0).instance
+        instances = {subject.path: subject.instance for subject in self.current}
+        for path in process_cgroups(text):
+            for owner in reversed(subject_paths(path, index, self.selection.containers)):
+                return instances.get(owner.root) or identify(owner, index, 0).instance
         return None
 
-    def look(self, now: float, found: Mapping[str, Found] | None = None) -> None:
-        """Walk the trees, unless told what was ``found``; renew ``current`` and ``identities``."""
+    def update(self, now: float, found: Mapping[str, FoundCgroup] | None = None) -> None:
+        """Update ``current`` and ``identities`` from ``found``, by default from a new walk."""
         found = walk(self.trees) if found is None else found
-        self._age(found, now)
-        candidates = self._candidates(found, now)
-        self._rate(candidates, now)
+        self._note_creation(found, now)
+        candidates = self._find_candidates(found, now)
+        self._measure_usage(candidates, now)
         kept = {subject.path for subject in self.current}
-        best = chosen(candidates, self._busy, kept, self.choice.most)
-        subjects = [one.subject for one in best]
-        self._seen.update(dict.fromkeys(subjects, now))
-        new = set(subjects) - set(self.current)
-        gone = {t: now - self._seen.get(t, now) for t in self.current if t not in subjects}
-        if new or any(since > _LINGER for since in gone.values()):
-            instances = {subject.instance for subject in subjects}
-            dying = [t for t, since in gone.items()
-                     if since < _DYING and t.instance not in instances]  # fmt: skip
-            self.current = (*subjects, *dying)
-            if self.on_change is not None:
-                self.on_change()
-            self._seen = {t: self._seen[t] for t in self.current if t in self._seen}
-        self.identities = renewed(self.identities, [one.identity for one in best], time.time_ns())
+        selected = select_busiest(candidates, self._busy, kept, self.selection.limit)
+        self._replace_current([candidate.subject for candidate in selected], now)
+        self.identities = updated_identities(
+            self.identities, [candidate.identity for candidate in selected], time.time_ns()
+        )
 
-    def _age(self, found: Mapping[str, Found], now: float) -> None:
-        """When each cgroup was first seen; those made since the last look began at 0."""
-        first = {(path, one.inode) for path, one in found.items()}
-        if self._looked:
-            self._newborn = (self._newborn | (first - self._first.keys())) & first
-        self._first = {key: self._first.get(key, now) for key in first}
-        self._looked = True
+    def _replace_current(self, selected: Sequence[CgroupSubject], now: float) -> None:
+        """Replace ``current`` if a subject is new, or if one ended long enough ago."""
+        self._last_present.update(dict.fromkeys(selected, now))
+        absent_s = {
+            subject: now - self._last_present.get(subject, now)
+            for subject in self.current
+            if subject not in selected
+        }
+        has_new = bool(set(selected) - set(self.current))
+        has_expired = any(seconds > _LINGER_S for seconds in absent_s.values())
+        if not has_new and not has_expired:
+            return
+        # The last increase of a subject that ended a moment ago has not been sent yet.  Its
+        # instance may belong to its successor by now: two subjects of one instance would collide.
+        instances = {subject.instance for subject in selected}
+        ending = [
+            subject
+            for subject, seconds in absent_s.items()
+            if seconds < _ENDING_S and subject.instance not in instances
+        ]
+        self.current = (*selected, *ending)
+        if self.on_change is not None:
+            self.on_change()
+        self._last_present = {
+            subject: self._last_present[subject]
+            for subject in self.current
+            if subject in self._last_present
+        }
 
-    def _candidates(self, found: Mapping[str, Found], now: float) -> dict[str, Candidate]:
-        """The subjects by cgroup.
+    def _note_creation(self, found: Mapping[str, FoundCgroup], now: float) -> None:
+        """Note when each cgroup was found first; those created since the last walk are newborn."""
+        present = {(path, cgroup.inode) for path, cgroup in found.items()}
+        if self._walked:  # the first walk cannot know when its cgroups were created
+            self._newborn = (self._newborn | (present - self._first_present.keys())) & present
+        self._first_present = {key: self._first_present.get(key, now) for key in present}
+        self._walked = True
 
-        Processes move into a new cgroup after it was made: an empty one is given time.
-        """
-        index = self.pods.index
-        named: dict[str, tuple[Identity, Place]] = {}
-        for path, one in found.items():
-            fresh = one.leaf and now - self._first[path, one.inode] < _EMPTY_GRACE
-            if not one.holds and not fresh:
-                continue
-            for place in owners(path, index, self.choice.containers):
-                root = found.get(place.root)
-                if root is not None and place.root not in named:
-                    named[place.root] = identity(place, index, root.inode), place
-        named = {path: pair for path, pair in named.items() if self._takes(path, pair[0])}
-        held = {subject.path: subject for subject in self.current
-                if subject.path in named and subject.parts.are_of(found[subject.path])}  # fmt: skip
-        told = told_apart(named, {path: subject.instance for path, subject in held.items()})
+    def _find_candidates(
+        self, found: Mapping[str, FoundCgroup], now: float
+    ) -> dict[str, Candidate]:
+        """Return the possible subjects by the path of their cgroup."""
+        identities = self._identified(found, now)
+        known = {
+            subject.path: subject
+            for subject in self.current
+            if subject.path in identities and subject.layout.matches(found[subject.path])
+        }
+        instances = {path: subject.instance for path, subject in known.items()}
         return {
-            path: Candidate(self._subject(who, found[path], held.get(path), now), who,
-                            usage(self.trees, path))
-            for who in with_parents(told)
-            for path in (who.cgroup,)
-        }  # fmt: skip
+            path: Candidate(
+                self._subject(identity, found[path], known.get(path), now),
+                identity,
+                cpu_usage(self.trees, path),
+            )
+            for identity in with_parents(with_unique_instances(identities, instances))
+            for path in (identity.cgroup,)
+        }
 
-    def _takes(self, path: str, who: Identity) -> bool:
-        return self.choice.takes(path) and self.choice.takes(who.instance)
+    def _identified(
+        self, found: Mapping[str, FoundCgroup], now: float
+    ) -> dict[str, tuple[Identity, SubjectPath]]:
+        """Return the identities that the settings accept, by the path of their cgroup."""
+        index = self.pods.index
+        identities: dict[str, tuple[Identity, SubjectPath]] = {}
+        for path, cgroup in found.items():
+            # Processes enter a cgroup some time after its creation, so a new leaf may be empty.
+            # An old empty cgroup, or an empty inner one, does no work itself.
+            age_s = now - self._first_present[path, cgroup.inode]
+            if not cgroup.has_processes and not (cgroup.is_leaf and age_s < _EMPTY_GRACE_S):
+                continue
+            for owner in subject_paths(path, index, self.selection.containers):
+                root = found.get(owner.root)
+                if root is not None and owner.root not in identities:
+                    identities[owner.root] = identify(owner, index, root.inode), owner
+        return {
+            path: (identity, owner)
+            for path, (identity, owner) in identities.items()
+            if self.selection.accepts(path) and self.selection.accepts(identity.instance)
+        }
 
-    def _subject(self, who: Identity, found: Found, held: Subject | None, now: float) -> Subject:
-        key = path, inode = who.cgroup, found.inode
-        newborn = key in self._newborn and now - self._first[key] < _NEW
-        here = controllers(self.trees, path)
-        if held is None:
-            parts = Parts().now(found, here)
+    def _subject(
+        self, identity: Identity, found: FoundCgroup, known: CgroupSubject | None, now: float
+    ) -> CgroupSubject:
+        key = path, inode = identity.cgroup, found.inode
+        newborn = key in self._newborn and now - self._first_present[key] < _NEWBORN_S
+        controllers = enabled_controllers(self.trees, path)
+        if known is None:
+            layout = CgroupLayout().updated(found, controllers)
         else:
-            inode, parts = held.inode, held.parts.now(found, here)
-            newborn = newborn and parts == held.parts  # what it used by then has been shown
-        return Subject(path, inode, who.instance, newborn, who.kind, parts)
+            # Keep the inode: once the first hierarchy is removed, the next one shows another.
+            inode, layout = known.inode, known.layout.updated(found, controllers)
+            # With another layout the earlier columns have been sent: they do not start at 0.
+            newborn = newborn and layout == known.layout
+        return CgroupSubject(path, inode, identity.instance, newborn, identity.kind, layout)
 
-    def _rate(self, candidates: Mapping[str, Candidate], now: float) -> None:
+    def _measure_usage(self, candidates: Mapping[str, Candidate], now: float) -> None:
+        """Compute the CPU use per second of each candidate since the last walk."""
         busy = {}
-        for path, one in candidates.items():
-            then, before = self._usage.get(path, (now, one.usage))
-            busy[path] = (one.usage - before) / max(now - then, 0.1)
-            if not self._usage:  # nothing to compare with yet: what it used in its life
-                busy[path] = float(one.usage)
+        for path, candidate in candidates.items():
+            if not self._usage:  # the first walk has no earlier value: rank by the total use
+                busy[path] = float(candidate.usage)
+                continue
+            then, previous = self._usage.get(path, (now, candidate.usage))
+            busy[path] = (candidate.usage - previous) / max(now - then, 0.1)
         self._busy = busy
-        self._usage = {path: (now, one.usage) for path, one in candidates.items()}
+        self._usage = {path: (now, candidate.usage) for path, candidate in candidates.items()}
 
-    def _poke(self) -> None:
-        """Have the thread look now; from any thread."""
+    def _wake_thread(self) -> None:
+        """Make the thread walk now; callable from any thread."""
         if self._wake >= 0:
             os.eventfd_write(self._wake, 1)
 
-    def _watch(self) -> None:
+    def _run(self) -> None:
         try:
             inotify = Inotify()
         except OSError as error:
-            log.info("no inotify (%s): cgroups are looked for every %g s", error, _RESCAN_BLIND)
-            while not self._stopping.wait(_RESCAN_BLIND):
-                self._look_safely(lambda: walk(self.trees))
+            log.info(
+                "inotify is not available (%s): cgroups are scanned every %g s",
+                error, _RESCAN_WITHOUT_WATCH_S,
+            )  # fmt: skip
+            while not self._stopping.wait(_RESCAN_WITHOUT_WATCH_S):
+                self._update_or_log(lambda: walk(self.trees))
             return
         with inotify:
-            self._follow(inotify)
+            self._run_with_inotify(inotify)
 
-    def _follow(self, inotify: Inotify) -> None:
-        watches = Watches(inotify, self.trees)
+    def _run_with_inotify(self, inotify: Inotify) -> None:
+        watches = CgroupWatches(inotify, self.trees)
         while not self._stopping.is_set():
-            began = time.monotonic()
-            self._look_safely(watches.walk)
-            looked = time.monotonic()
-            ready = self._event(inotify, _RESCAN if watches.complete else _RESCAN_BLIND)
+            started = time.monotonic()
+            self._update_or_log(watches.walk)
+            walked = time.monotonic()
+            # Where the kernel refused a watch, changes go unnoticed: walk more often.
+            ready = self._wait(inotify, _RESCAN_S if watches.complete else _RESCAN_WITHOUT_WATCH_S)
             if self._wake in ready:
                 os.eventfd_read(self._wake)
             if ready:
-                # a unit makes its cgroup in each hierarchy, and some hosts make many a second
-                apart = max(_APART, _SHARE * (looked - began))
-                self._stopping.wait(max(_SETTLE, looked + apart - time.monotonic()))
+                # A unit creates its cgroup in each hierarchy one after the other: let it settle.
+                # Some hosts create many units a second: limit the share of time that walks take.
+                interval = max(_MIN_WALK_INTERVAL_S, _WALK_INTERVAL_FACTOR * (walked - started))
+                self._stopping.wait(max(_SETTLE_S, walked + interval - time.monotonic()))
                 inotify.drain()
 
-    def _event(self, inotify: Inotify, seconds: float) -> list[int]:
-        """Which descriptors have something; by poll, as a large host's are over 1024."""
+    def _wait(self, inotify: Inotify, seconds: float) -> list[int]:
+        """Return the readable descriptors; poll, as select takes no descriptor above 1023."""
         waiting = select.poll()
         for file in (inotify.fileno(), self._wake):
             waiting.register(file, select.POLLIN)
         return [file for file, _ in waiting.poll(seconds * 1000)]
 
-    def _look_safely(self, find: Callable[[], Mapping[str, Found]]) -> None:
+    def _update_or_log(self, find: Callable[[], Mapping[str, FoundCgroup]]) -> None:
         try:
-            self.look(time.monotonic(), find())
+            self.update(time.monotonic(), find())
         except OSError as error:
-            log.warning("cgroups cannot be looked through: %s", error)
+            log.warning("cannot scan the cgroups: %s", error)
 
 
-def renewed(
-    before: tuple[Identity, ...], alive: list[Identity], now_ns: int
+def updated_identities(
+    previous: tuple[Identity, ...], alive: list[Identity], now_ns: int
 ) -> tuple[Identity, ...]:
-    """The subject table: those alive, then those that ended a little while ago.
+    """Return the subject table: subjects that are alive, then those that ended recently.
 
-    The same object as ``before`` where nothing changed, so that it is announced once.
+    Return the object ``previous`` if nothing changed, so that the table is announced only once.
     """
-    known = {(one.instance, one.uid): one for one in before}
-    here = [
-        replace(one, since_ns=old.since_ns if (old := known.get((one.instance, one.uid)))
-                else now_ns if before else 0)
-        for one in alive
-    ]  # fmt: skip
-    keys = {(one.instance, one.uid) for one in here}
-    cgroups = {(one.cgroup, one.uid) for one in here}
-    past = [
-        one if one.until_ns else replace(one, until_ns=now_ns)
-        for key, one in known.items()
-        if key not in keys and (one.cgroup, one.uid) not in cgroups
-        if not one.until_ns or now_ns - one.until_ns < _REMEMBERED_NS
+    known = {(identity.instance, identity.uid): identity for identity in previous}
+    # The first table cannot know when its subjects started: 0 stands for an unknown time.
+    new_since_ns = now_ns if previous else 0
+    current = []
+    for identity in alive:
+        old = known.get((identity.instance, identity.uid))
+        current.append(replace(identity, since_ns=old.since_ns if old else new_since_ns))
+    keys = {(identity.instance, identity.uid) for identity in current}
+    cgroups = {(identity.cgroup, identity.uid) for identity in current}
+    ended = [
+        identity if identity.until_ns else replace(identity, until_ns=now_ns)
+        for key, identity in known.items()
+        # A cgroup that only got another instance (its pod was listed) has not ended.
+        if key not in keys and (identity.cgroup, identity.uid) not in cgroups
+        if not identity.until_ns or now_ns - identity.until_ns < _REMEMBERED_NS
     ]
-    made = (*here, *past)
-    return before if made == before else made
+    updated = (*current, *ended)
+    return previous if updated == previous else updated

@@ -1,7 +1,7 @@
-"""Pods of this node from the Kubernetes API: list, then watch, for ever.
+"""Pods of this node from the Kubernetes API: one list, then watches.
 
-Protocol: "Efficient detection of changes" of the Kubernetes API concepts.  Plain HTTP of the
-standard library: the official client's models would weigh more than the whole collector.
+The protocol is "Efficient detection of changes" of the Kubernetes API concepts.  It uses
+``http.client``: the models of the official client would need more memory than the collector.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import http.client
 import json
 import logging
 import os
+import random
 import socket
 import ssl
 import threading
@@ -20,45 +21,45 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from reveal_collector.subjects.pods.podlist import Pod, PodIndex, pod_of, pods_of
-from reveal_contract.runtime.backoff import HALF_JITTER, Backoff, spread
 from reveal_contract.settings import CollectorSettings
 
 log = logging.getLogger(__name__)
 
-WATCH_SECONDS = 300.0  # the server ends a watch after this, and it is begun anew
-_WATCH_JITTER = (0.8, 1.0)  # the watches of all nodes do not end together
-_CONNECT_SECONDS = 10.0
-_SILENCE_SECONDS = WATCH_SECONDS + 30.0
-FIRST_WAIT, LAST_WAIT = 0.5, 30.0
-_LARGEST = 64 << 20
-_LINE = 8 << 20
+WATCH_SECONDS = 300  # the server ends a watch after this time; then the next one starts
+_CONNECT_TIMEOUT_S = 10.0
+_READ_TIMEOUT_S = WATCH_SECONDS + 30.0
+MIN_RETRY_S, MAX_RETRY_S = 0.5, 30.0
+_MAX_LIST_BYTES = 64 << 20
+_MAX_LINE_BYTES = 8 << 20
 _GONE = 410
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-class GoneError(Exception):
-    """The version a watch should begin at is no longer kept: list again."""
+class WatchExpiredError(Exception):
+    """The server no longer keeps the version that a watch should start at: list again."""
 
 
-class ApiError(OSError):
-    """The API refused or broke off; the text says what."""
+class PodApiError(OSError):
+    """The API refused a request or ended it; the text says why."""
 
 
 @dataclass(frozen=True)
-class Access:
-    """How to reach the API; the token is read for each request, as it is renewed on disk."""
+class ApiAccess:
+    """Address and credentials of the API; the token on disk expires, so each request reads it."""
 
     url: str
     authority: Path | None = None
     token: Path | None = None
 
     @classmethod
-    def in_cluster(cls) -> Access:
-        """What the kubelet gives every pod (Kubernetes: "Accessing the API from a Pod")."""
+    def in_cluster(cls) -> ApiAccess:
+        """Return the access that a pod has (Kubernetes: "Accessing the API from a Pod")."""
         host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
         port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if not host:
-            raise ApiError("KUBERNETES_SERVICE_HOST is not set: this is no pod of a cluster")
+            raise PodApiError(
+                "KUBERNETES_SERVICE_HOST is not set: this process does not run in a pod"
+            )
         host = f"[{host}]" if ":" in host else host
         folder = _SERVICE_ACCOUNT
         return cls(f"https://{host}:{port}", folder / "ca.crt", folder / "token")
@@ -66,29 +67,31 @@ class Access:
     def connect(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
         if parts.scheme != "https":
-            return http.client.HTTPConnection(parts.netloc, timeout=_CONNECT_SECONDS)
+            return http.client.HTTPConnection(parts.netloc, timeout=_CONNECT_TIMEOUT_S)
         context = ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
-        return http.client.HTTPSConnection(parts.netloc, timeout=_CONNECT_SECONDS, context=context)
+        return http.client.HTTPSConnection(
+            parts.netloc, timeout=_CONNECT_TIMEOUT_S, context=context
+        )
 
     def headers(self) -> dict[str, str]:
-        made = {"Accept": "application/json", "User-Agent": "reveal-collector"}
+        headers = {"Accept": "application/json", "User-Agent": "reveal-collector"}
         if self.token is not None:
-            made["Authorization"] = f"Bearer {self.token.read_text().strip()}"
-        return made
+            headers["Authorization"] = f"Bearer {self.token.read_text().strip()}"
+        return headers
 
 
-def access_of(settings: CollectorSettings) -> Access:
-    """How to reach the API: as the settings say, else as every pod does."""
+def access_of(settings: CollectorSettings) -> ApiAccess:
+    """Return the access that the settings define, by default that of a pod."""
     if not settings.pod_api:
-        return Access.in_cluster()
+        return ApiAccess.in_cluster()
     authority, token = (
         Path(file) if file else None for file in (settings.pod_ca_file, settings.pod_token_file)
     )
-    return Access(settings.pod_api, authority, token)
+    return ApiAccess(settings.pod_api, authority, token)
 
 
 class PodTable:
-    """The pods as list and watch events leave them; ``version`` is where to go on."""
+    """The pods after a list and its watch events; the next watch starts at ``version``."""
 
     def __init__(self) -> None:
         self.version = ""
@@ -99,16 +102,19 @@ class PodTable:
         self.version = _version(listed)
 
     def apply(self, event: Mapping[str, Any]) -> bool:
-        """One watch event; whether the pods are others now.  Raises ``GoneError``."""
-        kind, thing = event.get("type"), event.get("object")
-        if not isinstance(thing, Mapping):
-            raise ApiError(f"watch: {ascii(event)[:200]} is no event")
+        """Apply one watch event; return whether the pods changed.
+
+        Raises ``WatchExpiredError``.
+        """
+        kind, item = event.get("type"), event.get("object")
+        if not isinstance(item, Mapping):
+            raise PodApiError(f"watch: {ascii(event)[:200]} is not a watch event")
         if kind == "ERROR":
-            if thing.get("code") == _GONE:
-                raise GoneError
-            raise ApiError(f"watch: {thing.get('message') or thing.get('reason')}")
-        self.version = _version(thing) or self.version
-        pod = pod_of(thing)
+            if item.get("code") == _GONE:
+                raise WatchExpiredError
+            raise PodApiError(f"watch: {item.get('message') or item.get('reason')}")
+        self.version = _version(item) or self.version
+        pod = pod_of(item)
         if kind == "BOOKMARK" or pod is None:
             return False
         if kind == "DELETED":
@@ -124,16 +130,16 @@ class PodTable:
 class ApiPods:
     """Follows the pods with ``spec.nodeName`` of this node in a thread.
 
-    While the API is away the last list is kept and ``trouble`` says so.
+    While the API does not answer, the last list stays and ``health_error`` says so.
     """
 
-    def __init__(self, access: Callable[[], Access], node: str) -> None:
+    def __init__(self, access: Callable[[], ApiAccess], node: str) -> None:
         self.health_error = ""
         self._access, self._node = access, node
         self._table, self._index = PodTable(), PodIndex()
-        self._changed: Callable[[], None] = _nothing
+        self._changed: Callable[[], None] = _ignore
         self._connection: http.client.HTTPConnection | None = None
-        # the connection forgets its own where the answer is the last one on it
+        # A connection drops its socket when the response is the last one: keep it to shut it down.
         self._socket: socket.socket | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -151,54 +157,55 @@ class ApiPods:
     def stop(self) -> None:
         self._stopping.set()
         if self._socket is not None:
-            _hang_up(self._socket)
+            _shut_down(self._socket)
         if self._thread is not None:
             self._thread.join(1.0)
             self._thread = None
 
     def _run(self) -> None:
-        retry = Backoff(FIRST_WAIT, LAST_WAIT, HALF_JITTER)
+        wait = MIN_RETRY_S
         while not self._stopping.is_set():
             try:
-                self._follow()
-                retry.reset()
-            except GoneError:
-                self._table.version = ""
-            except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
-                self._fail(error)
-                # jitter: all nodes of a cluster lose the same API server together
-                self._stopping.wait(retry.next())
+                self._watch()
+                wait = MIN_RETRY_S
+            except WatchExpiredError:
+                self._table.version = ""  # list again
+            except (OSError, http.client.HTTPException, ValueError, RecursionError) as cause:
+                self._fail(cause)
+                # Jitter, as all nodes of a cluster lose the same API server at the same time.
+                self._stopping.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+                wait = min(2 * wait, MAX_RETRY_S)
 
-    def _follow(self) -> None:
-        """A list where none is known, then one watch to its end."""
+    def _watch(self) -> None:
+        """List the pods if none are known, then run one watch until it ends."""
         if not self._table.version:
             self._list()
         parameters = {
             "watch": "1", "allowWatchBookmarks": "true", "resourceVersion": self._table.version,
-            "timeoutSeconds": str(int(spread(WATCH_SECONDS, _WATCH_JITTER))),
+            "timeoutSeconds": str(int(WATCH_SECONDS * random.uniform(0.8, 1.0))),  # noqa: S311
         }  # fmt: skip
         response = self._get(parameters)
         try:
-            self._works()
+            self._clear_error()
             for event in _events(response):
                 if self._table.apply(event):
                     self._publish()
         finally:
-            response.close()  # it may be the one that holds the socket
+            response.close()  # the response holds the socket if it is the last of a connection
             self._close()
 
     def _list(self) -> None:
-        # version 0: from the server's cache, which spares etcd the lists of a whole cluster
+        # Version 0 reads from the server's cache: lists of all nodes would load etcd.
         response = self._get({"resourceVersion": "0"})
         try:
-            listed = json.loads(response.read(_LARGEST))
+            listed = json.loads(response.read(_MAX_LIST_BYTES))
         finally:
             response.close()
             self._close()
         if not isinstance(listed, dict):
-            raise ApiError("the list of pods is no object")
+            raise PodApiError("the list of pods is not a JSON object")
         self._table.replace(listed)
-        self._works()
+        self._clear_error()
         self._publish()
 
     def _get(self, parameters: Mapping[str, str]) -> http.client.HTTPResponse:
@@ -208,12 +215,12 @@ class ApiPods:
         try:
             connection.request("GET", f"/api/v1/pods?{query}", headers=access.headers())
             self._socket = connection.sock
-            self._socket.settimeout(_SILENCE_SECONDS)
+            self._socket.settimeout(_READ_TIMEOUT_S)
             response = connection.getresponse()
             if response.status == _GONE:
-                raise GoneError
+                raise WatchExpiredError
             if response.status != http.client.OK:
-                raise ApiError(_refusal(response))
+                raise PodApiError(_refusal(response))
         except BaseException:
             self._close()
             raise
@@ -228,37 +235,37 @@ class ApiPods:
         self._index = self._table.index()
         self._changed()
 
-    def _works(self) -> None:
+    def _clear_error(self) -> None:
         if self.health_error:
             log.info("the Kubernetes API answers again")
         self.health_error = ""
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, cause: Exception) -> None:
         if self._stopping.is_set():
             return
-        reason = str(error) or type(error).__name__
-        health_error = f"pods: the Kubernetes API does not answer, the last list is kept: {reason}"
-        if health_error != self.health_error:
-            log.warning("%s", health_error)
-        self.health_error = health_error
+        reason = str(cause) or type(cause).__name__
+        error = f"pods: the Kubernetes API does not answer, the last list is kept: {reason}"
+        if error != self.health_error:
+            log.warning("%s", error)
+        self.health_error = error
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
-    while line := response.readline(_LINE):
+    while line := response.readline(_MAX_LINE_BYTES):
         event = json.loads(line)
         if not isinstance(event, dict):
-            raise ApiError("watch: a line is no object")
+            raise PodApiError("watch: a line is not a JSON object")
         yield event
 
 
-def _version(thing: Mapping[str, Any]) -> str:
-    meta = thing.get("metadata")
+def _version(item: Mapping[str, Any]) -> str:
+    meta = item.get("metadata")
     version = meta.get("resourceVersion") if isinstance(meta, Mapping) else None
     return version if isinstance(version, str) else ""
 
 
 def _refusal(response: http.client.HTTPResponse) -> str:
-    """What a Status object says, else the bare answer."""
+    """Return the message of a Status object, else the status line."""
     try:
         message = json.loads(response.read(4096)).get("message")
     except (ValueError, AttributeError):
@@ -266,7 +273,7 @@ def _refusal(response: http.client.HTTPResponse) -> str:
     return f"{response.status} {message or response.reason}"
 
 
-def _hang_up(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     """Wake a thread that waits for the next line."""
     try:
         connection.shutdown(socket.SHUT_RDWR)
@@ -274,5 +281,5 @@ def _hang_up(connection: socket.socket) -> None:
         return
 
 
-def _nothing() -> None:
-    """Nobody listens yet."""
+def _ignore() -> None:
+    """Do nothing: nobody listens yet."""

@@ -1,7 +1,7 @@
-"""From a cgroup's place and the pods of this node to the subject it is: the join.
+"""Join of cgroup paths with the pods of this node: which subject a cgroup is.
 
-A pod is found by container id first and by uid second; of pods inside pods (kind in a pod) the
-deepest that this node's list knows, so that a list of the outer cluster still names its own.
+A pod is found by container id first and by uid second.  Of pods inside pods (kind in a pod) the
+deepest one in this node's list counts, so the list of the outer cluster still names its own pods.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from reveal_collector.subjects.pods.paths import Place, places, weak_place
+from reveal_collector.subjects.pods.paths import SubjectPath, fallback_path, workload_paths
 from reveal_collector.subjects.pods.podlist import Pod, PodIndex
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -17,104 +17,106 @@ _SHORT_ID = 12
 _SHORT_UID = 8
 
 
-def owners(path: str, index: PodIndex, containers: bool) -> tuple[Place, ...]:
-    """Whose cgroup this is: one subject, and the container in it where ``containers`` asks.
+def subject_paths(path: str, index: PodIndex, containers: bool) -> tuple[SubjectPath, ...]:
+    """Return the subject of a cgroup, followed by its container if ``containers`` is set.
 
-    Containers are told apart only in pods that run several.
+    A container is a subject only in a pod that runs several.  Return ``()`` for no subject.
     """
-    place = _owner(path, index)
-    if place is None:
+    owner = _deepest_known(path, index)
+    if owner is None:
         return ()
-    if not containers or not place.container_root or place.kind is not SubjectKind.POD:
-        return (place,)
-    pod = index.find(place.uid, place.container)
+    if not containers or not owner.container_root or owner.kind is not SubjectKind.POD:
+        return (owner,)
+    pod = index.find(owner.uid, owner.container)
     if pod is None or len(pod.mains) < 2:
-        return (place,)
-    return place, replace(place, kind=SubjectKind.CONTAINER, root=place.container_root)
+        return (owner,)
+    return owner, replace(owner, kind=SubjectKind.CONTAINER, root=owner.container_root)
 
 
-def _owner(path: str, index: PodIndex) -> Place | None:
-    strong = places(path)
-    for place in reversed(strong):
-        if place.kind is SubjectKind.POD and index.find(place.uid, place.container) is not None:
-            return place
-    return strong[-1] if strong else weak_place(path)
+def _deepest_known(path: str, index: PodIndex) -> SubjectPath | None:
+    workloads = workload_paths(path)
+    for owner in reversed(workloads):
+        if owner.kind is SubjectKind.POD and index.find(owner.uid, owner.container) is not None:
+            return owner
+    # No pod is listed: the innermost workload counts, else the unit or the cgroup itself.
+    return workloads[-1] if workloads else fallback_path(path)
 
 
-def identity(place: Place, index: PodIndex, inode: int) -> Identity:
-    """Who a place is; a pod nobody lists is known by its uid."""
-    inside = place.kind is SubjectKind.POD or place.root == place.container_root
-    if inside and (pod := index.find(place.uid, place.container)) is not None:
-        return _of_pod(place, pod)
-    if place.kind is SubjectKind.POD:
-        return Identity(f"pod:{place.uid}", place.kind, place.uid, qos=place.qos, cgroup=place.root)
-    name = place.root.rpartition("/")[2]
-    if place.kind is SubjectKind.JOB:
-        name = place.uid
-    elif place.kind is SubjectKind.CONTAINER:
-        name = place.uid[:_SHORT_ID]
-    return Identity(place.root, place.kind, place.uid or str(inode), name=name, cgroup=place.root)
+def identify(owner: SubjectPath, index: PodIndex, inode: int) -> Identity:
+    """Return the identity of a subject; a pod that is not listed is named by its uid."""
+    inside = owner.kind is SubjectKind.POD or owner.root == owner.container_root
+    if inside and (pod := index.find(owner.uid, owner.container)) is not None:
+        return _of_pod(owner, pod)
+    if owner.kind is SubjectKind.POD:
+        return Identity(f"pod:{owner.uid}", owner.kind, owner.uid, qos=owner.qos, cgroup=owner.root)
+    name = owner.root.rpartition("/")[2]
+    if owner.kind is SubjectKind.JOB:
+        name = owner.uid
+    elif owner.kind is SubjectKind.CONTAINER:
+        name = owner.uid[:_SHORT_ID]
+    return Identity(owner.root, owner.kind, owner.uid or str(inode), name=name, cgroup=owner.root)
 
 
-def _of_pod(place: Place, pod: Pod) -> Identity:
-    whole = place.kind is SubjectKind.POD
+def _of_pod(owner: SubjectPath, pod: Pod) -> Identity:
+    is_pod = owner.kind is SubjectKind.POD
     container = pod.mains[0] if len(pod.mains) == 1 else ""
-    if not whole:
-        container = pod.containers.get(place.container) or place.container[:_SHORT_ID]
+    if not is_pod:
+        container = pod.containers.get(owner.container) or owner.container[:_SHORT_ID]
     return Identity(
-        instance=pod.key if whole else f"{pod.key}/{container}",
-        kind=place.kind,
-        uid=pod.uid if whole else place.container,
+        instance=pod.key if is_pod else f"{pod.key}/{container}",
+        kind=owner.kind,
+        uid=pod.uid if is_pod else owner.container,
         namespace=pod.namespace,
         name=pod.name,
         container=container,
-        containers=tuple(f"{name}={one}" for one, name in sorted(pod.containers.items())),
+        containers=tuple(f"{name}={id_}" for id_, name in sorted(pod.containers.items())),
         owner=pod.owner,
-        qos=pod.qos or place.qos,
-        cgroup=place.root,
+        qos=pod.qos or owner.qos,
+        cgroup=owner.root,
         host_network=pod.host_network,
     )
 
 
-def told_apart(
-    named: Mapping[str, tuple[Identity, Place]], held: Mapping[str, str]
+def with_unique_instances(
+    identities: Mapping[str, tuple[Identity, SubjectPath]], current: Mapping[str, str]
 ) -> dict[str, Identity]:
-    """Identities by cgroup with no instance twice.
+    """Return the identities by cgroup, each instance at most once.
 
-    ``held`` is the instance a cgroup goes by already: it keeps it.  Of two pods of one name (one
-    is still ending) the later one is known with its uid; of a pod whose containers have no
-    cgroup in common (containerd's older form) the later ones with the container.
+    ``current`` is the instance by cgroup that a subject already has: it keeps that instance.
     """
-    made: dict[str, Identity] = {}
+    unique: dict[str, Identity] = {}
     taken: dict[str, Identity] = {}
-    for path in sorted(named, key=lambda one: (one not in held, one)):
-        who, place = named[path]
-        for instance in _spellings(who, place, held.get(path, ""), taken):
+    for path in sorted(identities, key=lambda path: (path not in current, path)):
+        identity, owner = identities[path]
+        for instance in _possible_instances(identity, owner, current.get(path, ""), taken):
             if instance not in taken:
-                made[path] = taken[instance] = replace(who, instance=instance)
+                unique[path] = taken[instance] = replace(identity, instance=instance)
                 break
-    return made
+    return unique
 
 
-def _spellings(
-    who: Identity, place: Place, held: str, taken: Mapping[str, Identity]
+def _possible_instances(
+    identity: Identity, owner: SubjectPath, current: str, taken: Mapping[str, Identity]
 ) -> Iterable[str]:
-    if held.startswith(who.instance):
-        yield held
-    yield who.instance
-    if taken[who.instance].uid == who.uid and place.container:
-        yield f"{who.instance}/{place.container[:_SHORT_ID]}"
-    yield f"{who.instance}~{who.uid[:_SHORT_UID]}"
-    yield f"{who.instance}~{who.uid}{place.root}"
+    """Yield possible instances, the preferred one first; the last one is always free."""
+    if current.startswith(identity.instance):
+        yield current
+    yield identity.instance
+    # containerd's older form with systemd: the containers of a pod have no cgroup in common
+    if taken[identity.instance].uid == identity.uid and owner.container:
+        yield f"{identity.instance}/{owner.container[:_SHORT_ID]}"
+    # a pod of the same name that is still ending keeps the plain instance
+    yield f"{identity.instance}~{identity.uid[:_SHORT_UID]}"
+    yield f"{identity.instance}~{identity.uid}{owner.root}"
 
 
 def with_parents(subjects: Mapping[str, Identity]) -> list[Identity]:
-    """Each with the nearest subject whose cgroup it lies in."""
-    made = []
+    """Return the identities with ``parent`` set to the nearest subject around each cgroup."""
+    result = []
     for path in sorted(subjects):
         above = path.rpartition("/")[0]
         while above and above not in subjects:
             above = above.rpartition("/")[0]
         parent = subjects[above].instance if above else ""
-        made.append(replace(subjects[path], parent=parent))
-    return made
+        result.append(replace(subjects[path], parent=parent))
+    return result

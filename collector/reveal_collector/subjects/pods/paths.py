@@ -1,9 +1,9 @@
-"""What a cgroup path says: which pod, container, job or unit it belongs to.
+"""Meaning of a cgroup path: the pod, container, job or unit that it belongs to.
 
-Pure; shapes of the kubelet's cgroup managers (cgroupfs and systemd), containerd, CRI-O,
-cri-dockerd, podman, LXC and Slurm, nested in each other as kind and docker-in-docker do.
-Names of a path's parts and their meaning: systemd.slice(5), systemd.scope(5),
-cgroup_namespaces(7) for leading ``..``, Slurm's cgroup.conf.
+These are pure functions.  They know the paths of the kubelet's cgroup managers (cgroupfs and
+systemd), containerd, CRI-O, cri-dockerd, podman, LXC and Slurm, also nested in each other as
+kind and docker-in-docker do.  Path parts follow systemd.slice(5), systemd.scope(5) and Slurm's
+cgroup.conf; for a leading ``..`` see cgroup_namespaces(7).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fnmatch import fnmatchcase
 
 from reveal_contract.subjects import SubjectKind
 
-PLAIN_DEPTH = 4  # parts of the path of a cgroup that nothing is known of
+MAX_PLAIN_DEPTH = 4  # path parts kept of a cgroup of unknown kind
 
-# Only stand for a mount, hold PID 1 or an overseer of a container: never a subject.
-_NO_SUBJECT = ("*.mount", "*.swap", "init.scope", "*-conmon-*.scope", "*-conmon-*")
+# These stand for a mount, or hold PID 1 or a container's monitor process: never a subject.
+_NOT_SUBJECTS = ("*.mount", "*.swap", "init.scope", "*-conmon-*.scope", "*-conmon-*")
 _UNITS = (".service", ".scope")
 
-# A static pod's uid is a hash without dashes; systemd wants "_" where the API has "-".
+# The uid of a static pod is a hash without dashes; systemd replaces "-" of the API by "_".
 _UID = r"(?P<uid>[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})"
 _POD_SLICE = re.compile(
     rf"(?:.+-)?kubepods(?:-(?P<qos>besteffort|burstable))?-pod{_UID}\.slice"
@@ -39,12 +39,12 @@ _QOS = {"besteffort": "BestEffort", "burstable": "Burstable"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The subject a cgroup belongs to: ``root`` is the subject's own cgroup, the path or above it.
+class SubjectPath:
+    """The subject that a cgroup path belongs to; ``root`` is the subject's own cgroup.
 
-    ``uid`` is a pod's as the API has it (of a static pod the hash of its configuration), a
-    job's number or a container's id; ``container`` the id of the container inside a pod and
-    ``container_root`` its cgroup.
+    ``root`` is the path itself or an ancestor of it.  ``uid`` is the uid of a pod in the API (of a
+    static pod the hash of its configuration), the number of a job or the id of a container.
+    ``container`` is the id of the container inside a pod, and ``container_root`` its cgroup.
     """
 
     kind: SubjectKind
@@ -55,59 +55,59 @@ class Place:
     container_root: str = ""
 
 
-def cleaned(path: str) -> list[str]:
-    """The parts of a path as /proc/PID/cgroup or a walk gives it.
+def path_parts(path: str) -> list[str]:
+    """Return the parts of a path as /proc/PID/cgroup or a walk shows it.
 
-    A process outside of the reader's cgroup namespace shows as ``/../../kubepods``; one whose
-    cgroup is removed ends in `` (deleted)``.
+    The path of a process outside the reader's cgroup namespace starts with ``/..``.  The path of a
+    process whose cgroup is removed ends with `` (deleted)``.
     """
     parts = path.removesuffix(" (deleted)").split("/")
     return [part for part in parts if part not in ("", ".", "..")]
 
 
-def places(path: str) -> tuple[Place, ...]:
-    """Pods, jobs and containers on the way down a path, the outermost first.
+def workload_paths(path: str) -> tuple[SubjectPath, ...]:
+    """Return the pods, jobs and containers along a path, outermost first.
 
-    A container inside a pod or job is part of it; a pod inside anything is one of its own.
+    A container inside a pod or job is part of it.  A pod inside anything is a subject of its own.
     """
-    found: list[Place] = []
-    parts = cleaned(path)
+    found: list[SubjectPath] = []
+    parts = path_parts(path)
     for depth, part in enumerate(parts):
         root = "/" + "/".join(parts[: depth + 1])
-        made = _pod(part, parts[:depth], root) or _job(part, parts[:depth], root)
-        if made is not None:
-            found.append(made)
+        workload = _pod(part, parts[:depth], root) or _job(part, parts[:depth], root)
+        if workload is not None:
+            found.append(workload)
         elif (container := _container_id(part, parts[:depth])) is not None:
-            _enter(found, container, root)
+            _add_container(found, container, root)
     return tuple(found)
 
 
-def place(path: str) -> Place | None:
-    """The subject of a path: the deepest pod, job or container, else unit, else the cgroup."""
-    strong = places(path)
-    return strong[-1] if strong else weak_place(path)
+def subject_path(path: str) -> SubjectPath | None:
+    """Return the subject of a path: the deepest pod, job or container, else a fallback."""
+    workloads = workload_paths(path)
+    return workloads[-1] if workloads else fallback_path(path)
 
 
-def weak_place(path: str) -> Place | None:
-    """The deepest unit of a path, else the path itself, cut; ``None``: nobody's."""
-    parts = cleaned(path)
-    if not parts or not is_subject(parts[-1]):
+def fallback_path(path: str) -> SubjectPath | None:
+    """Return the deepest unit of a path, else the path cut to its first parts, else ``None``."""
+    parts = path_parts(path)
+    if not parts or not can_be_subject(parts[-1]):
         return None
     for depth in range(len(parts), 0, -1):
-        if parts[depth - 1].endswith(_UNITS) and is_subject(parts[depth - 1]):
-            return Place(SubjectKind.UNIT, "/" + "/".join(parts[:depth]))
-    return Place(SubjectKind.CGROUP, "/" + "/".join(parts[:PLAIN_DEPTH]))
+        if parts[depth - 1].endswith(_UNITS) and can_be_subject(parts[depth - 1]):
+            return SubjectPath(SubjectKind.UNIT, "/" + "/".join(parts[:depth]))
+    return SubjectPath(SubjectKind.CGROUP, "/" + "/".join(parts[:MAX_PLAIN_DEPTH]))
 
 
-def is_subject(part: str) -> bool:
-    """Whether a part of a path names something that can do work."""
-    return not any(fnmatchcase(part, odd) for odd in _NO_SUBJECT)
+def can_be_subject(part: str) -> bool:
+    """Return whether a part of a path names something that runs processes of its own."""
+    return not any(fnmatchcase(part, pattern) for pattern in _NOT_SUBJECTS)
 
 
-def of_process(text: str) -> list[str]:
-    """The distinct paths of ``/proc/PID/cgroup`` (cgroups(7)), those of CPU time first.
+def process_cgroups(text: str) -> list[str]:
+    """Return the distinct paths of ``/proc/PID/cgroup`` (cgroups(7)), CPU controllers first.
 
-    Lines are ``id:controllers:path``; a path may hold colons itself.
+    A line is ``id:controllers:path``; the path itself may contain colons.
     """
     first: list[str] = []
     rest: list[str] = []
@@ -115,14 +115,15 @@ def of_process(text: str) -> list[str]:
         _, _, tail = line.partition(":")
         controllers, found, path = tail.partition(":")
         if found:
-            wanted = not controllers or {"cpu", "cpuacct"} & set(controllers.split(","))
-            (first if wanted else rest).append(path)
-    # a hybrid host's version 2 line has no controllers, so a version 1 line knows better
-    first.sort(key=lambda path: not places(path))
+            # Version 2 names no controllers.
+            counts_cpu = not controllers or {"cpu", "cpuacct"} & set(controllers.split(","))
+            (first if counts_cpu else rest).append(path)
+    # On a hybrid host the version 2 hierarchy may not contain the pod: prefer paths that do.
+    first.sort(key=lambda path: not workload_paths(path))
     return list(dict.fromkeys(first + rest))
 
 
-def _pod(part: str, above: list[str], root: str) -> Place | None:
+def _pod(part: str, above: list[str], root: str) -> SubjectPath | None:
     match = _POD_SLICE.match(part)
     if match is not None:
         qos = _QOS.get(match["qos"] or "", "Guaranteed")
@@ -134,14 +135,14 @@ def _pod(part: str, above: list[str], root: str) -> Place | None:
         qos = _QOS.get(above[-1] if above else "", "Guaranteed")
         container = ""
     uid = match["uid"].replace("_", "-")
-    return Place(SubjectKind.POD, root, uid, qos, container, root if container else "")
+    return SubjectPath(SubjectKind.POD, root, uid, qos, container, root if container else "")
 
 
-def _job(part: str, above: list[str], root: str) -> Place | None:
+def _job(part: str, above: list[str], root: str) -> SubjectPath | None:
     match = _JOB.match(part)
-    if match is None or not any(_SLURM.match(one) for one in above):
+    if match is None or not any(_SLURM.match(parent) for parent in above):
         return None
-    return Place(SubjectKind.JOB, root, match["id"])
+    return SubjectPath(SubjectKind.JOB, root, match["id"])
 
 
 def _container_id(part: str, above: list[str]) -> str | None:
@@ -151,10 +152,12 @@ def _container_id(part: str, above: list[str]) -> str | None:
     return part if above and above[-1] in _LXC_PARENTS else None
 
 
-def _enter(found: list[Place], container: str, root: str) -> None:
-    """Into a container: of the pod or job around it, or a subject of its own."""
+def _add_container(found: list[SubjectPath], container: str, root: str) -> None:
+    """Add a container to the pod or job around it, or as a subject of its own."""
     last = found[-1] if found else None
+    # A container inside a plain container is a subject: the outer one is a node (kind).
     if last is None or last.kind is SubjectKind.CONTAINER:
-        found.append(Place(SubjectKind.CONTAINER, root, container, container=container))
+        found.append(SubjectPath(SubjectKind.CONTAINER, root, container, container=container))
+    # Only the outermost container of a pod has an id that the API knows.
     elif not last.container:
         found[-1] = replace(last, container=container, container_root=root)

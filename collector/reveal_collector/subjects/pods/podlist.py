@@ -1,6 +1,6 @@
-"""Pods of this node, as far as attribution needs them, from the JSON of the Kubernetes API.
+"""Pods of this node, with the fields that attribution needs, from JSON of the Kubernetes API.
 
-Field names: core/v1 Pod (metadata, spec, status) of the Kubernetes API reference.
+Field names are those of core/v1 Pod (metadata, spec, status) in the Kubernetes API reference.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-# The kubelet's own uid of a pod from a manifest file; the API's mirror of it has another.
+# The kubelet's own uid of a static pod; the mirror pod in the API has another uid.
 _CONFIG_HASH = "kubernetes.io/config.hash"
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """``containers`` is name by container id, without the runtime's prefix."""
+    """One pod; ``containers`` maps container ids, without the runtime's prefix, to names."""
 
     uid: str
     namespace: str
@@ -27,7 +27,7 @@ class Pod:
     qos: str = ""
     host_network: bool = False
     node: str = ""
-    mains: tuple[str, ...] = ()  # its containers that are neither init nor ephemeral
+    mains: tuple[str, ...] = ()  # names of the containers that are neither init nor ephemeral
 
     @property
     def key(self) -> str:
@@ -35,7 +35,7 @@ class Pod:
 
 
 class PodIndex:
-    """Pods by container id and by uid; immutable, replaced as a whole."""
+    """Immutable index of pods by container id and by uid."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self.pods = tuple(pods)
@@ -48,12 +48,12 @@ class PodIndex:
             self._by_container.update(dict.fromkeys(pod.containers, pod))
 
     def find(self, uid: str, container: str = "") -> Pod | None:
-        """By container id first: a pod's uid in a path may be a hash that others have too."""
+        """Return a pod by container id, else by uid: static pods may share a hash as their uid."""
         return self._by_container.get(container) or self._by_uid.get(uid)
 
 
 class PodSource(Protocol):
-    """Who the pods of this node are; ``trouble`` is a sentence while that is not current."""
+    """Source of the pods of this node; ``health_error`` says why its list may be outdated."""
 
     health_error: str
 
@@ -61,26 +61,26 @@ class PodSource(Protocol):
     def index(self) -> PodIndex: ...
 
     def start(self, changed: Callable[[], None]) -> None:
-        """Begin to follow; ``changed`` is called, from any thread, after each new index."""
+        """Start to follow the pods; ``changed`` is called from any thread after a new index."""
 
     def stop(self) -> None: ...
 
 
 class NoPods:
-    """No Kubernetes, or none asked for."""
+    """Source without pods: no Kubernetes, or none requested."""
 
     health_error = ""
     index = PodIndex()
 
     def start(self, changed: Callable[[], None]) -> None:
-        """Nothing to follow."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
 
 def pod_of(row: object) -> Pod | None:
-    """A pod from its API object; ``None`` for what is not one."""
+    """Return the pod of an API object, or ``None`` if the object is not a pod."""
     if not isinstance(row, Mapping):
         return None
     meta, spec, status = (_mapping(row, part) for part in ("metadata", "spec", "status"))
@@ -102,7 +102,10 @@ def pod_of(row: object) -> Pod | None:
 
 
 def pods_of(rows: object) -> list[Pod]:
-    """The pods of a list as the API or ``kubectl get pods -o json`` gives it."""
+    """Return the pods of a list from the API or from ``kubectl get pods -o json``.
+
+    Raises ``ValueError`` if there is no list of items.
+    """
     items = rows.get("items") if isinstance(rows, Mapping) else rows
     if not isinstance(items, list):
         raise ValueError("no list of pods: it has no items")
@@ -110,7 +113,7 @@ def pods_of(rows: object) -> list[Pod]:
 
 
 def _containers(status: Mapping[str, Any]) -> dict[str, str]:
-    """Also a container's last id: its cgroup may outlive the restart by a moment."""
+    """Return names by container id, with the previous id: its cgroup may outlive a restart."""
     found: dict[str, str] = {}
     for group in _STATUSES:
         rows = status.get(group)
@@ -118,10 +121,10 @@ def _containers(status: Mapping[str, Any]) -> dict[str, str]:
             if not isinstance(row, Mapping):
                 continue
             ended = _mapping(_mapping(row, "lastState"), "terminated")
-            for one in (_text(ended, "containerID"), _text(row, "containerID")):
-                identity = one.rpartition("//")[2]
-                if identity:
-                    found[identity] = _text(row, "name")
+            for container_id in (_text(ended, "containerID"), _text(row, "containerID")):
+                id_ = container_id.rpartition("//")[2]
+                if id_:
+                    found[id_] = _text(row, "name")
     return found
 
 
@@ -132,7 +135,7 @@ def _mains(spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _owner(meta: Mapping[str, Any]) -> str:
-    """``Kind/name`` of the controller."""
+    """Return ``Kind/name`` of the controller."""
     rows = meta.get("ownerReferences")
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, Mapping) and row.get("controller") is True:

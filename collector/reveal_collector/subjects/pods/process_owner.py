@@ -1,4 +1,4 @@
-"""The subject a process belongs to, by what its cgroup says."""
+"""Owner of a process: the subject that its cgroup names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from reveal_contract.subjects import SubjectKind
 SubjectOfPid = Callable[[int], str | None]
 
 
-class CgroupOwner:
-    """The subject of a process by its cgroup; in the root cgroup its process group."""
+class ProcessOwner:
+    """Returns the subject of a process by its cgroup; in the root cgroup its process group."""
 
     def __init__(self, proc: Path) -> None:
         self._proc = proc
@@ -22,33 +22,38 @@ class CgroupOwner:
     def __call__(self, pid: int) -> str | None:
         try:
             text = (self._proc / str(pid) / "cgroup").read_text("utf-8", "replace")
-            for path in paths.of_process(text):
-                if (place := paths.place(path)) is not None:
-                    return names.identity(place, PodIndex(), 0).instance
-            return self._group(pid)
+            for path in paths.process_cgroups(text):
+                if (owner := paths.subject_path(path)) is not None:
+                    return names.identify(owner, PodIndex(), 0).instance
+            return self._process_group(pid)
         except (OSError, ValueError, NotAProcess):
             return None
 
-    def _group(self, pid: int) -> str:
-        """Named as the source of process groups names it: by its leader while that lives."""
-        mine = parse_stat(pid, (self._proc / str(pid) / "stat").read_bytes(), 1)
+    def _process_group(self, pid: int) -> str:
+        """Return the instance that the source of process groups uses: named by a living leader."""
+        own = parse_stat(pid, (self._proc / str(pid) / "stat").read_bytes(), 1)
         try:
-            leader = (self._proc / str(mine.group) / "stat").read_bytes()
-            name = parse_stat(mine.group, leader, 1).name
+            leader = (self._proc / str(own.group) / "stat").read_bytes()
+            name = parse_stat(own.group, leader, 1).name
         except (OSError, ValueError, NotAProcess):
-            name = mine.name
-        return f"pgrp:{name}[{mine.group}]"
+            name = own.name
+        return f"pgrp:{name}[{own.group}]"
 
 
-def own_pods(proc: Path) -> list[str]:
-    """The cgroups of the pods that this process is in, the innermost pod's of each hierarchy.
+def own_pod_cgroups(proc: Path) -> list[str]:
+    """Return the cgroups of the pods that this process runs in: in each hierarchy the innermost.
 
-    None where it is in no pod, or in a cgroup namespace that hides which (cgroup_namespaces(7)).
+    Return an empty list outside of a pod, or in a cgroup namespace that hides the pod
+    (cgroup_namespaces(7)).
     """
     try:
         text = (proc / "self/cgroup").read_text("utf-8", "replace")
     except OSError:
         return []
-    found = (paths.places(path) for path in paths.of_process(text))
-    roots = [places[-1].root for places in found if places and places[-1].kind is SubjectKind.POD]
+    found = (paths.workload_paths(path) for path in paths.process_cgroups(text))
+    roots = [
+        workloads[-1].root
+        for workloads in found
+        if workloads and workloads[-1].kind is SubjectKind.POD
+    ]
     return list(dict.fromkeys(roots))

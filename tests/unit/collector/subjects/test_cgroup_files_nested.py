@@ -8,7 +8,7 @@ import pytest
 
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import psi
-from reveal_collector.subjects.cgroup_files import nested
+from reveal_collector.subjects.cgroup_files import node_container_root
 from support.hosts.tree import Tree
 from support.reading import opened, values
 
@@ -32,7 +32,7 @@ def stalled(tree: Tree) -> float | None:
 
 
 def test_the_machines_root_tells_the_machines_pressure(machine: Tree) -> None:
-    assert nested(machine.roots) is None
+    assert node_container_root(machine.roots) is None
     assert stalled(machine) == 50e9
 
 
@@ -41,11 +41,11 @@ def test_a_nodes_root_tells_the_nodes_pressure(machine: Tree, place: str) -> Non
     for name in ("cpu", "memory", "io"):
         machine.write(f"{place}/{name}.pressure", waited(7))
     machine.write(f"{place}/cgroup.type", "domain\n")
-    assert nested(machine.roots) == machine.root / place
+    assert node_container_root(machine.roots) == machine.root / place
     assert stalled(machine) == 7e9
     machine.write(f"{place}/io.pressure", waited(9))
     assert stalled(machine) == 9e9
 
 
 def test_who_looks_around_in_a_container_still_sees_the_host(machine: Tree) -> None:
-    assert nested(replace(machine.roots, cgroup=Roots().cgroup)) is None
+    assert node_container_root(replace(machine.roots, cgroup=Roots().cgroup)) is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.kernel.inotify import Inotify
-from reveal_collector.subjects.cgroup_watch import Watches
+from reveal_collector.subjects.cgroup_watch import CgroupWatches
 
 
 class Counting(Inotify):
@@ -47,7 +47,7 @@ def tree(folder: Path, *paths: str) -> Path:
 
 
 def test_a_second_walk_asks_for_nothing_again(tmp_path: Path, inotify: Counting) -> None:
-    watches = Watches(inotify, {"cpu": tree(tmp_path, "a/b")})
+    watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a/b")})
     assert list(watches.walk()) == ["/a", "/a/b"]
     assert sorted(inotify.asked) == [tmp_path, tmp_path / "a", tmp_path / "a/b"]
     inotify.asked.clear()
@@ -60,7 +60,7 @@ def test_a_second_walk_asks_for_nothing_again(tmp_path: Path, inotify: Counting)
 def test_a_folder_made_in_a_watched_one_is_told_of(
     tmp_path: Path, inotify: Counting, path: str
 ) -> None:
-    watches = Watches(inotify, {"cpu": tree(tmp_path, "a/b", "kubepods/burstable/x/y")})
+    watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a/b", "kubepods/burstable/x/y")})
     watches.walk()
     assert not inotify.told
     tree(tmp_path / path, "new")
@@ -70,7 +70,7 @@ def test_a_folder_made_in_a_watched_one_is_told_of(
 
 def test_far_below_and_inside_of_pods_nothing_is_watched(tmp_path: Path, inotify: Counting) -> None:
     pod = f"kubepods/pod{'0' * 8}-0000-0000-0000-{'0' * 12}"
-    watches = Watches(inotify, {"cpu": tree(tmp_path, "a/b/c/d", f"{pod}/x/y/z")})
+    watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a/b/c/d", f"{pod}/x/y/z")})
     watches.walk()
     tree(tmp_path / "a/b/c/d", "new")
     tree(tmp_path / pod / "x/y", "new")
@@ -78,7 +78,7 @@ def test_far_below_and_inside_of_pods_nothing_is_watched(tmp_path: Path, inotify
 
 
 def test_one_made_anew_under_an_old_name_is_watched(tmp_path: Path, inotify: Counting) -> None:
-    watches = Watches(inotify, {"cpu": tree(tmp_path, "a")})
+    watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a")})
     watches.walk()
     (tmp_path / "a").rename(tmp_path / "gone")
     tree(tmp_path, "a")
@@ -92,7 +92,7 @@ def test_one_that_comes_to_another_hierarchy_later_is_watched_there(
     tmp_path: Path, inotify: Counting
 ) -> None:
     cpu, memory = tree(tmp_path / "cpu", "a"), tree(tmp_path / "memory", "b")
-    watches = Watches(inotify, {"cpu": cpu, "memory": memory})
+    watches = CgroupWatches(inotify, {"cpu": cpu, "memory": memory})
     assert list(watches.walk()) == ["/a", "/b"]
     tree(memory, "a")
     watches.walk()
@@ -112,7 +112,7 @@ def test_what_is_made_while_watches_are_set_is_found_and_watched(
         return ask(folder)
 
     monkeypatch.setattr(inotify, "watch", late)
-    watches = Watches(inotify, {"cpu": tree(tmp_path, "a")})
+    watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a")})
     assert list(watches.walk()) == ["/a", "/a/late"]
     inotify.drain()
     tree(tmp_path, "a/late/new")
@@ -122,7 +122,7 @@ def test_what_is_made_while_watches_are_set_is_found_and_watched(
 def test_where_one_is_refused_the_watches_are_not_complete_until_it_is_granted(
     tmp_path: Path, inotify: Counting
 ) -> None:
-    watches = Watches(inotify, {"cpu": tree(tmp_path, "a", "b")})
+    watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a", "b")})
     inotify.refuses = "a"
     assert list(watches.walk()) == ["/a", "/b"]
     assert not watches.complete

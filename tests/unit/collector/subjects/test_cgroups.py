@@ -17,10 +17,17 @@ from reveal_collector.readers.plan import MemoryPlan
 from reveal_collector.readers.raw_slice import MISSING
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.subjects import cgroups, tracker
-from reveal_collector.subjects.cgroup_files import FILES, UNIFIED, cpu_root, hierarchies
+from reveal_collector.subjects.cgroup_files import FILES, UNIFIED, CgroupFile, cpu_root, hierarchies
+from reveal_collector.subjects.cgroup_reader import CgroupReader
 from reveal_collector.subjects.cgroup_walk import walk
 from reveal_collector.subjects.cgroups import CgroupClocks
-from reveal_collector.subjects.tracker import Candidate, Choice, Subject, SubjectTracker, chosen
+from reveal_collector.subjects.tracker import (
+    Candidate,
+    CgroupSubject,
+    SubjectSelection,
+    SubjectTracker,
+    select_busiest,
+)
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -85,8 +92,10 @@ def version_2(root: Path, path: str, procs: str = "42\n", usage: int = 7000) -> 
 
 
 @contextmanager
-def opened(root: Path, choice: Choice | None = None) -> Iterator[tuple[Source, Source]]:
-    clocks, use, *_ = cgroups.sources(Roots(cgroup=root), choice)
+def opened(
+    root: Path, selection: SubjectSelection | None = None
+) -> Iterator[tuple[Source, Source]]:
+    clocks, use, *_ = cgroups.sources(Roots(cgroup=root), selection)
     clocks.open()
     use.open()
     try:
@@ -173,10 +182,10 @@ def test_a_cgroup_counts_where_a_process_is_in_it_or_it_is_new_and_empty(tmp_pat
     version_2(tmp_path, "a", procs="")
     version_2(tmp_path, "empty", procs="")
     found = walk(hierarchies(tmp_path))
-    assert {path for path, one in found.items() if one.holds} == {"/a/b"}
-    assert {path for path, one in found.items() if one.leaf} == {"/a/b", "/empty"}
-    tracker = SubjectTracker(hierarchies(tmp_path), Choice())
-    tracker.look(0.0)
+    assert {path for path, one in found.items() if one.has_processes} == {"/a/b"}
+    assert {path for path, one in found.items() if one.is_leaf} == {"/a/b", "/empty"}
+    tracker = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
+    tracker.update(0.0)
     assert [one.path for one in tracker.current] == ["/a/b", "/empty"]
 
 
@@ -185,21 +194,21 @@ def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> Non
         version_2(tmp_path, path)
     for path in ("a", "a/b", "a/b/c", "a/b/c/d"):
         version_2(tmp_path, path, procs="")  # too deep: the fourth speaks for what is below it
-    with opened(tmp_path, Choice(leave_out=("/reveal-fault",))) as (clocks, _):
+    with opened(tmp_path, SubjectSelection(leave_out=("/reveal-fault",))) as (clocks, _):
         paths = {channel.instance for channel in clocks.channels}
     assert paths == {"/a/b/c/d", "/job"}
 
 
 def candidate(path: str) -> Candidate:
-    return Candidate(Subject(path, 1, path), Identity(path, SubjectKind.CGROUP))
+    return Candidate(CgroupSubject(path, 1, path), Identity(path, SubjectKind.CGROUP))
 
 
 def test_the_busiest_are_taken_and_one_that_is_in_is_not_outdone_by_a_little() -> None:
     found = {path: candidate(path) for path in ("/a", "/b", "/c")}
     busy = {"/a": 5.0, "/b": 3.0, "/c": 1.0}
-    assert [one.subject.path for one in chosen(found, busy, set(), 2)] == ["/a", "/b"]
-    assert [one.subject.path for one in chosen(found, busy, {"/c"}, 2)] == ["/a", "/b"]
-    assert [one.subject.path for one in chosen(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == [
+    assert [one.subject.path for one in select_busiest(found, busy, set(), 2)] == ["/a", "/b"]
+    assert [one.subject.path for one in select_busiest(found, busy, {"/c"}, 2)] == ["/a", "/b"]
+    assert [one.subject.path for one in select_busiest(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == [
         "/a",
         "/c",
     ]
@@ -243,50 +252,50 @@ def test_one_that_is_gone_is_asked_about_once_and_forgotten_in_place(tmp_path: P
 
 def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:
     version_2(tmp_path, "a")
-    found = SubjectTracker(hierarchies(tmp_path), Choice())
-    found.look(0.0)
+    found = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
+    found.update(0.0)
     version_2(tmp_path, "b", procs="")
-    found.look(1.0)
+    found.update(1.0)
     assert [subject.path for subject in found.current] == ["/a", "/b"]
     shutil.rmtree(tmp_path / "a")
-    found.look(2.0)
+    found.update(2.0)
     assert [subject.path for subject in found.current] == ["/a", "/b"]  # lingers
-    found.look(2.0 + tracker._LINGER)
+    found.update(2.0 + tracker._LINGER_S)
     assert [subject.path for subject in found.current] == []  # and the empty one had its time
 
 
 def test_a_controller_that_is_turned_on_or_off_changes_the_columns(tmp_path: Path) -> None:
     """systemd does so for all units of a slice, with the first and the last that needs it."""
     version_2(tmp_path, "a")
-    found = SubjectTracker(hierarchies(tmp_path), Choice())
-    found.look(0.0)
+    found = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
+    found.update(0.0)
     version_2(tmp_path, UNIT)
     unit = tmp_path / UNIT
     write(unit, cgroup__controllers="cpu memory pids\n")
     text = (unit / "io.stat").read_text()
     (unit / "io.stat").unlink()
-    found.look(1.0)
+    found.update(1.0)
     before = subject_at(found, PATH)
     assert before.newborn
     write(unit, cgroup__controllers="cpu io memory pids\n", io__stat=text)
-    found.look(1.5)
+    found.update(1.5)
     after = subject_at(found, PATH)
     assert after != before
     assert not after.newborn  # its other counters have been shown
     assert "storage.subject.read_bytes" in metrics_of(after, tmp_path)
     write(unit, cgroup__controllers="cpu memory pids\n")
     (unit / "io.stat").unlink()
-    found.look(2.0)
+    found.update(2.0)
     assert "storage.subject.read_bytes" not in metrics_of(subject_at(found, PATH), tmp_path)
     assert "memory.subject.anon" in metrics_of(subject_at(found, PATH), tmp_path)
 
 
-def subject_at(found: SubjectTracker, path: str) -> Subject:
+def subject_at(found: SubjectTracker, path: str) -> CgroupSubject:
     return next(subject for subject in found.current if subject.path == path)
 
 
-def metrics_of(subject: Subject, root: Path) -> set[str]:
-    cgroup = cgroups._Cgroup(subject, hierarchies(root), Lane.SLOW)
+def metrics_of(subject: CgroupSubject, root: Path) -> set[str]:
+    cgroup = CgroupReader(subject, hierarchies(root), Lane.SLOW)
     cgroup.close()
     return {channel.metric for channel in cgroup.channels}
 
@@ -296,16 +305,16 @@ def test_hierarchies_come_and_go_one_after_the_other(tmp_path: Path) -> None:
     version_1(tmp_path, UNIT)
     memory = tmp_path / "memory" / UNIT
     memory.rename(tmp_path / "later")
-    found = SubjectTracker(hierarchies(tmp_path), Choice())
-    found.look(0.0)
+    found = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
+    found.update(0.0)
     assert not metrics_of(subject_at(found, PATH), tmp_path) & {"memory.subject.usage"}
     (tmp_path / "later").rename(memory)
-    found.look(1.0)
+    found.update(1.0)
     assert metrics_of(subject_at(found, PATH), tmp_path) >= {"memory.subject.usage"}
     whole = found.current
     shutil.rmtree(tmp_path / "cpu" / UNIT)
     shutil.rmtree(tmp_path / "cpuacct" / UNIT)
-    found.look(2.0)
+    found.update(2.0)
     assert found.current is whole
 
 
@@ -313,14 +322,14 @@ def test_what_one_used_while_others_were_busier_is_no_news_when_it_is_taken(
     tmp_path: Path,
 ) -> None:
     version_2(tmp_path, "a", usage=1000)
-    found = SubjectTracker(hierarchies(tmp_path), Choice(most=1))
-    found.look(0.0)
+    found = SubjectTracker(hierarchies(tmp_path), SubjectSelection(limit=1))
+    found.update(0.0)
     version_2(tmp_path, "a", usage=2_000_000)
     version_2(tmp_path, "b", usage=900)
-    found.look(1.0)
+    found.update(1.0)
     assert [subject.path for subject in found.current] == ["/a"]
     version_2(tmp_path, "b", usage=90_000_000)
-    found.look(60.0)
+    found.update(60.0)
     assert [(subject.path, subject.newborn) for subject in found.current] == [("/b", False)]
 
 
@@ -363,9 +372,7 @@ def test_the_tree_that_owns_cpu_time_is_found(tmp_path: Path) -> None:
 
 
 @given(st.sampled_from(FILES), st.binary(max_size=300))
-def test_no_text_of_a_file_breaks_more_than_that_file(
-    file: cgroups.CgroupFile, data: bytes
-) -> None:
+def test_no_text_of_a_file_breaks_more_than_that_file(file: CgroupFile, data: bytes) -> None:
     try:
         parsed = file.parse(data)
     except ValueError:

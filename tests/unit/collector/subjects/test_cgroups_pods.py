@@ -19,7 +19,7 @@ from reveal_collector.subjects import cgroups
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.pods.file import FilePods
 from reveal_collector.subjects.pods.podlist import PodIndex, pod_of, pods_of
-from reveal_collector.subjects.tracker import Choice, SubjectTracker
+from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract.subjects import SubjectKind
 from support.exploring import examples
 from support.hosts.cgroups import (
@@ -62,15 +62,15 @@ LAYOUTS = [
 
 @contextmanager
 def opened(
-    tree: Tree, layout: Layout, choice: Choice | None = None, listed: object = None
+    tree: Tree, layout: Layout, selection: SubjectSelection | None = None, listed: object = None
 ) -> Iterator[tuple[SubjectTracker, dict[str, Source]]]:
     path = tree.root / "pods.json"
     path.write_text(json.dumps(listed or pod_list(PODS, "n1", layout.runtime)))
     pods = FilePods(path, "n1")
-    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), choice or Choice(), pods)
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), selection or SubjectSelection(), pods)
     tracker._users = 1  # kept up by the test, not by a thread
-    pods.look()
-    tracker.look(0.0)
+    pods.poll()
+    tracker.update(0.0)
     sources = {source.name: source for source in cgroups.subject_sources(tree.roots, tracker)}
     del sources["subject-storage"]  # the cgroups here count it themselves
     for source in sources.values():
@@ -123,7 +123,7 @@ def test_pods_are_found_and_named_in_every_layout(tmp_path: Path, layout: Layout
 def test_containers_of_a_pod_are_told_apart_on_request(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, PODS)
-    with opened(tree, layout, Choice(containers=True)) as (tracker, _):
+    with opened(tree, layout, SubjectSelection(containers=True)) as (tracker, _):
         table = {one.instance: one for one in tracker.identities}
     worker = table["ml/train-0/worker"]
     assert (worker.kind, worker.parent) == (SubjectKind.CONTAINER, "ml/train-0")
@@ -139,8 +139,8 @@ def test_a_pod_nobody_lists_goes_by_its_uid_until_it_is_listed(tmp_path: Path) -
         (unknown,) = tracker.identities
         assert (unknown.instance, unknown.qos) == (f"pod:{TRAIN.uid}", "Guaranteed")
         (tree.root / "pods.json").write_text(json.dumps(pod_list(PODS, "n1")))
-        tracker.pods.look()  # type: ignore[attr-defined]
-        tracker.look(1.0)
+        tracker.pods.poll()  # type: ignore[attr-defined]
+        tracker.update(1.0)
         assert [one.instance for one in tracker.identities] == ["ml/train-0"]
         assert not tracker.current[0].newborn  # its counters did not begin just now
 
@@ -156,8 +156,8 @@ def test_a_pod_made_again_under_its_name_is_another(tmp_path: Path) -> None:
         again = replace(TRAIN, uid="2b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b")
         add_cgroups(tree, layout, [again])
         (tree.root / "pods.json").write_text(json.dumps(pod_list([again], "n1")))
-        tracker.pods.look()  # type: ignore[attr-defined]
-        tracker.look(1.0)
+        tracker.pods.poll()  # type: ignore[attr-defined]
+        tracker.update(1.0)
         rows = [retried(clocks)["cpu.subject.usage{ml/train-0}"] for _ in range(14)]
     table = [(one.instance, one.uid, bool(one.until_ns)) for one in tracker.identities]
     assert table == [("ml/train-0", again.uid, False), ("ml/train-0", TRAIN.uid, True)]
@@ -180,7 +180,7 @@ def test_two_pods_of_one_name_are_told_apart_while_both_live(tmp_path: Path) -> 
     add_cgroups(tree, layout, [TRAIN])
     with opened(tree, layout, listed=pod_list([TRAIN, later], "n1")) as (tracker, _):
         add_cgroups(tree, layout, [later])
-        tracker.look(1.0)
+        tracker.update(1.0)
         assert [(one.instance, one.uid) for one in tracker.identities] == [
             ("ml/train-0~0b2c3d4e", later.uid), ("ml/train-0", TRAIN.uid)
         ]  # fmt: skip
@@ -208,11 +208,11 @@ def test_a_pod_that_ends_is_told_for_a_while_and_its_last_use_is_kept(tmp_path: 
         tree.advance(2.0)
         assert read(clocks)["cpu.subject.usage{ml/train-0}"] == pytest.approx(3.2e9)
         shutil.rmtree(tree.root / f"cgroup{layout.pod(TRAIN)}")
-        tracker.look(1.0)
+        tracker.update(1.0)
         gone = {one.instance: one.until_ns for one in tracker.identities}
         assert gone["ml/train-0"] > 0
         assert gone["kube-system/etcd-n1"] == 0
-        tracker.look(1.0 + 31)
+        tracker.update(1.0 + 31)
         assert [one.instance for one in tracker.current] == ["kube-system/etcd-n1"]
 
 
@@ -300,14 +300,14 @@ def test_a_pod_file_is_read_again_and_a_bad_one_keeps_the_last(tmp_path: Path) -
     try:
         assert [pod.key for pod in pods.index.pods] == ["x/a"]
         path.write_text("items: [")
-        pods.look()
+        pods.poll()
         assert [pod.key for pod in pods.index.pods] == ["x/a"]
         assert "cannot be used, the last list is kept" in pods.health_error
         path.unlink()
-        pods.look()
+        pods.poll()
         assert "No such file" in pods.health_error
         path.write_text("items: []")
-        pods.look()
+        pods.poll()
         assert (pods.index.pods, pods.health_error) == ((), "")
     finally:
         pods.stop()

@@ -13,9 +13,9 @@ from reveal_collector import native
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.subjects import fine_grid
 from reveal_collector.subjects.cgroup_files import hierarchies
-from reveal_collector.subjects.fine_cpu import A_TICK, MOST, Chooser, FineLane
-from reveal_collector.subjects.fine_grid import Reading, Rings
-from reveal_collector.subjects.tracker import Choice, Subject, SubjectTracker
+from reveal_collector.subjects.fine_cpu import MAX_SUBJECTS, STEPS_PER_TICK, BusySubjects, FineCpu
+from reveal_collector.subjects.fine_grid import CounterFile, SampleRings
+from reveal_collector.subjects.tracker import CgroupSubject, SubjectSelection, SubjectTracker
 from support.exploring import examples
 from support.hosts.cgroups import V1, Layout, add_cgroups
 from support.hosts.tree import Tree
@@ -24,8 +24,8 @@ from support.waiting import comes_true
 JOB = "/system.slice/job.service"
 
 
-def subject(path: str) -> Subject:
-    return Subject(path, 1, path)
+def subject(path: str) -> CgroupSubject:
+    return CgroupSubject(path, 1, path)
 
 
 @examples(100)
@@ -33,54 +33,54 @@ def subject(path: str) -> Subject:
 def test_what_steps_used_adds_up_and_unread_ones_are_missing(
     totals: list[int], missed: set[int]
 ) -> None:
-    rings = Rings(2)
+    rings = SampleRings(2)
     readings = sorted(totals)
     for step, total in enumerate(readings):
         if step not in missed:
-            rings.take(1, step, total)
+            rings.store(1, step, total)
     for step in range(1, len(readings)):
-        used = rings.between(1, step)
+        used = rings.increase(1, step)
         if step in missed or step - 1 in missed:
             assert used is None
         else:
             assert used == readings[step] - readings[step - 1]
-    assert rings.between(1, len(readings) + 64) is None
-    assert rings.between(0, 1) is None
-    rings.forget(1)
-    assert all(rings.between(1, step) is None for step in range(64))
+    assert rings.increase(1, len(readings) + 64) is None
+    assert rings.increase(0, 1) is None
+    rings.clear(1)
+    assert all(rings.increase(1, step) is None for step in range(64))
 
 
 def test_busy_ones_come_in_and_stay_a_while() -> None:
-    chooser = Chooser()
+    busy = BusySubjects()
     one, other = subject("/a"), subject("/b")
-    assert chooser.choose({one: 0, other: 0}, 0.0, 1.0) == []
-    assert chooser.choose({one: 60_000_000, other: 40_000_000}, 1.0, 1.0) == [one]
-    assert chooser.choose({one: 60_000_000, other: 140_000_000}, 2.0, 1.0) == [other, one]
+    assert busy.choose({one: 0, other: 0}, 0.0, 1.0) == []
+    assert busy.choose({one: 60_000_000, other: 40_000_000}, 1.0, 1.0) == [one]
+    assert busy.choose({one: 60_000_000, other: 140_000_000}, 2.0, 1.0) == [other, one]
     later = {one: 60_000_000, other: 240_000_000}
-    assert chooser.choose(later, 32.0, 1.0) == [other]  # the other was idle for half a minute
-    assert chooser.choose({other: 240_000_000}, 33.0, 1.0) == [other]
-    assert chooser.choose({}, 34.0, 1.0) == []
+    assert busy.choose(later, 32.0, 1.0) == [other]  # the other was idle for half a minute
+    assert busy.choose({other: 240_000_000}, 33.0, 1.0) == [other]
+    assert busy.choose({}, 34.0, 1.0) == []
 
 
 def test_no_more_than_so_many() -> None:
-    chooser = Chooser()
-    subjects = [subject(f"/{at:02}") for at in range(MOST + 9)]
-    chooser.choose(dict.fromkeys(subjects, 0), 0.0, 1.0)
+    busy = BusySubjects()
+    subjects = [subject(f"/{at:02}") for at in range(MAX_SUBJECTS + 9)]
+    busy.choose(dict.fromkeys(subjects, 0), 0.0, 1.0)
     used = {one: 100_000_000 + at for at, one in enumerate(subjects)}
-    chosen = chooser.choose(used, 1.0, 1.0)
+    chosen = busy.choose(used, 1.0, 1.0)
     assert set(chosen) == set(subjects[9:])
 
 
-def lane(tmp_path: Path) -> tuple[Tree, SubjectTracker, FineLane]:
+def lane(tmp_path: Path) -> tuple[Tree, SubjectTracker, FineCpu]:
     tree = Tree(tmp_path)
     add_cgroups(tree, Layout(V1), (), {JOB: (0.5, 900)})
-    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), Choice())
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), SubjectSelection())
     tracker._users = 1
-    tracker.look(0.0)
-    return tree, tracker, FineLane(tracker)
+    tracker.update(0.0)
+    return tree, tracker, FineCpu(tracker)
 
 
-def followed(fine: FineLane, tracker: SubjectTracker) -> bool:
+def followed(fine: FineCpu, tracker: SubjectTracker) -> bool:
     """Let the subject work, as the fast source of clocks sees it, until it has columns."""
     (job,) = tracker.current
     for turn in range(40):
@@ -108,20 +108,20 @@ def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_is_no_number_and_what_is_gone_is_missing(tmp_path: Path) -> None:
     texts = ["usage_usec 1234567\nuser_usec 9\n", "usage_usec x", "", "usage_usec ",
              "usage_usec 99999999999999999999\n"]  # fmt: skip
-    rings = Rings(len(texts))
-    reader = fine_grid.grid(rings, 2_000_000)
+    rings = SampleRings(len(texts))
+    reader = fine_grid.start_sampling_thread(rings, 2_000_000)
     files = []
     try:
         for slot, text in enumerate(texts):
             path = tmp_path / str(slot)
             path.write_text(text)
             files.append(path.open("rb"))
-            reader.follow(slot, Reading(files[-1].fileno(), 11, 10))
-        ring = fine_grid.RING
+            reader.assign(slot, CounterFile(files[-1].fileno(), 11, 10))
+        ring = fine_grid.RING_STEPS
         assert eventually(lambda: sum(step >= 0 for step in rings.steps[:ring]) > 3)
-        assert {used for used in rings.used[:ring] if used} == {123456}
+        assert {used for used in rings.values[:ring] if used} == {123456}
         assert set(rings.steps[ring:]) == {-1}
-        reader.follow(0, None)
+        reader.assign(0, None)
         assert max(rings.steps[:ring]) == -1
     finally:
         reader.stop()
@@ -144,10 +144,10 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
         assert fine.channels == ()
         assert followed(fine, tracker)
         assert [channel.instance for channel in fine.channels] == [
-            f"{JOB}#{at}" for at in range(1, A_TICK + 1)
+            f"{JOB}#{at}" for at in range(1, STEPS_PER_TICK + 1)
         ]
         assert {channel.scale for channel in fine.channels} == {1000.0}
-        assert eventually(lambda: list(fine.read()) == [0] * A_TICK)
+        assert eventually(lambda: list(fine.read()) == [0] * STEPS_PER_TICK)
 
         def works() -> bool:
             """Another step each time: on a busy host a look may come when one is past."""
@@ -156,7 +156,7 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
             return bool(steps) and all(step is not None and step % 7000 == 0 for step in steps)
 
         assert eventually(works)
-        assert eventually(lambda: list(fine.read()) == [0] * A_TICK)
+        assert eventually(lambda: list(fine.read()) == [0] * STEPS_PER_TICK)
         usage.unlink()
     finally:
         fine.close()
@@ -173,6 +173,6 @@ def test_a_paused_lane_has_no_columns_until_it_goes_on(tmp_path: Path) -> None:
         assert fine.channels == ()
         fine.paused = False
         assert followed(fine, tracker)
-        assert len(fine.channels) == A_TICK
+        assert len(fine.channels) == STEPS_PER_TICK
     finally:
         fine.close()

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.subjects import process_groups
-from reveal_collector.subjects.process_groups import Group, Ledger, Reading, Weights, rescore, table
+from reveal_collector.subjects.process_groups import (
+    GroupAccounting,
+    ProcessGroup,
+    ProcessSample,
+    ScoreWeights,
+    select_groups,
+    update_scores,
+)
 from reveal_collector.subjects.processes import (
     NotAProcess,
     ProcessGroups,
@@ -22,134 +29,138 @@ from reveal_collector.subjects.processes import (
     parse_stat,
     printable,
 )
-from reveal_collector.subjects.tracker import Choice
+from reveal_collector.subjects.tracker import SubjectSelection
 
 LATER = 10**9
 
 
-def reading(cpu: int, parent: int = 1, group: int = 10, start: int = 5, io: int = 0) -> Reading:
-    return Reading(group, parent, start, "job", (cpu, 0, io, 0), 4096, 1)
+def reading(
+    cpu: int, parent: int = 1, group: int = 10, start: int = 5, io: int = 0
+) -> ProcessSample:
+    return ProcessSample(group, parent, start, "job", (cpu, 0, io, 0), 4096, 1)
 
 
-def used(ledger: Ledger, group: int = 10) -> int:
-    return ledger.groups[group].totals[0]
+def used(accounting: GroupAccounting, group: int = 10) -> int:
+    return accounting.groups[group].totals[0]
 
 
 def test_a_group_is_the_sum_of_its_processes_since_they_were_first_seen() -> None:
-    ledger = Ledger()
-    ledger.update({10: reading(100), 11: reading(50, 10)}, LATER)
-    ledger.update({10: reading(103), 11: reading(54, 10)}, LATER)
-    assert used(ledger) == 7
-    assert (ledger.groups[10].memory, ledger.groups[10].threads) == (8192, 2)
+    accounting = GroupAccounting()
+    accounting.update({10: reading(100), 11: reading(50, 10)}, LATER)
+    accounting.update({10: reading(103), 11: reading(54, 10)}, LATER)
+    assert used(accounting) == 7
+    assert (accounting.groups[10].memory, accounting.groups[10].threads) == (8192, 2)
 
 
 def test_a_process_born_since_counts_in_full_and_one_that_moved_in_from_now_on() -> None:
-    ledger = Ledger()
-    ledger.update({10: reading(0)}, LATER)
-    ledger.update({10: reading(0), 11: reading(9, 10, start=50), 12: reading(70, 10)}, 40)
-    assert used(ledger) == 9
-    ledger.update({10: reading(0), 11: reading(9, 10, start=50), 12: reading(71, 10)}, 60)
-    assert used(ledger) == 10
+    accounting = GroupAccounting()
+    accounting.update({10: reading(0)}, LATER)
+    accounting.update({10: reading(0), 11: reading(9, 10, start=50), 12: reading(70, 10)}, 40)
+    assert used(accounting) == 9
+    accounting.update({10: reading(0), 11: reading(9, 10, start=50), 12: reading(71, 10)}, 60)
+    assert used(accounting) == 10
 
 
 def test_a_followed_child_is_not_counted_again_when_its_parent_waits_for_it() -> None:
-    ledger = Ledger()
-    ledger.update({10: reading(0), 11: reading(0, 10)}, LATER)
-    ledger.update({10: reading(0), 11: reading(40, 10)}, LATER)
-    ledger.update({10: reading(42)}, LATER)  # the child's 40 and 2 more it used in the end
-    assert used(ledger) == 42
+    accounting = GroupAccounting()
+    accounting.update({10: reading(0), 11: reading(0, 10)}, LATER)
+    accounting.update({10: reading(0), 11: reading(40, 10)}, LATER)
+    accounting.update({10: reading(42)}, LATER)  # the child's 40 and 2 more it used in the end
+    assert used(accounting) == 42
 
 
 def test_a_child_nobody_saw_counts_through_its_parent() -> None:
-    ledger = Ledger()
-    ledger.update({10: reading(0)}, LATER)
-    ledger.update({10: reading(25)}, LATER)
-    assert used(ledger) == 25
+    accounting = GroupAccounting()
+    accounting.update({10: reading(0)}, LATER)
+    accounting.update({10: reading(25)}, LATER)
+    assert used(accounting) == 25
 
 
 def test_a_parent_read_just_before_it_waited_gets_the_credit_a_pass_later() -> None:
-    ledger = Ledger()
-    ledger.update({10: reading(0), 11: reading(0, 10)}, LATER)
-    ledger.update({10: reading(0), 11: reading(40, 10)}, LATER)
-    ledger.update({10: reading(1)}, LATER)
-    ledger.update({10: reading(41)}, LATER)
-    assert used(ledger) == 41
-    ledger.update({10: reading(81)}, LATER)
-    assert used(ledger) == 81
+    accounting = GroupAccounting()
+    accounting.update({10: reading(0), 11: reading(0, 10)}, LATER)
+    accounting.update({10: reading(0), 11: reading(40, 10)}, LATER)
+    accounting.update({10: reading(1)}, LATER)
+    accounting.update({10: reading(41)}, LATER)
+    assert used(accounting) == 41
+    accounting.update({10: reading(81)}, LATER)
+    assert used(accounting) == 81
 
 
 def test_a_grandchild_is_credited_to_who_is_left() -> None:
-    ledger = Ledger()
-    ledger.update({10: reading(0), 11: reading(0, 10), 12: reading(0, 11)}, LATER)
-    ledger.update({10: reading(0), 11: reading(5, 10), 12: reading(30, 11)}, LATER)
-    ledger.update({10: reading(35)}, LATER)
-    assert used(ledger) == 35
+    accounting = GroupAccounting()
+    accounting.update({10: reading(0), 11: reading(0, 10), 12: reading(0, 11)}, LATER)
+    accounting.update({10: reading(0), 11: reading(5, 10), 12: reading(30, 11)}, LATER)
+    accounting.update({10: reading(35)}, LATER)
+    assert used(accounting) == 35
 
 
 def test_a_pid_used_again_is_another_process() -> None:
-    ledger = Ledger()
-    ledger.update({10: reading(0), 11: reading(1000, 10)}, LATER)
-    ledger.update({10: reading(0), 11: reading(3, 10, start=77)}, 70)
-    assert used(ledger) == 3
+    accounting = GroupAccounting()
+    accounting.update({10: reading(0), 11: reading(1000, 10)}, LATER)
+    accounting.update({10: reading(0), 11: reading(3, 10, start=77)}, 70)
+    assert used(accounting) == 3
 
 
 @given(st.lists(st.dictionaries(st.integers(2, 6), st.integers(0, 100), max_size=5), max_size=8))
 def test_totals_never_fall(passes: list[dict[int, int]]) -> None:
-    ledger = Ledger()
+    accounting = GroupAccounting()
     before: dict[int, int] = {}
     for counts in passes:
-        ledger.update({pid: reading(cpu, pid - 1, pid % 2) for pid, cpu in counts.items()}, LATER)
-        now = {number: group.totals[0] for number, group in ledger.groups.items()}
+        accounting.update(
+            {pid: reading(cpu, pid - 1, pid % 2) for pid, cpu in counts.items()}, LATER
+        )
+        now = {number: group.totals[0] for number, group in accounting.groups.items()}
         assert all(now[number] >= total for number, total in before.items() if number in now)
         before = now
 
 
-def group(number: int, score: float, first: int = 1, last: int = 20) -> Group:
-    return Group(number, f"g{number}", first, last, score=score)
+def group(number: int, score: float, first: int = 1, last: int = 20) -> ProcessGroup:
+    return ProcessGroup(number, f"g{number}", first, last, score=score)
 
 
-def ledger_of(*members: Group, passes: int = 20) -> Ledger:
-    ledger = Ledger()
-    ledger.passes = passes
-    ledger.groups = {member.id: member for member in members}
-    return ledger
+def ledger_of(*members: ProcessGroup, passes: int = 20) -> GroupAccounting:
+    accounting = GroupAccounting()
+    accounting.passes = passes
+    accounting.groups = {member.id: member for member in members}
+    return accounting
 
 
 def test_the_table_holds_the_largest_and_does_not_flap() -> None:
     many = [group(n, n / 100) for n in range(40)]
-    ledger = ledger_of(*many)
-    shown = table([], ledger, many)
-    assert {one.id for one in shown} == set(range(40 - process_groups.GROUPS, 40))
+    accounting = ledger_of(*many)
+    shown = select_groups([], accounting, many)
+    assert {one.id for one in shown} == set(range(40 - process_groups.MAX_GROUPS, 40))
     many[15].score = 0.18  # a little above the least that is in
-    assert table(shown, ledger, many) == shown
+    assert select_groups(shown, accounting, many) == shown
     many[15].score = 0.9
-    assert many[15] in table(shown, ledger, many)
+    assert many[15] in select_groups(shown, accounting, many)
 
 
 def test_a_short_lived_group_enters_late_unless_it_matters() -> None:
     tiny, large = group(1, 0.0001, first=19), group(2, 0.5, first=19)
-    ledger = ledger_of(tiny, large)
-    assert table([], ledger, [tiny, large]) == [large]
+    accounting = ledger_of(tiny, large)
+    assert select_groups([], accounting, [tiny, large]) == [large]
     newest = group(3, 0.5, first=20)
-    assert table([], ledger_of(newest), [newest]) == []
+    assert select_groups([], ledger_of(newest), [newest]) == []
 
 
 def test_a_group_that_ended_keeps_its_place_until_it_is_wanted() -> None:
-    shown = [group(n, 0.5) for n in range(process_groups.GROUPS)]
+    shown = [group(n, 0.5) for n in range(process_groups.MAX_GROUPS)]
     shown[3].last_pass = 15
     coming = group(99, 0.01)
-    ledger = ledger_of(*shown, coming)
-    assert shown[3] in table(shown, ledger, shown)
-    assert shown[3] not in table(shown, ledger, [*shown, coming])
+    accounting = ledger_of(*shown, coming)
+    assert shown[3] in select_groups(shown, accounting, shown)
+    assert shown[3] not in select_groups(shown, accounting, [*shown, coming])
 
 
 def test_scores_follow_use() -> None:
     one = group(1, 0.0)
     one.used, one.memory = [100, 0, 0, 0], 0
-    rescore([one], Weights(100, 1 << 30), 1.0)
+    update_scores([one], ScoreWeights(100, 1 << 30), 1.0)
     assert one.score == pytest.approx(1.0)
     one.used = [0, 0, 0, 0]
-    rescore([one], Weights(100, 1 << 30), 1.0)
+    update_scores([one], ScoreWeights(100, 1 << 30), 1.0)
     assert one.score == pytest.approx(0.7)
 
 
@@ -203,7 +214,7 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.source = ProcessGroups(root, None, Choice())
+        self.source = ProcessGroups(root, None, SubjectSelection())
 
     def put(self, pid: int, data: bytes, io: int | None = 0) -> None:
         folder = self.root / str(pid)
@@ -270,7 +281,7 @@ def test_a_large_new_group_becomes_a_column(tmp_path: Path) -> None:
 
 def test_a_left_out_group_is_no_column(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
-    tree.source = ProcessGroups(tmp_path, None, Choice(leave_out=("pgrp:job",)))
+    tree.source = ProcessGroups(tmp_path, None, SubjectSelection(leave_out=("pgrp:job",)))
     tree.put(10, stat(10))
     tree.put(20, stat(20, b"other", group=20))
     tree.source.open()
@@ -282,14 +293,14 @@ def test_a_left_out_group_is_no_column(tmp_path: Path) -> None:
 def test_a_real_child_shows_its_cpu_time_once() -> None:
     burn = "import time\nend = time.process_time() + .3\nwhile time.process_time() < end: pass\n"
     command = [sys.executable, "-c", burn + "input()"]
-    source = ProcessGroups(Path("/proc"), None, Choice())
+    source = ProcessGroups(Path("/proc"), None, SubjectSelection())
     source.open()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
     ) as child:
         wait_until_asleep(child.pid)
         passes(source)
-        total = source._ledger.groups[child.pid].totals[0]
+        total = source._accounting.groups[child.pid].totals[0]
         assert child.stdin is not None
         child.stdin.close()
     passes(source)

@@ -11,7 +11,7 @@ import pytest
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies
 from reveal_collector.subjects.storage import SubjectStorage
-from reveal_collector.subjects.tracker import Choice, SubjectTracker
+from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from support.hosts.tree import Tree
 
 UNIT = "/system.slice/job.service"
@@ -52,9 +52,9 @@ def ends(tree: Tree, pid: int) -> None:
 
 @contextmanager
 def opened(tree: Tree) -> Iterator[tuple[SubjectStorage, SubjectTracker]]:
-    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), Choice())
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), SubjectSelection())
     tracker._users = 1  # kept up by the test, not by a thread
-    tracker.look(0.0)
+    tracker.update(0.0)
     source = SubjectStorage(tree.roots, tracker)
     source.open()
     try:
@@ -135,7 +135,7 @@ def test_subjects_come_and_go(tree: Tree) -> None:
     with opened(tree) as (source, tracker):
         tree.write("cgroup/cpuacct/system.slice/new.service/cgroup.procs", "20\n")
         process(tree, 20, 5, 5, start=2**40)
-        tracker.look(1.0)
+        tracker.update(1.0)
         with pytest.raises(LayoutChanged):
             source.read()
         now = read(source, 5)
@@ -143,8 +143,8 @@ def test_subjects_come_and_go(tree: Tree) -> None:
         assert now[READ] == 0
         for controller in ("cpu", "cpuacct"):
             tree.remove(f"cgroup/{controller}{UNIT}")
-        tracker.look(2.0)
-        tracker.look(60.0)
+        tracker.update(2.0)
+        tracker.update(60.0)
         with pytest.raises(LayoutChanged):
             source.read()
         assert READ not in read(source)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.subjects.pods.paths import of_process, place, places
+from reveal_collector.subjects.pods.paths import process_cgroups, subject_path, workload_paths
 from reveal_contract.subjects import SubjectKind
 from support.exploring import examples
 
@@ -77,7 +77,7 @@ SHAPES = [
 def test_a_path_says_whose_it_is(
     path: str, kind: SubjectKind, uid: str, container: str, qos: str, depth: int
 ) -> None:
-    found = place(path)
+    found = subject_path(path)
     assert found is not None
     parts = [part for part in path.removesuffix(" (deleted)").split("/") if part not in ("", "..")]
     assert found.root == "/" + "/".join(parts[:depth])
@@ -90,22 +90,22 @@ def test_a_path_says_whose_it_is(
      f"/system.slice/crio-conmon-{ID}.scope", f"/machine.slice/libpod-conmon-{ID}.scope"],
 )  # fmt: skip
 def test_mounts_overseers_and_the_root_are_nobodys(path: str) -> None:
-    assert place(path) is None
+    assert subject_path(path) is None
 
 
 def test_all_pods_on_the_way_are_known_the_outermost_first() -> None:
     path = f"/kubepods/burstable/pod{OTHER}/{ID2}/docker/{ID}/kubepods/besteffort/pod{UID}/{ID}"
-    assert [(one.uid, one.container) for one in places(path)] == [(OTHER, ID2), (UID, ID)]
+    assert [(one.uid, one.container) for one in workload_paths(path)] == [(OTHER, ID2), (UID, ID)]
 
 
 def test_a_process_is_placed_by_the_hierarchy_of_its_cpu_time() -> None:
     pod = f"/kubepods/burstable/pod{UID}/{ID}"
     hybrid = f"12:devices:/user.slice\n4:cpu,cpuacct:{pod}\n0::/system.slice/containerd.service\n"
-    assert of_process(hybrid)[0] == pod
-    assert of_process(f"0::{pod}\n") == [pod]
-    assert of_process("garbage\n1:name=systemd:/a\n") == ["/a"]
+    assert process_cgroups(hybrid)[0] == pod
+    assert process_cgroups(f"0::{pod}\n") == [pod]
+    assert process_cgroups("garbage\n1:name=systemd:/a\n") == ["/a"]
     colons = f"/system.slice/containerd.service/kubepods-pod{SLICE}.slice:cri-containerd:{ID}"
-    assert of_process(f"3:cpuacct,cpu:{colons}\n")[0] == colons
+    assert process_cgroups(f"3:cpuacct,cpu:{colons}\n")[0] == colons
 
 
 _parts = st.one_of(
@@ -119,12 +119,12 @@ _parts = st.one_of(
 @given(st.lists(_parts, max_size=8))
 def test_any_path_has_one_owner_above_it_at_most(parts: list[str]) -> None:
     path = "/" + "/".join(parts)
-    found = place(path)
-    for one in (*places(path), *([found] if found else [])):
+    found = subject_path(path)
+    for one in (*workload_paths(path), *([found] if found else [])):
         clean = "/" + "/".join(p for p in path.removesuffix(" (deleted)").split("/")
                                if p not in ("", ".", ".."))  # fmt: skip
         assert clean == one.root or clean.startswith(one.root + "/")
-        again = place(one.root)
+        again = subject_path(one.root)
         assert again is not None
         assert (again.kind, again.root, again.uid) == (one.kind, one.root, one.uid)
 
@@ -132,5 +132,5 @@ def test_any_path_has_one_owner_above_it_at_most(parts: list[str]) -> None:
 @examples(200)
 @given(st.text(max_size=200))
 def test_any_text_of_a_process_is_read(text: str) -> None:
-    for path in of_process(text):
-        place(path)
+    for path in process_cgroups(text):
+        subject_path(path)
