@@ -25,8 +25,8 @@ from reveal_collector.readers.plan import scans_of
 from reveal_collector.readers.source import Source
 from reveal_collector.sources import cpuclock, interrupts, softirqs, stat
 from support.hosts.base import add_base
+from support.hosts.complete_hosts import HOSTS
 from support.hosts.tree import Tree
-from support.hosts.whole import HOSTS
 
 MACHINES: dict[str, tuple[int, Callable[[Tree], object]]] = {
     "grace": (72, HOSTS["grace"]),

@@ -24,7 +24,7 @@ sys.path += [str(ROOT / "e2e"), str(ROOT / "tests")]
 from cluster import binaries, plane  # noqa: E402 - two folders that are on the path now
 from cluster.daemons import Daemon, free_ports  # noqa: E402
 from reveal_contract.kube.names import API_VERSION, OPERATOR_MANAGER, PROFILE_KIND  # noqa: E402
-from support.controlplane import Kube, condition, wait_for  # noqa: E402
+from support.api_server import Kube, condition, wait_for  # noqa: E402
 
 NAMESPACE = "reveal-system"
 POOL = "pool"

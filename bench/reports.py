@@ -32,7 +32,7 @@ from reveal_contract.kube.anomaly_report import report as report_of  # noqa: E40
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND  # noqa: E402
 from reveal_contract.metric import Subsystem  # noqa: E402
 from reveal_contract.settings import AnalyzerSettings  # noqa: E402
-from support.controlplane import Kube  # noqa: E402
+from support.api_server import Kube  # noqa: E402
 
 COUNT, PROFILE = 10_000, "bench"
 _HELD = 1000  # writes timed at the beginning, and at the end

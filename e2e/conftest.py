@@ -12,15 +12,15 @@ from cluster.daemons import StartError
 from cluster.handle import Cluster
 from cluster.plane import ControlPlane, Options
 from images.store import BuildError
-from support import exploring
-from support.clusterfaults import namespace_of_jobs
-from support.clusterwatch import Watched, install
-from support.controlplane import kube, launch_control_plane, namespace
-from support.redisserver import redis_launcher, redis_server
+from support import property_tests
+from support.api_server import kube, launch_control_plane, namespace
+from support.cluster_release import Watched, install
+from support.faulty_pods import namespace_of_jobs
+from support.redis_server import redis_launcher, redis_server
 
 __all__ = ["kube", "launch_control_plane", "namespace", "redis_launcher", "redis_server"]
 
-exploring.use_as_default()
+property_tests.use_as_default()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

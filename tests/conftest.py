@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from support import exploring
-from support.controlplane import control_plane, kube, launch_control_plane, namespace
-from support.redisserver import redis_launcher, redis_server
+from support import property_tests
+from support.api_server import control_plane, kube, launch_control_plane, namespace
+from support.redis_server import redis_launcher, redis_server
 
 __all__ = [
     "control_plane", "kube", "launch_control_plane", "namespace", "redis_launcher", "redis_server",
 ]  # fmt: skip
 
-exploring.use_as_default()
+property_tests.use_as_default()

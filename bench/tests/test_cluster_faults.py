@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import cluster_faults
-from support.clusterfaults import Expected
-from support.faultstory import Row, wrong
+from support.fault_run import Row, wrong
+from support.faulty_pods import Expected
 
 RIGHT = Row("loss", 3, True, True, True, True, True, 1, 1, 6.5, 12.0, ("said",))
 EXPECTED = Expected("node2", "CPU", "CPUQuotaThrottling", "jobs/throttled")

@@ -22,7 +22,7 @@ from detectionbench.measures import (
 )
 from detectionbench.quiet import Watch, at_recall, operate
 from detectionbench.summary import measure, summarise
-from support.exploring import examples
+from support.property_tests import examples
 
 DAY = 48  # half an hour is one sample, an hour two
 

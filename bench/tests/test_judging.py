@@ -20,7 +20,7 @@ from faultbench.stats import Share, middle, rate_interval
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Confidence, Finding, FindingChange, Severity, State, Subject
 from reveal_contract.metric import Kind, Lane, Subsystem
-from support.streams import message
+from support.redis_streams import message
 
 CASE = Case(
     "cpu_contend", "CPU contention", False, frozenset({Subsystem.CPU}), "/reveal-fault-cpu_contend",

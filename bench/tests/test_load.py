@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analysisbench.load import restamped
 from reveal_contract import wire
-from support.node import Node
+from support.synthetic_node import Node
 
 NAMES = st.text("abcdefghij-0123456789", min_size=4, max_size=4)
 

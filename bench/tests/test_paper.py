@@ -17,8 +17,8 @@ from paperbench.settings_compared import SETTINGS, marks
 from paperbench.traces import Trace, Traces, TracesError, cycles, load, moving
 from reveal_analyzer.selection.resampled import Item
 from reveal_contract import catalogue
-from support.clustered import fast_values, record
-from support.exploring import examples
+from support.grouped_metrics import fast_values, record
+from support.property_tests import examples
 
 SMALL = st.lists(st.integers(-9, 9), min_size=1, max_size=7)
 

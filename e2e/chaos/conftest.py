@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.clusterchaos import Pods, recovered
-from support.clusterwatch import Watched
+from support.cluster_outages import Pods, recovered
+from support.cluster_release import Watched
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from reveal_contract.kube.names import RUN_FOLDER
-from support.clusterchaos import ANALYZER, COLLECTOR, Pods, restarts
-from support.controlplane import Object
-from support.faultstory import held_back
+from support.api_server import Object
+from support.cluster_outages import ANALYZER, COLLECTOR, Pods, restarts
+from support.fault_run import held_back
 
 pytestmark = pytest.mark.timeout(900)
 

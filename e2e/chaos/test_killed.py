@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from support.clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from support.faultstory import held_back
+from support.cluster_outages import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
+from support.fault_run import held_back
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from support.clusterchaos import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from support.clusterfaults import SPIN, quota, throttled
-from support.clusterwatch import now, summary
-from support.controlplane import condition, wait_for
-from support.faultstory import fault
+from support.api_server import condition, wait_for
+from support.cluster_outages import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
+from support.cluster_release import now, summary
+from support.fault_run import fault
+from support.faulty_pods import SPIN, quota, throttled
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from support.clusterchaos import ANALYZER, Pods, replicas
-from support.controlplane import wait_for
-from support.faultstory import held_back
+from support.api_server import wait_for
+from support.cluster_outages import ANALYZER, Pods, replicas
+from support.fault_run import held_back
 
 pytestmark = pytest.mark.timeout(900)
 

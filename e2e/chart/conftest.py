@@ -8,8 +8,8 @@ import pytest
 
 from cluster import plane
 from cluster.plane import Options
-from support.charts import program
-from support.releases import Cluster
+from support.chart_releases import Cluster
+from support.helm_chart import program
 
 
 @pytest.fixture(scope="session")

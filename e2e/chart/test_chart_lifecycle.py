@@ -12,10 +12,10 @@ import pytest
 from cluster.daemons import Daemon, free_ports
 from reveal_contract import VERSION
 from reveal_contract.names import REDIS_VARIABLE
-from support.charts import CHART, NAMESPACE, ROOT
-from support.controlplane import condition, wait_for
-from support.processes import answer
-from support.releases import PATIENCE_S, Cluster
+from support.api_server import condition, wait_for
+from support.chart_releases import PATIENCE_S, Cluster
+from support.component_processes import answer
+from support.helm_chart import CHART, NAMESPACE, ROOT
 
 CONDITIONS = (
     "Ready", "SpecAccepted", "CollectorsAvailable", "AnalyzerAvailable", "StreamReachable",

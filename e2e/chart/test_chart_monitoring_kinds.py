@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cluster import binaries, golang
-from support.charts import CHART, NAMESPACE
-from support.controlplane import Kube
-from support.releases import Cluster
+from support.api_server import Kube
+from support.chart_releases import Cluster
+from support.helm_chart import CHART, NAMESPACE
 
 # its Go module holds the definitions of its kinds
 MODULE = "github.com/prometheus-operator/prometheus-operator@v0.85.0"

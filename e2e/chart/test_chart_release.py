@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.charts import CHART, NAMESPACE, HelmError
-from support.controlplane import wait_for
-from support.releases import DEFINITIONS, PATIENCE_S, Cluster
+from support.api_server import wait_for
+from support.chart_releases import DEFINITIONS, PATIENCE_S, Cluster
+from support.helm_chart import CHART, NAMESPACE, HelmError
 
 PROFILES = CHART / "ci" / "profiles-values.yaml"
 

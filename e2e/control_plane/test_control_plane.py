@@ -14,7 +14,7 @@ import pytest
 from cluster import binaries
 from cluster.daemons import Daemon, StartError
 from cluster.plane import ControlPlane
-from support.controlplane import ApiError, Kube, Launcher, unique, wait_for
+from support.api_server import ApiError, Kube, Launcher, unique, wait_for
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

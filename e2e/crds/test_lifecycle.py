@@ -10,11 +10,11 @@ import pytest
 from cluster.plane import ControlPlane
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import Owner, report
-from support import told
+from support import finding_factory
 from support.api_objects import apply_status, profile
-from support.controlplane import ApiError, Kube, Launcher, unique, wait_for
+from support.api_server import ApiError, Kube, Launcher, unique, wait_for
+from support.crd_schema import DEFINITIONS, EXAMPLES
 from support.kubectl import kubectl
-from support.structural import DEFINITIONS, EXAMPLES
 
 FOLDERS = (DEFINITIONS[0].parent, EXAMPLES[0].parent)
 GONE_S = 30
@@ -69,7 +69,7 @@ def add_report(kube: Kube, owner: dict[str, object]) -> str:
     """One report of a profile, whole; its name."""
     about = owner["metadata"]
     assert isinstance(about, dict)
-    finding = told.contention(time.time_ns())
+    finding = finding_factory.cpu_contention(time.time_ns())
     made = report(finding, about["name"], about["generation"])
     kube.create(made.to_create(Owner(about["name"], about["uid"], about["generation"])))
     apply_status(kube, made.to_apply())

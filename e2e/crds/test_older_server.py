@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 
 from cluster.plane import ControlPlane
-from support import told
+from support import finding_factory
 from support.api_objects import apply_status, profile, report_of
-from support.controlplane import ApiError, Kube, Launcher, wait_for
-from support.spec_cases import BAD, GOOD
-from support.structural import DEFINITIONS, definition
+from support.api_server import ApiError, Kube, Launcher, wait_for
+from support.crd_schema import DEFINITIONS, definition
+from support.profile_spec_cases import BAD, GOOD
 
 # three minor versions back is as far as a server goes; rules written for it are checked with the
 # functions that CEL had in the version before (KEP-4330, compatibility versions)
@@ -42,7 +42,7 @@ def test_they_work_without_selectable_fields(older: Kube) -> None:
         with pytest.raises(ApiError) as refused:
             older.apply(profile(bad.spec), dry_run=True)
         assert bad.words in refused.value.message
-    body, applied = report_of(told.whole(1_700_000_000 * 10**9), "p")
+    body, applied = report_of(finding_factory.finding_with_all_fields(1_700_000_000 * 10**9), "p")
     older.create(body)
     assert apply_status(older, applied)["status"] == applied["status"]
 

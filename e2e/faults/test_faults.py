@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from cluster.handle import Cluster
-from support.clusterfaults import SPIN, TELLS, THROTTLED, Expected
-from support.clusterwatch import ONE_THREAD, TRAINING, Watched
-from support.faultstory import fault, held_back
+from support.cluster_release import ONE_THREAD, TRAINING, Watched
+from support.fault_run import fault, held_back
+from support.faulty_pods import SPIN, TELLS, THROTTLED, Expected
 from workloads import command
 
 pytestmark = pytest.mark.timeout(900)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from support.charts import NAMESPACE
-from support.clusterwatch import TRAINING, Watched
-from support.controlplane import Object, condition, wait_for
-from support.faultstory import healthy
+from support.api_server import Object, condition, wait_for
+from support.cluster_release import TRAINING, Watched
+from support.fault_run import healthy
+from support.helm_chart import NAMESPACE
 
 pytestmark = pytest.mark.timeout(900)
 

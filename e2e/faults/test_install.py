@@ -7,10 +7,10 @@ import time
 import pytest
 
 from reveal_contract.kube.names import LABEL_PROFILE
-from support.charts import NAMESPACE
-from support.clusterwatch import Watched
-from support.controlplane import wait_for
-from support.faultstory import healthy
+from support.api_server import wait_for
+from support.cluster_release import Watched
+from support.fault_run import healthy
+from support.helm_chart import NAMESPACE
 
 pytestmark = pytest.mark.timeout(900)
 IDLE_S = 60.0

@@ -18,9 +18,9 @@ import pytest
 
 from cluster.handle import Cluster
 from reveal_cli.faults.disk import disk_of
-from support.clusterfaults import FORGETFUL, KNOWN_S, Expected
-from support.clusterwatch import Watched
-from support.faultstory import fault
+from support.cluster_release import Watched
+from support.fault_run import fault
+from support.faulty_pods import FORGETFUL, KNOWN_S, Expected
 from workloads import command
 
 pytestmark = pytest.mark.timeout(900)

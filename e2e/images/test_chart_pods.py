@@ -16,9 +16,9 @@ from images.container import Container, running
 from images.pod import Node
 from images.store import Store
 from reveal_contract.kube.names import child_name
-from support.charts import NAMESPACE, program
-from support.controlplane import wait_for
-from support.releases import Cluster
+from support.api_server import wait_for
+from support.chart_releases import Cluster
+from support.helm_chart import NAMESPACE, program
 
 pytestmark = pytest.mark.timeout(1800)
 

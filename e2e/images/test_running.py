@@ -25,9 +25,9 @@ from reveal_contract.kube.names import (
     PROFILE_KIND,
     child_name,
 )
-from support.controlplane import Kube, unique, wait_for
-from support.processes import answer
-from support.redisserver import RedisLauncher
+from support.api_server import Kube, unique, wait_for
+from support.component_processes import answer
+from support.redis_server import RedisLauncher
 
 pytestmark = pytest.mark.timeout(1800)
 

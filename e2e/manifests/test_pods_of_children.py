@@ -11,8 +11,8 @@ import pytest
 from reveal_contract.kube.names import LABEL_COMPONENT
 from reveal_operator.manifests import children
 from reveal_operator.spec import parse
-from support.controlplane import Kube, unique, wait_for
-from support.profiles import DEFAULTS, container, profile
+from support.api_server import Kube, unique, wait_for
+from support.profile_factory import DEFAULTS, container, profile
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 OTHER_TAINT = {"key": "example.com/reserved", "effect": "NoSchedule"}

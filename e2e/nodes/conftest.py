@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster.handle import Cluster
-from support.controlplane import Kube, parsed, unique, wait_for
-from support.nodestage import Stage
+from support.api_server import Kube, parsed, unique, wait_for
+from support.node_network import Stage
 
 _ROLLED_OUT_S = 90
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.controlplane import wait_for
-from support.nodestage import Stage
+from support.api_server import wait_for
+from support.node_network import Stage
 
 pytestmark = pytest.mark.timeout(300)
 

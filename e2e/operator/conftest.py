@@ -1,5 +1,5 @@
 """Fixtures of the operator's end-to-end tests."""
 
-from support.operatorstage import operator_stage, stage
+from support.operator_harness import operator_stage, stage
 
 __all__ = ["operator_stage", "stage"]

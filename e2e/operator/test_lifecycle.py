@@ -12,8 +12,8 @@ from reveal_contract.kube.names import (
     PROFILE_KIND,
     REPORT_KIND,
 )
-from support.controlplane import wait_for
-from support.operatorstage import (
+from support.api_server import wait_for
+from support.operator_harness import (
     NAMESPACE,
     QUIET_S,
     ROOT,

@@ -28,9 +28,9 @@ from reveal_contract.kube.names import (
 from reveal_operator import manifests, spec
 from reveal_operator.__main__ import options_of, parser
 from reveal_operator.spec import Defaults
-from support.charts import NAMESPACE, program
-from support.controlplane import ApiError, Kube, Launcher, Object, condition, wait_for
-from support.releases import Cluster
+from support.api_server import ApiError, Kube, Launcher, Object, condition, wait_for
+from support.chart_releases import Cluster
+from support.helm_chart import NAMESPACE, program
 
 SEED = int(os.environ.get("REVEAL_SEED", "1"))
 SEQUENCES = int(os.environ.get("REVEAL_SEQUENCES", "100"))

@@ -25,13 +25,13 @@ from reveal_contract.finding import Severity
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
-from support import made_findings
+from support import finding_factory
 from support.api_objects import apply_status, report_of
-from support.charts import NAMESPACE, program
-from support.controlplane import condition, wait_for
-from support.grants import Right, Use, granted, used
-from support.made_findings import SECOND
-from support.releases import Cluster
+from support.api_server import condition, wait_for
+from support.chart_releases import Cluster
+from support.finding_factory import SECOND
+from support.helm_chart import NAMESPACE, program
+from support.rbac_audit import Right, Use, granted, used
 
 NODE = "gpu-1"
 ON_THE_NODE = {"nodeSelector": {"pool": "gpu"}}
@@ -116,7 +116,7 @@ def _is_rejected(installed: Cluster, name: str) -> bool:
 
 
 def _resolved_report(installed: Cluster) -> str:
-    finding = made_findings.resolved(node_name=NODE).finding
+    finding = finding_factory.resolved(node_name=NODE).finding
     created, applied = report_of(finding, "one")
     installed.kube.create(created)
     apply_status(installed.kube, applied)
@@ -149,11 +149,11 @@ def _tell(installed: Cluster, settings: AnalyzerSettings) -> None:
         grades = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
         for step, grade in enumerate(grades):
             about = {"node_name": NODE, "severity": grade}
-            told = made_findings.changed if step else made_findings.opened
-            sink.write(told(last_seen_ns=made_findings.AT + step * SECOND, **about))
+            told = finding_factory.changed if step else finding_factory.opened
+            sink.write(told(last_seen_ns=finding_factory.AT + step * SECOND, **about))
             wait_for(lambda grade=grade: _severity(installed) == grade, 20, f"{grade} is reported")
         wait_for(lambda: _node_condition(installed), 20, "the node's condition")
-        sink.write(made_findings.resolved(node_name=NODE, severity=Severity.HIGH))
+        sink.write(finding_factory.resolved(node_name=NODE, severity=Severity.HIGH))
         wait_for(lambda: not _node_condition(installed), 20, "no condition of the node")
         wait_for(lambda: _telemetry(installed), 20, "the profile's telemetry")
     finally:

@@ -12,8 +12,8 @@ from reveal_contract.kube.names import (
     LABEL_MANAGED_BY,
     LABEL_PROFILE,
 )
-from support.controlplane import Object, condition, wait_for
-from support.operatorstage import (
+from support.api_server import Object, condition, wait_for
+from support.operator_harness import (
     NAMESPACE,
     QUIET_S,
     SOON_S,

@@ -14,8 +14,8 @@ from reveal_contract.kube.names import (
     REPORT_KIND,
     child_name,
 )
-from support.controlplane import Object, condition, unique, wait_for
-from support.operatorstage import (
+from support.api_server import Object, condition, unique, wait_for
+from support.operator_harness import (
     NAMESPACE,
     QUIET_S,
     RETRIED,

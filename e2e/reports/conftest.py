@@ -10,8 +10,8 @@ import pytest
 from cluster.plane import ControlPlane
 from reveal_cli.faults import sweep
 from reveal_cli.workloads import Workload
-from support.controlplane import Kube
-from support.watching import Watching, watching_of
+from support.api_server import Kube
+from support.report_pipeline import Watching, watching_of
 
 
 @pytest.fixture

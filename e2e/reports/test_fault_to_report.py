@@ -15,10 +15,10 @@ import pytest
 from reveal_cli.faults import Injection, find
 from reveal_cli.workloads import Workload
 from reveal_contract.finding import Severity
-from support.controlplane import wait_for
+from support.api_server import wait_for
+from support.component_processes import answer
 from support.kubectl import kubectl
-from support.processes import answer
-from support.watching import Watching, of_the_fault, state
+from support.report_pipeline import Watching, of_the_fault, state
 
 FAULT, FAULT_S = "cpu_contend", 20.0
 _WRITTEN_S = 20.0  # a busy machine writes later

@@ -15,9 +15,9 @@ from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.finding import Severity
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
-from support.controlplane import Kube, Launcher, wait_for
-from support.made_findings import changed, opened, resolved
-from support.reporting import ALL, DEFINITIONS, Bench
+from support.api_server import Kube, Launcher, wait_for
+from support.api_server_sink import ALL, DEFINITIONS, Bench
+from support.finding_factory import changed, opened, resolved
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 
 from reveal_cli.faults import find
 from reveal_cli.workloads import Workload
-from support.controlplane import wait_for
-from support.processes import free_port
-from support.watching import Watching, of_the_fault, state
+from support.api_server import wait_for
+from support.component_processes import free_port
+from support.report_pipeline import Watching, of_the_fault, state
 
 FAULT = "hugepages"  # a certain sign: seen without a past to compare with
 TAKES_OVER_S = 60  # a lease of seven seconds, an interpreter's start, the last minute read again

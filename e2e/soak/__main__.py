@@ -21,9 +21,9 @@ from cluster.handle import Cluster
 from report import RESULTS
 from soak.result import Result
 from soak.running import Soak
-from support.charts import NAMESPACE
-from support.clusterfaults import namespace_of_jobs
-from support.clusterwatch import Watched, install, now
+from support.cluster_release import Watched, install, now
+from support.faulty_pods import namespace_of_jobs
+from support.helm_chart import NAMESPACE
 
 _CALM_S = 600.0
 

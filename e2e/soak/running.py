@@ -14,9 +14,9 @@ from reveal_contract.kube.names import LABEL_COMPONENT
 from soak import schedule, usage, workloads
 from soak.result import NAME, Result, memory
 from soak.schedule import Step
-from support.charts import NAMESPACE
-from support.clusterwatch import Watched, summary
-from support.controlplane import ApiError, Object
+from support.api_server import ApiError, Object
+from support.cluster_release import Watched, summary
+from support.helm_chart import NAMESPACE
 
 _TURN_S = 1.0
 _LOOK_S = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from soak.schedule import Step
-from support.clusterwatch import ONE_THREAD, Object
+from support.cluster_release import ONE_THREAD, Object
 
 PORT = 8080
 _JOBS = Path(__file__).with_name("jobs")

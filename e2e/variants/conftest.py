@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.clusterwatch import Watched
-from support.hardening import Hardened, hardened_release
+from support.cluster_release import Watched
+from support.hardened_release import Hardened, hardened_release
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import pytest
 from reveal_contract.kube.names import LABEL_COMPONENT
 from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
 from reveal_operator.profile import Collector, Privilege
-from support.charts import NAMESPACE
-from support.clusterfaults import THROTTLED, Expected, forgetful
-from support.clustertold import Told, evaluation_redis, told_by
-from support.clusterwatch import Watched
-from support.controlplane import wait_for
-from support.faultstory import fault, held_back
-from support.podprocesses import main_process
+from support.api_server import wait_for
+from support.cluster_release import Watched
+from support.fault_run import fault, held_back
+from support.faulty_pods import THROTTLED, Expected, forgetful
+from support.helm_chart import NAMESPACE
+from support.pod_processes import main_process
+from support.published_sources import Told, evaluation_redis, told_by
 
 pytestmark = pytest.mark.timeout(900)
 

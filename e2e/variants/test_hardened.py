@@ -14,14 +14,14 @@ from contextlib import suppress
 import pytest
 
 from reveal_contract.kube.names import LABEL_COMPONENT
-from support.charts import NAMESPACE
-from support.clusterfaults import THROTTLED
-from support.clusterwatch import ENFORCE
-from support.controlplane import ApiError, Kube, Object, unique
-from support.faultstory import held_back
-from support.hardening import Hardened
-from support.podprocesses import Process, main_process
-from support.tlsredis import PORT, USER
+from support.api_server import ApiError, Kube, Object, unique
+from support.cluster_release import ENFORCE
+from support.fault_run import held_back
+from support.faulty_pods import THROTTLED
+from support.hardened_release import Hardened
+from support.helm_chart import NAMESPACE
+from support.pod_processes import Process, main_process
+from support.tls_redis import PORT, USER
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -9,7 +9,7 @@ import pytest
 
 from cluster import handle, machine
 from cluster.handle import Cluster
-from support.clusterwatch import Watched
+from support.cluster_release import Watched
 
 VM = "vm1"
 _EMULATED_MILLICORES = 500

@@ -15,10 +15,10 @@ import pytest
 
 from cluster.handle import Cluster
 from reveal_contract.kube.names import LABEL_PROFILE
-from support.charts import NAMESPACE
-from support.clusterfaults import Expected
-from support.clusterwatch import Watched, now, summary
-from support.faultstory import fault, held_back
+from support.cluster_release import Watched, now, summary
+from support.fault_run import fault, held_back
+from support.faulty_pods import Expected
+from support.helm_chart import NAMESPACE
 
 pytestmark = pytest.mark.timeout(900)
 

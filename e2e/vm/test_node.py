@@ -11,9 +11,9 @@ import pytest
 from cluster import network
 from cluster.handle import Cluster
 from cluster.network import BRIDGED
-from support.clusterfaults import SPIN
-from support.clusterwatch import Watched
-from support.controlplane import Kube, condition, wait_for
+from support.api_server import Kube, condition, wait_for
+from support.cluster_release import Watched
+from support.faulty_pods import SPIN
 
 pytestmark = pytest.mark.timeout(900)
 _BACK_S = 300.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.charts import Helm, program
+from support.helm_chart import Helm, program
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.charts import CHART, ROOT, Helm, one
+from support.helm_chart import CHART, ROOT, Helm, one
 
 DEFINITIONS = sorted((ROOT / "crds").glob("*.yaml"))
 GENERATOR = ROOT / "charts" / "generate.py"

@@ -23,7 +23,7 @@ from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, Options
 from reveal_operator.kube import KubernetesClient
 from reveal_operator.spec import Defaults
-from support.charts import CHART, ROOT, Helm, HelmError, one
+from support.helm_chart import CHART, ROOT, Helm, HelmError, one
 
 ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())[
     "alerts"

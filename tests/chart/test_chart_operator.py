@@ -11,7 +11,7 @@ from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
 from reveal_operator.__main__ import options_of, parser
 from reveal_operator.app import Options
 from reveal_operator.spec import Defaults
-from support.charts import CHART, NAMESPACE, VALUES, Helm, one
+from support.helm_chart import CHART, NAMESPACE, VALUES, Helm, one
 
 
 def options(helm: Helm, *flags: str | Path) -> Options:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
-from support.charts import CHART, ROOT, Helm, HelmError, one
+from support.helm_chart import CHART, ROOT, Helm, HelmError, one
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 PROFILES = CHART / "ci" / "profiles-values.yaml"

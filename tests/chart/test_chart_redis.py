@@ -16,9 +16,9 @@ from redis.retry import Retry
 
 from reveal_contract import names
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
-from support.charts import Helm, one
-from support.controlplane import wait_for
-from support.redisserver import RedisLauncher
+from support.api_server import wait_for
+from support.helm_chart import Helm, one
+from support.redis_server import RedisLauncher
 
 NODE = "n1"
 NO_RETRY = Retry(NoBackoff(), 0)

@@ -11,7 +11,7 @@ import yaml
 
 from reveal_contract import VERSION
 from reveal_contract.kube import names
-from support.charts import CHART, NAMESPACE, VALUES, Helm, identity, kinds, one, pods
+from support.helm_chart import CHART, NAMESPACE, VALUES, Helm, identity, kinds, one, pods
 
 CLUSTER_SCOPED = {
     "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", names.PROFILE_KIND,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.charts import CHART, NAMESPACE, Helm, one, rules
+from support.helm_chart import CHART, NAMESPACE, Helm, one, rules
 
 COMPONENTS = ("operator", "collector", "analyzer")
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}

@@ -10,8 +10,8 @@ import pytest
 
 from cluster.plane import ControlPlane
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
-from support.charts import CHART, ROOT, VALUES, Helm, pods, program
-from support.controlplane import Kube, unique
+from support.api_server import Kube, unique
+from support.helm_chart import CHART, ROOT, VALUES, Helm, pods, program
 
 DEFINITIONS = sorted((ROOT / "crds").glob("*.yaml"))
 # kinds of the Prometheus Operator: e2e/chart checks them against its definitions

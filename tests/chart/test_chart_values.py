@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.charts import CHART, Helm, HelmError
+from support.helm_chart import CHART, Helm, HelmError
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.controlplane import Kube
-from support.structural import DEFINITIONS
+from support.api_server import Kube
+from support.crd_schema import DEFINITIONS
 
 
 @pytest.fixture(scope="module")

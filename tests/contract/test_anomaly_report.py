@@ -22,9 +22,9 @@ from reveal_contract.finding import (
 from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner, from_object, report
 from reveal_contract.kube.names import REPORTS
 from reveal_contract.metric import Subsystem
-from support.exploring import examples
-from support.made_findings import ANY_FINDING, AT, SECOND, finding, largest
-from support.structural import faults, schema
+from support.crd_schema import faults, schema
+from support.finding_factory import ANY_FINDING, AT, SECOND, finding, largest
+from support.property_tests import examples
 
 OWNER = Owner("p", "0b7ab99b-0c4f-4f2c-8f75-bd1f5b0f8c52", 3)
 

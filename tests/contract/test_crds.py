@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reveal_contract.kube import names
-from support.structural import (
+from support.crd_schema import (
     DEFINITIONS,
     EXAMPLES,
     Schema,

@@ -24,8 +24,8 @@ from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_operator.settings import analyzer_settings, collector_settings
 from reveal_operator.spec import parse
-from support import profiles, shown, told
-from support.structural import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
+from support import example_cluster, finding_factory, profile_factory
+from support.crd_schema import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
 
 NOW = 1_700_000_000 * NS_PER_SECOND
 REPORT = schema(names.REPORTS)
@@ -79,13 +79,13 @@ def settings_of(kind: type, **values: Any) -> list[str]:
 
 
 def test_every_part_of_a_finding_has_a_field_and_every_field_a_writer() -> None:
-    written = leaves(as_object(told.whole(NOW)))
+    written = leaves(as_object(finding_factory.finding_with_all_fields(NOW)))
     room = schema_leaves(REPORT) - {".metadata"}
     assert {path for path in written if not path.startswith(".metadata")} == room
 
 
 def test_names_are_those_of_the_json_row() -> None:
-    row = told.whole(NOW).to_dict()
+    row = finding_factory.finding_with_all_fields(NOW).to_dict()
     spec, status = REPORT["properties"]["spec"], REPORT["properties"]["status"]
     known = {*spec["properties"], *status["properties"], "id"}
     assert set(row) - known == set()
@@ -96,7 +96,7 @@ def test_names_are_those_of_the_json_row() -> None:
             assert set(part[0]) == set(status["properties"][name]["items"]["properties"])
 
 
-@pytest.mark.parametrize("finding", told.findings(NOW), ids=lambda one: one.id)
+@pytest.mark.parametrize("finding", finding_factory.example_findings(NOW), ids=lambda one: one.id)
 def test_a_usual_finding_fits(finding: Finding) -> None:
     assert faults(REPORT, as_object(finding)) == []
 
@@ -157,7 +157,7 @@ def test_a_field_of_a_profile_reaches_its_setting(path: str) -> None:
     """Parser and operator pass it on: neither drops a field that it does not know."""
     kind, name = SETTINGS[path]
     _, section, field = path.split(".")
-    profile = parse(profiles.profile({section: {field: another(field_of(path))}}))
+    profile = parse(profile_factory.profile({section: {field: another(field_of(path))}}))
     reached = {
         CollectorSettings: collector_settings(profile, "node", "redis://r"),
         AnalyzerSettings: analyzer_settings(profile, "redis://r"),
@@ -186,12 +186,16 @@ def test_words_of_a_profile_are_those_of_the_settings() -> None:
 
 def test_every_field_of_a_profiles_status_has_a_writer() -> None:
     """The operator all but ``telemetry``, the analyzer that."""
-    written = leaves(shown.profile_status(shown.HEALTHY, shown.PROFILES[shown.WATCHED][2]))
+    written = leaves(
+        example_cluster.profile_status(
+            example_cluster.HEALTHY, example_cluster.PROFILES[example_cluster.WATCHED][2]
+        )
+    )
     assert written == schema_leaves(schema(names.PROFILES, "status"))
 
 
-@pytest.mark.parametrize("name", shown.PROFILES)
+@pytest.mark.parametrize("name", example_cluster.PROFILES)
 def test_a_profiles_status_fits(name: str) -> None:
-    _, facts, tally = shown.PROFILES[name]
+    _, facts, tally = example_cluster.PROFILES[name]
     status = schema(names.PROFILES, "status")
-    assert faults(status, shown.profile_status(facts, tally)) == []
+    assert faults(status, example_cluster.profile_status(facts, tally)) == []

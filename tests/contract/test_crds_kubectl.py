@@ -9,9 +9,9 @@ import pytest
 from cluster.plane import ControlPlane
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
-from support import goldens, told
-from support.controlplane import Kube
-from support.shown import PROFILES, WATCHED, Shown, compare
+from support import finding_factory, goldens
+from support.api_server import Kube
+from support.example_cluster import PROFILES, WATCHED, Shown, compare
 
 WIDTH = 120
 # what people type to see what there is; those that must fit into a terminal
@@ -24,7 +24,7 @@ TABLES = {
     "get_reveal": ("get reveal", False),
     "get_events": ("get events --all-namespaces --sort-by=.eventTime", False),
 }
-REPORT = report(told.contention(0), WATCHED, 1).name
+REPORT = report(finding_factory.cpu_contention(0), WATCHED, 1).name
 # and what of one thing
 DETAILS = {
     "describe_rvp": f"describe rvp {WATCHED}",

@@ -13,9 +13,9 @@ from reveal_operator import spec as operator_spec
 from reveal_operator.manifests import security
 from support import goldens
 from support.api_objects import apply_status, profile
-from support.controlplane import ApiError, Kube
-from support.spec_cases import BAD, GOOD, REDIS, Bad
-from support.structural import DEFINITIONS, EXAMPLES, defaulted, schema
+from support.api_server import ApiError, Kube
+from support.crd_schema import DEFINITIONS, EXAMPLES, defaulted, schema
+from support.profile_spec_cases import BAD, GOOD, REDIS, Bad
 
 Object = dict[str, Any]
 

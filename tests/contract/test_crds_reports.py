@@ -11,10 +11,10 @@ import pytest
 from reveal_contract.finding import Finding
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import MAX_BYTES
-from support import told
+from support import finding_factory
 from support.api_objects import apply_status, report_of
-from support.controlplane import ApiError, Kube, unique
-from support.made_findings import largest
+from support.api_server import ApiError, Kube, unique
+from support.finding_factory import largest
 
 Object = dict[str, Any]
 
@@ -31,7 +31,7 @@ Object = dict[str, Any]
 def test_what_a_report_is_about_never_changes(
     api: Kube, made: list[Object], where: str, value: Any, words: str
 ) -> None:
-    body, _ = report_of(told.contention(time.time_ns()), unique("crds"))
+    body, _ = report_of(finding_factory.cpu_contention(time.time_ns()), unique("crds"))
     made.append(body)
     api.create(body)
     with pytest.raises(ApiError) as refused:
@@ -46,7 +46,7 @@ def test_what_a_report_is_about_never_changes(
 def test_the_spec_does_not_touch_the_status_and_the_other_way_round(
     api: Kube, made: list[Object]
 ) -> None:
-    body, applied = report_of(told.contention(time.time_ns()), unique("crds"))
+    body, applied = report_of(finding_factory.cpu_contention(time.time_ns()), unique("crds"))
     made.append(body)
     created = api.create({**body, "status": applied["status"]})
     assert "status" not in created
@@ -77,7 +77,7 @@ BAD_STATUS: list[tuple[str, Object, str]] = [
 def test_a_status_that_breaks_a_bound_is_refused(
     api: Kube, made: list[Object], what: str, status: Object, words: str
 ) -> None:
-    body, applied = report_of(told.contention(time.time_ns()), unique("crds"))
+    body, applied = report_of(finding_factory.cpu_contention(time.time_ns()), unique("crds"))
     made.append(body)
     api.create(body)
     with pytest.raises(ApiError) as refused:
@@ -87,7 +87,9 @@ def test_a_status_that_breaks_a_bound_is_refused(
 
 
 @pytest.mark.parametrize(
-    "finding", [told.whole(1_700_000_000 * 10**9), largest()], ids=["whole", "largest"]
+    "finding",
+    [finding_factory.finding_with_all_fields(1_700_000_000 * 10**9), largest()],
+    ids=["whole", "largest"],
 )
 def test_all_of_a_finding_is_stored_and_small(
     api: Kube, made: list[Object], finding: Finding
@@ -107,7 +109,7 @@ def test_all_of_a_finding_is_stored_and_small(
 def test_reports_are_found_by_what_people_look_for(api: Kube, made: list[Object]) -> None:
     owner = unique("crds")
     now = time.time_ns()
-    for finding in told.findings(now):
+    for finding in finding_factory.example_findings(now):
         body, applied = report_of(finding, owner)
         made.append(body)
         api.create(body)

@@ -27,7 +27,7 @@ from reveal_contract.facts import (
     Vectors,
 )
 from reveal_contract.recording import Reader, RecordingError, Writer
-from support.exploring import examples
+from support.property_tests import examples
 
 FULL = Facts(
     node="n",

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from reveal_contract.runtime import http_endpoints
-from support.processes import answer
+from support.component_processes import answer
 
 
 class Told:

@@ -13,7 +13,7 @@ from reveal_contract.kube import events
 from reveal_contract.kube.events import Event, EventBook
 from reveal_contract.runtime.token_bucket import Buckets, TokenBucket
 from reveal_contract.time_units import NS_PER_SECOND
-from support.exploring import examples
+from support.property_tests import examples
 
 AT = 1_700_000_000_123_456_789
 MINUTE = 60 * NS_PER_SECOND

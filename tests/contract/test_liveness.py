@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE, STALLED_SECONDS, Pulse
-from support.handclock import Clock
+from support.fake_clock import Clock
 
 
 @pytest.fixture

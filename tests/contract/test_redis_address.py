@@ -19,7 +19,7 @@ from reveal_contract.redis_address import (
     with_credentials,
 )
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
-from support.exploring import examples
+from support.property_tests import examples
 
 
 @pytest.mark.parametrize(

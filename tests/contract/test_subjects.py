@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_contract.subjects import Identity, SubjectKind, SubjectsError, from_rows, to_rows
-from support.exploring import examples
+from support.property_tests import examples
 
 POD = Identity(
     "ml/train-0", SubjectKind.POD, "u1", "ml", "train-0", "worker", ("worker=c1",),

@@ -27,7 +27,7 @@ from reveal_contract import wire
 from reveal_contract.channels import MAX_CHANNELS, Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message, WireError
-from support.exploring import examples
+from support.property_tests import examples
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "wire"
 GAUGES = np.array([False, True, False, True])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.streams import Stream
+from support.redis_streams import Stream
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from reveal_collector.shipping.sinks import EncodedSlice, SinkHealth, StatusProv
 from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.wire import decode
-from support.waiting import until
+from support.polling import until
 
 SETTINGS = CollectorSettings("n1", "", exclude=("process-groups", "filesystems"))
 

@@ -15,8 +15,8 @@ from reveal_collector.collector import boot_id
 from reveal_collector.readers.source import Roots
 from reveal_contract.catalogue import find
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
-from support.contained import ROOTS, RUN, in_container
-from support.livepods import Recorded
+from support.cgroup_pods import Recorded
+from support.collector_container import ROOTS, RUN, in_container
 
 pytestmark = [
     pytest.mark.root,

@@ -16,10 +16,10 @@ from reveal_cli.faults import Fault, Injection, Ledger, LedgerError, Stage, find
 from reveal_cli.faults.cgroups import leftovers
 from reveal_cli.faults.ledger import state_directory
 from reveal_cli.workloads import Workload, WorkloadError
-from support import waiting
+from support import polling
 
 # a program is read from disk again on a host that is short of memory
-until = partial(waiting.until, seconds=60)
+until = partial(polling.until, seconds=60)
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 

@@ -32,9 +32,9 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Lane
 from reveal_contract.settings import AnalyzerSettings
-from support.fleets import GIB, facts, fleet
-from support.node import FAST, SLOW, Node
-from support.streams import QUICK, Stream
+from support.fleet_summaries import GIB, facts, fleet
+from support.redis_streams import QUICK, Stream
+from support.synthetic_node import FAST, SLOW, Node
 
 HUGE = ChannelTable(
     FAST,

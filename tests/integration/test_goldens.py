@@ -16,10 +16,10 @@ import pytest
 from reveal_analyzer.configuration.evaluate import judge
 from reveal_collector.facts.inventory import FactsReader
 from reveal_contract.facts import Facts
-from support.hosts import endtoend
+from support.hosts import collector_run
+from support.hosts.complete_hosts import HOSTS
 from support.hosts.pods import LAYOUTS, host_with_pods
 from support.hosts.tree import Tree
-from support.hosts.whole import HOSTS
 
 GOLDENS = Path(__file__).parents[1] / "fixtures/hosts/goldens"
 LARGEST = 300_000
@@ -46,13 +46,13 @@ def ports_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_host_gives_is_what_it_gave(name: str, folder: Path) -> None:
     tree = Tree(folder)
     HOSTS[name](tree)
-    compare(f"{name}.txt", endtoend.run(tree).text(str(folder)))
+    compare(f"{name}.txt", collector_run.run(tree).text(str(folder)))
     compare(f"{name}.facts.json", facts(tree))
 
 
 def facts(tree: Tree) -> str:
     """What is known of the host, and the hints that follow."""
-    known = FactsReader(endtoend.NODE, tree.roots).read()
+    known = FactsReader(collector_run.NODE, tree.roots).read()
     assert Facts.from_json(known.to_json()) == known
     hints = [f"{hint.hypothesis.name}: {hint.claim}" for hint in judge(known, 0) if hint.hypothesis]
     told = {"facts": json.loads(known.to_json()), "hints": hints}
@@ -64,8 +64,10 @@ def test_pods_are_the_same_under_every_runtime_and_driver(name: str, folder: Pat
     """One golden a version of cgroups: who runs the containers must make no difference."""
     tree = Tree(folder)
     host_with_pods(tree, LAYOUTS[name])
-    settings = endtoend.settings_of(tree, include=SUBJECTS)
-    compare(f"pods_{LAYOUTS[name].version}.txt", endtoend.run(tree, settings).text(str(folder)))
+    settings = collector_run.settings_of(tree, include=SUBJECTS)
+    compare(
+        f"pods_{LAYOUTS[name].version}.txt", collector_run.run(tree, settings).text(str(folder))
+    )
 
 
 def compare(name: str, text: str) -> None:

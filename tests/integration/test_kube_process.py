@@ -18,9 +18,9 @@ from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_analyzer.worker import Worker
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
-from support.processes import answer, free_port, running
-from support.streams import QUICK, Stream, message
-from support.waiting import until
+from support.component_processes import answer, free_port, running
+from support.polling import until
+from support.redis_streams import QUICK, Stream, message
 
 _LOADED = """
 import sys

@@ -22,9 +22,9 @@ from reveal_contract.finding import Confidence, FindingChange, FindingUpdate, Po
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.settings import AnalyzerSettings
-from support.controlplane import Kube, unique, wait_for
-from support.made_findings import changed, finding, largest, opened, resolved
-from support.reporting import DEFINITIONS, EVENTS, Bench, Object
+from support.api_server import Kube, unique, wait_for
+from support.api_server_sink import DEFINITIONS, EVENTS, Bench, Object
+from support.finding_factory import changed, finding, largest, opened, resolved
 
 
 @pytest.fixture(scope="module")

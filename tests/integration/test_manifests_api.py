@@ -11,9 +11,9 @@ from hypothesis import given
 
 from reveal_operator.manifests import children
 from reveal_operator.spec import parse
-from support.controlplane import ApiError, Kube, unique
-from support.exploring import examples
-from support.profiles import DEFAULTS, NAMES_OF_PROFILES, PROFILES, ROOT, SPECS, profile
+from support.api_server import ApiError, Kube, unique
+from support.profile_factory import DEFAULTS, NAMES_OF_PROFILES, PROFILES, ROOT, SPECS, profile
+from support.property_tests import examples
 
 CRDS = sorted((ROOT / "crds").glob("*.yaml"))
 

@@ -13,7 +13,7 @@ import pytest
 
 from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
 from reveal_operator.profile import Collector
-from support import rights
+from support import capability_probe
 
 ASKED = names_of(Collector(perf_cgroups=True), Kind.CAPABILITY)
 NOBODY = 65_534
@@ -47,21 +47,21 @@ def other() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def look(other: int) -> Iterator[rights.Look]:
-    if lacking := set(ASKED) - rights.held():
+def look(other: int) -> Iterator[capability_probe.Look]:
+    if lacking := set(ASKED) - capability_probe.held():
         pytest.skip(f"this process has no {', '.join(sorted(lacking))} to give")
     folder = Path(mkdtemp(prefix="reveal-host-"))
 
     @cache
-    def looked(keep: tuple[str, ...]) -> rights.Seen:
-        return rights.look(folder, keep, other)
+    def looked(keep: tuple[str, ...]) -> capability_probe.Seen:
+        return capability_probe.look(folder, keep, other)
 
     yield looked
     folder.rmdir()
 
 
-def test_the_capabilities_of_the_table_open_what_root_opens(look: rights.Look) -> None:
-    everything, asked = look((rights.ALL,)), look(ASKED)
+def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_probe.Look) -> None:
+    everything, asked = look((capability_probe.ALL,)), look(ASKED)
     assert asked.missing.keys() == everything.missing.keys()
     assert asked.channels.keys() == everything.channels.keys()
     for source in asked.channels.keys() - RESTLESS:
@@ -71,7 +71,7 @@ def test_the_capabilities_of_the_table_open_what_root_opens(look: rights.Look) -
 
 @pytest.mark.parametrize("capability", ASKED)
 def test_without_one_of_them_just_that_is_lost_which_the_table_says(
-    capability: str, look: rights.Look
+    capability: str, look: capability_probe.Look
 ) -> None:
     (need,) = (one for one in NEEDS if one.kind is Kind.CAPABILITY and one.what == capability)
     asked = look(ASKED)
@@ -89,5 +89,5 @@ def test_without_the_hosts_processes_nobody_knows_whose_they_are(
     other: int, tmp_path: Path
 ) -> None:
     """cgroup.procs shows processes outside the reader's PID namespace as 0."""
-    seen = rights.look(tmp_path, ASKED, other, ("--pid", "--fork"))
+    seen = capability_probe.look(tmp_path, ASKED, other, ("--pid", "--fork"))
     assert seen.facts["strangers"] > 0

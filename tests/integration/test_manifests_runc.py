@@ -15,16 +15,16 @@ import redis
 
 from images.pod import held_capabilities
 from reveal_contract import names
-from support import bundle
-from support.profiles import built, container
-from support.redisserver import RedisLauncher
-from support.waiting import comes_true
+from support import runc_container
+from support.polling import comes_true
+from support.profile_factory import built, container
+from support.redis_server import RedisLauncher
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: runs a container"),
-    pytest.mark.skipif(bundle.RUNC is None, reason="no runc on PATH"),
+    pytest.mark.skipif(runc_container.RUNC is None, reason="no runc on PATH"),
 ]
 WANTED = ["PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
 WRITING = (
@@ -45,13 +45,13 @@ def reached(socket: Path) -> dict[str, Any]:
 @contextmanager
 def collector(
     tmp_path: Path, launch: RedisLauncher, privilege: str
-) -> Iterator[tuple[bundle.Container, redis.Redis, dict[str, Any]]]:
+) -> Iterator[tuple[runc_container.Container, redis.Redis, dict[str, Any]]]:
     """One that has delivered; its Redis and its DaemonSet."""
     server = launch()
     made = built({"collector": {"privilege": privilege}}, **reached(server.socket))
     place = tmp_path / f"{tmp_path.name[-12:]}-{privilege.lower()}"
     files = made["ConfigMap"]["data"]
-    with bundle.running(made["DaemonSet"], place, files, server.socket.parent) as running:
+    with runc_container.running(made["DaemonSet"], place, files, server.socket.parent) as running:
         ready = container(made["DaemonSet"])["readinessProbe"]["exec"]["command"]
         assert comes_true(lambda: running.execute(ready).returncode == 0, 25), (
             running.log.read_text()
@@ -60,7 +60,7 @@ def collector(
 
 
 def report(client: redis.Redis) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(client.hget(names.NODES_KEY, bundle.NODE) or b"{}")
+    told: dict[str, Any] = json.loads(client.hget(names.NODES_KEY, runc_container.NODE) or b"{}")
     return told
 
 
@@ -106,7 +106,7 @@ def test_the_analyzer_works_as_nobody_without_any_right(
     place = tmp_path / f"{tmp_path.name[-12:]}-analyzer"
     wanted = container(made["Deployment"])
     (port,) = (each["containerPort"] for each in wanted["ports"])
-    with bundle.running(made["Deployment"], place, files, server.socket.parent) as running:
+    with runc_container.running(made["Deployment"], place, files, server.socket.parent) as running:
 
         def answers(probe: str) -> bool:
             path = wanted[probe]["httpGet"]["path"]

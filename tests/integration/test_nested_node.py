@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reveal_contract.subjects import from_rows
-from support.livepods import CONTROLLERS, NEEDED, ROOT, USAGE, WORK, Recorded
+from support.cgroup_pods import CONTROLLERS, NEEDED, ROOT, USAGE, WORK, Recorded
 
 pytestmark = [*NEEDED, pytest.mark.timeout(90)]
 UID = "0f0e0d0c-0b0a-4908-8706-050403020100"

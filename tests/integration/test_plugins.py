@@ -38,7 +38,7 @@ TO_THE_FEATURES = f"""\
 import json, sys
 from pathlib import Path
 import numpy as np
-from support.hosts import endtoend
+from support.hosts import collector_run
 from support.hosts.tree import Tree, rising
 from reveal_analyzer.derive.columns import plan
 from reveal_analyzer.features.numpy_impl import features
@@ -47,7 +47,7 @@ from reveal_contract.metric import Kind, Role
 
 tree = Tree(Path(sys.argv[1]))
 tree.write("sys/kernel/lustre/scratch/requests", rising(70, start=1000))
-outcome = endtoend.run(tree, slices=4)
+outcome = collector_run.run(tree, slices=4)
 table = outcome.messages[-1][0]
 at = [channel.label for channel in table.fast].index({LABEL!r})
 window = np.concatenate([message.fast[:, [at]] for _, message in outcome.messages[1:]])
@@ -65,7 +65,7 @@ print(json.dumps({{
 TO_THE_EVENTS = """\
 import json, sys
 from pathlib import Path
-from support.hosts import cpuinfo, endtoend
+from support.hosts import cpuinfo, collector_run
 from support.hosts.base import add_base
 from support.hosts.pmu import add_arm_pmus
 from support.hosts.tree import Tree

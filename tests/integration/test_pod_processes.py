@@ -20,8 +20,8 @@ from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VA
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
-from support.processes import Process, answer, free_port, running
-from support.waiting import until
+from support.component_processes import Process, answer, free_port, running
+from support.polling import until
 
 NODE, PROFILE = "node-of-the-pod", "p"
 KEY = names.samples_key(PROFILE, names.shard(NODE))

@@ -17,7 +17,7 @@ import pytest
 
 from reveal_collector.subjects.pods import api
 from reveal_collector.subjects.pods.api import ApiAccess, ApiPods
-from support import waiting
+from support import polling
 
 
 def pod(name: str, uid: str, version: int) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def pods(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     made.stop()
 
 
-until = partial(waiting.until, seconds=10)
+until = partial(polling.until, seconds=10)
 
 
 def names(pods: ApiPods) -> set[str]:

@@ -17,10 +17,10 @@ from reveal_collector.subjects.pods.api import ApiPods, access_of
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import from_rows
-from support.controlplane import Kube, Launcher, Object, unique
+from support.api_server import Kube, Launcher, Object, unique
+from support.cgroup_pods import NEEDED, USAGE, Recorded, make, remove_all, work
 from support.hosts.cgroups import Container, PodSpec
-from support.livepods import NEEDED, USAGE, Recorded, make, remove_all, work
-from support.waiting import until
+from support.polling import until
 
 RBAC = "rbac.authorization.k8s.io"
 ACCOUNT = "collector"

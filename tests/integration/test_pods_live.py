@@ -15,8 +15,8 @@ from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import from_rows
+from support.cgroup_pods import NEEDED, USAGE, Recorded, remove, remove_all, usage, work
 from support.hosts.cgroups import Container, PodSpec, pod_list
-from support.livepods import NEEDED, USAGE, Recorded, remove, remove_all, usage, work
 
 LONG = PodSpec("train-0", "1b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b", (Container("worker", 0),), "ml")
 SHORT = PodSpec("job-1", "ffffffff-0000-4111-8222-333333333333", (Container("main", 0),), "ml")

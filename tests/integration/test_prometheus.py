@@ -28,7 +28,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings
-from support import waiting
+from support import polling
 
 SETTINGS = CollectorSettings(
     node="n", redis_url="", metrics_series=5000,
@@ -50,7 +50,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         collector.stop()
 
 
-until = partial(waiting.until, seconds=20)
+until = partial(polling.until, seconds=20)
 
 
 def scrape(port: int) -> bytes:

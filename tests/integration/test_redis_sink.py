@@ -22,7 +22,7 @@ from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Writer
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import CollectorSettings
-from support import waiting
+from support import polling
 
 TABLE = ChannelTable((Channel("cpu.user"),), ())
 OTHER = ChannelTable((Channel("cpu.user"), Channel("cpu.system")), ())
@@ -49,7 +49,7 @@ def running(
         sink.close(1.0)
 
 
-until = partial(waiting.until, seconds=20)
+until = partial(polling.until, seconds=20)
 
 
 def sequences(client: redis.Redis) -> list[int]:

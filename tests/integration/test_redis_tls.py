@@ -14,9 +14,9 @@ from reveal_contract import names
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import NOT_ONE
-from support.certificate import Certificate, on_loopback
-from support.processes import free_port, running
-from support.waiting import until
+from support.certificates import Certificate, on_loopback
+from support.component_processes import free_port, running
+from support.polling import until
 
 KEY = names.samples_key("default", names.shard("n1"))
 PASSWORD = "p@ss/w:r#d?%41 é"

@@ -15,7 +15,7 @@ import pytest
 
 from reveal_cli.output import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.recordings import Slices
-from support import waiting
+from support import polling
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
 FIELDS = {
@@ -211,4 +211,4 @@ def is_child(entry: Path, parent: int, name: str) -> bool:
     return status.rpartition(")")[2].split()[1] == str(parent) and name.encode() in command
 
 
-wait_until = partial(waiting.until, seconds=15)
+wait_until = partial(polling.until, seconds=15)

@@ -12,8 +12,9 @@ import pytest
 from reveal_analyzer.stream.leases import Timing
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
-from support.processes import free_port
-from support.streams import (
+from support.component_processes import free_port
+from support.polling import until
+from support.redis_streams import (
     T0,
     TABLE,
     Stream,
@@ -24,7 +25,6 @@ from support.streams import (
     places,
     read,
 )
-from support.waiting import until
 
 RARELY = Timing(lease=600.0, beat=600.0)  # at each beat what is done with is acknowledged, too
 

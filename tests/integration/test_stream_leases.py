@@ -15,7 +15,7 @@ from reveal_analyzer.stream.leases import Timing, rank
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_contract import names
 from reveal_contract.settings import AnalyzerSettings
-from support.streams import (
+from support.redis_streams import (
     QUICK,
     Stream,
     beats,

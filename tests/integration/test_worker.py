@@ -32,7 +32,7 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import FACTS_KEY
 from reveal_contract.wire import Message
-from support.streams import QUICK, Stream, message
+from support.redis_streams import QUICK, Stream, message
 
 SLOW_CLOCK = Facts(
     node="n",

@@ -7,7 +7,7 @@ from typing import Any
 from reveal_contract.finding import Finding
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
-from support.controlplane import Kube, unique
+from support.api_server import Kube, unique
 
 Object = dict[str, Any]
 _APPLY = "application/apply-patch+yaml"

@@ -1,1 +1,1 @@
-"""Made-up hosts as file trees: ``tree`` writes, pieces fill, ``whole`` composes."""
+"""Made-up hosts as file trees: ``tree`` writes, pieces fill, ``complete_hosts`` composes."""

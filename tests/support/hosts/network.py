@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.hosts import recorded
+from support.hosts import recorded_names
 from support.hosts.machine import Machine, Nic
 from support.hosts.tree import Moment, Tree, rising
 
@@ -65,7 +65,7 @@ def dev(nics: tuple[Nic, ...], now: Moment) -> str:
 def paired(file: str, now: Moment) -> str:
     """A line of names and a line of values for each protocol."""
     lines = []
-    for protocol, names in recorded.protocols(file).items():
+    for protocol, names in recorded_names.protocols(file).items():
         rates = _RATES.get(protocol, {})
         values = [
             _FIXED.get((protocol, name), now.count(rates.get(name, 0), int(9 * rates.get(name, 0))))
@@ -80,7 +80,7 @@ def paired(file: str, now: Moment) -> str:
 def snmp6(now: Moment) -> str:
     lines = [
         f"{name:<32}\t{now.count(_SNMP6.get(name, 0), 9 * _SNMP6.get(name, 0))}"
-        for name in recorded.snmp6_names()
+        for name in recorded_names.snmp6_names()
     ]
     return "\n".join([*lines, ""])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from support.hosts import recorded
+from support.hosts import recorded_names
 from support.hosts.machine import GIB, Disk, Machine
 from support.hosts.tree import Moment, Moving, Tree
 
@@ -198,7 +198,7 @@ def _architecture(machine: Machine, now: Moment) -> Iterator[str]:
 def add_memory(tree: Tree, machine: Machine) -> None:
     """meminfo, vmstat and buddyinfo say the same of one memory, each in its unit."""
     tree.write("proc/meminfo", lambda now: meminfo(machine, now))
-    keys = recorded.vmstat_keys(machine.kernel)
+    keys = recorded_names.vmstat_keys(machine.kernel)
     tree.write("proc/vmstat", lambda now: vmstat(machine, keys, now))
     tree.write("proc/buddyinfo", lambda now: buddyinfo(machine, now))
     tree.write("proc/zoneinfo", "")

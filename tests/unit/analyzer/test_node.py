@@ -13,7 +13,7 @@ from reveal_contract.finding import FindingChange, FindingUpdate, State
 from reveal_contract.metric import Kind, Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
-from support.node import OTHER, TABLE, WORK, Node
+from support.synthetic_node import OTHER, TABLE, WORK, Node
 
 QUIET_S, WARMUP_S = 90, 60
 RETRANSMISSION = {"network.tcp.retrans_segs": 60.0, "network.tcp.out_segs": 3000.0}

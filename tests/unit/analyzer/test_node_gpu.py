@@ -11,8 +11,8 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate, Severity
 from reveal_contract.metric import Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
-from support.derivation import derived
-from support.node import TABLE, Node
+from support.derived_metrics import derived
+from support.synthetic_node import TABLE, Node
 
 TRAIN = "ml/train-0"
 # of two cards at work; those not named here hold 0

@@ -6,8 +6,8 @@ from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
-from support.beating import JOB, Beating, Job
-from support.node import FAST
+from support.heartbeat_nodes import JOB, Beating, Job
+from support.synthetic_node import FAST
 
 ONSET, OVER, END = 200, 270, 310
 OTHERS = tuple(channel for channel in FAST if "subject" not in channel.metric)

@@ -10,7 +10,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Lane, Subsystem
 from reveal_contract.settings import AnalyzerSettings
-from support.node import TABLE, Node
+from support.synthetic_node import TABLE, Node
 
 # as a node's collector saw it where a job of another node began to read from the disk they share
 READING = {

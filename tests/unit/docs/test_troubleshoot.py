@@ -12,7 +12,7 @@ from typing import Any
 
 from reveal_analyzer.telemetry.degraded import REDUCED, lacks
 from reveal_operator import children, conditions, inspection, spec, troubles
-from support.profiles import ROOT
+from support.profile_factory import ROOT
 
 PAGE = (ROOT / "docs/how-to/troubleshoot.md").read_text()
 _WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")

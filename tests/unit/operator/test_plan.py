@@ -7,7 +7,7 @@ from reveal_operator.drift import content, intent_seen
 from reveal_operator.plan import Plans, plan_of, reading
 from reveal_operator.seen import ProfileSeen, profile_seen
 from support.api_objects import profile as object_of
-from support.profiles import DEFAULTS
+from support.profile_factory import DEFAULTS
 
 HYPOTHESES = {"analyzer": {"hypothesesConfigMapRef": {"name": "mine"}}}
 

@@ -15,8 +15,8 @@ from reveal_contract.settings import CollectorSettings
 from reveal_contract.sources import ALWAYS, NAMES, WITH_PERF_CGROUPS
 from reveal_operator.profile import Credentials, Profile, SecretKey
 from reveal_operator.spec import Defaults, SpecError, parse, redis_of
-from support.exploring import examples
-from support.profiles import DEFAULTS, ROOT, SPECS, profile
+from support.profile_factory import DEFAULTS, ROOT, SPECS, profile
+from support.property_tests import examples
 
 CRD = ROOT / "crds/reveal.dev_revealprofiles.yaml"
 

@@ -16,7 +16,7 @@ from reveal_operator.workqueue import (
     KeyedQueue,
     work,
 )
-from support.handclock import Clock
+from support.fake_clock import Clock
 
 
 @pytest.fixture

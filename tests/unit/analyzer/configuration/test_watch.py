@@ -27,7 +27,7 @@ from reveal_contract.facts import (
     Vectors,
 )
 from reveal_contract.finding import Severity
-from support.exploring import examples
+from support.property_tests import examples
 
 GPU = "0000:3b:00.0"
 SOUND = Facts(node="n", kernel=Kernel(virtual=False))

@@ -7,7 +7,7 @@ from operator import is_
 from reveal_analyzer.derive.columns import plan
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
-from support.node import FAST, SLOW, TABLE
+from support.synthetic_node import FAST, SLOW, TABLE
 
 
 def test_nodes_of_other_pods_share_the_columns_of_the_host() -> None:

@@ -10,7 +10,7 @@ from reveal_analyzer.derive.cpu_ratios import QUOTIENTS
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
-from support.derivation import derived
+from support.derived_metrics import derived
 
 HOST = {  # a second of a host: 8 CPUs of 2 GHz, half busy at 3 GHz
     "cpu.pmu.cycles": 12e9,

@@ -8,7 +8,7 @@ import pytest
 
 from reveal_collector.readers.textfile import channel
 from reveal_contract.catalogue import find
-from support.derivation import derived
+from support.derived_metrics import derived
 
 PORT, LINK, ROOT = "mlx5_0/1", "0000:c1:00.0 card0", "/"
 

@@ -19,8 +19,8 @@ from reveal_contract.finding import Finding
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
-from support.exploring import examples
-from support.node import QUIET, TABLE, Node
+from support.property_tests import examples
+from support.synthetic_node import QUIET, TABLE, Node
 
 TRACES = Path(__file__).parents[3] / "fixtures/tcp_losses.txt"
 _FIELDS = (

@@ -15,7 +15,7 @@ from reveal_analyzer.detectors.mahalanobis import Mahalanobis
 from reveal_analyzer.detectors.zscore import ZScore
 from reveal_analyzer.kernels.forest import flatten
 from reveal_analyzer.kernels.scaler import Scaler
-from support.exploring import examples
+from support.property_tests import examples
 
 Make = type[ZScore] | type[Mahalanobis] | type[IsolationForest]
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.middle_network import middle_network
 from reveal_analyzer.features.table import FEATURES, Family
-from support.exploring import examples
+from support.property_tests import examples
 
 pytest.importorskip("numba")
 

@@ -15,8 +15,8 @@ from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import Member
 from reveal_contract.finding import Finding, FindingKind, FindingScope, Peers, Severity, State
 from reveal_contract.metric import Subsystem
-from support.exploring import examples
-from support.fleets import GIB, fleet, part, summary
+from support.fleet_summaries import GIB, fleet, part, summary
+from support.property_tests import examples
 
 IDLE = {"memory.hugepages.free": 4.0 * GIB}
 SLOW = {"storage.pressure.some": 4e8}

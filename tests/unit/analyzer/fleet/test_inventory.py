@@ -9,7 +9,7 @@ import pytest
 from reveal_analyzer.fleet.inventory import area, comparable, fitted, node_class
 from reveal_contract.facts import Cpu, Device, Disk, Facts, Gpu, Kernel, Link, Memory, Nic, Port
 from reveal_contract.metric import Subsystem
-from support.fleets import GIB, facts
+from support.fleet_summaries import GIB, facts
 
 ONE = facts("n1")
 

@@ -21,7 +21,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
-from support.node import OTHER, TABLE, WORK, Node
+from support.synthetic_node import OTHER, TABLE, WORK, Node
 
 START = 1_700_000_040 * 10**9  # the beginning of a minute
 GIB = 1 << 30

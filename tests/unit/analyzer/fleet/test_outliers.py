@@ -15,8 +15,8 @@ from reveal_analyzer.fleet.outliers import Drift, Outlier, drifts, few, outliers
 from reveal_analyzer.fleet.rounds import judge
 from reveal_analyzer.fleet.summary import Summary
 from reveal_contract import catalogue
-from support.exploring import examples
-from support.fleets import GIB, WORK, fleet, summary
+from support.fleet_summaries import GIB, WORK, fleet, summary
+from support.property_tests import examples
 
 IDLE = {"memory.hugepages.free": 4.0 * GIB}
 SLOW = {"storage.pressure.some": 4e8}

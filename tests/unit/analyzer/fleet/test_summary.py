@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.fleet.summary import VERSION, Summary, SummaryError, decode, encode
 from reveal_analyzer.fleet.workload import Job, Member
-from support.exploring import examples
-from support.fleets import GIB, fleet, part, summary
+from support.fleet_summaries import GIB, fleet, part, summary
+from support.property_tests import examples
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 NUMBER = st.floats(allow_nan=True, allow_infinity=False, width=32)

@@ -12,7 +12,7 @@ from reveal_analyzer.fleet.outliers import Outlier, ranked
 from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import Member, job_name, jobs, workload
 from reveal_contract.subjects import Identity, SubjectKind
-from support.fleets import part, summary
+from support.fleet_summaries import part, summary
 
 USAGE = "cpu.subject.usage"
 LESS = {"memory.subject.page_faults": 1.4e4, "network.subject.tx_bytes": 3.5e7}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.heartbeat import autocorrelation, comb, phase
 from reveal_analyzer.heartbeat.guards import is_alias
-from support.beating import FINE_HZ, Job
-from support.exploring import examples
+from support.heartbeat_nodes import FINE_HZ, Job
+from support.property_tests import examples
 
 MINUTE = 60
 

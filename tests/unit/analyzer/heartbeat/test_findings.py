@@ -20,7 +20,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
-from support.beating import JOB, Beating, Job
+from support.heartbeat_nodes import JOB, Beating, Job
 
 BEGIN_NS = 1_700_000_000 * NS_PER_SECOND
 ONSET, OVER, END = 200, 270, 320

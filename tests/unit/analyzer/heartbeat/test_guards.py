@@ -11,8 +11,8 @@ from reveal_analyzer.heartbeat import comb, guards
 from reveal_analyzer.heartbeat.acquisition import strong
 from reveal_analyzer.heartbeat.reference import LEVEL, REFERENCE_S, WINDOWS, Usual
 from reveal_analyzer.heartbeat.ring import Ring
-from support.beating import FINE_HZ, TICK_HZ, Job
-from support.exploring import examples
+from support.heartbeat_nodes import FINE_HZ, TICK_HZ, Job
+from support.property_tests import examples
 
 MINUTE = 60
 

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 from reveal_analyzer.heartbeat.acquisition import NO_RHYTHM, Search
 from reveal_analyzer.heartbeat.ring import Ring
 from reveal_analyzer.heartbeat.tracker import Beat, Tracker
-from support.beating import FINE_HZ, TICK_HZ, Job
-from support.exploring import examples
+from support.heartbeat_nodes import FINE_HZ, TICK_HZ, Job
+from support.property_tests import examples
 
 CLOCK = "cpu.subject.usage.fine"
 LEARNED = 170

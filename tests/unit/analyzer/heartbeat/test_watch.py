@@ -12,7 +12,7 @@ from reveal_analyzer.heartbeat.watch import MOST, HeartbeatWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message
-from support.beating import JOB, Beating, Job
+from support.heartbeat_nodes import JOB, Beating, Job
 
 NEIGHBOUR = "/eval"
 DISK = Channel("storage.disk.read_bytes", "sda", Kind.COUNTER, 512.0)

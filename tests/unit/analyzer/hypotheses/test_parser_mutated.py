@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.hypotheses.loader import HypothesisError, load, parse
-from support.exploring import examples
+from support.property_tests import examples
 
 _HERE = resources.files("reveal_analyzer.hypotheses")
 TEXTS = {item.name: item.read_text() for item in _HERE.iterdir() if item.name.endswith(".yaml")}

@@ -7,7 +7,7 @@ import numpy as np
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.loader import Rule, parse
 from reveal_analyzer.hypotheses.signatures import Evidence, Now, Signatures, confidence
-from support.node import Node
+from support.synthetic_node import Node
 
 RULE = """
 version: 1

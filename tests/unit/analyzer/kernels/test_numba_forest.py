@@ -11,7 +11,7 @@ from sklearn import ensemble
 from reveal_analyzer.kernels import forest
 from reveal_analyzer.kernels.forest import Forest, bare, flatten
 from reveal_analyzer.kernels.scaler import Scaler
-from support.exploring import examples
+from support.property_tests import examples
 
 pytest.importorskip("numba")
 

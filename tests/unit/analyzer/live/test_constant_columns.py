@@ -18,7 +18,7 @@ from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
-from support.node import FAST, SLOW, Node
+from support.synthetic_node import FAST, SLOW, Node
 
 SECONDS = 260
 SETTINGS = LiveSettings(warmup=20, quarantine=5, keep=60, give_up=30)

@@ -6,7 +6,7 @@ from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.live.discards import Discards
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Subsystem
-from support.node import Node
+from support.synthetic_node import Node
 
 STORAGE = frozenset({Subsystem.STORAGE})
 NAMES = ("storage.disk.discard_time", "storage.disk.queue_time")

@@ -10,7 +10,7 @@ from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.live.job_starts import NEW_S, Newcomers
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane, Subsystem
-from support.node import Node
+from support.synthetic_node import Node
 
 OLD, NEW = "/train", "/loader"
 HOST = (

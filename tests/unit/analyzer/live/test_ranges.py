@@ -21,7 +21,7 @@ from reveal_analyzer.live.views import Held
 from reveal_analyzer.live.weights import Votes
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
-from support.exploring import examples
+from support.property_tests import examples
 
 SETTINGS = LiveSettings(keep=20)
 COLUMNS = 4

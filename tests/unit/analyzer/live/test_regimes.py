@@ -12,7 +12,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Kind
 from reveal_contract.settings import AnalyzerSettings
-from support.node import TABLE, Node
+from support.synthetic_node import TABLE, Node
 
 FORGOTTEN = 300
 

@@ -10,7 +10,7 @@ from reveal_analyzer.live.score import LiveScore
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.settings import AnalyzerSettings
-from support.node import Node
+from support.synthetic_node import Node
 
 SETTINGS = LiveSettings(warmup=20, quarantine=5, keep=100)
 

@@ -13,7 +13,7 @@ from reveal_contract.finding import Finding
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
-from support.node import Node
+from support.synthetic_node import Node
 
 LOSS = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
 

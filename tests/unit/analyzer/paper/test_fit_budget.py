@@ -10,7 +10,7 @@ from reveal_analyzer.paper.detector import PaperVerdict
 from reveal_analyzer.paper.fit_budget import Fits
 from reveal_analyzer.paper.methods import UNUSED_SLICES, Methods
 from reveal_contract.time_units import NS_PER_SECOND
-from support.node import Node
+from support.synthetic_node import Node
 
 WINDOW, WARMUP = 3, 60
 

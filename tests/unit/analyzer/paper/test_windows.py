@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.paper.windows import Layout, Sealed, Slice, WarmUp, WindowRing
 from reveal_contract import wire
-from support.exploring import examples
+from support.property_tests import examples
 
 
 def layout(channels: int) -> Layout:

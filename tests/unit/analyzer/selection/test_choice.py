@@ -17,8 +17,8 @@ from reveal_analyzer.selection.moments import Correlation, Moments
 from reveal_analyzer.selection.priority import orders, rank
 from reveal_analyzer.selection.resampled import Item, Resampler
 from reveal_contract import catalogue
-from support.clustered import GROUPS, LONE, STILL, TABLE, slices
-from support.exploring import examples
+from support.grouped_metrics import GROUPS, LONE, STILL, TABLE, slices
+from support.property_tests import examples
 
 SAMPLE = 100_000_000
 NAMES = ("cpu.user", "cpu.system", "cpu.idle", "cpu.iowait", "cpu.irq", "cpu.softirq", "cpu.steal")

@@ -17,7 +17,7 @@ from reveal_analyzer.selection.file import (
     load,
     parse,
 )
-from support.exploring import examples
+from support.property_tests import examples
 
 NAMES = st.lists(
     st.text("abcdeß.{}/:- 0123456789'\"#&*é%", min_size=1, max_size=20),

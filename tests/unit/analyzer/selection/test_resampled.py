@@ -15,8 +15,8 @@ from reveal_analyzer.selection.moments import Correlation, Moments
 from reveal_analyzer.selection.resampled import Item, Resampler, Rows
 from reveal_contract import catalogue
 from reveal_contract.channels import ChannelTable
-from support.clustered import FAST, TABLE, TICKS, slices
-from support.exploring import examples
+from support.grouped_metrics import FAST, TABLE, TICKS, slices
+from support.property_tests import examples
 
 TICK, SECOND = 100_000_000, 1_000_000_000
 NAMES = ("cpu.user", "cpu.system", "cpu.idle", "cpu.iowait", "cpu.irq", "cpu.softirq", "cpu.steal")

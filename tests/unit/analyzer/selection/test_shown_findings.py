@@ -11,7 +11,7 @@ from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_contract.finding import Evidence, Finding
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
-from support.node import TABLE, Node
+from support.synthetic_node import TABLE, Node
 
 SETTINGS = AnalyzerSettings(warmup_seconds=60)
 WAITING = {

@@ -9,7 +9,7 @@ import pytest
 from reveal_analyzer.stream import channel_tables
 from reveal_analyzer.stream.channel_tables import UNUSED_SECONDS, Tables
 from reveal_contract.channels import Channel, ChannelTable
-from support.handclock import Clock
+from support.fake_clock import Clock
 
 MADE = [ChannelTable((Channel("cpu.user", str(cpu)),), ()) for cpu in range(3)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reveal_analyzer.stream.consumer import BATCH, LEAST, Entry, by_node, share
 from reveal_analyzer.stream.poll_schedule import ACTIVE_SECONDS, QUIET_TICKS, Rota
 from reveal_contract import names, wire
-from support.streams import TABLE, message
+from support.redis_streams import TABLE, message
 
 SHARDS = set(range(20))
 

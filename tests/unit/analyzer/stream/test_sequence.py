@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.stream.sequence import REMEMBERED, Place, Progress
-from support.streams import T0, message
+from support.redis_streams import T0, message
 
 SECOND = 10**9
 

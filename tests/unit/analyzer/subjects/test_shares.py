@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.subjects.shares import host_places, host_value, split
 from reveal_contract.channels import Channel
-from support.exploring import examples
+from support.property_tests import examples
 
 _names = st.sampled_from("abcdefgh")
 _amounts = st.floats(0, 1e15, allow_nan=False)

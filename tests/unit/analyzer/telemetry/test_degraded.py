@@ -21,8 +21,8 @@ from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_analyzer.telemetry.states import State, States, merged, state_of
 from reveal_contract.kube.errors import UnavailableError
 from reveal_contract.names import NODES_KEY, fleet_key
-from support.exploring import examples
-from support.kube_fake import FakeKube
+from support.fake_kube import FakeKube
+from support.property_tests import examples
 
 PERF = {
     "source": "perf.cache",

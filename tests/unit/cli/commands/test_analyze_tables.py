@@ -16,7 +16,7 @@ from reveal_cli.__main__ import main
 from reveal_cli.exits import DONE, ERROR, FOUND, USAGE
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
-from support.node import Node
+from support.synthetic_node import Node
 
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
 ROWS, FIRST, LAST = 2000, 1700, 1740

@@ -12,10 +12,10 @@ from reveal_cli.exits import DONE, FOUND
 from reveal_contract.facts import Cpu, Facts, Kernel
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
-from support.hosts import whole
-from support.hosts.setup import Setup, add_huge_pages, add_setup
+from support.hosts import complete_hosts
+from support.hosts.configuration import Setup, add_huge_pages, add_setup
 from support.hosts.tree import Tree
-from support.streams import TABLE, message
+from support.redis_streams import TABLE, message
 
 SLOW_CLOCK = Facts(
     node="n", cpu=Cpu(clock_flags=("constant_tsc",)),
@@ -26,7 +26,7 @@ SLOW_CLOCK = Facts(
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     tree = Tree(tmp_path_factory.mktemp("dgx"))
-    whole.dgx_h100(tree)
+    complete_hosts.dgx_h100(tree)
     add_setup(tree, Setup(sysctls={"vm.zone_reclaim_mode": "1"}))
     add_huge_pages(tree, 256, 256)
     roots = tree.roots

@@ -16,7 +16,7 @@ from reveal_cli.exits import DONE, ERROR, USAGE, CliError
 from reveal_cli.selecting import by_workload
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
-from support.clustered import GROUPS, STILL, TABLE, record, slices
+from support.grouped_metrics import GROUPS, STILL, TABLE, record, slices
 
 Said = pytest.CaptureFixture[str]
 

@@ -18,16 +18,16 @@ from reveal_collector.facts.publisher import FactsPublisher
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Facts, Gpu
-from support.exploring import examples
-from support.hosts import whole
+from support.hosts import complete_hosts
 from support.hosts.base import add_machine
+from support.hosts.configuration import Setup, add_bond, add_gpu_process, add_huge_pages, add_setup
 from support.hosts.cpufreq import add_cpufreq
 from support.hosts.cpuinfo import SAPPHIRE_RAPIDS, add_cpuinfo
 from support.hosts.irq import add_vectors
 from support.hosts.machine import GIB, Disk, Machine, Nic
 from support.hosts.pci import NETWORK, NVME, Function, add_function
-from support.hosts.setup import Setup, add_bond, add_gpu_process, add_huge_pages, add_setup
 from support.hosts.tree import Tree
+from support.property_tests import examples
 
 GPU, CARD, DRIVE = "0000:1b:00.0", "0000:18:00.0", "0000:70:00.0"
 
@@ -141,7 +141,7 @@ def test_whole_hosts_have_facts_of_bounded_size_and_no_false_alarm(
     name: str, tmp_path: Path
 ) -> None:
     made = Tree(tmp_path)
-    getattr(whole, name)(made)
+    getattr(complete_hosts, name)(made)
     inventory = FactsReader("n", made.roots)
     found = inventory.read()
     assert found.cpu.online

@@ -15,7 +15,7 @@ from reveal_collector.kernel.errors import ParseError
 from reveal_collector.kernel.perf_event import GroupReading, PerfEvent, PerfGroup, scaled_counts
 from reveal_collector.readers.perf_groups import explained
 from reveal_collector.sources.pmu.device import encode, spread
-from support.exploring import examples
+from support.property_tests import examples
 
 COUNTS = st.integers(0, 2**64 - 1)
 

@@ -26,10 +26,10 @@ from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.subjects import cgroups
 from reveal_contract.metric import Lane
-from support.exploring import examples
+from support.file_mutations import Text, garbage, mutations
 from support.hosts.cgroups import HYBRID, V1, V2, Layout, add_cgroups
 from support.hosts.tree import Tree
-from support.mutations import Text, garbage, mutations
+from support.property_tests import examples
 
 if load().library is None:
     pytest.skip(load().unavailable, allow_module_level=True)
@@ -42,7 +42,7 @@ from reveal_collector.native.scanner import MISMATCH, NativePlan, PlanRunner, Sc
 from reveal_collector.native.scanner import RowLayout as Rows
 from reveal_collector.readers.plan import Gated
 from reveal_collector.sampling.native_sampler import NativeSampler
-from support.driven import driven
+from support.native_scan_pass import driven
 
 JOB = "/job.service"
 ONE = TokenPlan(1, (), (0,))

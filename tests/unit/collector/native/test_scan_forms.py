@@ -22,14 +22,14 @@ from reveal_collector.readers.plan import (
     Vector,
 )
 from reveal_collector.readers.raw_slice import MISSING
-from support.exploring import examples
+from support.property_tests import examples
 
 if load().library is None:
     pytest.skip(load().unavailable, allow_module_level=True)
 
 
 from reveal_collector.native.scanner import GROWN
-from support.driven import driven
+from support.native_scan_pass import driven
 
 
 class OneFile:

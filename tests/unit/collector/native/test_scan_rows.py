@@ -25,10 +25,10 @@ from reveal_collector.readers.sysfs_attributes import AttributeSource
 from reveal_collector.registry import FACTORIES
 from reveal_collector.subjects import cgroups
 from support import big_host
-from support.exploring import examples
+from support.file_mutations import Text, garbage, mutations
+from support.hosts.complete_hosts import HOSTS
 from support.hosts.tree import Tree
-from support.hosts.whole import HOSTS
-from support.mutations import Text, garbage, mutations
+from support.property_tests import examples
 
 if load().library is None:
     pytest.skip(load().unavailable, allow_module_level=True)
@@ -36,7 +36,7 @@ if load().library is None:
 from array import array
 
 from reveal_collector.native.scanner import MISMATCH
-from support.driven import driven
+from support.native_scan_pass import driven
 
 TREE = Path(__file__).parents[3] / "fixtures/hosts/vm-2cpu"
 SEVEN, MANY = (0, 1, 2, 3, 4, 6, 7), tuple(range(224))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reveal_collector.nvml.budget import PERIODS_NS, QUICK_NS, RARE_NS, SHARE, SLOW_NS, Budget
 from reveal_contract.time_units import NS_PER_SECOND
-from support.exploring import examples
+from support.property_tests import examples
 
 US, MS = 1_000, 1_000_000
 

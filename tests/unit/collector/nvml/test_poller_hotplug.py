@@ -11,7 +11,7 @@ from reveal_collector.nvml.boards import QUICK
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from support.fake_nvml import Script, hgx_h100
-from support.nvml_watch import Watch
+from support.nvml_poller import Watch
 
 
 def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:

@@ -12,7 +12,7 @@ from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
-from support.reading import WAIT
+from support.source_reader import WAIT
 
 
 class Slow:

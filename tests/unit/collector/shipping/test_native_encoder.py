@@ -18,7 +18,7 @@ from reveal_collector.shipping.numpy_encoder import NumpyEncoder
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import WireError, decode
-from support.exploring import examples
+from support.property_tests import examples
 
 ORIGIN = SliceOrigin("n1", bytes(range(16)), 100_000)
 INSTANCES = "abcdefgh"

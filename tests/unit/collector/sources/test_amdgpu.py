@@ -15,7 +15,7 @@ from reveal_collector.sources import amdgpu
 from support.hosts.amdgpu import add_amd_gpu
 from support.hosts.pci import Function, add_function
 from support.hosts.tree import Tree
-from support.reading import opened, values
+from support.source_reader import opened, values
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import edac
 from support.hosts.edac import add_edac
 from support.hosts.tree import Tree
-from support.reading import opened, values
+from support.source_reader import opened, values
 
 MC = "sys/devices/system/edac/mc"
 

@@ -19,7 +19,7 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import ethtool
 from reveal_contract.catalogue import find
 from support.hosts.tree import Tree
-from support.reading import opened, values
+from support.source_reader import opened, values
 
 MLX5 = {
     "rx_packets": 5, "rx_out_of_buffer": 7, "rx0_buff_alloc_err": 1, "rx_buff_alloc_err": 2,

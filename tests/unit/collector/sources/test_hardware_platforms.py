@@ -14,11 +14,11 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import cstates, energy, hardware, msr, uncore
 from reveal_collector.sources.pmu.platform import CORE, Count, Cpu, Platform, choose, cpus, pack
 from reveal_contract import catalogue
-from support.exploring import examples
 from support.hosts import cpuinfo, pmu
 from support.hosts.base import add_machine
 from support.hosts.machine import SERVER
 from support.hosts.tree import Tree
+from support.property_tests import examples
 
 
 def platforms(server: Tree) -> dict[str, str]:

@@ -15,7 +15,7 @@ from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Lane
 from support.hosts.infiniband import Adapter, add_adapter
 from support.hosts.tree import Tree
-from support.reading import opened, values
+from support.source_reader import opened, values
 
 ROCE = Adapter("mlx5_1", "sys/devices/pci0000:29/0000:29:00.0", ethernet=True, netdev="eth2",
                ip="10.1.2.3", rate="100 Gb/sec (4X EDR)")  # fmt: skip

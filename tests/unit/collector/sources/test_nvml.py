@@ -22,7 +22,7 @@ from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
 from reveal_contract.time_units import NS_PER_SECOND
 from support.fake_nvml import GIB, Script, old_card, partitioned
-from support.nvml_watch import Watch, base_unit
+from support.nvml_poller import Watch, base_unit
 
 
 def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:

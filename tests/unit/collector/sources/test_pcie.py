@@ -22,7 +22,7 @@ from support.hosts.pci import (
     add_function,
 )
 from support.hosts.tree import Tree
-from support.reading import opened, reading, values
+from support.source_reader import opened, reading, values
 
 TURNS = 10  # readings within which a quiet file, and what there is, is looked at
 CARD = Function("0000:18:00.0", GPU, port="0000:17:01.0")

@@ -17,14 +17,14 @@ from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sources import amdgpu, edac, infiniband, pcie, swaps, zram
-from support.exploring import examples
 from support.hosts.amdgpu import add_amd_gpu
 from support.hosts.edac import add_edac
 from support.hosts.infiniband import Adapter, add_adapter
 from support.hosts.pci import Function, add_function
 from support.hosts.swap import add_swaps, add_zram
 from support.hosts.tree import Tree
-from support.reading import Factory
+from support.property_tests import examples
+from support.source_reader import Factory
 
 
 def _card(tree: Tree) -> None:

@@ -14,8 +14,8 @@ from hypothesis import given
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
-from support.exploring import examples
-from support.mutations import Text, garbage, mutations
+from support.file_mutations import Text, garbage, mutations
+from support.property_tests import examples
 
 TREE = Path(__file__).parents[3] / "fixtures/hosts/vm-2cpu"
 FILES = {

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Source
 from reveal_collector.sources import cpufreq, cpuidle, energy, hwmon
-from support.exploring import examples
 from support.hosts import cpufreq as clocks
 from support.hosts import cpuidle as idle
 from support.hosts import hwmon as sensors
@@ -19,6 +18,7 @@ from support.hosts import powercap
 from support.hosts.base import add_machine
 from support.hosts.machine import SERVER, Machine
 from support.hosts.tree import Tree
+from support.property_tests import examples
 
 
 def opened(sources: list[Source], name: str) -> Source:

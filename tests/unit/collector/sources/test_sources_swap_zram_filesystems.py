@@ -15,7 +15,7 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import filesystems, swaps, zram
 from support.hosts.swap import add_swaps, add_zram
 from support.hosts.tree import Tree
-from support.reading import opened, values
+from support.source_reader import opened, values
 
 TABLE = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard

@@ -10,7 +10,7 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import psi
 from reveal_collector.subjects.cgroup_files import node_container_root
 from support.hosts.tree import Tree
-from support.reading import opened, values
+from support.source_reader import opened, values
 
 
 def waited(seconds: int) -> str:

@@ -21,7 +21,6 @@ from reveal_collector.subjects.pods.file import FilePods
 from reveal_collector.subjects.pods.podlist import PodIndex, pod_of, pods_of
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract.subjects import SubjectKind
-from support.exploring import examples
 from support.hosts.cgroups import (
     HOST_NETWORK,
     HYBRID,
@@ -34,6 +33,7 @@ from support.hosts.cgroups import (
     pod_list,
 )
 from support.hosts.tree import Tree
+from support.property_tests import examples
 
 TRAIN = PodSpec(
     "train-0", "1b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b",

@@ -16,10 +16,10 @@ from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.fine_cpu import MAX_SUBJECTS, STEPS_PER_TICK, BusySubjects, FineCpu
 from reveal_collector.subjects.fine_grid import CounterFile, SampleRings
 from reveal_collector.subjects.tracker import CgroupSubject, SubjectSelection, SubjectTracker
-from support.exploring import examples
 from support.hosts.cgroups import V1, Layout, add_cgroups
 from support.hosts.tree import Tree
-from support.waiting import comes_true
+from support.polling import comes_true
+from support.property_tests import examples
 
 JOB = "/system.slice/job.service"
 

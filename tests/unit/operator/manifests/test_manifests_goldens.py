@@ -15,7 +15,7 @@ import yaml
 
 from reveal_operator.manifests import children
 from reveal_operator.spec import Defaults, parse
-from support.profiles import DEFAULTS, FOLDER, PROFILES, ROOT, profile
+from support.profile_factory import DEFAULTS, FOLDER, PROFILES, ROOT, profile
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 

@@ -25,8 +25,8 @@ from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_operator.manifests import children
 from reveal_operator.settings import analyzer_settings, collector_settings
 from reveal_operator.spec import parse
-from support.exploring import examples
-from support.profiles import DEFAULTS, NAMES_OF_PROFILES, SPECS, built, container, profile
+from support.profile_factory import DEFAULTS, NAMES_OF_PROFILES, SPECS, built, container, profile
+from support.property_tests import examples
 
 LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?\Z")
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")

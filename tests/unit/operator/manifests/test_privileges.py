@@ -13,8 +13,8 @@ from reveal_contract.sources import NAMES
 from reveal_operator.manifests.privileges import NEEDS, Kind, needs_of, sources_of
 from reveal_operator.manifests.privileges_page import page
 from reveal_operator.profile import Collector, Sources
-from support.exploring import examples
-from support.profiles import ANY_SOURCES, ROOT, built, container
+from support.profile_factory import ANY_SOURCES, ROOT, built, container
+from support.property_tests import examples
 
 PAGE = ROOT / "docs/reference/privileges.md"
 # capabilities(7); what is in no row must be in no manifest

@@ -14,7 +14,7 @@ from reveal_contract.kube.names import RUN_FOLDER
 from reveal_contract.runtime.liveness import Pulse
 from reveal_operator.manifests.daemonset import GRACE_SECONDS
 from reveal_operator.manifests.probes import OLDEST_SECONDS
-from support.profiles import built, container
+from support.profile_factory import built, container
 
 
 def command(probe: str, folder: Path) -> list[str]:

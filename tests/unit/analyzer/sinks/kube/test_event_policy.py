@@ -12,7 +12,7 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
-from support.made_findings import AT, SECOND, finding
+from support.finding_factory import AT, SECOND, finding
 
 
 def pod(confidence: Confidence = Confidence.MEASURED, share: int = 60, name: str = "p0") -> Pod:

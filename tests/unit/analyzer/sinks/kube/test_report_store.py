@@ -20,8 +20,8 @@ from reveal_contract.finding import (
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import shard
-from support.ledger_desk import ALL, Desk
-from support.made_findings import AT, SECOND, changed, finding, opened, resolved
+from support.finding_factory import AT, SECOND, changed, finding, opened, resolved
+from support.report_store_harness import ALL, Desk
 
 MINUTE = 60 * SECOND
 

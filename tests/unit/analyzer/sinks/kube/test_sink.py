@@ -18,9 +18,9 @@ from reveal_contract.kube.errors import (
     InvalidObjectError,
     UnavailableError,
 )
-from support.kube_fake import FakeKube
-from support.made_findings import changed, finding, opened, resolved
-from support.sinkbench import Bench
+from support.fake_kube import FakeKube
+from support.finding_factory import changed, finding, opened, resolved
+from support.kube_sink_harness import Bench
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from reveal_contract.finding import Finding, Severity
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.kube.events import Event, EventBook
-from support.exploring import examples
-from support.made_findings import AT, finding, largest
+from support.finding_factory import AT, finding, largest
+from support.property_tests import examples
 
 
 def entry(one: Finding | None = None) -> Entry:

@@ -9,8 +9,8 @@ from reveal_analyzer.sinks.kube.entry import Admission
 from reveal_contract.finding import FindingChange, FindingKind, FindingUpdate, Severity
 from reveal_contract.kube.anomaly_report import Report, report
 from reveal_contract.metric import Subsystem
-from support.ledger_desk import Desk, flood
-from support.made_findings import changed, finding, opened, resolved
+from support.finding_factory import changed, finding, opened, resolved
+from support.report_store_harness import Desk, flood
 
 
 def test_too_many_become_one_summary() -> None:

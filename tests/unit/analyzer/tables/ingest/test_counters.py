@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.tables.ingest import counters
 from reveal_analyzer.tables.scoring.table import Table
-from support.exploring import examples
+from support.property_tests import examples
 
 ROWS = 600
 

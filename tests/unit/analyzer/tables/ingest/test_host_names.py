@@ -10,7 +10,7 @@ from reveal_analyzer.tables.ingest.host_names import Named, split
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
-from support.exploring import examples
+from support.property_tests import examples
 
 
 @pytest.mark.parametrize(

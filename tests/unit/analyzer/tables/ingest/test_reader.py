@@ -21,7 +21,7 @@ from reveal_analyzer.tables.ingest.reader import Dataset, Options, read
 from reveal_analyzer.tables.ingest.timestamps import UNREADABLE
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.recording import MAGIC
-from support.exploring import examples
+from support.property_tests import examples
 
 SECOND = 1_000_000_000
 EPOCH = 1_700_000_000

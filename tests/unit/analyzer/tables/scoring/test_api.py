@@ -17,7 +17,7 @@ from reveal_analyzer.tables.scoring.api import (
     rank_spans,
     score,
 )
-from support.exploring import examples
+from support.property_tests import examples
 
 MINUTE = 60 * 10**9
 FAULT = slice(1500, 1540)

@@ -24,7 +24,7 @@ from reveal_analyzer.tables.scoring.season import learn_level
 from reveal_analyzer.tables.scoring.smooth import TOP, WorstMetrics, centred_mean, trailing_mean
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.time_units import NS_PER_DAY
-from support.exploring import examples
+from support.property_tests import examples
 
 MINUTE = 60 * 10**9
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reveal_collector.subjects.pods.paths import process_cgroups, subject_path, workload_paths
 from reveal_contract.subjects import SubjectKind
-from support.exploring import examples
+from support.property_tests import examples
 
 UID = "1b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b"
 OTHER = "ffffffff-0000-4111-8222-333333333333"

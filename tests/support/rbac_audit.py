@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cluster.plane import ControlPlane
-from support.controlplane import Kube, Object
+from support.api_server import Kube, Object
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _CREATED = 201

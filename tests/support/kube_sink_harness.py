@@ -11,8 +11,8 @@ from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
-from support.kube_fake import FakeKube
-from support.ledger_desk import ALL
+from support.fake_kube import FakeKube
+from support.report_store_harness import ALL
 
 
 class Bench:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from support.clusterwatch import Watched
-from support.controlplane import unique, wait_for
+from support.api_server import unique, wait_for
+from support.cluster_release import Watched
 
 KNOWN_S = 10.0  # a finding names those who are known when it opens
 THROTTLED = "throttled"  # its name

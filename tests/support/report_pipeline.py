@@ -14,8 +14,8 @@ from cluster.plane import ControlPlane
 from reveal_contract.finding import rfc3339
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
-from support.controlplane import Kube, unique
-from support.processes import Process, answer, free_port, running
+from support.api_server import Kube, unique
+from support.component_processes import Process, answer, free_port, running
 
 DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))
 WARMUP_S = 45

@@ -23,8 +23,8 @@ from reveal_contract.kube.names import (
     report_name,
 )
 from support.api_objects import profile as profile_of
-from support.controlplane import Kube, Object, unique, wait_for
-from support.processes import answer
+from support.api_server import Kube, Object, unique, wait_for
+from support.component_processes import answer
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "reveal-system"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images.pod import held_capabilities
-from support.controlplane import Object
+from support.api_server import Object
 
 _PAUSE = "pause"
 

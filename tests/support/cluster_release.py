@@ -13,8 +13,8 @@ from cluster.handle import Cluster
 from reveal_contract.finding import rfc3339
 from reveal_contract.kube import names
 from reveal_contract.kube.names import ANALYZER, COLLECTOR, child_name
-from support.charts import CHART, NAMESPACE, ROOT, Helm
-from support.controlplane import Kube, Object, condition, wait_for
+from support.api_server import Kube, Object, condition, wait_for
+from support.helm_chart import CHART, NAMESPACE, ROOT, Helm
 
 PROFILE = "gpu-nodes"
 GPU_LABEL = "nvidia.com/gpu.present"

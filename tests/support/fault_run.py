@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from support.clusterfaults import Expected, quota, throttled
-from support.clusterwatch import Watched, cause, now, summary
-from support.controlplane import Object
-from support.waiting import comes_true
+from support.api_server import Object
+from support.cluster_release import Watched, cause, now, summary
+from support.faulty_pods import Expected, quota, throttled
+from support.polling import comes_true
 
 log = logging.getLogger(__name__)
 _VISIBLE_S = 60.0

@@ -12,8 +12,8 @@ import redis
 
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
-from support.charts import NAMESPACE
-from support.clusterwatch import Watched
+from support.cluster_release import Watched
+from support.helm_chart import NAMESPACE
 
 _SECRET = "reveal-evaluation-redis"
 _POD = "app.kubernetes.io/component=evaluation-redis"

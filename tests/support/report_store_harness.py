@@ -12,7 +12,7 @@ from reveal_contract.finding import FindingUpdate, Severity
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
-from support.made_findings import AT, SECOND, opened
+from support.finding_factory import AT, SECOND, opened
 
 ALL = frozenset(range(SHARDS))
 

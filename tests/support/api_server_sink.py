@@ -14,8 +14,8 @@ from reveal_analyzer.telemetry.snapshot import Situation, Watched
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
-from support.controlplane import Kube, unique, wait_for
-from support.ledger_desk import ALL
+from support.api_server import Kube, unique, wait_for
+from support.report_store_harness import ALL
 
 DEFINITIONS = tuple(sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")))
 EVENTS = "events.k8s.io/v1"

@@ -11,7 +11,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
-from support.node import BOOT
+from support.synthetic_node import BOOT
 
 FINE_HZ, TICK_HZ = 50, 10
 JOB = "/train"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from support.hosts import cpuidle, cpuinfo
 from support.hosts.amdgpu import add_amd_gpu
 from support.hosts.base import add_base, add_machine
+from support.hosts.configuration import Setup, add_huge_pages, add_setup
 from support.hosts.cpufreq import add_cpufreq, add_throttling
 from support.hosts.cpuidle import add_cpuidle
 from support.hosts.cpuinfo import add_cpuinfo
@@ -27,8 +28,7 @@ from support.hosts.pmu import add_amd_pmus, add_arm_pmus, add_intel_pmus, add_ke
 from support.hosts.pods import LAYOUTS, add_pods
 from support.hosts.powercap import RANGE, add_powercap
 from support.hosts.procfs import Vectors, add_process
-from support.hosts.recorded import RECORDED
-from support.hosts.setup import Setup, add_huge_pages, add_setup
+from support.hosts.recorded_names import RECORDED
 from support.hosts.swap import add_swaps, add_zram
 from support.hosts.tree import Tree
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.handle import Cluster
-from support.controlplane import Kube, Object
+from support.api_server import Kube, Object
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from cluster.handle import Cluster
 from reveal_contract import names as stream
 from reveal_contract.kube import names
-from support.charts import NAMESPACE
-from support.clustertold import evaluation_redis
-from support.clusterwatch import PROFILE, Watched
-from support.controlplane import Object, condition, wait_for
+from support.api_server import Object, condition, wait_for
+from support.cluster_release import PROFILE, Watched
+from support.helm_chart import NAMESPACE
+from support.published_sources import evaluation_redis
 
 COLLECTOR, ANALYZER, OPERATOR = names.COLLECTOR, names.ANALYZER, names.OPERATOR
 REDIS = "evaluation-redis"

@@ -14,8 +14,8 @@ from pathlib import Path
 from cluster.daemons import Daemon
 from cluster.plane import ControlPlane
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, PROFILE_KIND
-from support.charts import CHART, NAMESPACE, Helm, HelmError, Object
-from support.controlplane import Kube, wait_for
+from support.api_server import Kube, wait_for
+from support.helm_chart import CHART, NAMESPACE, Helm, HelmError, Object
 
 DEFINITIONS = ("revealprofiles.reveal.dev", "anomalyreports.reveal.dev")
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")

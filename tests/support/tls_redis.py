@@ -12,10 +12,10 @@ from typing import Any
 import redis
 
 from cluster.handle import Cluster
-from support.certificate import Certificate, signed
-from support.charts import NAMESPACE
-from support.clusterwatch import ENFORCE
-from support.controlplane import Kube, Object, wait_for
+from support.api_server import Kube, Object, wait_for
+from support.certificates import Certificate, signed
+from support.cluster_release import ENFORCE
+from support.helm_chart import NAMESPACE
 
 PLACE = "reveal-redis"  # its namespace
 PORT = 6380

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_contract.kube.names import LABEL_COMPONENT
-from support.charts import NAMESPACE
-from support.clusterwatch import Watched, install
-from support.controlplane import Object
-from support.tlsredis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
+from support.api_server import Object
+from support.cluster_release import Watched, install
+from support.helm_chart import NAMESPACE
+from support.tls_redis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
 
 # sources of perf events, as examples/least-privilege.yaml leaves them out
 _COUNTED = ["perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", "energy"]

@@ -20,9 +20,9 @@ from reveal_operator.reports import Tally
 from reveal_operator.seen import Workload
 from reveal_operator.status import status_of
 from reveal_operator.troubles import Trouble
-from support import goldens, told
+from support import finding_factory, goldens
 from support.api_objects import apply_status, profile, report_of
-from support.controlplane import Kube, unique
+from support.api_server import Kube, unique
 from support.kubectl import kubectl, settled
 
 Object = dict[str, Any]
@@ -87,7 +87,7 @@ class Shown:
         now_ns = time.time_ns()
         for name, (spec, facts, tally) in PROFILES.items():
             self._make(profile(spec, name), profile_status(facts, tally))
-        for finding in told.findings(now_ns):
+        for finding in finding_factory.example_findings(now_ns):
             body, applied = report_of(finding, WATCHED)
             self._make(body, applied["status"])
         # Events on pods stand in their namespace; it stays, as no controller empties it here
@@ -106,7 +106,7 @@ class Shown:
 
     def read(self, *arguments: str) -> str:
         """What kubectl says of what is named."""
-        if time.monotonic() - self._filled > told.STILL_S - _LONGEST_S:
+        if time.monotonic() - self._filled > finding_factory.STILL_S - _LONGEST_S:
             self.clear()
             self._fill()
         return settled(kubectl(self._plane, *arguments)).replace(self.mark, "mine")
@@ -126,14 +126,14 @@ def compare(golden: str, command: str, said: str) -> None:
 
 def _events(now_ns: int) -> Iterator[Object]:
     """What was told of the node gpu-07: it came thrice and grew worse; and of a pod on it."""
-    finding = told.contention(now_ns)
+    finding = finding_factory.cpu_contention(now_ns)
     medium = replace(finding, severity=Severity.MEDIUM)
     found, on_pod = event_policy.opened(medium)
     [worse] = event_policy.changed(finding, Severity.MEDIUM, was_open=True)
     over = replace(finding, state=State.RESOLVED, resolved_ns=finding.last_seen_ns)
     [resolved] = event_policy.changed(over, Severity.HIGH, was_open=True)
-    minute = told.MINUTE_NS
-    start = now_ns - 31 * minute - told.MARGIN_NS
+    minute = finding_factory.MINUTE_NS
+    start = now_ns - 31 * minute - finding_factory.MARGIN_NS
     yield events.body(_event(finding, found), start, 3, start + 15 * minute)
     yield events.body(_event(finding, on_pod), start)
     yield events.body(_event(finding, worse), start + 16 * minute)

@@ -1,0 +1,311 @@
+"""Findings for tests: small ones, the largest one, realistic examples, and arbitrary ones.
+
+The realistic examples begin a whole number of minutes before ``now_ns``, so that their printed age
+stays the same for ``STILL_S`` seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from reveal_contract.finding import (
+    Confidence,
+    Evidence,
+    Finding,
+    FindingChange,
+    FindingKind,
+    FindingScope,
+    FindingUpdate,
+    Hypothesis,
+    Impact,
+    Method,
+    Peers,
+    Pod,
+    Severity,
+    State,
+    Subject,
+    finding_id,
+)
+from reveal_contract.metric import Subsystem
+
+AT = 1_700_000_000_123_456_789
+SECOND = 1_000_000_000
+MINUTE_NS = 60 * 10**9
+STILL_S = 50
+MARGIN_NS = 2 * 10**9
+
+
+def finding(identity: str = "cpu-1", **other: Any) -> Finding:
+    given: dict[str, Any] = {
+        "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.MEDIUM,
+        "state": State.OPEN, "first_seen_ns": AT, "last_seen_ns": AT + 5 * SECOND,
+        "claim": "CPU is slow", "subsystems": (Subsystem.CPU,), **other,
+    }  # fmt: skip
+    return Finding(id=identity, **given)
+
+
+def opened(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
+    return FindingUpdate(FindingChange.OPENED, finding(identity, **other))
+
+
+def changed(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
+    return FindingUpdate(FindingChange.CHANGED, finding(identity, **other))
+
+
+def resolved(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
+    over = {"state": State.RESOLVED, "resolved_ns": AT + 60 * SECOND, **other}
+    return FindingUpdate(FindingChange.RESOLVED, finding(identity, **over))
+
+
+def largest() -> Finding:
+    """More than any analysis tells, all of it as long as it may be."""
+    words = 'größer als <usual> & "quoted" \u0001 '
+    return replace(
+        finding(node_name="n" * 253, claim=words * 60),
+        subsystems=tuple(Subsystem),
+        hypothesis=Hypothesis("H" * 99, 300, words * 60),
+        methods=tuple(Method(f"m{n}" * 40, True, 101) for n in range(9)),
+        evidence=tuple(
+            Evidence("m" * 200, "f" * 200, words * 20, "1" * 200, "2" * 200, "ns/s", "up", "k" * 99)
+            for _ in range(30)
+        ),
+        pods=tuple(
+            Pod("s" * 63, "p" * 253, "u" * 36, "c" * 63, 150, -150, Confidence.MEASURED)
+            for _ in range(30)
+        ),
+        subjects=tuple(
+            Subject("ProcessGroup", words * 20, 60, 55, Confidence.INFERRED) for _ in range(30)
+        ),
+        notes=(words * 20,) * 30,
+        victims=(f"{'v' * 63}/{'w' * 253}",) * 30,
+        peers=Peers(9, "0" * 200, "1" * 200),
+        impact=Impact("j" * 400, 9.14, 8.04, 10.24, 1716.4, 1572.7, AT, 30, "c" * 200, 188),
+        score_percent=1000,
+        confidence_percent=-4,
+    )
+
+
+def example_findings(now_ns: int) -> list[Finding]:
+    """What went on in a small cluster, newest first."""
+    return [
+        cpu_contention(now_ns),
+        tcp_retransmission(now_ns),
+        idle_huge_pages(now_ns),
+        gpu_clock_outlier(now_ns),
+    ]
+
+
+def cpu_contention(now_ns: int) -> Finding:
+    """A neighbour takes a trainer's CPU time: everything is known of it."""
+    first, last = _minutes_ago(now_ns, 15), _minutes_ago(now_ns, 12)
+    return Finding(
+        id=finding_id("gpu-07", Subsystem.CPU, _minutes_ago(0, 15)),
+        node_name="gpu-07",
+        subsystem=Subsystem.CPU,
+        subsystems=(Subsystem.CPU, Subsystem.GPU),
+        severity=Severity.HIGH,
+        state=State.OPEN,
+        first_seen_ns=first,
+        last_seen_ns=last,
+        claim="Tasks waited for a CPU 38 % of the time: more work is runnable than there are CPUs"
+        " (batch/reindex-5d9f7)",
+        hypothesis=Hypothesis(
+            "CPUContention",
+            93,
+            "Move or limit the subject that grew, or give the job CPUs of its own (cpuset, CPU"
+            " manager static).",
+        ),
+        methods=(
+            Method("WindowZScore", True, 88),
+            Method("Mahalanobis", True, 71),
+            Method("IsolationForest", False, 43),
+        ),
+        evidence=(
+            Evidence(
+                "cpu.pressure.some", "mean", "", "384000000", "2100000", "ns/s", "up",
+                "/proc/pressure/cpu some",
+            ),
+            Evidence("cpu.procs_running", "mean", "", "31", "9.2", "tasks", "up", "procs_running"),
+        ),
+        pods=(
+            Pod(
+                "batch", "reindex-5d9f7", "0d3b3a5e-9d7c-4c39-8f0e-5a4f6f1d2c11", "reindex", 61,
+                58, Confidence.MEASURED,
+            ),
+        ),
+        subjects=(Subject("Unit", "node-backup.service", 7, 6, Confidence.MEASURED),),
+        victims=("training/llm-worker-3",),
+        score_percent=100,
+        confidence_percent=97,
+        impact=Impact(
+            "training/llm-worker-3", 11.4, 9.8, 13.1, 892.0, 801.0, first, 30,
+            "cpu.subject.usage.fine", 88,
+        ),
+        notes=("seen too, as its symptom: GPUStarved",),
+    )  # fmt: skip
+
+
+def tcp_retransmission(now_ns: int) -> Finding:
+    """No known cause fits, and it is over."""
+    first, last = _minutes_ago(now_ns, 40), _minutes_ago(now_ns, 33)
+    return Finding(
+        id=finding_id("gpu-03", Subsystem.NETWORK, _minutes_ago(0, 40)),
+        node_name="gpu-03",
+        subsystem=Subsystem.NETWORK,
+        subsystems=(Subsystem.NETWORK,),
+        severity=Severity.MEDIUM,
+        state=State.RESOLVED,
+        first_seen_ns=first,
+        last_seen_ns=last,
+        resolved_ns=last,
+        claim="network.tcp.retrans_segs (RetransSegs) at 2.1 k/s, usually 3 /s",
+        methods=(
+            Method("WindowZScore", True, 96),
+            Method("Mahalanobis", True, 93),
+            Method("IsolationForest", True, 90),
+        ),
+        evidence=(
+            Evidence(
+                "network.tcp.retrans_segs", "mean", "", "2110", "3.1", "segments/s", "up",
+                "RetransSegs",
+            ),
+        ),
+        pods=tuple(
+            Pod(
+                "training", f"llm-worker-{at}", f"6d1f8a0{at}-1c0b-4f5e-9a55-0b8f3f6f7e0{at}", "",
+                24, 0, Confidence.CO_LOCATED,
+            )
+            for at in range(4)
+        ),
+        score_percent=74,
+        confidence_percent=83,
+    )  # fmt: skip
+
+
+def idle_huge_pages(now_ns: int) -> Finding:
+    """A setting that costs: no windows, no methods."""
+    first = _minutes_ago(now_ns, 59)
+    return Finding(
+        id=finding_id("gpu-01", Subsystem.MEMORY, _minutes_ago(0, 59)),
+        node_name="gpu-01",
+        kind=FindingKind.CONFIGURATION,
+        subsystem=Subsystem.MEMORY,
+        subsystems=(Subsystem.MEMORY,),
+        severity=Severity.LOW,
+        state=State.OPEN,
+        first_seen_ns=first,
+        last_seen_ns=_minutes_ago(now_ns, 14),
+        claim="4 GiB are set aside as huge pages of 2 MiB and unused: no other program can have"
+        " this memory",
+        hypothesis=Hypothesis("IdleHugePages", 95, "Set vm.nr_hugepages to 0."),
+        evidence=(
+            Evidence(
+                "fact.memory.hugepages.free",
+                "fact",
+                "2048kB",
+                "4294967296",
+                "0",
+                "bytes",
+                "up",
+                "free_hugepages",
+            ),
+        ),
+        score_percent=100,
+        confidence_percent=95,
+    )
+
+
+def gpu_clock_outlier(now_ns: int) -> Finding:
+    """One node is odd among its peers."""
+    return Finding(
+        id=finding_id("gpu-09", Subsystem.GPU, _minutes_ago(0, 21)),
+        node_name="gpu-09",
+        scope=FindingScope.CROSS_NODE,
+        subsystem=Subsystem.GPU,
+        subsystems=(Subsystem.GPU,),
+        severity=Severity.CRITICAL,
+        state=State.OPEN,
+        first_seen_ns=_minutes_ago(now_ns, 21),
+        last_seen_ns=_minutes_ago(now_ns, 11),
+        claim="gpu.clock.sm (clocks.sm) stands out on 1 of 9 nodes: 1.11 GHz on gpu-09, 1.98 GHz"
+        " on the others",
+        hypothesis=Hypothesis(
+            "CrossNodeOutlier", 90, "Compare nvidia-smi -q of both: clocks, power limit, errors"
+        ),
+        evidence=(
+            Evidence("gpu.clock.sm", "peers", "", "1110000000", "1980000000", "Hz", "down", ""),
+        ),
+        peers=Peers(9, "1980000000", "1110000000"),
+        score_percent=96,
+        confidence_percent=90,
+    )
+
+
+def finding_with_all_fields(now_ns: int) -> Finding:
+    """One with every field there is."""
+    found = cpu_contention(now_ns)
+    return replace(
+        found,
+        evidence=(replace(found.evidence[0], instance="3"), *found.evidence[1:]),
+        state=State.RESOLVED,
+        resolved_ns=_minutes_ago(now_ns, 11),
+        peers=Peers(9, "0", "4294967296"),
+    )
+
+
+def _minutes_ago(now_ns: int, minutes: int) -> int:
+    """A little more, so that it is as many minutes whoever's clock is a moment behind."""
+    return now_ns - minutes * MINUTE_NS - MARGIN_NS
+
+
+_TEXT = st.text(max_size=300)
+_WORD = st.text(min_size=1, max_size=300)
+_PERCENT = st.integers(-1000, 1000)
+_TIME = st.integers(0, 4 * 10**18)
+_SURE = st.sampled_from(Confidence)
+
+
+def _many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(one, max_size=14).map(tuple)
+
+
+ANY_FINDING = st.builds(
+    Finding,
+    id=st.from_regex(r"[a-z]{1,10}-[0-9a-f]{10}", fullmatch=True),
+    node_name=st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", fullmatch=True),
+    subsystem=st.sampled_from(Subsystem),
+    severity=st.sampled_from(Severity),
+    state=st.sampled_from(State),
+    first_seen_ns=_TIME,
+    last_seen_ns=_TIME,
+    claim=_TEXT,
+    scope=st.sampled_from(FindingScope),
+    subsystems=_many(st.sampled_from(Subsystem)),
+    hypothesis=st.none() | st.builds(Hypothesis, _WORD, _PERCENT, _TEXT),
+    methods=_many(st.builds(Method, _WORD, st.booleans(), _PERCENT)),
+    evidence=_many(
+        st.builds(
+            Evidence,
+            _WORD,
+            _TEXT,
+            _TEXT,
+            _TEXT,
+            _TEXT,
+            _TEXT,
+            st.sampled_from(["up", "down"]),
+            _TEXT,
+        )
+    ),
+    pods=_many(st.builds(Pod, _TEXT, _TEXT, _TEXT, _TEXT, _PERCENT, _PERCENT, _SURE)),
+    subjects=_many(st.builds(Subject, _TEXT, _TEXT, _PERCENT, _PERCENT, _SURE)),
+    score_percent=_PERCENT,
+    confidence_percent=_PERCENT,
+    resolved_ns=st.none() | _TIME,
+    notes=_many(_TEXT),
+    kind=st.sampled_from(FindingKind),
+    peers=st.none() | st.builds(Peers, st.integers(0, 10**6), _TEXT, _TEXT),
+    victims=_many(_TEXT),
+)
