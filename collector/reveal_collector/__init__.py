@@ -1,1 +1,1 @@
-"""The collector: reads one host and ships one slice a second."""
+"""The collector: samples one host and ships one slice a second."""

@@ -1,4 +1,4 @@
-"""``reveal-collector``: what stands before the command itself, to keep it small."""
+"""``reveal-collector``: prepares the process before it imports the command, to save memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reveal_collector.kernel import memory_saving
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command, after what makes its imports cheaper; see ``command.main``."""
+    """Run the command after deferring the imports that it rarely needs; see ``command.main``."""
     memory_saving.defer_rare_imports()
     status: int = import_module("reveal_collector.command").main(argv)
     return status

@@ -1,4 +1,4 @@
-"""The collector of one node: sources, tick thread, slices, sinks, put together."""
+"""The collector of one node: connects sources, sampler, encoder, sinks and CPU budget."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from reveal_contract.subjects import Identity, to_rows
 
 log = logging.getLogger(__name__)
 
-# Slices between tick thread and encoder: some when the encoder is starved, never without end.
-QUEUE = 10
-_READS = {Lane.FAST: 10.0, Lane.SLOW: 1.0, Lane.RARE: 0.1}  # a second
+# Slices that may wait for the encoder: a few while it gets no CPU, but never an endless queue.
+MAX_QUEUED_SLICES = 10
+_READS_PER_SECOND = {Lane.FAST: 10.0, Lane.SLOW: 1.0, Lane.RARE: 0.1}
 
 
 class FeedState(NamedTuple):
-    """How one source is read: its lane now, what its last read took."""
+    """State of one source: its current lane, and how long its last read took."""
 
     source: str
     lane: Lane
@@ -60,7 +60,7 @@ class FeedState(NamedTuple):
 
 @dataclass(frozen=True)
 class CollectorStatus:
-    """How a collector is doing."""
+    """Health of one collector."""
 
     node: str
     boot: str
@@ -80,11 +80,14 @@ class CollectorStatus:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of the sources that are read."""
+        """Names of the sources that are read."""
         return tuple(feed.source for feed in self.feeds)
 
-    def to_report(self) -> dict[str, Any]:
-        """What stands in ``names.NODES_KEY``, the subjects in a key of their own: JSON values."""
+    def to_node_status(self) -> dict[str, Any]:
+        """Return the JSON values of this node in ``names.NODES_KEY``.
+
+        The sink writes ``subjects`` to a key of their own.
+        """
         return {
             "boot": self.boot,
             "table": self.table,
@@ -92,7 +95,7 @@ class CollectorStatus:
             "version": VERSION,
             "time": time.time_ns(),
             "channels": self.channels,
-            "missing": [lacking._asdict() for lacking in self.missing],
+            "missing": [source._asdict() for source in self.missing],
             "degraded": list(self.degraded),
             "dropped": self.dropped,
             "buffered": self.buffered,
@@ -101,7 +104,7 @@ class CollectorStatus:
 
 
 class Collector:
-    """Samples this host from ``start`` to ``stop`` and gives every slice to all ``sinks``."""
+    """Samples this host from ``start`` to ``stop`` and passes every slice to all ``sinks``."""
 
     def __init__(
         self,
@@ -112,58 +115,62 @@ class Collector:
     ) -> None:
         self.settings = settings
         self.pulse = pulse or Pulse()
-        self.last: RawSlice | None = None  # the last tick shipped, to be looked at
+        self.last_tick: RawSlice | None = None  # the last tick shipped, for the exporter
         self._sinks = tuple(sinks)
-        self._given = sources
+        self._sources = sources
         self._missing: tuple[MissingSource, ...] = ()
         self._absent: list[Source] = []
         self._boot = boot_id(registry.roots_of(settings))
         self._facts: FactsPublisher | None = None
         self._sampler: Sampler | None = None
-        self._raw: queue.SimpleQueue[RawSlice | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[RawSlice | None] = queue.SimpleQueue()
         self._unencoded = 0
-        self._knowing: list[SubjectSource] = []
+        self._subject_sources: list[SubjectSource] = []
         self._adaptive: list[AdaptiveSource] = []
-        self._thrifty: list[ThrottledSource] = []
-        self._spare: dict[str, PausableSource] = {}
-        self._governor = CpuBudget(settings.cpu_budget_millicores)
+        self._throttled: list[ThrottledSource] = []
+        self._pausable: dict[str, PausableSource] = {}
+        self._budget = CpuBudget(settings.cpu_budget_millicores)
         self._encoder = encoder_of(
             SliceOrigin(settings.node, self._boot, settings.sample_period_milliseconds * 1000)
         )
-        self._thread: threading.Thread | None = None  # ships where the tick thread must not
+        # the thread that encodes and ships; None where the tick thread's caller does it itself
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Open the sources and begin; raises ``SettingsError`` for an unknown source name."""
+        """Open the sources and start sampling.
+
+        Raises ``SettingsError`` for an unknown source name.
+        """
         raise_file_limit()
         sampler = make_sampler(
             self.settings.node,
-            [*self._open(), self._own()],
-            self._take,
+            [*self._open_sources(), self._self_metrics_source()],
+            self._receive,
             self.settings.sample_period_milliseconds * 1_000_000,
             self._absent,
         )
         self._sampler = sampler
-        self._sort_out([*(self._given or ()), *self._absent])
-        for lacking in self._missing:
-            log.info("no source %s: %s", lacking.source, lacking.reason)
+        self._sort_by_capability([*(self._sources or ()), *self._absent])
+        for missing in self._missing:
+            log.info("source %s is not available: %s", missing.source, missing.reason)
         for sink in self._sinks:
-            sink.start(lambda: self.status().to_report())
-        self._facts = self._watch_facts()
-        prompt = all(sink.prompt for sink in self._sinks)
-        if not (prompt and isinstance(sampler, NativeSampler)):
+            sink.start(lambda: self.status().to_node_status())
+        self._facts = self._start_facts()
+        nonblocking = all(sink.nonblocking for sink in self._sinks)
+        if not (nonblocking and isinstance(sampler, NativeSampler)):
             self._thread = threading.Thread(target=self._ship, name="reveal-ship", daemon=True)
             self._thread.start()
         sampler.start()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Ship what the current slice holds, deliver what waits, close all: within ``timeout``."""
+        """Ship the current slice, deliver the buffered slices and close all within ``timeout``."""
         end = time.monotonic() + timeout
         if self._facts is not None:
             self._facts.stop(timeout / 10)
         if self._sampler is not None:
             self._sampler.stop(timeout / 2)
             if self._thread is not None:
-                self._raw.put(None)
+                self._queue.put(None)
                 self._thread.join(max(0.1, end - time.monotonic()))
         for sink in self._sinks:
             sink.close(max(0.1, end - time.monotonic()))
@@ -172,6 +179,7 @@ class Collector:
                 feed.source.close()
 
     def status(self) -> CollectorStatus:
+        """Return the current health; raises ``RuntimeError`` before ``start``."""
         sampler = self._running()
         health = self._health()
         return CollectorStatus(
@@ -185,40 +193,44 @@ class Collector:
             degraded=tuple(self._degraded(health)), late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             skipped_slices=sampler.counts.skipped_slices,
-            delivered=max((one.delivered for one in health), default=0),
-            buffered=sum(one.buffered for one in health),
-            dropped=self._unencoded + sum(one.dropped for one in health),
-            subjects=tuple(who for one in self._knowing for who in one.subjects),
+            delivered=max((sink.delivered for sink in health), default=0),
+            buffered=sum(sink.buffered for sink in health),
+            dropped=self._unencoded + sum(sink.dropped for sink in health),
+            subjects=tuple(
+                subject for source in self._subject_sources for subject in source.subjects
+            ),
         )  # fmt: skip
 
-    def _open(self) -> Sequence[Source]:
-        if self._given is not None:
-            return self._given
+    def _open_sources(self) -> Sequence[Source]:
+        if self._sources is not None:
+            return self._sources
         probed = registry.probe_all(registry.roots_of(self.settings), self.settings)
         self._missing, self._absent = tuple(probed.missing), probed.absent
-        self._given = probed.sources
+        self._sources = probed.sources
         return probed.sources
 
-    def _sort_out(self, sources: Sequence[Source]) -> None:
-        """Who can do more than be read; asked once, as such questions are slow."""
-        self._knowing = [one for one in sources if isinstance(one, SubjectSource)]
-        self._adaptive = [one for one in sources if isinstance(one, AdaptiveSource)]
-        self._thrifty = [one for one in sources if isinstance(one, ThrottledSource)]
-        self._spare = {one.name: one for one in sources if isinstance(one, PausableSource)}
+    def _sort_by_capability(self, sources: Sequence[Source]) -> None:
+        """Find the sources that implement optional protocols; once, as these checks are slow."""
+        self._subject_sources = [each for each in sources if isinstance(each, SubjectSource)]
+        self._adaptive = [each for each in sources if isinstance(each, AdaptiveSource)]
+        self._throttled = [each for each in sources if isinstance(each, ThrottledSource)]
+        self._pausable = {each.name: each for each in sources if isinstance(each, PausableSource)}
 
-    def _watch_facts(self) -> FactsPublisher:
+    def _start_facts(self) -> FactsPublisher:
         roots = registry.roots_of(self.settings)
-        asks = queries_for(roots, self._given or ())
-        watch = FactsPublisher(FactsReader(self.settings.node, roots, asks))
-        watch.start()
-        return watch
+        queries = queries_for(roots, self._sources or ())
+        publisher = FactsPublisher(FactsReader(self.settings.node, roots, queries))
+        publisher.start()
+        return publisher
 
     def _still_missing(self) -> tuple[MissingSource, ...]:
         absent = {feed.name for feed in self._running().feeds if feed.absent}
-        return tuple(lacking for lacking in self._missing if lacking.source in absent)
+        return tuple(missing for missing in self._missing if missing.source in absent)
 
-    def _own(self) -> SelfMetricsSource:
-        return SelfMetricsSource([source.name for source in self._given or ()], self._figures)
+    def _self_metrics_source(self) -> SelfMetricsSource:
+        return SelfMetricsSource(
+            [source.name for source in self._sources or ()], self._self_metrics
+        )
 
     def _running(self) -> Sampler:
         if self._sampler is None:
@@ -229,112 +241,118 @@ class Collector:
         return [sink.health() for sink in self._sinks]
 
     def _degraded(self, health: Sequence[SinkHealth]) -> list[str]:
+        """Return one phrase for each fallback in use and each sink with an error."""
         sampler = self._running()
-        found = [said for said in (sampler.not_real_time, sampler.not_native) if said]
+        found = [reason for reason in (sampler.not_real_time, sampler.not_native) if reason]
         for feed in sampler.feeds:
             if feed.demoted:
                 found.append(feed.demoted)
             if feed.broken and not feed.absent:
-                found.append(f"{feed.name}: cannot be read, is tried again")
-        found += [one.health_error for one in self._knowing if one.health_error]
+                found.append(f"{feed.name}: cannot be read, retrying")
+        found += [each.health_error for each in self._subject_sources if each.health_error]
         for adaptive in self._adaptive:
             found += adaptive.degraded
-        found += self._governor.said
-        return found + [one.health_error for one in health if one.health_error]
+        found += self._budget.messages
+        return found + [sink.health_error for sink in health if sink.health_error]
 
-    def _figures(self) -> SelfMetrics:
+    def _self_metrics(self) -> SelfMetrics:
         sampler, health = self._sampler, self._health()
+        count = len(self._sources or ())
         if sampler is None:
-            return SelfMetrics([0] * len(self._given or ()), 0, 0, 0, 0, 0)
+            return SelfMetrics([0] * count, 0, 0, 0, 0, 0)
         return SelfMetrics(
-            # in the order given to ``OwnSource``, which itself comes next, and then late ones
-            read_ns=[feed.read_ns for feed in sampler.feeds[: len(self._given or ())]],
+            # the given sources come first; the self metrics and absent sources follow them
+            read_ns=[feed.read_ns for feed in sampler.feeds[:count]],
             late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
-            dropped_slices=self._unencoded + sum(one.dropped for one in health),
-            buffered_slices=sum(one.buffered for one in health),
+            dropped_slices=self._unencoded + sum(sink.dropped for sink in health),
+            buffered_slices=sum(sink.buffered for sink in health),
             fallbacks=len(self._degraded(health)),
         )
 
-    def _take(self, raw: RawSlice) -> None:
-        """Ship, unless this thread ticks: then hand over, never wait.
+    def _receive(self, raw: RawSlice) -> None:
+        """Accept a slice of the sampler without blocking its thread for long.
 
-        Where C ticks, and no sink may meet a slow disk, to wake another thread costs more.
+        Encode it here where C samples and no sink may block: waking another thread costs more.
+        Queue it otherwise, so that the tick thread never waits.
         """
         if self._thread is None:
             self._ship_safely(raw)
-        elif self._raw.qsize() < QUEUE:
-            self._raw.put(raw.copy())
+        elif self._queue.qsize() < MAX_QUEUED_SLICES:
+            self._queue.put(raw.copy())
         else:
             self._unencoded += 1
 
     def _ship(self) -> None:
         prefer_real_time()
-        while (raw := self._raw.get()) is not None:
+        while (raw := self._queue.get()) is not None:
             self._ship_safely(raw)
 
     def _ship_safely(self, raw: RawSlice) -> None:
         try:
-            self._ship_one(raw)
+            self._encode_and_ship(raw)
         except (WireError, ValueError) as error:
             self._unencoded += 1
             log.error("slice %d cannot be encoded: %s", raw.sequence, error)
         self._keep_budget()
 
-    def _ship_one(self, raw: RawSlice) -> None:
-        shipment = EncodedSlice(
+    def _encode_and_ship(self, raw: RawSlice) -> None:
+        encoded = EncodedSlice(
             self.settings.node, self._boot, raw.sequence, raw.start_ns, raw.table,
             self._encoder.encode(raw), self._facts.latest if self._facts else None,
         )  # fmt: skip
         for sink in self._sinks:
-            sink.put(shipment)
-        self.last = raw.last_tick()
-        self._show_life()
+            sink.put(encoded)
+        self.last_tick = raw.last_tick()
+        self._update_probes()
 
-    def _show_life(self) -> None:
-        """Ticks come, slices are made; the first one that a sink acknowledged makes it ready."""
+    def _update_probes(self) -> None:
+        """Report liveness for each slice; report readiness once a sink delivered one."""
         self.pulse.beat()
-        if not self.pulse.is_ready and any(one.delivered for one in self._health()):
+        if not self.pulse.is_ready and any(sink.delivered for sink in self._health()):
             self.pulse.ready()
 
     def _keep_budget(self) -> None:
-        """Take or take back a step where the CPU used says so; done by the sampler at its time."""
-        was_exhausted = self._governor.exhausted
-        step = self._governor.look(time.monotonic_ns(), time.process_time_ns(), self._costs)
-        if self._governor.exhausted and not was_exhausted:
-            log.warning("%s", self._governor.said[-1])
-        if step is None:
+        """Update the CPU budget and apply the saving that it takes or reverts."""
+        was_exhausted = self._budget.exhausted
+        saving = self._budget.update(time.monotonic_ns(), time.process_time_ns(), self._costs)
+        if self._budget.exhausted and not was_exhausted:
+            log.warning("%s", self._budget.messages[-1])
+        if saving is None:
             return
-        use = f"{self._governor.use:.0%} of the CPU budget was used"
-        taken = step in self._governor.steps
+        use = f"{self._budget.use:.0%} of the CPU budget was used"
+        taken = saving in self._budget.savings
         log.log(
             logging.WARNING if taken else logging.INFO,
-            "%s: %s", use, step.said if taken else f"taken back: {step.said}",
+            "%s: %s", use, saving.message if taken else f"reverted: {saving.message}",
         )  # fmt: skip
-        for source in self._thrifty:
-            source.slowdown_factor = self._governor.slowdown_factor
-        for name, spare in self._spare.items():
-            spare.paused = name in self._governor.paused
-        self._running().grant(self._governor.lanes)
+        for source in self._throttled:
+            source.slowdown_factor = self._budget.slowdown_factor
+        for name, pausable in self._pausable.items():
+            pausable.paused = name in self._budget.paused
+        self._running().limit_lanes(self._budget.lanes)  # from the next slice on
 
     def _costs(self) -> list[SourceCost]:
-        """What each source but this process's own takes of a second, ns."""
+        """Return the cost of each source but the self metrics."""
         return [
             self._cost(feed) for feed in self._running().feeds
             if not feed.absent and feed.name != NAME
         ]  # fmt: skip
 
     def _cost(self, feed: Feed) -> SourceCost:
-        ns = int(feed.read_ns * _READS[feed.lane])
-        return SourceCost(feed.name, feed.lane, ns, _scope(feed), feed.name in self._spare)
+        ns = int(feed.read_ns * _READS_PER_SECOND[feed.lane])
+        return SourceCost(feed.name, feed.lane, ns, _scope(feed), feed.name in self._pausable)
 
 
 def _scope(feed: Feed) -> Scope:
-    return find(feed.shown[0].metric).scope if feed.shown else Scope.NODE
+    return find(feed.table_columns[0].metric).scope if feed.table_columns else Scope.NODE
 
 
 def boot_id(roots: Roots) -> bytes:
-    """16 bytes that change with every boot (proc(5), random/boot_id); random where unknown."""
+    """Return 16 bytes that change with every boot (proc(5), random/boot_id).
+
+    They are random where the kernel does not provide them.
+    """
     try:
         text = read_text(roots.proc / "sys/kernel/random/boot_id")
         known = bytes.fromhex(text.replace("-", ""))

@@ -1,5 +1,10 @@
 """Public surface for plugins: what a site's own metrics and sources import.
 
+A plugin that provides metrics needs ``Metric`` and its enumerations.  A plugin that provides
+sources implements ``Source``, or builds one from ``TokenSource`` (one text file), ``NumberFiles``
+(many files of one number each) and ``Joined`` (several sources as one).  ``Platform`` and
+``Count`` describe the performance counters of a CPU model.
+
 Names outside this module are internal and may change without notice.  ``docs/extending.md``
 describes how to write a plugin.
 """

@@ -27,7 +27,7 @@ SETTINGS = CollectorSettings("n1", "", exclude=("process-groups", "filesystems")
 class Kept:
     """A sink that keeps what is shipped."""
 
-    prompt = True
+    nonblocking = True
 
     def __init__(self) -> None:
         self.shipped: list[EncodedSlice] = []
@@ -69,13 +69,13 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
     run: Callable[[CollectorSettings], Collector], sink: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raws: list[RawSlice] = []
-    take = Collector._take
+    take = Collector._receive
 
     def keep(self: Collector, raw: RawSlice) -> None:
         raws.append(raw)
         take(self, raw)
 
-    monkeypatch.setattr(Collector, "_take", keep)
+    monkeypatch.setattr(Collector, "_receive", keep)
     collector = run(SETTINGS)
     until(lambda: len(sink.shipped) >= 3)
     collector.stop()
@@ -91,8 +91,8 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
 @pytest.mark.skipif(native.load().library is None, reason="the native library is not built")
 def test_a_collector_loads_nothing_heavy_that_its_node_does_not_need() -> None:
     code = (
-        "import sys; from reveal_collector.kernel.memory_saving import before_imports;"
-        "before_imports();"
+        "import sys; from reveal_collector.kernel.memory_saving import defer_rare_imports;"
+        "defer_rare_imports();"
         "import reveal_collector.command; print(*sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -105,8 +105,8 @@ def test_a_collector_loads_nothing_heavy_that_its_node_does_not_need() -> None:
 
 def test_what_is_seldom_asked_answers_when_it_is() -> None:
     code = (
-        "import sys; from reveal_collector.kernel.memory_saving import before_imports;"
-        "before_imports();"
+        "import sys; from reveal_collector.kernel.memory_saving import defer_rare_imports;"
+        "defer_rare_imports();"
         "import logging, traceback, inspect; assert 'tokenize' not in sys.modules;"
         "assert inspect.signature(lambda a: a).parameters.keys() == {'a'};"
         "from traceback import format_exception_only as shown; print(*shown(OSError(5)));"
@@ -131,19 +131,19 @@ def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
     monkeypatch.setattr(cpu_budget, "WINDOW_NS", 1_000_000_000)
     collector = run(replace(SETTINGS, cpu_budget_millicores=1))
     until(lambda: len(kept(collector)) >= 4)
-    assert [one.paused for one in collector._spare.values()] == [True]
+    assert [one.paused for one in collector._pausable.values()] == [True]
     assert any("snmp6 and softnet are read every 10 s" in said for said in kept(collector))
     until(lambda: lanes(collector)["snmp6"] is Lane.RARE)
     until(lambda: fallbacks(sink) >= 3)
 
     monkeypatch.setattr(cpu_budget, "CALM_NS", 0)
     monkeypatch.setattr(cpu_budget, "HEADROOM", 1.0)
-    collector._governor._millicores = 1000
-    collector._governor._standing = cpu_budget.BudgetState(len(kept(collector)), patience_ns=0)
+    collector._budget._millicores = 1000
+    collector._budget._state = cpu_budget.BudgetState(len(kept(collector)), patience_ns=0)
     until(lambda: not kept(collector))
     until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
-    assert collector._governor.slowdown_factor == 1
-    assert [one.paused for one in collector._spare.values()] == [False]
+    assert collector._budget.slowdown_factor == 1
+    assert [one.paused for one in collector._pausable.values()] == [False]
 
 
 def kept(collector: Collector) -> list[str]:

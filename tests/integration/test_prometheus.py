@@ -44,7 +44,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     collector = Collector(SETTINGS, [RecordingSink(Writer(recording))])
     collector.start()
     try:
-        until(lambda: collector.last is not None)
+        until(lambda: collector.last_tick is not None)
         yield serve(collector, 0)
     finally:
         collector.stop()
@@ -161,7 +161,7 @@ def test_the_switch_is_off_unless_asked_for(tmp_path: Path) -> None:
     collector = Collector(quiet, [RecordingSink(Writer(tmp_path / "r"))])
     collector.start()
     try:
-        until(lambda: collector.last is not None)
+        until(lambda: collector.last_tick is not None)
         assert b"reveal_cpu_user" not in scrape(serve(collector, 0))
     finally:
         collector.stop()

@@ -1,4 +1,4 @@
-"""A source in its lane: read, timed, kept apart from the others when it fails or changes."""
+"""A source in its lane: read, timed, and isolated from the others when it fails or changes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from reveal_collector.readers.plan import ObservingSource
 from reveal_collector.readers.source import Source
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
-from reveal_contract.runtime.backoff import delay
+from reveal_contract.runtime import backoff
 
 log = logging.getLogger(__name__)
 
 FAST_MEDIAN_NS = 200_000
 FAST_LONG_NS = 5_000_000
 SLOW_MEDIAN_NS = 5_000_000
-# One long read may be a preempted one; a source that is slow is so again and again.
+# A single long read may be a preempted one: a slow source has several of them.
 LONG_READS = 3
 SAMPLES = 50
 SLOW_SAMPLES = 10
 FAILURES = 5
 FIRST_RETRY_NS = 1_000_000_000
 LAST_RETRY_NS = 60_000_000_000
-ABSENT_RETRIES = 30  # hardware that was absent at the start is tried at the longest interval
+_LAST_RETRY = 6  # the number of retries after which the delay stays at LAST_RETRY_NS
 
 Values = Sequence[int | None]
 
@@ -35,53 +35,55 @@ Values = Sequence[int | None]
 class Feed:
     """One opened source.
 
-    ``shown`` are its columns in the table in use, ``columns`` what it gives now; until the
-    next table its values are brought under the old columns by name.  A feed that failed
-    ``FAILURES`` times running is ``broken``: nobody reads it until ``reopen`` succeeded.
-    ``absent``: its source did not open at start; hardware and drivers may come later.
+    ``table_columns`` are its columns in the current channel table, ``columns`` the ones it
+    returns now.  Until the next table, its values are mapped to the table's columns by name.
+    After ``FAILURES`` failures in a row a feed is ``broken``: it is not read until ``reopen``
+    succeeds.  ``absent`` marks a source that did not open at start: hardware and drivers may
+    appear later.
     """
 
     def __init__(self, source: Source, absent: bool = False) -> None:
         self.source = source
-        # asked once: a protocol's check costs 25 us
-        self.watching = source if isinstance(source, ObservingSource) else None
+        # checked once: an instance check of a protocol costs 25 us
+        self.observer = source if isinstance(source, ObservingSource) else None
         self.stale: Callable[[], bool] | None = getattr(source, "stale", None)
         self.name = source.name
         self.lane = source.lane
-        self.home = source.lane  # where it belongs by the time its reads take
-        self.demoted = ""
+        self.home_lane = source.lane  # the lane that fits the duration of its reads
+        self.demoted = ""  # a phrase, if the source was too slow for its lane
         self.absent = self.broken = absent
-        self.retry_at_ns = 0
+        self.retry_due_ns = 0
         self.read_ns = 0
         self.columns: tuple[Channel, ...] = ()
-        self.shown: tuple[Channel, ...] = ()
+        self.table_columns: tuple[Channel, ...] = ()
         self.blank: tuple[None, ...] = ()
-        self._places: list[int] | None = None
+        self._indices: list[int] | None = None  # of the table's columns among ``columns``
         self._failures = 0
-        self._retries = 0  # failed attempts to open it again, since it was last read
+        self._retries = 0
         self._spent: deque[int] = deque(maxlen=SAMPLES)
-        self.since_long = SAMPLES  # reads since one that took long: there is nothing to judge
-        self.broke: Callable[[], None] = _nobody
+        self.reads_since_long = SAMPLES  # no long read so far: the lane needs no check
+        self.on_broken: Callable[[], None] = _ignore
         if absent:
-            self._retries = ABSENT_RETRIES
-            self.retry_at_ns = monotonic_ns() + LAST_RETRY_NS
+            # drivers and devices appear seldom: retry at the longest interval
+            self._retries = _LAST_RETRY
+            self.retry_due_ns = monotonic_ns() + LAST_RETRY_NS
             return
         self._learn()
-        self.show()
+        self.adopt_columns()
 
     @property
     def changed(self) -> bool:
-        """Whether the source's columns are others than the table's."""
-        return self.columns is not self.shown
+        """Whether the source's columns differ from those in the table."""
+        return self.columns is not self.table_columns
 
-    def show(self) -> None:
-        """The columns are in the table now."""
-        self.shown = self.columns
-        self.blank = (None,) * len(self.shown)
-        self._places = None
+    def adopt_columns(self) -> None:
+        """Record that the current columns are in the table."""
+        self.table_columns = self.columns
+        self.blank = (None,) * len(self.table_columns)
+        self._indices = None
 
     def read(self) -> Values:
-        """One value a shown column; never raises."""
+        """Return one value for each column in the table; never raises."""
         if self.broken:
             return self.blank
         began = monotonic_ns()
@@ -91,23 +93,23 @@ class Feed:
             return self._failed(error)
         self.read_ns = monotonic_ns() - began
         self._spent.append(self.read_ns)
-        self.since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self.since_long + 1
+        self.reads_since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self.reads_since_long + 1
         self._failures = self._retries = 0
-        if self._places is not None:
-            return [values[at] if at >= 0 else None for at in self._places]
+        if self._indices is not None:
+            return [values[index] if index >= 0 else None for index in self._indices]
         return values
 
-    def note(self, spent_ns: Sequence[int]) -> None:
-        """The scanner read the source in full: what each read took."""
+    def record_reads(self, spent_ns: Sequence[int]) -> None:
+        """Record successful reads by the native scanner, with the duration of each."""
         if spent_ns:
             self.read_ns = spent_ns[-1]
             self._spent.extend(spent_ns)
             long = max(spent_ns) > FAST_MEDIAN_NS
-            self.since_long = 0 if long else self.since_long + len(spent_ns)
+            self.reads_since_long = 0 if long else self.reads_since_long + len(spent_ns)
         self._failures = self._retries = 0
 
-    def judge(self) -> Lane | None:
-        """The lane this source should move to by the time its reads take, if any."""
+    def slower_lane(self) -> Lane | None:
+        """Return the lane that this source must move to because its reads take too long."""
         if self.lane is Lane.FAST and len(self._spent) == SAMPLES:
             spent = sorted(self._spent)
             if spent[SAMPLES // 2] > FAST_MEDIAN_NS or spent[-LONG_READS] > FAST_LONG_NS:
@@ -119,32 +121,32 @@ class Feed:
         return None
 
     def demote(self, lane: Lane) -> None:
-        """Say that it belongs into a slower lane; the sampler moves it there."""
-        middle = sorted(self._spent)[len(self._spent) // 2]
-        self.demoted = f"{self.name}: {self.lane} -> {lane}, a read takes {middle // 1000} us"
+        """Assign the source to a slower lane; the sampler moves it there."""
+        median = sorted(self._spent)[len(self._spent) // 2]
+        self.demoted = f"{self.name}: {self.lane} -> {lane}, a read takes {median // 1000} us"
         log.warning("source moved to a slower lane: %s", self.demoted)
-        self.home = lane
+        self.home_lane = lane
 
     def move(self, lane: Lane) -> None:
-        """Go over to another lane, in a table with its columns there."""
+        """Move to another lane; the columns of the source get that lane, too."""
         self.lane = lane
-        if lane is Lane.RARE and self.watching is not None:
-            self.watching.stop_observing()
+        if lane is Lane.RARE and self.observer is not None:
+            self.observer.stop_observing()
         self._spent.clear()
         self._learn()
-        self.show()
+        self.adopt_columns()
 
     def reopen(self, now_ns: int) -> None:
-        """Close and open a broken source; on failure it is due again, later each time."""
+        """Close and open a broken source; on failure, schedule the next retry later."""
         try:
             self.source.close()
             self.source.open()
         except (Unsupported, OSError, ValueError) as error:
             self._retries += 1
-            self.retry_at_ns = now_ns + self._retry_delay_ns()
+            self._schedule_retry(now_ns)
             log.debug("source %s is still broken: %s", self.name, error)
             return
-        log.info("source %s %s", self.name, "is there now" if self.absent else "works again")
+        log.info("source %s %s", self.name, "is available now" if self.absent else "works again")
         self._failures = 0
         self._learn()
         self.absent = self.broken = False
@@ -163,62 +165,67 @@ class Feed:
         columns = tuple(self.source.channels)
         if self.lane is not self.source.lane:
             columns = tuple(replace(channel, lane=self.lane) for channel in columns)
-        if columns == self.shown:
-            self.columns, self._places = self.shown, None
+        if columns == self.table_columns:
+            # the same object tells the sampler that the table needs no change
+            self.columns, self._indices = self.table_columns, None
             return
         self.columns = columns
-        at = {(channel.metric, channel.instance): n for n, channel in enumerate(columns)}
-        self._places = [at.get((shown.metric, shown.instance), -1) for shown in self.shown]
-
-    def _retry_delay_ns(self) -> int:
-        return delay(self._retries, FIRST_RETRY_NS, LAST_RETRY_NS)
+        indices = {(channel.metric, channel.instance): n for n, channel in enumerate(columns)}
+        self._indices = [
+            indices.get((channel.metric, channel.instance), -1) for channel in self.table_columns
+        ]
 
     def _failed(self, error: Exception) -> Values:
         self._failures += 1
         if self._failures == 1:
             log.warning("source %s cannot be read: %s", self.name, error)
         if self._failures >= FAILURES:
-            self.retry_at_ns = monotonic_ns() + self._retry_delay_ns()
+            self._schedule_retry(monotonic_ns())
             self.broken = True
-            self.broke()
+            self.on_broken()
         return self.blank
 
+    def _schedule_retry(self, now_ns: int) -> None:
+        self.retry_due_ns = now_ns + backoff.delay(self._retries, FIRST_RETRY_NS, LAST_RETRY_NS)
 
-def _nobody() -> None:
-    """No lane that tries again what broke."""
+
+def _ignore() -> None:
+    """Do nothing: no rare lane reopens this feed."""
 
 
 class RareFeed:
-    """A feed that one thread reads, seldom, and another takes the last values of.
+    """A feed that the rare lane's thread reads and the tick thread takes the last values of.
 
-    Columns and values go over as one pair, so that neither meets the other's layout.
+    Columns and values are replaced as one tuple, so that the tick thread never combines values
+    with the columns of another layout.
     """
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
         self.due_ns = 0
-        self.leaving = self.left = False
-        feed.show()
-        self._held: tuple[tuple[Channel, ...], Values] = (feed.shown, feed.blank)
-        self.shown = feed.shown
+        self.release_requested = self.released = False
+        feed.adopt_columns()
+        self._latest: tuple[tuple[Channel, ...], Values] = (feed.table_columns, feed.blank)
+        self.table_columns = feed.table_columns
 
     def refresh(self) -> None:
-        """Read the source: in the thread of the rare lane, it may take its time."""
+        """Read the source; for the thread of the rare lane, where a read may take long."""
         values = self.feed.read()
         if self.feed.changed:
-            self.feed.show()
+            self.feed.adopt_columns()
             values = self.feed.read()
-        self._held = (self.feed.shown, values)
+        self._latest = (self.feed.table_columns, values)
 
     @property
     def changed(self) -> bool:
-        return self._held[0] is not self.shown
+        """Whether the last read has other columns than the table."""
+        return self._latest[0] is not self.table_columns
 
-    def show(self) -> None:
-        """The columns held now are in the table; for the thread that takes."""
-        self.shown = self._held[0]
+    def adopt_columns(self) -> None:
+        """Record that the columns of the last read are in the table; for the tick thread."""
+        self.table_columns = self._latest[0]
 
-    def take(self) -> Values:
-        """The last values, blank while they are not of the shown columns."""
-        columns, values = self._held
-        return values if columns is self.shown else (None,) * len(self.shown)
+    def latest_values(self) -> Values:
+        """Return the last values, or blanks while their columns are not in the table."""
+        columns, values = self._latest
+        return values if columns is self.table_columns else (None,) * len(self.table_columns)

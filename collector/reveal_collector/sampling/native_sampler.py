@@ -1,30 +1,21 @@
-"""The sampler whose ticks are a thread in C: Python wakes once a second.
+"""The sampler whose ticks run in a C thread: Python wakes up once a second.
 
-The thread reads all files that have plans.  What has none is read here: slow sources when a
-slice is complete, fast ones (a site's own, mostly) by ticking along with the thread.  A source
-whose plan failed is read once by its own code, which learns anew, and the next plan is handed
-to the thread before its next slice begins.
+The C thread reads all files that have plans.  This module reads the rest: slow sources when a
+slice is complete, and fast ones (mostly of plugins) tick by tick along with the thread.  A source
+whose plan failed is read once by its own code, which learns the new layout; the thread gets the
+new plan before its next slice starts.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from reveal_collector.kernel.scheduling import prefer_real_time
 from reveal_collector.native import load
-from reveal_collector.native.scanner import (
-    EVERY_TICK,
-    GROWN,
-    NativePlan,
-    NativeSlice,
-    RowLayout,
-    ScanEntry,
-    Ticker,
-)
-from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, WakingSource, scans_of
+from reveal_collector.native.scanner import GROWN, NativePlan, NativeSlice, Ticker
+from reveal_collector.readers.plan import WakingSource
 from reveal_collector.readers.raw_slice import MISSING, RawSlice
 from reveal_collector.readers.source import Source, ThrottledSource
 from reveal_collector.sampling.clock import Clock
@@ -35,29 +26,21 @@ from reveal_collector.sampling.feed import (
     Feed,
     Values,
 )
-from reveal_collector.sampling.native_view import (
-    PlanView,
-    SourceColumns,
-    hide,
-    latest,
-    note_spent,
-    put,
-)
+from reveal_collector.sampling.native_planner import NativePlanner
+from reveal_collector.sampling.native_view import PlanView, hide, latest, put, record_reads
 from reveal_collector.sampling.sampler import Sampler
 from reveal_contract.metric import Lane
 from reveal_contract.time_units import NS_PER_SECOND
 
 log = logging.getLogger(__name__)
 
-_MOST_ROOM = 1 << 12
-_NOTE_SLICES = 10  # how often the time of reads is noted where none takes long
-_GATES_A_TICK = 16  # some 0.4 ms
-_SLOW_LONG_NS = SLOW_MEDIAN_NS // 4  # in one tick, of those a source's files are spread over
+_RECORD_EVERY = 10  # slices between two records of read times while no read is long
+_SLOW_LONG_NS = SLOW_MEDIAN_NS // 4  # in one tick, as a source's files are spread over several
 
 
 @dataclass
-class _Along:
-    """Fast sources read by Python during the slice that began at ``due``."""
+class _PythonReads:
+    """Values of fast sources that Python read during the slice that starts at ``due``."""
 
     due: int
     rows: dict[Feed, list[Values]] = field(default_factory=dict)
@@ -70,17 +53,17 @@ def make_sampler(
     period_ns: int,
     absent: Sequence[Source] = (),
 ) -> Sampler:
-    """The sampler in C where the library is there, else the one in Python; says which."""
+    """Return the native sampler where the C library is available, else the one in Python."""
     if load().library is None:
         log.warning("%s", load().unavailable)
-        made = Sampler(node, sources, deliver, period_ns, absent=absent)
-        made.not_native = load().unavailable
-        return made
+        sampler = Sampler(node, sources, deliver, period_ns, absent=absent)
+        sampler.not_native = load().unavailable
+        return sampler
     return NativeSampler(node, sources, deliver, period_ns, absent=absent)
 
 
 class NativeSampler(Sampler):
-    """See the module; the interface is that of ``Sampler``."""
+    """Sampler with a tick thread in C; the interface is that of ``Sampler``."""
 
     def __init__(
         self,
@@ -92,20 +75,21 @@ class NativeSampler(Sampler):
         absent: Sequence[Source] = (),
     ) -> None:
         super().__init__(node, sources, deliver, period_ns, clock, absent)
-        self._room: dict[Feed, int] = {}
-        all_ = (*sources, *absent)
-        self._thrifty = [source for source in all_ if isinstance(source, ThrottledSource)]
-        self._watching = [feed for feed in self.feeds if feed.watching is not None]
-        self._views: dict[int, PlanView] = {}
+        self._planner = NativePlanner(self._fast, self._slow, self._rare, self._ticks)
+        all_sources = (*sources, *absent)
+        self._throttled = [each for each in all_sources if isinstance(each, ThrottledSource)]
+        self._observing = [feed for feed in self.feeds if feed.observer is not None]
+        self._views: dict[int, PlanView] = {}  # by the number of the plan
         self._ticker: Ticker | None = None
-        self._number = 0
-        self._learned = False
-        self._noting = SLOW_SAMPLES  # slices in which every read's time is noted
+        self._number = 0  # of the newest plan
+        self._learned = False  # a source was read by its own code since the last plan
+        self._recording = SLOW_SAMPLES  # slices for which the time of every read is recorded
 
     def start(self) -> None:
+        """Start the rare lane, the C thread, and the thread that waits for its slices."""
         self.rare_lane.start()
-        scan, view = self._plan()
-        self._ticker = Ticker(scan, self._phase, self._period)
+        plan, view = self._plan()
+        self._ticker = Ticker(plan, self._phase, self._period)
         self._number = 1
         self._views[self._number] = view
         for feed in self.feeds:
@@ -117,6 +101,7 @@ class NativeSampler(Sampler):
         self._thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
+        """Stop within a tick and deliver the part of the current slice that was read."""
         self._stopping.set()
         if self._ticker is not None:
             self._ticker.stop()
@@ -126,42 +111,44 @@ class NativeSampler(Sampler):
             self._ticker = None
 
     def _run(self) -> None:
-        prefer_real_time()  # what a plan lost is lost until this thread has made another
+        prefer_real_time()  # a failed plan loses samples until this thread has replaced it
         while not self._stopping.is_set():
-            self._take(self._tick_along())
+            self._take(self._read_along())
         while self._take(None):
             pass
 
-    def _tick_along(self) -> _Along | None:
-        """Read the fast sources that have no plan, tick by tick; None where there are none."""
-        feeds = [part.feed for part in self._newest().parts[: self._newest().fast]
-                 if part.owner < 0 and part.shown and not part.feed.broken]  # fmt: skip
+    def _read_along(self) -> _PythonReads | None:
+        """Read the fast sources without a plan, tick by tick; return None where there are none."""
+        newest = self._newest()
+        feeds = [part.feed for part in newest.parts[: newest.fast]
+                 if part.owner < 0 and part.channels and not part.feed.broken]  # fmt: skip
         if not feeds:
             return None
-        along = _Along(self.first_due(), {feed: [] for feed in feeds})
+        reads = _PythonReads(self.first_due(), {feed: [] for feed in feeds})
         for tick in range(self._ticks):
-            ahead = along.due + tick * self._period - self._clock.monotonic()
+            ahead = reads.due + tick * self._period - self._clock.monotonic()
             if self._stopping.wait(max(0, ahead) / NS_PER_SECOND):
                 break
             for feed in feeds:
-                along.rows[feed].append(feed.read())
-            self._read_new()
-        return along
+                reads.rows[feed].append(feed.read())
+            self._read_changed()
+        return reads
 
     def _next(self, ticker: Ticker) -> NativeSlice | None:
-        """The next finished slice; none after the last one of all.
+        """Return the next finished slice, or None after the last one.
 
-        Woken before it is there, what is new is read tick by tick until its columns are shown.
+        A source may wake the wait before the slice is finished.  New columns are then read tick
+        by tick until they are in the table.
         """
         patience = 2 * NS_PER_SECOND
         while True:
             taken = ticker.wait(patience)
             if taken is not None or self._stopping.is_set():
                 return taken
-            patience = self._period if self._read_new() else 2 * NS_PER_SECOND
+            patience = self._period if self._read_changed() else 2 * NS_PER_SECOND
 
-    def _read_new(self) -> bool:
-        """Whether a source has columns that no plan reads yet; they are read now."""
+    def _read_changed(self) -> bool:
+        """Read fast sources with columns that no plan reads yet; return whether there are any."""
         feeds = [feed for feed in self._fast if not feed.broken]
         for feed in feeds:
             if feed.changed or (feed.stale and feed.stale()):
@@ -169,8 +156,8 @@ class NativeSampler(Sampler):
                 self._learned = True
         return any(feed.changed for feed in feeds)
 
-    def _take(self, along: _Along | None) -> bool:
-        """Wait for a slice, hand it over, learn what its files say; whether there was one."""
+    def _take(self, reads: _PythonReads | None) -> bool:
+        """Wait for a slice, complete and deliver it; return False after the last one."""
         ticker = self._ticker
         taken = self._next(ticker) if ticker is not None else None
         if ticker is None or taken is None:
@@ -178,13 +165,13 @@ class NativeSampler(Sampler):
         for old in [number for number in self._views if number < taken.plan]:
             del self._views[old]
         view = self._views[taken.plan]
-        self._note(view, taken)
-        learned = self._look_after(view, taken)
+        self._record(view, taken)
+        learned = self._relearn(view, taken)
         self._learned |= bool(learned)
         slow = self._slow_row(view, taken, learned)
         hide(view, taken)
-        if along is not None and along.due == taken.due:
-            _merge(view, taken, along)
+        if reads is not None and reads.due == taken.due:
+            _merge(view, taken, reads)
         if taken.lateness:
             sequence = (taken.due - self._phase) // NS_PER_SECOND
             self.counts.sequence = sequence
@@ -192,56 +179,61 @@ class NativeSampler(Sampler):
                 RawSlice(sequence, taken.start_ns, view.table, taken.fast, slow, taken.lateness)
             )
         if not self._stopping.is_set():
-            self._renew(ticker)
+            self._update_plan(ticker)
         return True
 
     def _newest(self) -> PlanView:
         return self._views[self._number]
 
-    def _note(self, view: PlanView, taken: NativeSlice) -> None:
-        """Punctuality, and what each source's files took."""
+    def _record(self, view: PlanView, taken: NativeSlice) -> None:
+        """Record late ticks and read times, and pass the values to the sources that observe."""
         counts = taken.counts
         lost = counts.skipped_slices + counts.overruns - self.counts.skipped_slices
         if lost:
-            log.warning("%d s went by without a sample: the host or this process stood still", lost)
+            log.warning("no sample for %d s: the host or this process stood still", lost)
         self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
         self.counts.skipped_slices += lost
+        # Recording the time of every read costs more than the reads: do it for some slices after
+        # a long read, where a source may have to move to a slower lane, and seldom otherwise.
         if taken.flagged or taken.longest > FAST_MEDIAN_NS or taken.longest_slow > _SLOW_LONG_NS:
-            self._noting = SLOW_SAMPLES
-        self._noting = max(0, self._noting - 1)
-        if self._noting or self.counts.sequence % _NOTE_SLICES == 0:
-            note_spent(view, taken)
+            self._recording = SLOW_SAMPLES
+        self._recording = max(0, self._recording - 1)
+        if self._recording or self.counts.sequence % _RECORD_EVERY == 0:
+            record_reads(view, taken)
         if taken.lateness:
-            self._ask_watching(view, taken)
+            self._notify_observers(view, taken)
 
-    def _ask_watching(self, view: PlanView, taken: NativeSlice) -> None:
-        """Tell sources what was read of them last, if it is still of their columns."""
-        if not view.watched:
+    def _notify_observers(self, view: PlanView, taken: NativeSlice) -> None:
+        """Pass the values read last to the sources that observe them, if columns still match."""
+        if not view.observed:
             return
         newest = taken.fast[-len(view.table.fast) :]
-        for part, fast in view.watched:
-            feed, watching = part.feed, part.feed.watching
-            if watching is None or part.owner < 0:
+        for part, fast in view.observed:
+            feed, observer = part.feed, part.feed.observer
+            if observer is None or part.owner < 0:
                 continue
-            if part.shown is feed.shown and not feed.changed:
-                columns = slice(part.column, part.column + len(part.shown))
-                watching.observe(
+            if part.channels is feed.table_columns and not feed.changed:
+                columns = slice(part.column, part.column + len(part.channels))
+                observer.observe(
                     latest(taken.fast, newest, columns) if fast else taken.slow[columns].tolist()
                 )
 
-    def _look_after(self, view: PlanView, taken: NativeSlice) -> dict[Feed, Values]:
-        """Let sources learn whose plans failed, or who know of something a plan cannot see."""
+    def _relearn(self, view: PlanView, taken: NativeSlice) -> dict[Feed, Values]:
+        """Read the sources whose plans failed or are stale by their own code; return the values.
+
+        Their code learns the new layout.
+        """
         values = {}
-        for part in view.parts if taken.flagged else view.asked:
+        for part in view.parts if taken.flagged else view.polled:
             if part.feed.broken:
                 continue
             if part.owner < 0:
-                if not part.shown:  # nothing to read along with the ticks: perhaps there is now
+                if not part.channels:  # no columns so far: there may be some now
                     part.feed.read()
                 continue
             flags = taken.flags[part.owner]
             if flags & GROWN:
-                self._room[part.feed] = min(4 * self._room.get(part.feed, 1), _MOST_ROOM)
+                self._planner.grow(part.feed)
             if flags or (part.feed.stale and part.feed.stale()):
                 values[part.feed] = part.feed.read()
         return values
@@ -249,135 +241,67 @@ class NativeSampler(Sampler):
     def _slow_row(
         self, view: PlanView, taken: NativeSlice, learned: dict[Feed, Values]
     ) -> memoryview[int]:
+        """Return the slow row, completed by the values that the C thread did not read."""
         row = taken.slow
-        for part in view.read_here:
-            if part.feed.shown is part.shown:
+        for part in view.read_by_python:
+            if part.feed.table_columns is part.channels:
                 put(row, part.column, part.feed.read())
         for part in view.parts[view.fast :] if learned else ():
             failed = part.feed in learned and taken.flags[part.owner]
-            if failed and part.shown and part.feed.shown is part.shown:
+            if failed and part.channels and part.feed.table_columns is part.channels:
                 put(row, part.column, learned[part.feed])
-        for rare, shown, column in view.rare:
-            if shown and rare.shown is shown:
-                put(row, column, rare.take())
+        for rare, channels, column in view.rare:
+            if channels and rare.table_columns is channels:
+                put(row, column, rare.latest_values())
         return row
 
-    def _renew(self, ticker: Ticker) -> None:
-        """Another table or other plans: hand them to the thread, for its next slice."""
-        self._renew_table()
-        self._settle_lanes()
+    def _update_plan(self, ticker: Ticker) -> None:
+        """Pass a new plan to the C thread where the table or a source's plan has changed."""
+        self._update_table()
+        self._adjust_lanes()
         newest = self._newest()
-        others = (self._thrift(), self._broken())
-        same = self.table is newest.table and others == (newest.slowdown_factor, newest.broken)
+        current = (self._slowdown_factor(), self._broken())
+        same = self.table is newest.table and current == (newest.slowdown_factor, newest.broken)
         hidden = self._hidden()
-        if same and hidden != newest.hidden:  # hidden in a first slice: shown by the same plan
+        # columns hidden in their first slice are shown afterwards: the plan is the same
+        if same and hidden != newest.hidden:
             self._views[self._number] = replace(newest, hidden=hidden)
         learned, self._learned = self._learned, False
-        # plans are others only once a source was read by its own code
-        if same and not (learned and self._scans() != newest.scans):
+        # scans change only after a source was read by its own code
+        if same and not (learned and self._planner.scans() != newest.scans):
             return
-        scan, view = self._plan()
-        self._number = ticker.swap(scan)
+        plan, view = self._plan()
+        self._number = ticker.swap(plan)
         self._views[self._number] = view
 
-    def _scans(self) -> dict[Feed, Sequence[FileScan] | None]:
-        """The plans of every source that has them and is not broken."""
-        return {
-            feed: None if feed.broken else _scans(feed, self._room.get(feed, 1))
-            for feed in (*self._fast, *self._slow)
-        }
-
     def _plan(self) -> tuple[NativePlan, PlanView]:
-        scans = self._scans()
-        entries: list[ScanEntry] = []
-        parts = self._lay_out(self._fast, scans, entries)
-        fast = len(parts)
-        parts += self._lay_out(self._slow, scans, entries)
-        column = sum(len(part.shown) for part in parts[fast:])
-        rare = []
-        for held in self._rare:
-            rare.append((held, held.shown, column))
-            column += len(held.shown)
-        slowdown_factor = self._thrift()
-        hidden = self._hidden()
-        view = PlanView(
-            self.table,
-            tuple(parts),
-            fast,
-            tuple(rare),
-            scans,
-            hidden,
-            slowdown_factor,
-            self._broken(),
+        return self._planner.plan(
+            self.table, self._hidden(), self._slowdown_factor(), self._broken()
         )
-        owners = 1 + max((part.owner for part in parts), default=-1)
-        layout = RowLayout(
-            len(self.table.fast), len(self.table.slow), owners, QUIET, BACK_OFF * slowdown_factor
-        )
-        return NativePlan(sorted(entries, key=lambda entry: entry.slot), layout), view
 
     def _hidden(self) -> dict[Feed, tuple[int, ...]]:
         return {
-            feed: tuple(feed.watching.hidden_columns())
-            for feed in self._watching
-            if feed.watching is not None and feed.lane is not Lane.RARE and not feed.changed
+            feed: tuple(feed.observer.hidden_columns())
+            for feed in self._observing
+            if feed.observer is not None and feed.lane is not Lane.RARE and not feed.changed
         }
 
     def _broken(self) -> frozenset[Feed]:
         return frozenset(feed for feed in self.feeds if feed.broken)
 
-    def _thrift(self) -> int:
-        """How much less often than usual resting files are looked at, to keep the budget."""
-        return max((source.slowdown_factor for source in self._thrifty), default=1)
-
-    def _lay_out(
-        self,
-        feeds: Sequence[Feed],
-        scans: dict[Feed, Sequence[FileScan] | None],
-        entries: list[ScanEntry],
-    ) -> list[SourceColumns]:
-        """The columns of one lane, source by source; adds what the thread reads to ``entries``."""
-        parts, column = [], 0
-        owners = 1 + max((entry.owner for entry in entries), default=-1)
-        for place, feed in enumerate(feeds):
-            owner, found = -1, scans[feed]
-            if found is not None:
-                owner, owners = owners, owners + 1
-                made = ScanEntry(owner, found, column, EVERY_TICK, self._room.get(feed, 1))
-                entries += [made] if feeds is self._fast else self._spread(made, self._slot(place))
-            parts.append(SourceColumns(feed, feed.shown, column, owner))
-            column += len(feed.shown)
-        return parts
-
-    def _spread(self, entry: ScanEntry, slot: int) -> Iterator[ScanEntry]:
-        """Slow files from one tick on, spread over several where they are many cgroups'.
-
-        One by one they would cost more: the kernel sums up the counters of a tree for the first
-        that asks, and the next finds them fresh.
-        """
-        column = entry.column
-        groups = groupby(entry.scans, lambda scan: scan.gate and scan.gate.key)
-        for number, (_, group) in enumerate(groups):
-            scans = list(group)
-            at = (slot + number // _GATES_A_TICK) % self._ticks
-            yield replace(entry, scans=scans, column=column, slot=at)
-            column += sum(scan.plan.width for scan in scans)
+    def _slowdown_factor(self) -> int:
+        """Return how many times less often than normal idle files are read."""
+        return max((source.slowdown_factor for source in self._throttled), default=1)
 
 
-def _scans(feed: Feed, room: int) -> Sequence[FileScan] | None:
-    """The plans of a source, if they give just the columns it shows."""
-    found = scans_of(feed.source)
-    width = sum(scan.plan.width for scan in found or ())
-    return found if found is not None and width == len(feed.shown) else None
-
-
-def _merge(view: PlanView, taken: NativeSlice, along: _Along) -> None:
-    """What Python read tick by tick goes into the rows, where the columns are still the same."""
+def _merge(view: PlanView, taken: NativeSlice, reads: _PythonReads) -> None:
+    """Write what Python read tick by tick into the rows, where the columns still match."""
     width = len(view.table.fast)
     for part in view.parts[: view.fast]:
-        if part.feed.shown is not part.shown:
+        if part.feed.table_columns is not part.channels:
             continue
-        for tick, values in enumerate(along.rows.get(part.feed, ())):
-            at = tick * width + part.column
-            if tick < len(taken.lateness) and taken.fast[at] == MISSING:
-                put(taken.fast, at, values)
+        for tick, values in enumerate(reads.rows.get(part.feed, ())):
+            index = tick * width + part.column
+            # write only the cells that the C thread left empty
+            if tick < len(taken.lateness) and taken.fast[index] == MISSING:
+                put(taken.fast, index, values)

@@ -1,4 +1,4 @@
-"""What the rows of one plan mean, and what is done to them before they go on."""
+"""What the rows of one native plan mean, and the changes made to them before delivery."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from reveal_collector.sampling.feed import Feed, RareFeed, Values
 from reveal_contract.channels import Channel, ChannelTable
 
 Channels = tuple[Channel, ...]
+Scans = dict[Feed, Sequence[FileScan] | None]
 
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """A source's columns in the rows of one plan; ``owner`` -1: read by Python."""
+    """The columns of a source in the rows of one plan, from index ``column`` on.
+
+    ``owner`` is the number of the source in the plan; -1 means that Python reads the source.
+    """
 
     feed: Feed
-    shown: Channels
+    channels: Channels
     column: int
     owner: int = -1
 
@@ -34,66 +38,68 @@ class PlanView:
     parts: tuple[SourceColumns, ...]  # fast ones, then slow ones
     fast: int  # how many of them are fast
     rare: tuple[tuple[RareFeed, Channels, int], ...]
-    scans: dict[Feed, Sequence[FileScan] | None]
-    hidden: dict[Feed, tuple[int, ...]]  # columns of a feed that show 0
+    scans: Scans
+    hidden: dict[Feed, tuple[int, ...]]  # columns of a feed that are reported as 0
     slowdown_factor: int
     broken: frozenset[Feed]
 
     @cached_property
-    def asked(self) -> tuple[SourceColumns, ...]:
-        """Those that something must be asked of though all went well."""
+    def polled(self) -> tuple[SourceColumns, ...]:
+        """Sources to check after every slice, even if all their files were read."""
         return tuple(
             part for part in self.parts
-            if part.feed.stale or (part.owner < 0 and not part.shown)
+            if part.feed.stale or (part.owner < 0 and not part.channels)
         )  # fmt: skip
 
     @cached_property
-    def watched(self) -> tuple[tuple[SourceColumns, bool], ...]:
-        """Those whose sources want to know what was read of them; and whether they are fast."""
+    def observed(self) -> tuple[tuple[SourceColumns, bool], ...]:
+        """Sources that observe their own values, each with whether it is fast."""
         return tuple(
-            (part, place < self.fast) for place, part in enumerate(self.parts)
-            if part.feed.watching is not None
+            (part, index < self.fast) for index, part in enumerate(self.parts)
+            if part.feed.observer is not None
         )  # fmt: skip
 
     @cached_property
-    def read_here(self) -> tuple[SourceColumns, ...]:
-        """The slow ones that have no plan."""
-        return tuple(part for part in self.parts[self.fast :] if part.shown and part.owner < 0)
+    def read_by_python(self) -> tuple[SourceColumns, ...]:
+        """Slow sources without a plan."""
+        return tuple(part for part in self.parts[self.fast :] if part.channels and part.owner < 0)
 
 
-def note_spent(view: PlanView, taken: NativeSlice) -> None:
-    """What each source's files took; where a source failed the time means nothing."""
+def record_reads(view: PlanView, taken: NativeSlice) -> None:
+    """Record how long the files of each source took to read; skip sources with an error."""
     owners = len(taken.flags)
-    for place, part in enumerate(view.parts):
+    for index, part in enumerate(view.parts):
         if part.owner >= 0 and not taken.flags[part.owner]:
             spent = [ns for ns in taken.spent[part.owner :: owners].tolist() if ns]
-            if place >= view.fast and spent:  # a slow source's files may be ticks apart
+            if index >= view.fast and spent:  # files of a slow source may be ticks apart
                 spent = [sum(spent)]
-            part.feed.note(spent)
+            part.feed.record_reads(spent)
 
 
 def latest(rows: memoryview[int], newest: memoryview[int], columns: slice) -> list[int]:
-    """Of some columns the newest values that are one."""
+    """Return the newest value of each column that is not missing in this slice."""
     row, width = newest[columns].tolist(), len(newest)
-    for at, value in enumerate(row if MISSING in row else ()):
+    for index, value in enumerate(row if MISSING in row else ()):
         if value == MISSING:
-            older = reversed(rows[columns.start + at :: width].tolist())
-            row[at] = next((value for value in older if value != MISSING), MISSING)
+            older = reversed(rows[columns.start + index :: width].tolist())
+            row[index] = next((value for value in older if value != MISSING), MISSING)
     return row
 
 
 def hide(view: PlanView, taken: NativeSlice) -> None:
-    """What a source hides of itself reads 0."""
+    """Set the columns that a source hides to 0."""
     width = len(view.table.fast)
-    for part, fast in view.watched:
-        for at in view.hidden.get(part.feed, ()):
+    for part, fast in view.observed:
+        for index in view.hidden.get(part.feed, ()):
+            column = part.column + index
             if fast:
-                taken.fast[part.column + at :: width] = array("q", bytes(8 * len(taken.lateness)))
+                taken.fast[column::width] = array("q", bytes(8 * len(taken.lateness)))
             else:
-                taken.slow[part.column + at] = 0
+                taken.slow[column] = 0
 
 
 def put(row: memoryview[int], column: int, values: Values) -> None:
+    """Write values into a row from this column on."""
     cells = array("q")
     gather(cells, values)
     row[column : column + len(cells)] = cells

@@ -1,4 +1,4 @@
-"""The tick thread: reads the lanes on an absolute grid and hands over one raw slice a second."""
+"""The tick thread: reads the lanes on an absolute grid and delivers one raw slice a second."""
 
 from __future__ import annotations
 
@@ -20,25 +20,35 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 log = logging.getLogger(__name__)
 
-_MOST_LATE_US = 2**31 - 1
+_MAX_LATENESS_US = 2**31 - 1
 
 
 @dataclass
 class SamplerCounts:
-    """What the tick thread knows about its own punctuality since it started."""
+    """Counts of the tick thread since its start, and the current sizes."""
 
-    late_ticks: int = 0  # over a tenth of the period behind
-    missed_ticks: int = 0  # over a whole period behind: recorded as missing
-    skipped_slices: int = 0  # the host stood still for whole slices
+    late_ticks: int = 0  # more than a tenth of the period late
+    missed_ticks: int = 0  # at least a whole period late: recorded as missing
+    skipped_slices: int = 0  # whole slices without a tick: the host stood still
     channels: int = 0
     sequence: int = 0
 
 
-class Sampler:
-    """Runs the lanes: fast feeds every tick, slow ones staggered over the slice, rare ones held.
+@dataclass
+class _SliceRows:
+    """The readings of a slice while its ticks are read."""
 
-    A slice's sequence is its number on the monotonic grid since boot: it grows over restarts
-    of the collector, and a standstill shows as a gap.
+    fast: array[int]
+    slow: dict[Feed, Sequence[int | None]]
+    lateness: list[int]
+
+
+class Sampler:
+    """Reads fast feeds at every tick and slow feeds spread over the slice.
+
+    The rare lane reads its feeds in a thread of its own; the sampler takes their last values.
+    The sequence of a slice is its number on the monotonic grid since boot: it increases over
+    restarts of the collector, and a standstill of the host shows as a gap.
     """
 
     def __init__(
@@ -53,7 +63,7 @@ class Sampler:
         self.counts = SamplerCounts()
         self.not_real_time = ""
         self.not_native = ""
-        self._granted: dict[str, Lane] = {}
+        self._lane_limits: dict[str, Lane] = {}
         self._deliver = deliver
         self._period = period_ns
         self._ticks = NS_PER_SECOND // period_ns
@@ -76,11 +86,12 @@ class Sampler:
         return self._table
 
     def start(self) -> None:
+        """Start the rare lane and the tick thread."""
         self.rare_lane.start()
         self._thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Hand over what the current slice holds so far and end, within a tick."""
+        """Stop within a tick and deliver the part of the current slice that was read."""
         self._stopping.set()
         self.rare_lane.stop()
         if self._thread.is_alive():
@@ -96,50 +107,59 @@ class Sampler:
             due = self.take_slice(due)
 
     def first_due(self) -> int:
-        """The next beginning of a slice on this node's grid (monotonic ns)."""
+        """Return the next start of a slice on this node's grid (monotonic ns)."""
         now = self._clock.monotonic()
         return now - (now - self._phase) % NS_PER_SECOND + NS_PER_SECOND
 
     def take_slice(self, due: int) -> int:
-        """Read and hand over the slice that begins at ``due``; gives the next one's beginning."""
-        due = self._past_standstill(due)
+        """Read and deliver the slice that starts at ``due``; return the start of the next one."""
+        due = self._skip_standstill(due)
         self._clock.sleep_until(due)
-        self._renew_table()
+        self._update_table()
         start_ns = self._clock.wall() - max(0, self._clock.monotonic() - due)
-        rows = array("q")
+        rows = self._read_ticks(due)
+        if rows.lateness:
+            self._hand_over(due, start_ns, rows)
+        self._adjust_lanes()
+        return due + NS_PER_SECOND
+
+    def _skip_standstill(self, due: int) -> int:
+        """Skip whole slices that passed without a tick (stopped guest, debugger).
+
+        They become a gap in the sequence instead of slices of blank rows.
+        """
+        behind = (self._clock.monotonic() - due) // NS_PER_SECOND
+        if behind <= 0:
+            return due
+        self.counts.skipped_slices += behind
+        log.warning("no sample for %d s: the host or this process stood still", behind)
+        return due + behind * NS_PER_SECOND
+
+    def _read_ticks(self, due: int) -> _SliceRows:
+        """Read the ticks of one slice; fewer if the sampler stops meanwhile."""
+        rows = _SliceRows(array("q"), {}, [])
         blank = [MISSING] * len(self._table.fast)
-        slow: dict[Feed, Sequence[int | None]] = {}
-        lateness: list[int] = []
         waiting = list(self._slow)
         for tick in range(self._ticks):
             self._clock.sleep_until(due + tick * self._period)
             if self._stopping.is_set():
                 break
-            if self._is_missed(due + tick * self._period, lateness):
-                rows.extend(blank)
+            if self._is_missed(due + tick * self._period, rows.lateness):
+                # its row stays blank: later readings do not belong to this tick, and reading
+                # them at once would delay the next tick, too
+                rows.fast.extend(blank)
                 continue
             for feed in self._fast:
-                gather(rows, feed.read())
+                gather(rows.fast, feed.read())
+            # after a missed tick this also reads the slow feeds of the slots that it skipped
             while waiting and self._slot(len(self._slow) - len(waiting)) <= tick:
                 feed = waiting.pop(0)
-                slow[feed] = feed.read()
-        if lateness:
-            self._hand_over(due, start_ns, rows, slow, lateness)
-        self._settle_lanes()
-        return due + NS_PER_SECOND
-
-    def _past_standstill(self, due: int) -> int:
-        """Skip whole slices that went by (a stopped guest, a debugger): a gap, not blank rows."""
-        behind = (self._clock.monotonic() - due) // NS_PER_SECOND
-        if behind <= 0:
-            return due
-        self.counts.skipped_slices += behind
-        log.warning("%d s went by without a sample: the host or this process stood still", behind)
-        return due + behind * NS_PER_SECOND
+                rows.slow[feed] = feed.read()
+        return rows
 
     def _is_missed(self, due: int, lateness: list[int]) -> bool:
         late = max(0, self._clock.monotonic() - due)
-        lateness.append(min(late // 1000, _MOST_LATE_US))
+        lateness.append(min(late // 1000, _MAX_LATENESS_US))
         if late * 10 > self._period:
             self.counts.late_ticks += 1
         if late < self._period:
@@ -147,78 +167,76 @@ class Sampler:
         self.counts.missed_ticks += 1
         return True
 
-    def _slot(self, place: int) -> int:
-        """The tick at which the slow feed at ``place`` is read: spread over the slice."""
-        return place * self._ticks // max(1, len(self._slow))
+    def _slot(self, index: int) -> int:
+        """Return the tick at which the slow feed of this index is read: spread over the slice."""
+        return index * self._ticks // max(1, len(self._slow))
 
-    def _hand_over(
-        self,
-        due: int,
-        start_ns: int,
-        rows: array[int],
-        slow: dict[Feed, Sequence[int | None]],
-        lateness: list[int],
-    ) -> None:
+    def _hand_over(self, due: int, start_ns: int, rows: _SliceRows) -> None:
         row = array("q")
         for feed in self._slow:
-            gather(row, slow.get(feed, feed.blank))
+            gather(row, rows.slow.get(feed, feed.blank))
         for rare in self._rare:
-            gather(row, rare.take())
-        self.counts.sequence = (due - self._phase) // NS_PER_SECOND
-        self._deliver(RawSlice(self.counts.sequence, start_ns, self._table, rows, row, lateness))
+            gather(row, rare.latest_values())
+        sequence = self.counts.sequence = (due - self._phase) // NS_PER_SECOND
+        self._deliver(RawSlice(sequence, start_ns, self._table, rows.fast, row, rows.lateness))
 
-    def _renew_table(self) -> None:
-        """Between two slices: take over what sources learned since."""
-        changed = [  # as ``changed`` says; asked of all each second
+    def _update_table(self) -> None:
+        """Adopt, between two slices, the columns that sources learned since the last slice."""
+        changed = [  # ``feed.changed``, inlined: it is evaluated for all feeds each second
             feed for feed in (*self._fast, *self._slow)
-            if feed.columns is not feed.shown and not feed.broken
+            if feed.columns is not feed.table_columns and not feed.broken
         ]  # fmt: skip
-        rare = [held for held in self._rare if held.changed]
+        changed_rare = [rare for rare in self._rare if rare.changed]
         for feed in changed:
-            feed.show()
-        for held in rare:
-            held.show()
-        if changed or rare:
+            feed.adopt_columns()
+        for rare in changed_rare:
+            rare.adopt_columns()
+        if changed or changed_rare:
             self._table = self._build_table()
 
     def _build_table(self) -> ChannelTable:
-        slow = [feed.shown for feed in self._slow] + [held.shown for held in self._rare]
+        slow = [feed.table_columns for feed in self._slow]
+        slow += [rare.table_columns for rare in self._rare]
         table = ChannelTable(
-            tuple(channel for feed in self._fast for channel in feed.shown),
-            tuple(channel for shown in slow for channel in shown),
+            tuple(channel for feed in self._fast for channel in feed.table_columns),
+            tuple(channel for columns in slow for channel in columns),
         )
         self.counts.channels = len(table.fast) + len(table.slow)
         return table
 
-    def grant(self, lanes: Mapping[str, Lane]) -> None:
-        """The fastest lanes these sources may have, from the next slice on; from any thread."""
-        self._granted = dict(lanes)
+    def limit_lanes(self, lanes: Mapping[str, Lane]) -> None:
+        """Set the fastest lanes allowed to these sources, from the next slice on.
 
-    def _settle_lanes(self) -> None:
-        """Put sources into the lanes that their own cost and the CPU budget allow."""
+        Other threads may call this.
+        """
+        self._lane_limits = dict(lanes)
+
+    def _adjust_lanes(self) -> None:
+        """Move sources into the lanes that their own cost and the CPU budget allow."""
         for feed in (*self._fast, *self._slow):
-            if feed.since_long < SAMPLES and (lane := feed.judge()):
+            # a source without a recent long read cannot be too slow for its lane
+            if feed.reads_since_long < SAMPLES and (lane := feed.slower_lane()):
                 feed.demote(lane)
-        granted = self._granted
-        wanted = {
-            feed: slower(feed.home, granted.get(feed.name)) for feed in self.feeds
-            if feed.home is not feed.lane or feed.name in granted
+        limits = self._lane_limits
+        targets = {
+            feed: slower(feed.home_lane, limits.get(feed.name)) for feed in self.feeds
+            if feed.home_lane is not feed.lane or feed.name in limits
         }  # fmt: skip
-        due = [(feed, lane) for feed, lane in wanted.items() if lane is not feed.lane]
-        moved = [feed for feed, lane in due if self._moved(feed, lane)]
-        if moved:  # all in their old order, so that who is back makes the old table
+        due = [(feed, lane) for feed, lane in targets.items() if lane is not feed.lane]
+        moved = [feed for feed, lane in due if self._move(feed, lane)]
+        if moved:  # in the original order, so that a source moved back restores the old table
             self._fast.sort(key=self.feeds.index)
             self._slow.sort(key=self.feeds.index)
             self._rare.sort(key=lambda rare: self.feeds.index(rare.feed))
             self._table = self._build_table()
 
-    def _moved(self, feed: Feed, lane: Lane) -> bool:
-        """Whether it could be moved now: the rare lane may be reading it."""
+    def _move(self, feed: Feed, lane: Lane) -> bool:
+        """Move a feed; return False while the rare lane has not released it."""
         if feed.lane is Lane.RARE:
-            held = next(rare for rare in self._rare if rare.feed is feed)
-            if not self.rare_lane.release(held):
+            rare = next(rare for rare in self._rare if rare.feed is feed)
+            if not self.rare_lane.release(rare):
                 return False
-            self._rare.remove(held)
+            self._rare.remove(rare)
         else:
             (self._fast if feed.lane is Lane.FAST else self._slow).remove(feed)
         feed.move(lane)
@@ -231,7 +249,7 @@ class Sampler:
         return True
 
 
-def slower(one: Lane, other: Lane | None) -> Lane:
-    """The slower of two lanes of sources; None asks for nothing."""
+def slower(lane: Lane, limit: Lane | None) -> Lane:
+    """Return the slower of two lanes; None is no limit."""
     order = (Lane.FAST, Lane.SLOW, Lane.RARE)
-    return max(one, other or one, key=order.index)
+    return max(lane, limit or lane, key=order.index)

@@ -1,4 +1,4 @@
-"""The collector about itself, as channels like any other."""
+"""Metrics of the collector itself, as channels like any other."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME = "own"
 
 @dataclass(frozen=True)
 class SelfMetrics:
-    """What the collector knows of itself at one moment; times in ns, counts since its start."""
+    """Values at one moment: times in ns, counts since the start."""
 
-    read_ns: Sequence[int]  # one a source, in the order given to ``OwnSource``
+    read_ns: Sequence[int]  # one for each source, in the order of ``SelfMetricsSource``
     late_ticks: int
     missed_ticks: int
     dropped_slices: int
@@ -25,17 +25,17 @@ class SelfMetrics:
 
 
 class SelfMetricsSource:
-    """Own CPU time, cost of each source, punctuality, what was dropped.
+    """CPU time of the process, cost of each source, late ticks, and lost slices.
 
-    CPU time is CLOCK_PROCESS_CPUTIME_ID: exact where utime and stime, sampled by tick, miss
-    most of a process that sleeps between ticks.  It is the whole process's.
+    CPU time is CLOCK_PROCESS_CPUTIME_ID of the whole process.  It is exact where utime and stime,
+    which the kernel samples by tick, miss most of a process that sleeps between ticks.
     """
 
     name = NAME
     lane = Lane.SLOW
 
-    def __init__(self, names: Sequence[str], figures: Callable[[], SelfMetrics]) -> None:
-        self._figures = figures
+    def __init__(self, names: Sequence[str], current: Callable[[], SelfMetrics]) -> None:
+        self._current = current
         self.channels: tuple[Channel, ...] = (
             Channel("own.cpu_time", "", Kind.COUNTER, 1.0, Lane.SLOW),
             Channel("own.late_ticks", "", Kind.COUNTER, 1.0, Lane.SLOW),
@@ -47,19 +47,20 @@ class SelfMetricsSource:
         )
 
     def open(self) -> None:
-        """Nothing to open: a process can always ask about itself."""
+        """Do nothing: a process can always read its own values."""
 
     def read(self) -> Sequence[int | None]:
-        now = self._figures()
+        """Return the current values."""
+        metrics = self._current()
         return [
             time.process_time_ns(),
-            now.late_ticks,
-            now.missed_ticks,
-            now.dropped_slices,
-            now.buffered_slices,
-            now.fallbacks,
-            *now.read_ns,
+            metrics.late_ticks,
+            metrics.missed_ticks,
+            metrics.dropped_slices,
+            metrics.buffered_slices,
+            metrics.fallbacks,
+            *metrics.read_ns,
         ]
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: no file is open."""

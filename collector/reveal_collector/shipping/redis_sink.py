@@ -33,7 +33,7 @@ class RedisSink:
     go twice: the analyzer takes (node, boot, sequence) once.
     """
 
-    prompt = True
+    nonblocking = True
 
     def __init__(self, settings: CollectorSettings) -> None:
         self._settings = settings

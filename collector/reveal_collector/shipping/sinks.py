@@ -49,7 +49,7 @@ class Sink(Protocol):
     ``prompt``: it touches nothing but memory.
     """
 
-    prompt: bool
+    nonblocking: bool
 
     def start(self, report: StatusProvider) -> None:
         """Begin; ``report`` gives what the collector says of itself (JSON values)."""
@@ -68,7 +68,7 @@ class RecordingSink:
     Before a slice that needs it, a note says who the subjects are.
     """
 
-    prompt = False
+    nonblocking = False
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

@@ -107,7 +107,7 @@ def run(tree: Tree, settings: CollectorSettings | None = None, slices: int = SLI
     try:
         due = sampler.first_due()
         for _ in range(slices):
-            sampler.rare_lane.look(clock.now)
+            sampler.rare_lane.run_due(clock.now)
             due = sampler.take_slice(due)
     finally:
         for feed in sampler.feeds:

@@ -288,10 +288,10 @@ def test_in_the_rare_lane_a_new_cgroup_is_shown_by_its_own_code(tmp_path: Path) 
     end = time.monotonic() + 10
     while not feed.changed and time.monotonic() < end:
         feed.read()
-    feed.show()
+    feed.adopt_columns()
     scans_of(source)
     label = "memory.subject.page_faults{/late.service}"
-    at = [each.label for each in feed.shown].index(label)
+    at = [each.label for each in feed.table_columns].index(label)
     assert [feed.read()[at] for _ in range(4)] == [0] * 4  # the scanner has not shown it yet
     feed.move(Lane.RARE)
     assert [feed.read()[at] for _ in range(3)][-1]

@@ -1,4 +1,4 @@
-"""The CPU budget: what gives way, in which order, and when it comes back."""
+"""The CPU budget: which savings are taken, in which order, and when they are reverted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from reveal_collector.sampling.cpu_budget import (
 from reveal_contract.metric import Lane, Scope
 
 SECOND = 1_000_000_000
-STEP = WINDOW_NS // SECOND + 1  # seconds until a step is taken
+SAVING_S = WINDOW_NS // SECOND + 1  # seconds until a saving is taken
 COSTS = [
     SourceCost("stat", Lane.FAST, 300),
     SourceCost("vmstat", Lane.FAST, 900),
     SourceCost("cgroup-cpu", Lane.FAST, 500, Scope.SUBJECT),
-    SourceCost("subject-fine", Lane.FAST, 5, Scope.SUBJECT, spare=True),
+    SourceCost("subject-fine", Lane.FAST, 5, Scope.SUBJECT, optional=True),
     SourceCost("cgroups", Lane.SLOW, 700, Scope.SUBJECT),
     SourceCost("snmp6", Lane.SLOW, 40),
     SourceCost("interrupts", Lane.SLOW, 90),
@@ -38,29 +38,29 @@ class Host:
     """A collector whose CPU use is what the sources in their lanes cost, times a load."""
 
     def __init__(self, millicores: int = 10) -> None:
-        self.governor = CpuBudget(millicores)
+        self.budget = CpuBudget(millicores)
         self.now = self.cpu = 0
         self.millicores = 0.0
 
     def run(self, seconds: int, millicores: float) -> list[tuple[int, str]]:
-        """What was said, with the second it was said at."""
-        said = []
+        """Return the messages of savings taken or reverted, each with its second."""
+        messages = []
         for _ in range(seconds):
             self.now += SECOND
             self.cpu += int(millicores * SECOND / 1000)
-            if step := self.governor.look(self.now, self.cpu, self.costs):
-                said.append((self.now // SECOND, step.said))
-        return said
+            if saving := self.budget.update(self.now, self.cpu, self.costs):
+                messages.append((self.now // SECOND, saving.message))
+        return messages
 
     def costs(self) -> list[SourceCost]:
-        lanes = self.governor.lanes
+        lanes = self.budget.lanes
         return [cost._replace(lane=lanes.get(cost.name, cost.lane)) for cost in COSTS]
 
 
-def test_the_cheapest_loss_gives_way_first_and_what_names_a_subject_last() -> None:
-    assert [said for _, said in Host().run(20 * WINDOW_NS // SECOND, 20)] == [
+def test_savings_start_with_the_least_loss_and_end_with_sources_of_subjects() -> None:
+    assert [message for _, message in Host().run(20 * WINDOW_NS // SECOND, 20)] == [
         "subject-fine is paused",
-        "idle cgroups, disks and networks are looked at 5 times less often",
+        "idle cgroups, disks and networks are read 5 times less often",
         "interrupts and snmp6 are read every 10 s instead of every second",
         "vmstat is read every second instead of ten times a second",
         "stat is read every second instead of ten times a second",
@@ -68,46 +68,46 @@ def test_the_cheapest_loss_gives_way_first_and_what_names_a_subject_last() -> No
     ]
 
 
-def test_a_step_is_judged_by_a_whole_window_after_it() -> None:
-    seconds = [second for second, _ in Host().run(4 * STEP, 20)]
-    assert seconds == [STEP, 2 * STEP, 3 * STEP, 4 * STEP]
+def test_a_saving_is_evaluated_over_a_whole_window_after_it() -> None:
+    seconds = [second for second, _ in Host().run(4 * SAVING_S, 20)]
+    assert seconds == [SAVING_S, 2 * SAVING_S, 3 * SAVING_S, 4 * SAVING_S]
 
 
-def test_one_expensive_second_is_no_overload() -> None:
+def test_a_single_expensive_second_is_no_overload() -> None:
     host = Host()
     assert host.run(30, 8) == []
     assert host.run(1, 25) == []
     assert host.run(30, 8) == []
 
 
-def test_after_a_minute_of_headroom_the_last_step_is_taken_back() -> None:
+def test_after_a_minute_of_headroom_the_last_saving_is_reverted() -> None:
     host = Host()
-    taken = host.run(STEP, 20)
+    taken = host.run(SAVING_S, 20)
     back = host.run(200, 5)
-    assert [said for _, said in back] == [said for _, said in taken]
-    assert back[0][0] >= STEP + 60
-    assert host.governor.steps == []
-    assert host.governor.lanes == {}
-    assert host.governor.slowdown_factor == 1
+    assert [message for _, message in back] == [message for _, message in taken]
+    assert back[0][0] >= SAVING_S + 60
+    assert host.budget.savings == []
+    assert host.budget.lanes == {}
+    assert host.budget.slowdown_factor == 1
 
 
-def test_what_can_be_done_without_is_paused_until_there_is_headroom() -> None:
+def test_optional_sources_are_paused_until_there_is_headroom() -> None:
     host = Host()
-    host.run(STEP, 20)
-    assert host.governor.paused == {"subject-fine"}
+    host.run(SAVING_S, 20)
+    assert host.budget.paused == {"subject-fine"}
     host.run(200, 5)
-    assert host.governor.paused == frozenset()
+    assert host.budget.paused == frozenset()
 
 
-def test_what_has_to_give_way_again_at_once_waits_longer_each_time() -> None:
-    """A load that fits only without what was taken back must not make it come and go."""
+def test_a_saving_that_is_needed_again_at_once_is_kept_longer_each_time() -> None:
+    """A load that fits only with the last saving must not make it alternate."""
     host = Host()
-    host.run(2 * STEP, 20)
+    host.run(2 * SAVING_S, 20)
     changes = []
     for _ in range(3000):
-        changes += host.run(1, 12 if len(host.governor.steps) < 2 else 5)
-    taken_back = [second for second, _ in changes[::2]]
-    waits = [later - sooner for sooner, later in pairwise(taken_back)]
+        changes += host.run(1, 12 if len(host.budget.savings) < 2 else 5)
+    reverted = [second for second, _ in changes[::2]]
+    waits = [later - sooner for sooner, later in pairwise(reverted)]
     assert waits == sorted(waits)
     assert waits[0] >= 2 * 60
     assert len(changes) < 14
@@ -115,62 +115,62 @@ def test_what_has_to_give_way_again_at_once_waits_longer_each_time() -> None:
 
 def test_use_between_headroom_and_budget_changes_nothing() -> None:
     host = Host()
-    host.run(STEP, 20)
+    host.run(SAVING_S, 20)
     assert host.run(2000, 9) == []
-    assert len(host.governor.steps) == 1
+    assert len(host.budget.savings) == 1
 
 
-def test_what_gave_way_is_said_in_a_sentence() -> None:
+def test_a_saving_is_reported_in_a_sentence() -> None:
     host = Host(millicores=7)
-    host.run(3 * STEP, 20)
-    assert host.governor.said[2] == (
+    host.run(3 * SAVING_S, 20)
+    assert host.budget.messages[2] == (
         "CPU budget of 7 millicores: interrupts and snmp6 are read every 10 s"
         " instead of every second"
     )
 
 
-def test_nothing_is_left_to_give_way_in_the_end() -> None:
+def test_no_saving_is_left_in_the_end() -> None:
     host = Host()
     host.run(5000, 50)
-    assert next_saving(host.costs(), host.governor.steps) is None
-    lanes = {cost.name: cost.lane for cost in host.costs() if not cost.spare}
+    assert next_saving(host.costs(), host.budget.savings) is None
+    lanes = {cost.name: cost.lane for cost in host.costs() if not cost.optional}
     assert Lane.FAST not in lanes.values()
     assert lanes["loadavg"] is Lane.SLOW
     assert all(lanes[cost.name] is Lane.SLOW for cost in COSTS
-               if cost.scope is Scope.SUBJECT and not cost.spare)  # fmt: skip
-    host.run(STEP, 50)
-    assert {cost.name: cost.lane for cost in host.costs() if not cost.spare} == lanes
+               if cost.scope is Scope.SUBJECT and not cost.optional)  # fmt: skip
+    host.run(SAVING_S, 50)
+    assert {cost.name: cost.lane for cost in host.costs() if not cost.optional} == lanes
 
 
-def test_a_budget_broken_with_nothing_left_is_said_until_it_holds() -> None:
+def test_an_exhausted_budget_is_reported_until_it_holds() -> None:
     host = Host(millicores=20)
     host.run(5000, 50)
-    assert host.governor.said[-1] == (
-        "CPU budget of 20 millicores: 250% of it is used, and nothing is left to give way"
+    assert host.budget.messages[-1] == (
+        "CPU budget of 20 millicores: 250% of it is used, and nothing is left to reduce"
     )
-    taken = len(host.governor.steps)
-    host.run(STEP, 18)
-    assert len(host.governor.said) == taken
+    taken = len(host.budget.savings)
+    host.run(SAVING_S, 18)
+    assert len(host.budget.messages) == taken
 
 
 @given(st.lists(st.floats(0, 3), max_size=400))
-def test_levels_move_by_one_never_below_none_and_patience_stays_bounded(uses: list[float]) -> None:
-    standing, now = BudgetState(), 0
+def test_levels_move_by_single_steps_and_patience_stays_bounded(uses: list[float]) -> None:
+    state, now = BudgetState(), 0
     for use in uses:
         now += WINDOW_NS
-        after = next_state(standing, use, now)
-        assert abs(after.level - standing.level) <= 1
+        after = next_state(state, use, now)
+        assert abs(after.level - state.level) <= 1
         assert after.level >= 0
         assert CALM_NS <= after.patience_ns <= LONGEST_CALM_NS
-        assert (after.level > standing.level) == (use > 1)
-        standing = after
+        assert (after.level > state.level) == (use > 1)
+        state = after
 
 
 @given(st.lists(st.floats(0, 60), min_size=1, max_size=300))
-def test_steps_and_lanes_always_agree(loads: list[float]) -> None:
+def test_savings_and_lanes_always_agree(loads: list[float]) -> None:
     host = Host()
     for load in loads:
         host.run(5, load)
         for cost, base in zip(host.costs(), COSTS, strict=True):
-            moved = any(cost.name in step.lanes for step in host.governor.steps)
+            moved = any(cost.name in saving.lanes for saving in host.budget.savings)
             assert (cost.lane is not base.lane) == moved

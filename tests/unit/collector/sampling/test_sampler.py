@@ -87,7 +87,7 @@ def column(made: RawSlice, at: int) -> list[int | None]:
 def test_fast_sources_are_read_every_tick_and_slow_ones_once() -> None:
     fast, slow, rare = FakeSource("f"), FakeSource("s", Lane.SLOW), FakeSource("r", Lane.RARE)
     bench = Bench(fast, slow, rare)
-    bench.sampler.rare_lane.look(0)
+    bench.sampler.rare_lane.run_due(0)
     made = bench.slice()
     assert (fast.reads, slow.reads, rare.reads) == (10, 1, 1)
     assert column(made, 0) == [100 * n + ord("a") for n in range(1, 11)]
@@ -110,7 +110,7 @@ def test_a_rare_source_is_read_every_ten_seconds_and_held_between() -> None:
     rare = FakeSource("r", Lane.RARE)
     bench = Bench(rare)
     for now in (0, RARE_PERIOD_NS - 1, RARE_PERIOD_NS):
-        bench.sampler.rare_lane.look(now)
+        bench.sampler.rare_lane.run_due(now)
         assert list(bench.slice().slow) == [rare.reads * 100 + ord("a")]
     assert rare.reads == 2
 
@@ -221,12 +221,12 @@ def test_a_source_that_keeps_failing_is_left_alone_reopened_later_and_back_with_
     bench.slice()
     assert bad.reads == feeds.FAILURES
     broken = bench.sampler.feeds[0]
-    bench.sampler.rare_lane.look(broken.retry_at_ns - 1)
+    bench.sampler.rare_lane.run_due(broken.retry_due_ns - 1)
     assert bad.opened == 0
 
     bad.script = lambda reads: None
     bad.name_columns("xy")
-    bench.sampler.rare_lane.look(broken.retry_at_ns)
+    bench.sampler.rare_lane.run_due(broken.retry_due_ns)
     assert (bad.closed, bad.opened, broken.broken) == (1, 1, False)
     made = bench.slice()
     assert [channel.instance for channel in made.table.fast] == ["x", "y", "a"]
@@ -246,9 +246,9 @@ def test_what_cannot_be_reopened_is_tried_less_and_less_often() -> None:
     bad.open = refuse  # type: ignore[method-assign]
     waits = []
     for _ in range(8):
-        now = broken.retry_at_ns
+        now = broken.retry_due_ns
         broken.reopen(now)
-        waits.append((broken.retry_at_ns - now) // 1_000_000_000)
+        waits.append((broken.retry_due_ns - now) // 1_000_000_000)
     assert waits == [2, 4, 8, 16, 32, 60, 60, 60]
     assert broken.broken
 
@@ -261,8 +261,8 @@ def test_a_source_that_was_not_there_joins_when_it_opens(lane: Lane) -> None:
     bench.slice()
     feed = bench.sampler.feeds[1]
     assert (feed.absent, late.opened, late.reads) == (True, 0, 0)
-    bench.sampler.rare_lane.look(feed.retry_at_ns)
-    bench.sampler.rare_lane.look(feed.retry_at_ns + RARE_PERIOD_NS)
+    bench.sampler.rare_lane.run_due(feed.retry_due_ns)
+    bench.sampler.rare_lane.run_due(feed.retry_due_ns + RARE_PERIOD_NS)
     bench.slice()
     bench.slice()
     assert (feed.absent, late.opened) == (False, 1)
@@ -278,9 +278,9 @@ def test_a_source_that_is_not_there_is_asked_for_once_a_minute() -> None:
     missing.open = refuse  # type: ignore[method-assign]
     feed = Feed(missing, absent=True)
     for _ in range(3):
-        now = feed.retry_at_ns
+        now = feed.retry_due_ns
         feed.reopen(now)
-        assert (feed.retry_at_ns - now, feed.absent) == (60 * SECOND, True)
+        assert (feed.retry_due_ns - now, feed.absent) == (60 * SECOND, True)
 
 
 def test_a_wrong_number_of_values_never_shifts_the_columns_of_others() -> None:
@@ -309,10 +309,10 @@ def timed(source: FakeSource, nanoseconds: Sequence[int], monkeypatch: pytest.Mo
 def test_a_source_goes_into_the_lane_granted_and_comes_back_to_the_same_table() -> None:
     moving, steady, slow = FakeSource("m"), FakeSource("f"), FakeSource("s", Lane.SLOW)
     bench = Bench(moving, steady, slow)
-    look = bench.sampler.rare_lane.look
+    look = bench.sampler.rare_lane.run_due
     before = bench.slice().table
 
-    bench.sampler.grant({"m": Lane.SLOW, "s": Lane.RARE})
+    bench.sampler.limit_lanes({"m": Lane.SLOW, "s": Lane.RARE})
     bench.slice()
     look(0)
     made = bench.slice()
@@ -320,7 +320,7 @@ def test_a_source_goes_into_the_lane_granted_and_comes_back_to_the_same_table() 
     assert lanes == [("f.x", Lane.FAST), ("m.x", Lane.SLOW), ("s.x", Lane.RARE)]
     assert MISSING not in [*made.fast, *made.slow]
 
-    bench.sampler.grant({})
+    bench.sampler.limit_lanes({})
     bench.slice()  # the rare lane has to let go first
     reads = slow.reads
     look(0)
@@ -335,7 +335,7 @@ def test_a_source_goes_into_the_lane_granted_and_comes_back_to_the_same_table() 
 def test_what_is_granted_never_makes_a_slow_source_fast() -> None:
     source = FakeSource("s", Lane.SLOW)
     bench = Bench(FakeSource("f"), source)
-    bench.sampler.grant({"s": Lane.FAST})
+    bench.sampler.limit_lanes({"s": Lane.FAST})
     bench.slice()
     assert [channel.lane for channel in bench.slice().table.slow] == [Lane.SLOW]
 
@@ -356,7 +356,7 @@ def test_what_is_granted_never_makes_a_slow_source_fast() -> None:
 def test_the_lane_follows_the_time_a_read_takes(
     lane: Lane, spent: list[int], goes_to: Lane | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert timed(FakeSource("s", lane), spent, monkeypatch).judge() is goes_to
+    assert timed(FakeSource("s", lane), spent, monkeypatch).slower_lane() is goes_to
 
 
 def test_a_demoted_source_changes_lane_in_the_table_and_says_so(
