@@ -34,7 +34,7 @@ from reveal_contract.runtime import logs
 from reveal_contract.runtime.liveness import Pulse
 from reveal_contract.settings import (
     MODES,
-    REPORTING,
+    PUBLISH,
     SENSITIVITIES,
     AnalyzerSettings,
     SettingsError,
@@ -42,7 +42,7 @@ from reveal_contract.settings import (
 
 # what an orderly end may take: less than the 30 s of a pod, more than a few hung commands
 DRAIN_SECONDS = 5.0
-_FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port", "report")
+_FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port", "publish")
 
 
 class Overdue(BaseException):
@@ -90,10 +90,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
     made.add_argument(
-        "--report",
-        choices=REPORTING,
-        help="findings as AnomalyReports and Events; observe: only the state of the watching;"
-        " none (default)",
+        "--publish",
+        "--report",  # its former name
+        choices=PUBLISH,
+        help="kubernetes: write findings as AnomalyReports and Events; observe: write only the"
+        " telemetry of the profile; none (default): write nothing to the Kubernetes API",
     )
     made.add_argument(
         "--kubeconfig",

@@ -9,17 +9,19 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 from reveal_contract import redis_address
+from reveal_contract.fields import Reader, boolean, integer, read_fields, string, strings
 from reveal_contract.names import DEFAULT_PROFILE, camel_case
 
 SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
 POD_SOURCES = ("none", "api", "file")
 FINE_LANES = ("auto", "off")
-# to nowhere; only the state of the telemetry; reports, Events and what else the profile wants
-REPORTING = ("none", "observe", "kubernetes")
+# what an analyzer writes to the Kubernetes API: nothing; only the telemetry in the profile's
+# status; that and reports, Events and what else the profile asks for
+PUBLISH = ("none", "observe", "kubernetes")
 SEVERITIES = ("Low", "Medium", "High", "Critical")
 _API_SCHEMES = ("https://", "http://")
 _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
@@ -33,23 +35,22 @@ class SettingsError(ValueError):
 class _Settings:
     """Settings of a process, from and to a mapping."""
 
+    _RENAMED: ClassVar[Mapping[str, str]] = {}  # former name of a field -> its name now
+
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
         """Build from camelCase or snake_case keys; one error lists every bad field."""
-        known = get_type_hints(cls)
-        values, problems = {}, []
-        for key, value in given.items():
-            name = _snake_case(key)
-            if name not in known:
-                problems.append(f"{key}: no such setting")
-            elif (problem := _type_problem(value, known[name])) is not None:
-                problems.append(f"{key}: {problem}")
-            else:
-                values[name] = tuple(value) if isinstance(value, list) else value
-        problems += _missing(cls, given)
-        if not _required(cls) <= values.keys():
+        hints = get_type_hints(cls)
+        names = {key: cls._RENAMED.get(name := _snake_case(key), name) for key in given}
+        readers = {key: _READERS[hints[name]] for key, name in names.items() if name in _names(cls)}
+        missing = [camel_case(name) for name in _required(cls) if name not in names.values()]
+        values, problems = read_fields(given, readers, missing, unknown="no such setting")
+        problems += _given_twice(names)
+        fields_given = {names[key]: value for key, value in values.items()}
+        if not fields_given.keys() >= set(_required(cls)):
             raise SettingsError("; ".join(problems))
-        settings = cls(**values)  # bad ones at their defaults, so that the rest is judged too
+        # bad fields are at their defaults, so that the others are checked too
+        settings = cls(**fields_given)
         if problems := problems + settings.problems():
             raise SettingsError("; ".join(problems))
         return settings
@@ -146,6 +147,8 @@ class CollectorSettings(_Settings):
 class AnalyzerSettings(_Settings):
     """What an analyzer does with the slices of every node it owns."""
 
+    _RENAMED = {"report": "publish"}
+
     redis_url: str = ""
     profile: str = DEFAULT_PROFILE
     mode: str = "online"
@@ -155,8 +158,7 @@ class AnalyzerSettings(_Settings):
     warmup_seconds: int = 60
     hypotheses: tuple[str, ...] = ()
     metrics_port: int = 0
-    # what of the findings goes to the Kubernetes API
-    report: str = "none"
+    publish: str = "none"
     min_severity: str = "Low"
     events: bool = True
     node_conditions: bool = False
@@ -164,8 +166,8 @@ class AnalyzerSettings(_Settings):
 
     def problems(self) -> list[str]:
         found = []
-        if self.report not in REPORTING:
-            found.append(f"report: must be one of {', '.join(REPORTING)}")
+        if self.publish not in PUBLISH:
+            found.append(f"publish: must be one of {', '.join(PUBLISH)}")
         if self.min_severity not in SEVERITIES:
             found.append(f"minSeverity: must be one of {', '.join(SEVERITIES)}")
         if self.reports_per_minute < 1:
@@ -192,29 +194,30 @@ def _shared_problems(url: str, profile: str, metrics_port: int) -> list[str]:
     return found
 
 
-def _required(cls: type[_Settings]) -> set[str]:
-    return {spec.name for spec in fields(cls) if spec.default is MISSING}
+def _names(cls: type[_Settings]) -> list[str]:
+    return [spec.name for spec in fields(cls)]
 
 
-def _missing(cls: type[_Settings], given: Mapping[str, Any]) -> list[str]:
-    asked = {_snake_case(key) for key in given}
+def _required(cls: type[_Settings]) -> list[str]:
+    return [spec.name for spec in fields(cls) if spec.default is MISSING]
+
+
+def _given_twice(names: Mapping[str, str]) -> list[str]:
+    """Return a problem for each key that names the same setting as an earlier one."""
+    first: dict[str, str] = {}
     return [
-        f"{camel_case(spec.name)}: is required"
-        for spec in fields(cls)
-        if spec.name in _required(cls) - asked
+        f"{key}: is the same setting as {first[name]}"
+        for key, name in names.items()
+        if first.setdefault(name, key) != key
     ]
 
 
-def _type_problem(value: object, hint: Any) -> str | None:
-    if get_args(hint):  # tuple[str, ...]
-        good = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-        return None if good else "must be a list of strings"
-    if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
-        return None
-    return f"must be a {_TYPE_NAMES[hint]}, not {value!r}"
-
-
-_TYPE_NAMES = {int: "number", str: "string", bool: "boolean"}
+_READERS: dict[Any, Reader[Any]] = {
+    int: integer,
+    str: string,
+    bool: boolean,
+    tuple[str, ...]: strings,
+}
 
 
 def _snake_case(name: str) -> str:

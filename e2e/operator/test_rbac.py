@@ -127,7 +127,7 @@ def _resolved_report(installed: Cluster) -> str:
 def test_analyzer(installed: Cluster, redis_server: Path) -> None:
     installed.apply_profile("told", reporting={"nodeConditions": True})
     settings = AnalyzerSettings(
-        redis_url=f"unix://{redis_server}", profile="told", report="kubernetes",
+        redis_url=f"unix://{redis_server}", profile="told", publish="kubernetes",
         node_conditions=True,
     )  # fmt: skip
     _tell(installed, settings)

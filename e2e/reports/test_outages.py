@@ -57,7 +57,7 @@ def test_a_definition_that_is_not_there_yet_is_waited_for(
 ) -> None:
     plane = launch_control_plane(controllers=False)
     kube = Kube(plane.kubeconfig)
-    settings = AnalyzerSettings(profile="p", report="kubernetes")
+    settings = AnalyzerSettings(profile="p", publish="kubernetes")
     sink = KubeSink(settings, connect(plane.kubeconfig), "pod-0")
     sink.follow(Situation(time.monotonic(), connected=True, shards=ALL))
     sink.write(opened())

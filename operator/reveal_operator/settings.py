@@ -10,7 +10,7 @@ from reveal_operator.profile import Mode, Profile
 
 # each pod has its own, in its environment: no part of the file that all pods share
 PER_POD = ("node", "redisUrl")
-_REPORT = {Mode.REPORT: "kubernetes", Mode.OBSERVE: "observe"}
+_PUBLISH = {Mode.REPORT: "kubernetes", Mode.OBSERVE: "observe"}
 
 
 def collector_settings(profile: Profile, node: str, redis_url: str) -> CollectorSettings:
@@ -50,7 +50,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         warmup_seconds=wanted.warmup_seconds,
         hypotheses=(HYPOTHESES_FOLDER,) if wanted.hypotheses else (),
         metrics_port=METRICS_PORT,
-        report=_REPORT[profile.mode],
+        publish=_PUBLISH[profile.mode],
         min_severity=told.min_severity,
         events=told.events,
         node_conditions=told.node_conditions,

@@ -12,9 +12,9 @@ from posixpath import normpath
 from typing import Any
 
 from reveal_contract import redis_address
+from reveal_contract.fields import Fields
 from reveal_contract.settings import SENSITIVITIES, SEVERITIES
 from reveal_contract.sources import NAMES, WITH_PERF_CGROUPS
-from reveal_operator.fields import Fields
 from reveal_operator.profile import (
     ANALYZER_RESOURCES,
     COLLECTOR_RESOURCES,
@@ -73,13 +73,13 @@ def parse(obj: Mapping[str, Any], defaults: Defaults | None = None) -> Profile:
     spec = Fields(obj.get("spec"), "spec", problems)
     profile = Profile(
         name=_name(meta),
-        uid=meta.text("uid"),
-        generation=meta.number("generation", 1),
+        uid=meta.string("uid"),
+        generation=meta.integer("generation", 1),
         node_selector=_labels(spec),
         node_affinity=spec.mapping("nodeAffinity"),
         tolerations=spec.mappings("tolerations", (GPU_TOLERATION,)),
-        paused=spec.flag("paused", default=False),
-        mode=Mode(spec.text("mode", Mode.REPORT, tuple(Mode))),
+        paused=spec.boolean("paused", default=False),
+        mode=Mode(spec.string("mode", Mode.REPORT, tuple(Mode))),
         collector=_collector(spec.object("collector")),
         analyzer=_analyzer(spec.object("analyzer")),
         redis=_redis(spec.object("redis")) if spec.has("redis") else None,
@@ -111,41 +111,41 @@ def _name(meta: Fields) -> str:
 def _labels(spec: Fields) -> Mapping[str, str]:
     labels = spec.mapping("nodeSelector")
     if not all(isinstance(value, str) for value in labels.values()):
-        spec.refuse("nodeSelector", "must hold texts only: put numbers and true into quotes")
+        spec.refuse("nodeSelector", "values must be strings: put numbers and true in quotes")
         return {}
     return labels
 
 
 def _collector(given: Fields) -> Collector:
     usual = Collector()
-    perf_cgroups = given.flag("perfCgroups", usual.perf_cgroups)
-    image = given.text("image")
+    perf_cgroups = given.boolean("perfCgroups", usual.perf_cgroups)
+    image = given.string("image")
     sources = _sources(given.object("sources"), perf_cgroups, of_the_house=not image)
-    privilege = given.text("privilege", usual.privilege, tuple(Privilege))
+    privilege = given.string("privilege", usual.privilege, tuple(Privilege))
     return Collector(
-        sample_period_milliseconds=given.number(
+        sample_period_milliseconds=given.integer(
             "samplePeriodMilliseconds", usual.sample_period_milliseconds
         ),
         sources=sources,
         privilege=Privilege(privilege),
-        cpu_budget_millicores=given.number("cpuBudgetMillicores", usual.cpu_budget_millicores),
-        max_subjects=given.number("maxSubjects", usual.max_subjects),
-        container_subjects=given.flag("containerSubjects", usual.container_subjects),
+        cpu_budget_millicores=given.integer("cpuBudgetMillicores", usual.cpu_budget_millicores),
+        max_subjects=given.integer("maxSubjects", usual.max_subjects),
+        container_subjects=given.boolean("containerSubjects", usual.container_subjects),
         perf_cgroups=perf_cgroups,
-        gpu_profiling=given.flag("gpuProfiling", usual.gpu_profiling),
-        metrics_port=given.number("metricsPort", usual.metrics_port),
-        metrics_series=given.number("metricsSeries", usual.metrics_series),
+        gpu_profiling=given.boolean("gpuProfiling", usual.gpu_profiling),
+        metrics_port=given.integer("metricsPort", usual.metrics_port),
+        metrics_series=given.integer("metricsSeries", usual.metrics_series),
         resources=given.mapping("resources", COLLECTOR_RESOURCES),
         extra_host_paths=_host_paths(given),
-        runtime_class_name=given.text("runtimeClassName"),
-        priority_class_name=given.text("priorityClassName", usual.priority_class_name),
+        runtime_class_name=given.string("runtimeClassName"),
+        priority_class_name=given.string("priorityClassName", usual.priority_class_name),
         image=image,
     )
 
 
 def _sources(given: Fields, perf_cgroups: bool, of_the_house: bool) -> Sources:
     """Which to read.  An image of a site's own may have sources that nobody here knows."""
-    include, exclude = given.texts("include"), given.texts("exclude")
+    include, exclude = given.strings("include"), given.strings("exclude")
     for name, listed in (("include", include), ("exclude", exclude)):
         unknown = [source for source in listed if source not in NAMES]
         if unknown and of_the_house:
@@ -186,15 +186,15 @@ def _analyzer(given: Fields) -> Analyzer:
     if given.has("hypothesesConfigMapRef"):
         hypotheses = given.object("hypothesesConfigMapRef").required("name")
     return Analyzer(
-        replicas=given.number("replicas", usual.replicas, 1, MOST_REPLICAS),
-        mode=given.text("mode", usual.mode, MODES),
-        sensitivity=given.text("sensitivity", usual.sensitivity, SENSITIVITIES),
-        window_seconds=given.number("windowSeconds", usual.window_seconds),
-        stride_seconds=given.number("strideSeconds", usual.stride_seconds),
-        warmup_seconds=given.number("warmupSeconds", usual.warmup_seconds),
+        replicas=given.integer("replicas", usual.replicas, 1, MOST_REPLICAS),
+        mode=given.string("mode", usual.mode, MODES),
+        sensitivity=given.string("sensitivity", usual.sensitivity, SENSITIVITIES),
+        window_seconds=given.integer("windowSeconds", usual.window_seconds),
+        stride_seconds=given.integer("strideSeconds", usual.stride_seconds),
+        warmup_seconds=given.integer("warmupSeconds", usual.warmup_seconds),
         resources=given.mapping("resources", ANALYZER_RESOURCES),
         hypotheses=hypotheses,
-        image=given.text("image"),
+        image=given.string("image"),
     )
 
 
@@ -210,14 +210,14 @@ def _redis(given: Fields) -> Redis:
         named = given.object("credentialsSecretRef")
         secret = Credentials(
             named.required("name"),
-            named.text("usernameKey", Credentials.username_key),
-            named.text("passwordKey", Credentials.password_key),
+            named.string("usernameKey", Credentials.username_key),
+            named.string("passwordKey", Credentials.password_key),
         )
     authority = None
     if tls.has("caSecretRef"):
         named = tls.object("caSecretRef")
-        authority = SecretKey(named.required("name"), named.text("key", "ca.crt"))
-    return Redis(url, authority, tls.flag("insecureSkipVerify", default=False), secret)
+        authority = SecretKey(named.required("name"), named.string("key", "ca.crt"))
+    return Redis(url, authority, tls.boolean("insecureSkipVerify", default=False), secret)
 
 
 def _bad_url(url: str) -> str:
@@ -236,14 +236,14 @@ def _bad_url(url: str) -> str:
 def _reporting(given: Fields) -> Reporting:
     usual = Reporting()
     return Reporting(
-        min_severity=given.text("minSeverity", usual.min_severity, SEVERITIES),
-        events=given.flag("events", usual.events),
-        node_conditions=given.flag("nodeConditions", usual.node_conditions),
-        reports_per_minute=given.number("reportsPerMinute", usual.reports_per_minute),
-        ttl_seconds_after_resolved=given.number(
+        min_severity=given.string("minSeverity", usual.min_severity, SEVERITIES),
+        events=given.boolean("events", usual.events),
+        node_conditions=given.boolean("nodeConditions", usual.node_conditions),
+        reports_per_minute=given.integer("reportsPerMinute", usual.reports_per_minute),
+        ttl_seconds_after_resolved=given.integer(
             "ttlSecondsAfterResolved", usual.ttl_seconds_after_resolved, 0
         ),
-        max_reports=given.number("maxReports", usual.max_reports, 1),
+        max_reports=given.integer("maxReports", usual.max_reports, 1),
     )
 
 

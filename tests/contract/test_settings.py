@@ -48,6 +48,13 @@ def test_snake_case_is_taken_too() -> None:
     assert AnalyzerSettings.from_mapping({"warmup_seconds": 20}).warmup_seconds == 20
 
 
+def test_the_former_name_of_publish_is_taken_too() -> None:
+    """Operator and analyzer may be of different versions."""
+    assert AnalyzerSettings.from_mapping({"report": "observe"}).publish == "observe"
+    with pytest.raises(SettingsError, match=r"^report: is the same setting as publish$"):
+        AnalyzerSettings.from_mapping({"publish": "none", "report": "observe"})
+
+
 def test_defaults_are_good() -> None:
     assert AnalyzerSettings().problems() == []
     assert CollectorSettings.from_mapping(COLLECTOR).problems() == []

@@ -54,11 +54,11 @@ def test_without_reports_the_client_is_not_even_loaded() -> None:
 
 def test_no_way_to_the_api_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert "no pod of a cluster, give --kubeconfig FILE" in refused("--report", "kubernetes")
-    assert "no way to the Kubernetes API" in refused(
-        "--report", "observe", "--kubeconfig", str(tmp_path / "none")
+    assert "not in a pod of a cluster; give --kubeconfig FILE" in refused("--report", "kubernetes")
+    assert "no access to the Kubernetes API" in refused(
+        "--publish", "observe", "--kubeconfig", str(tmp_path / "none")
     )
-    assert "goes with --report" in refused("--kubeconfig", str(tmp_path / "none"))
+    assert "goes with --publish" in refused("--kubeconfig", str(tmp_path / "none"))
 
 
 def test_an_api_that_is_away_costs_no_slice_and_a_signal_ends_it(
@@ -67,7 +67,7 @@ def test_an_api_that_is_away_costs_no_slice_and_a_signal_ends_it(
     config, port = tmp_path / "kubeconfig", free_port()
     config.write_text(_NOBODY)
     flags = [
-        "--redis", f"unix://{redis_server}", "--report", "kubernetes", "--kubeconfig", str(config),
+        "--redis", f"unix://{redis_server}", "--publish", "kubernetes", "--kubeconfig", str(config),
         "--metrics-port", str(port), "--run-folder", str(tmp_path),
     ]  # fmt: skip
     with running("reveal_analyzer", tmp_path, *flags) as process:

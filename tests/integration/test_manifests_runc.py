@@ -100,7 +100,7 @@ def test_the_analyzer_works_as_nobody_without_any_right(
     made = built(**reached(server.socket))
     files = dict(made["ConfigMap"]["data"])
     # there is no API server in here
-    files["analyzer.json"] = json.dumps({**json.loads(files["analyzer.json"]), "report": "none"})
+    files["analyzer.json"] = json.dumps({**json.loads(files["analyzer.json"]), "publish": "none"})
     os.chmod(server.socket, 0o777)  # noqa: PTH101 - of a string
     os.chmod(server.socket.parent, 0o755)  # noqa: PTH101
     place = tmp_path / f"{tmp_path.name[-12:]}-analyzer"

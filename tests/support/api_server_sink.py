@@ -28,7 +28,7 @@ class Bench:
     def __init__(self, plane: ControlPlane, kube: Kube, folder: Path, **settings: Any) -> None:
         self.kube, self.plane, self.folder = kube, plane, folder
         self.profile, self.node = unique("p"), unique("n")
-        self.settings: Object = {"profile": self.profile, "report": "kubernetes", **settings}
+        self.settings: Object = {"profile": self.profile, "publish": "kubernetes", **settings}
         kube.create({
             "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
             "metadata": {"name": self.profile}, "spec": {},

@@ -22,7 +22,7 @@ class Bench:
         self, folder: Path | None = None, api: FakeKube | None = None, **other: Any
     ) -> None:
         self.api = api or FakeKube()
-        given: dict[str, Any] = {"profile": "p", "report": "kubernetes", **other}
+        given: dict[str, Any] = {"profile": "p", "publish": "kubernetes", **other}
         self.sink = KubeSink(AnalyzerSettings(**given), self.api, "pod-0", folder)
         self.follow()
 

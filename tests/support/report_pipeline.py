@@ -80,7 +80,7 @@ class Watching:
         run.mkdir()
         settings = AnalyzerSettings(
             profile=self.profile, warmup_seconds=WARMUP_S, metrics_port=port or self.port,
-            report="kubernetes",
+            publish="kubernetes",
         )  # fmt: skip
         (run / "analyzer.json").write_text(settings.to_json())
         flags = [

@@ -21,7 +21,7 @@ class Desk:
     """A ledger with a clock, whose reports are delivered when they are due."""
 
     def __init__(self, known: bool = True, **settings: Any) -> None:
-        self.ledger = Ledger(AnalyzerSettings(profile="p", report="kubernetes", **settings))
+        self.ledger = Ledger(AnalyzerSettings(profile="p", publish="kubernetes", **settings))
         self.now = 1000.0
         self.written: list[Report] = []
         self.said: list[str] = []

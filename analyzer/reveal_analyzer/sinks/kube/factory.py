@@ -34,17 +34,18 @@ def connect(kubeconfig: Path | None = None) -> KubernetesApi:
 def sink_of(
     settings: AnalyzerSettings, owner: str, kubeconfig: Path | None, folder: Path | None
 ) -> KubeSink | None:
-    """What ``settings.report`` asks for; None for "none".
+    """What ``settings.publish`` asks for; None for "none".
 
     Raises ``SettingsError`` where there is no way to the API.
     """
-    if settings.report == "none":
+    if settings.publish == "none":
         if kubeconfig is not None:
-            raise SettingsError("--kubeconfig: goes with --report observe or kubernetes")
+            raise SettingsError("--kubeconfig: goes with --publish observe or kubernetes")
         return None
     if importlib.util.find_spec("kubernetes") is None:
         raise SettingsError(
-            f"report: {settings.report} needs the extra: pip install 'reveal-telemetry[kubernetes]'"
+            f"publish: {settings.publish} needs an extra:"
+            " pip install 'reveal-telemetry[kubernetes]'"
         )
     status = ProfileStatus(connect_redis(settings.redis_url), settings.profile, owner)
     instance = os.environ.get(POD_VARIABLE) or owner

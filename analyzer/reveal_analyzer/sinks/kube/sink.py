@@ -48,7 +48,7 @@ class Status(Protocol):
 class KubeSink:
     """A sink whose ``write`` never blocks and never fails for the API's sake.
 
-    With ``settings.report`` "observe" only ``status`` is told.  ``instance`` is the pod's name,
+    With ``settings.publish`` "observe" only ``status`` is told.  ``instance`` is the pod's name,
     ``folder`` where what waits survives a restart.
     """
 
@@ -61,7 +61,7 @@ class KubeSink:
         status: Status | None = None,
     ) -> None:
         self._profile, self._api, self._status = settings.profile, api, status
-        self._writes = settings.report == "kubernetes"
+        self._writes = settings.publish == "kubernetes"
         self._ledger = Ledger(settings)
         self._spool = Spool(folder if self._writes else None)
         self._delivery = Delivery(api, instance)

@@ -316,7 +316,7 @@ def test_another_analyzer_goes_on_with_the_same_report(tmp_path: Path) -> None:
 
 
 def test_observing_writes_no_report(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, report="observe")
+    bench = Bench(tmp_path, publish="observe")
     bench.tell(opened())
     bench.sink.close()
     assert bench.api.writes == []
