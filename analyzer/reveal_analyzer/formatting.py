@@ -1,4 +1,4 @@
-"""Numbers for people: values with their unit, rounded to what can be read at a glance."""
+"""Numbers for people: values with their unit, rounded to three digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNS = {"Hz": "Hz", "watts": " W", "joules": " J", "celsius": " C", "events/s"
 
 
 def human(value: float, unit: str, kind: Kind) -> str:
-    """A value as a phrase: ``38 %`` of the time, ``1.2 GiB``, ``54 k/s``, ``125 ms``."""
+    """Return a value with its unit: ``38 %`` of the time, ``1.2 GiB``, ``54 k/s``, ``125 ms``."""
     if math.isnan(value):
         return "unknown"
     rate = "/s" if kind is Kind.COUNTER else ""
@@ -30,7 +30,7 @@ def human(value: float, unit: str, kind: Kind) -> str:
 
 
 def decimal(value: float) -> str:
-    """A value as a decimal string without exponent, at most four significant digits."""
+    """Return a value as a decimal string without exponent, with at most four significant digits."""
     if math.isnan(value) or math.isinf(value):
         return ""
     if value == 0:
@@ -41,7 +41,7 @@ def decimal(value: float) -> str:
 
 
 def _share(ns_per_second: float) -> str:
-    """Time per second as a share: 1e9 ns/s is 100 % of one CPU or of one task's time."""
+    """Return time per second as a share: 1e9 ns/s is 100 % of one CPU or of one task's time."""
     return f"{ns_per_second / 1e7:.2g} %" if ns_per_second < 1e8 else f"{ns_per_second / 1e7:.0f} %"
 
 

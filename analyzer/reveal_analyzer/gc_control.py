@@ -1,52 +1,53 @@
-"""Python's garbage collection in a process that keeps thousands of nodes.
+"""Control of Python's garbage collector in a process that keeps state of thousands of nodes.
 
-Nearly all is freed by its reference count; the collector is there for cycles, and looks for
-them among all that lives: a second for two thousand nodes, in which nobody is served.  So what
-is new is looked at after each slice, while it is still in the cache (a tenth of a second later it
-costs five times as much), and then set aside.  What was in use at that moment, and became a cycle
-later, is found by a look at everything: once nodes were let go, which are cycles, and now and
-then.
+Reference counts free nearly everything; the collector is needed for cycles only.  A full collection
+takes a second for two thousand nodes, during which no slice is processed.  So new objects are
+collected after each slice, while they are in the CPU cache (0.1 s later it costs five times as
+much), and the survivors are frozen.  Frozen objects that become a cycle later are found by a full
+collection: after nodes were dropped, and once an hour.
 """
 
 from __future__ import annotations
 
 import gc
 
-DROPPED_SECONDS = 300.0  # between two looks at everything, at least
+DROPPED_SECONDS = 300.0  # minimum interval of full collections after nodes were dropped
 FULL_SECONDS = 3600.0
-_NEVER = 1_000_000  # objects; Python's own looks would come in between
+_NEVER = 1_000_000  # objects; Python shall not start collections itself
 
 
-class Garbage:
-    """``look`` is called after each slice, ``turn`` now and then.
+class GarbageControl:
+    """Schedule of collections.
 
-    ``now`` are seconds of a monotonic clock.
+    Call ``freeze_survivors`` after each slice and ``collect_when_due`` about once a second.
+
+    ``now`` is in seconds of a monotonic clock.
     """
 
     def __init__(self, now: float) -> None:
-        self._before = gc.get_threshold()
-        self._full = now
-        self._dropped = False
+        self._previous = gc.get_threshold()
+        self._last_full_s = now
+        self._nodes_dropped = False
 
-    def dropped(self) -> None:
-        """Nodes were let go: everything is to be looked at again."""
-        self._dropped = True
+    def note_dropped(self) -> None:
+        """Schedule a full collection, as nodes were dropped and are cycles."""
+        self._nodes_dropped = True
 
-    def look(self) -> None:
-        """Set aside what is new and lives."""
+    def freeze_survivors(self) -> None:
+        """Collect new objects and freeze those that survive."""
         gc.collect(1)
         gc.freeze()
 
-    def turn(self, now: float) -> None:
-        """The same, of everything where that is due."""
+    def collect_when_due(self, now: float) -> None:
+        """Run a full collection if it is due, and freeze the survivors."""
         gc.set_threshold(_NEVER)
-        if now >= self._full + (DROPPED_SECONDS if self._dropped else FULL_SECONDS):
-            self._dropped, self._full = False, now
+        if now >= self._last_full_s + (DROPPED_SECONDS if self._nodes_dropped else FULL_SECONDS):
+            self._nodes_dropped, self._last_full_s = False, now
             gc.unfreeze()
             gc.collect()
-        self.look()
+        self.freeze_survivors()
 
     def close(self) -> None:
-        """Leave it to Python again."""
-        gc.set_threshold(*self._before)
+        """Restore Python's own settings."""
+        gc.set_threshold(*self._previous)
         gc.unfreeze()

@@ -1,9 +1,8 @@
-"""Loops compiled by numba, which the extra ``fast`` brings; only ``*_numba`` modules import this.
+"""Compilation by numba, which the extra ``fast`` installs; only ``numba_*`` modules import this.
 
-What is compiled (seconds) is kept on disk for the next process: where ``NUMBA_CACHE_DIR``
-says, else beside the module, in the user's cache, or in a private folder among the temporary
-ones.  Where none of these can be written, as in a read-only container without a home, every
-process compiles for itself.
+Compiled code (it takes seconds) is cached on disk for the next process: in ``NUMBA_CACHE_DIR``,
+else beside the module, in the user's cache, or in a private temporary folder.  If none is writable,
+as in a read-only container without a home folder, every process compiles for itself.
 """
 
 from __future__ import annotations
@@ -19,56 +18,57 @@ import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# IEEE division by zero as in numpy.  No fast mathematics: sums keep numpy's order, and so
-# its last bit; a fused multiplication would win a few per cent and lose that.
+# IEEE division by zero as in numpy.  No fast math: it would win a few percent, but change the
+# order of sums and so the last bit.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-_homeless: list[str] = []  # functions that found no place on disk
+_uncached: list[str] = []  # functions without a cache on disk
 
 
 def kernel(function: Function) -> Function:
-    """Compiled at its first call, or taken from the cache."""
+    """Compile a function at its first call, or load it from the cache."""
     try:
-        made = numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # numba found no place for its cache
-        made = _kept_apart(function)
-    return cast(Function, made)
+        compiled = numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # numba found no writable cache folder
+        compiled = _cached_in_temporary_folder(function)
+    return cast(Function, compiled)
 
 
-def keeps() -> bool:
-    """Whether all that was made so far has a place on disk."""
-    return not _homeless
+def all_cached() -> bool:
+    """Return whether every kernel so far has a cache on disk."""
+    return not _uncached
 
 
-def part(function: Function) -> Function:
-    """A part of kernels of its own module, compiled into each.
+def inlined(function: Function) -> Function:
+    """Compile a helper into each kernel of its module that calls it.
 
-    Only there the shapes of scratch arrays are known, without which loops over lanes become
-    no vector instructions.  The cache does not see changes of other modules: none may be used.
+    Only inlined helpers know the shapes of scratch arrays, without which loops over lanes do not
+    become vector instructions.  A helper must be in the module of its kernels, as the cache does
+    not notice changes in other modules.
     """
     return cast(Function, numba.njit(forceinline=True, **_OPTIONS)(function))
 
 
-def _kept_apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def _cached_in_temporary_folder(function: Callable[..., Any]) -> Callable[..., Any]:
     folder = Path(tempfile.gettempdir()) / f"reveal-numba-{os.getuid()}"
     if not _private(folder):
-        return _not_kept(function)
-    config: Any = numba.config  # its attributes are made of the environment
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        return _without_cache(function)
+    config: Any = numba.config  # numba sets its attributes from the environment
+    previous, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         return cast(Callable[..., Any], numba.njit(cache=True, **_OPTIONS)(function))
     except RuntimeError:
-        return _not_kept(function)
+        return _without_cache(function)
     finally:
-        config.CACHE_DIR = before
+        config.CACHE_DIR = previous
 
 
-def _not_kept(function: Callable[..., Any]) -> Callable[..., Any]:
-    _homeless.append(function.__name__)
+def _without_cache(function: Callable[..., Any]) -> Callable[..., Any]:
+    _uncached.append(function.__name__)
     return cast(Callable[..., Any], numba.njit(**_OPTIONS)(function))
 
 
 def _private(folder: Path) -> bool:
-    """Whether it is ours alone: what lies in a cache is run."""
+    """Return whether only this user can write the folder: code in a cache is executed."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()

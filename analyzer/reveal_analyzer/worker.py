@@ -16,7 +16,7 @@ from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.configuration.watch import Configuration
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.fleet.minute import Minutes
-from reveal_analyzer.gc_control import Garbage
+from reveal_analyzer.gc_control import GarbageControl
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream.reader import Received, StreamReader
@@ -85,7 +85,7 @@ class Worker:
         self._said_failed: dict[str, float] = {}
         self._facts = FactsFeed(reader.link.client)
         self._facts_due = self._silent_due = 0.0
-        self._garbage = Garbage(time.monotonic())
+        self._garbage = GarbageControl(time.monotonic())
         metrics.watch(self._status)
 
     @property
@@ -108,12 +108,12 @@ class Worker:
             self._tell_minute(one.node)
             if not one.history:
                 self._metrics.verdict.observe(max(0.0, time.time() - _closed(one.message)))
-            self._garbage.look()
+            self._garbage.freeze_survivors()
         self._reader.ack(received)
         self._configurations()
         self._compare()
         self._forget(self._silent())
-        self._garbage.turn(time.monotonic())
+        self._garbage.collect_when_due(time.monotonic())
 
     def close(self) -> None:
         """Give the shards back and close the sinks.
@@ -166,7 +166,7 @@ class Worker:
         except Exception:
             # a defect that one node's data brings out must not silence the others
             self._nodes.pop(one.node, None)
-            self._garbage.dropped()
+            self._garbage.note_dropped()
             self._facts.forget(one.node)
             self._metrics.node_failures.inc()
             if now - self._said_failed.get(one.node, -1e9) >= _SAY_AGAIN_SECONDS:
@@ -226,7 +226,7 @@ class Worker:
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
             self._nodes.pop(node, None)
-            self._garbage.dropped()
+            self._garbage.note_dropped()
             self._said_failed.pop(node, None)
             self._facts.forget(node)
             self._metrics.forget(node)

@@ -13,11 +13,11 @@ from report import Row, median_seconds
 from reveal_analyzer.features.numpy_impl import calculators
 from reveal_analyzer.features.prepared import prepare
 from reveal_analyzer.features.table import FEATURES, FITS, Family, column_name
-from reveal_analyzer.kernels.backend import Tier
+from reveal_analyzer.kernels.backend import Backend
 from windows_of_proc import Floats, recorded_windows
 
 
-def compare(channels: int, tiers: list[Tier]) -> list[Row]:
+def compare(channels: int, tiers: list[Backend]) -> list[Row]:
     window = recorded_windows(1, channels)[0]
     rows: list[Row] = []
     # tsfresh lets AIC choose the lag of the Dickey-Fuller test; ours is fixed at one

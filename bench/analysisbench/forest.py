@@ -6,11 +6,11 @@ import numpy as np
 from sklearn import ensemble
 
 from report import Row, median_seconds
-from reveal_analyzer.kernels.backend import Tier
+from reveal_analyzer.kernels.backend import Backend
 from reveal_analyzer.kernels.forest import flatten
 
 
-def compare(features: int, windows: int, tiers: list[Tier]) -> list[Row]:
+def compare(features: int, windows: int, tiers: list[Backend]) -> list[Row]:
     rng = np.random.default_rng(0)
     past = rng.normal(size=(300, features)).astype(np.float32)
     new = rng.normal(size=(windows, features)).astype(np.float32)

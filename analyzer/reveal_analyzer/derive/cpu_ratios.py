@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from reveal_analyzer.kernels.formulas import Formula, given, larger_known, read
+from reveal_analyzer.kernels.formulas import Formula, guarded, maximum_known, read
 from reveal_contract import catalogue
 from reveal_contract.metric import Metric
 
@@ -71,8 +71,8 @@ def _computing(each: Quotient, places: Sequence[int], rate: int) -> Formula:
     first, *others = (read(place) for place in places[1:])
     whole = sum(others, first)
     value = each.factor * read(places[0]) / whole
-    return given(value * read(rate) if each.rate else value, whole, each.floor)
+    return guarded(value * read(rate) if each.rate else value, whole, each.floor)
 
 
 def _share(place: int, clock: int) -> Formula:
-    return _PPM * read(place) / larger_known(read(clock), 1.0)
+    return _PPM * read(place) / maximum_known(read(clock), 1.0)

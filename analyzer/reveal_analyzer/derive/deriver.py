@@ -49,7 +49,7 @@ class Deriver:
         ticks = Ticks(message.fast, message.fast_missing, message.slow, message.slow_missing)
         before = _NONE if self._last is None or self._last[0] != table.key else self._last[1]
         lasts = self._divisors(message, made)
-        seconds, values = backend.current().derive(ticks, lasts, before, made.recipe)
+        seconds, values = backend.current().derive_second(ticks, lasts, before, made.recipe)
         rest: list[float] = [self._stalls.push(made.channels, seconds)]
         if made.loss_places is not None:
             rest += self._losses.push(message, made.loss_places)

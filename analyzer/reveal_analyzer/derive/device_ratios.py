@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from reveal_analyzer.derive.cpu_ratios import Computed, Places
-from reveal_analyzer.kernels.formulas import Formula, given, larger, read, share
+from reveal_analyzer.kernels.formulas import Formula, guarded, maximum, read, share
 from reveal_contract import catalogue
 
 _Making = Callable[..., Formula]
@@ -37,7 +37,7 @@ def _of(making: _Making, places: list[int | None]) -> Formula | None:
 
 def _busier_way(received: Formula, sent: Formula, rate: Formula) -> Formula:
     """Bytes a second of the busier direction, of bits a second."""
-    return share(8.0 * larger(received, sent), rate)
+    return share(8.0 * maximum(received, sent), rate)
 
 
 def _in_use(total: Formula, free: Formula) -> Formula:
@@ -55,7 +55,7 @@ def _crowding_of_files(inodes: Formula, free: Formula) -> Formula:
 
 
 def _beyond(used: Formula) -> Formula:
-    return larger(used - _FULL * _PPM, 0.0)
+    return maximum(used - _FULL * _PPM, 0.0)
 
 
 _ROOM = "storage.filesystem."
@@ -90,4 +90,4 @@ def _slow_links(at: Places) -> Iterator[Computed]:
 
 def _speed_at_work(now: Formula, maximum: Formula, utilization: Formula) -> Formula:
     """Per million of the best; missing while the GPU does not work enough to want it."""
-    return given(share(now, maximum), utilization, _BUSY)
+    return guarded(share(now, maximum), utilization, _BUSY)

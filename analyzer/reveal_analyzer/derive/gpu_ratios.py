@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reveal_analyzer.derive.cpu_ratios import Computed, Places
-from reveal_analyzer.kernels.formulas import Formula, given, larger_known, read, share
+from reveal_analyzer.kernels.formulas import Formula, guarded, maximum_known, read, share
 from reveal_contract import catalogue
 
 _PPM = 1e6
@@ -38,9 +38,9 @@ def _all(at: Places, metrics: Sequence[str], gpu: str) -> list[int]:
 
 
 def _deficit(clock: int, most: int, busy: int) -> Formula:
-    return given(_PPM - share(read(clock), read(most)), read(busy), _BUSY_PERCENT)
+    return guarded(_PPM - share(read(clock), read(most)), read(busy), _BUSY_PERCENT)
 
 
 def _longest(held: Sequence[int]) -> Formula:
     """Reasons overlap, so that the longest counts and not their sum."""
-    return larger_known(*map(read, held)) / 1e3  # ns/s -> ppm
+    return maximum_known(*map(read, held)) / 1e3  # ns/s -> ppm

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from reveal_analyzer.derive.cpu_ratios import quotients
 from reveal_analyzer.derive.device_ratios import device_quotients
 from reveal_analyzer.derive.gpu_ratios import gpu_quotients
-from reveal_analyzer.kernels.formulas import Formula, larger, larger_known, read, smaller, total
+from reveal_analyzer.kernels.formulas import Formula, maximum, maximum_known, minimum, read, total
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Metric
@@ -61,9 +61,9 @@ def _spread(at: Places) -> Ratio | None:
     metric = catalogue.find("cpu.imbalance")
     most, cpus, parts = at.get((_FOLDED, "")), at.get(("cpu.online", "")), _places(at, _BUSY, "")
     if most is not None and cpus is not None:
-        return Ratio(metric, "", read(most) - total(parts) / larger(read(cpus), 1.0))
+        return Ratio(metric, "", read(most) - total(parts) / maximum(read(cpus), 1.0))
     each = _busy_by_cpu(at)
-    return Ratio(metric, "", larger(*each) - smaller(*each)) if len(each) > 1 else None
+    return Ratio(metric, "", maximum(*each) - minimum(*each)) if len(each) > 1 else None
 
 
 def _busiest(at: Places) -> Ratio | None:
@@ -73,7 +73,7 @@ def _busiest(at: Places) -> Ratio | None:
     if folded is not None:
         return Ratio(metric, "", read(folded))
     each = _busy_by_cpu(at)
-    return Ratio(metric, "", larger(*each)) if each else None
+    return Ratio(metric, "", maximum(*each)) if each else None
 
 
 def _busy_by_cpu(at: Places) -> list[Formula]:
@@ -89,7 +89,7 @@ def _external_interrupts(at: Places) -> Ratio | None:
         return None
     names = [("cpu.interrupts.irq", one) for one in _BETWEEN_CPUS]
     sent = [at[name] for name in names if name in at]
-    external = larger(read(every) - total(sent), 0.0)
+    external = maximum(read(every) - total(sent), 0.0)
     return Ratio(catalogue.find("cpu.interrupts.external"), "", external)
 
 
@@ -103,7 +103,7 @@ def _retransmit_share(at: Places) -> Ratio | None:
     if not (again and sent):
         return None
     host, *own = again
-    lost = _SHARE * (read(host) + total(own)) / larger(total(sent), 2000.0)
+    lost = _SHARE * (read(host) + total(own)) / maximum(total(sent), 2000.0)
     return Ratio(catalogue.find("network.tcp.retransmit_share"), "", lost)
 
 
@@ -134,7 +134,7 @@ def _await(at: Places, disk: str) -> Ratio | None:
     if len(times) < 2 or len(requests) < 2:
         return None
     time, done = (read(one) + read(other) for one, other in (times, requests))
-    return Ratio(catalogue.find("storage.disk.await"), disk, time / larger_known(done, 5.0))
+    return Ratio(catalogue.find("storage.disk.await"), disk, time / maximum_known(done, 5.0))
 
 
 def _places(at: Places, metrics: Sequence[str], instance: str) -> list[int]:

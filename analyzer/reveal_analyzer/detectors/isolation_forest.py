@@ -9,7 +9,7 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.forest import Forest, bare, flatten
+from reveal_analyzer.kernels.forest import Forest, flatten, trivial
 
 
 def load() -> None:
@@ -44,7 +44,7 @@ class IsolationForest(ScaledDetector):
             max_samples=min(self.max_samples, len(scaled)),
             random_state=self.random_state,
         )
-        self.forest_ = flatten(model.fit(scaled)) if scaled.shape[1] else bare(self.trees)
+        self.forest_ = flatten(model.fit(scaled)) if scaled.shape[1] else trivial(self.trees)
         return self
 
     def score_scaled(self, scaled: Floats32) -> Floats:
@@ -70,7 +70,7 @@ class IsolationForest(ScaledDetector):
         empty = np.zeros(0)
         return {
             "feature": np.concatenate([*forest.feature, empty.astype(np.intp)]),
-            "cut": np.concatenate([*forest.cut, empty.astype(np.float32)]),
+            "cut": np.concatenate([*forest.threshold, empty.astype(np.float32)]),
             "depth": np.concatenate(forest.depth),
             "shape": np.array([forest.trees, len(forest.feature)]),
             "scale": np.array(forest.scale),
@@ -78,17 +78,17 @@ class IsolationForest(ScaledDetector):
 
     def from_arrays(self, arrays: Arrays, width: int) -> Self:
         trees, levels = map(int, arrays["shape"])
-        feature, cut, depth = (arrays[name] for name in ("feature", "cut", "depth"))
+        feature, threshold, depth = (arrays[name] for name in ("feature", "cut", "depth"))
         if trees < 1 or not 0 <= levels < 32 or feature.size != trees * (2**levels - 1):
             raise ValueError("the trees are not of the shape they claim")
-        if cut.size != feature.size or depth.size != trees * (2 ** (levels + 1) - 1):
+        if threshold.size != feature.size or depth.size != trees * (2 ** (levels + 1) - 1):
             raise ValueError("the trees' cuts or depths are not of the shape they claim")
         if feature.size and not 0 <= feature.min() <= feature.max() < width:
             raise ValueError(f"the trees split on features beyond the {width} there are")
         ends = np.cumsum([trees << level for level in range(levels + 1)])
         self.forest_ = Forest(
             feature=np.split(feature, ends[: levels - 1]) if levels else [],
-            cut=np.split(cut, ends[: levels - 1]) if levels else [],
+            threshold=np.split(threshold, ends[: levels - 1]) if levels else [],
             depth=np.split(depth, ends[:levels]),
             scale=float(arrays["scale"]),
         )

@@ -33,7 +33,7 @@ class Member:
 
     def scores(self, windows: Floats) -> Floats:
         """Each method's score of each window, (methods, n)."""
-        scaled = backend.current().scaled(self.scaler, windows)
+        scaled = backend.current().transform(self.scaler, windows)
         return np.stack([detector.score_scaled(scaled) for detector in self.detectors])
 
     def contributions(self, method: int, windows: Floats) -> Floats:

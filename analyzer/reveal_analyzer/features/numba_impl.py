@@ -17,7 +17,7 @@ from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.middle_network import middle_network
 from reveal_analyzer.features.numba_stationarity import stationarity
 from reveal_analyzer.features.table import FEATURES, Family, first_row
-from reveal_analyzer.numba_jit import kernel, part
+from reveal_analyzer.numba_jit import inlined, kernel
 
 LANES = 64  # fewer are unrolled, which is slower; of more the block leaves the cache
 _ROWS = len(FEATURES)
@@ -43,7 +43,7 @@ def features(window: Floats, adf_lag: int = 1) -> Floats:
     """
     if adf_lag != 1:
         return numpy_impl.features(window, adf_lag)
-    numpy_impl.refuse(window)
+    numpy_impl.check_window(window)
     out = np.empty((_ROWS, window.shape[1]))
     _features(window, middle_network(len(window)), out)
     stationarity(window, out[_MEAN_ROW], out[_STATIONARY:])
@@ -81,7 +81,7 @@ def _features(window: Floats, pairs: Ints, out: Floats) -> None:
                     mine[row, lane] = math.nan
 
 
-@part
+@inlined
 def _total(values: Floats, parts: Floats, sums: Floats) -> None:
     """Sum over ticks as numpy sums one contiguous series (``prepared.pairwise_sum``)."""
     ticks = len(values)
@@ -105,7 +105,7 @@ def _total(values: Floats, parts: Floats, sums: Floats) -> None:
             sums[_TOTAL, lane] += values[tick, lane]
 
 
-@part
+@inlined
 def _deviations(values: Floats, centred: Floats, sums: Floats) -> None:
     """Deviations from the mean and their powers, extremes, runs above the mean."""
     ticks = len(values)
@@ -141,7 +141,7 @@ def _deviations(values: Floats, centred: Floats, sums: Floats) -> None:
             sums[_LONGEST, lane] = run if run > longest else longest
 
 
-@part
+@inlined
 def _steps(values: Floats, sums: Floats) -> None:
     """Sizes of the steps from tick to tick, and the crossings of zero."""
     for tick in range(1, len(values)):
@@ -153,7 +153,7 @@ def _steps(values: Floats, sums: Floats) -> None:
             sums[_CROSSED, lane] += 1.0 if (value > 0.0) != (before > 0.0) else 0.0
 
 
-@part
+@inlined
 def _middle(ordered: Floats, pairs: Ints) -> None:
     """Bring the middle two values of every lane to their places."""
     for pair in range(len(pairs)):
@@ -164,7 +164,7 @@ def _middle(ordered: Floats, pairs: Ints) -> None:
             ordered[high, lane] = other if one < other else one
 
 
-@part
+@inlined
 def _write_moments(ordered: Floats, sums: Floats, out: Floats) -> None:
     ticks = len(ordered)
     n = float(ticks)
@@ -189,7 +189,7 @@ def _write_moments(ordered: Floats, sums: Floats, out: Floats) -> None:
         out[9, lane] = sums[_RAW, lane]
 
 
-@part
+@inlined
 def _write_changes(values: Floats, sums: Floats, out: Floats) -> None:
     ticks = len(values)
     for lane in range(out.shape[1]):
@@ -202,7 +202,7 @@ def _write_changes(values: Floats, sums: Floats, out: Floats) -> None:
         out[4, lane] = math.sqrt(squared)
 
 
-@part
+@inlined
 def _write_counts(values: Floats, sums: Floats, out: Floats) -> None:
     ticks = len(values)
     near, far = _SPARE, _SPARE + 1
@@ -229,7 +229,7 @@ def _write_counts(values: Floats, sums: Floats, out: Floats) -> None:
         out[4, lane] = sums[far, lane]
 
 
-@part
+@inlined
 def _write_trend(ticks: int, sums: Floats, out: Floats) -> None:
     times_variance = (ticks * ticks - 1) / 12.0
     for lane in range(LANES):
@@ -252,7 +252,7 @@ def _write_trend(ticks: int, sums: Floats, out: Floats) -> None:
         out[4, lane] = _slope_p_value(r, ticks - 2, sums[_SPARE + 1, lane])
 
 
-@part
+@inlined
 def _series(freedom: int, sums: Floats) -> None:
     """The finite series of Student's t (``trend.slope_p_value``), by lane."""
     odd = freedom % 2
@@ -269,7 +269,7 @@ def _series(freedom: int, sums: Floats) -> None:
             sums[_SPARE + 1, lane] += 1.0
 
 
-@part
+@inlined
 def _slope_p_value(r: float, freedom: int, series: float) -> float:
     sine = abs(r)
     if freedom % 2 == 0:
@@ -280,7 +280,7 @@ def _slope_p_value(r: float, freedom: int, series: float) -> float:
     return 0.0 if p < 0.0 else p
 
 
-@part
+@inlined
 def _write_lagged(centred: Floats, lagged: Floats, sums: Floats, out: Floats) -> None:
     ticks = len(centred)
     lags = min(_LAGS, ticks - 1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.numba_jit import kernel, part
+from reveal_analyzer.numba_jit import inlined, kernel
 
 LANES = 64
 _RANK = 1e-12  # as in ``stationarity``, from where the rest comes too
@@ -47,7 +47,7 @@ def stationarity(window: Floats, means: Floats, out: Floats) -> None:
         _write(rows - 3, sums, out[:, first : first + width])
 
 
-@part
+@inlined
 def _fit(target: Floats, steps: Floats, levels: Floats, sums: Floats) -> None:
     """Target ~ level + step before + constant, by projections one after the other."""
     _centre(target, sums)
@@ -65,7 +65,7 @@ def _fit(target: Floats, steps: Floats, levels: Floats, sums: Floats) -> None:
     _product(target, target, sums, _RESIDUAL)
 
 
-@part
+@inlined
 def _write(freedom: int, sums: Floats, out: Floats) -> None:
     for lane in range(out.shape[1]):
         sound = sums[_STEPS, lane] > _RANK * sums[_STEPS, lane]
@@ -77,7 +77,7 @@ def _write(freedom: int, sums: Floats, out: Floats) -> None:
         out[2, lane] = 1.0 if sound else math.nan
 
 
-@part
+@inlined
 def _centre(column: Floats, sums: Floats) -> None:
     rows = len(column)
     for lane in range(LANES):
@@ -92,7 +92,7 @@ def _centre(column: Floats, sums: Floats) -> None:
             column[row, lane] -= sums[_DOT, lane]
 
 
-@part
+@inlined
 def _product(left: Floats, right: Floats, sums: Floats, into: int) -> None:
     for lane in range(LANES):
         sums[into, lane] = 0.0
@@ -101,7 +101,7 @@ def _product(left: Floats, right: Floats, sums: Floats, into: int) -> None:
             sums[into, lane] += left[row, lane] * right[row, lane]
 
 
-@part
+@inlined
 def _normalise(column: Floats, sums: Floats, squared: int) -> None:
     for lane in range(LANES):
         sums[_DOT, lane] = math.sqrt(sums[squared, lane])
@@ -110,7 +110,7 @@ def _normalise(column: Floats, sums: Floats, squared: int) -> None:
             column[row, lane] /= sums[_DOT, lane]
 
 
-@part
+@inlined
 def _take_out(column: Floats, axis: Floats, sums: Floats) -> None:
     """What of the column the axis explains; how much it was stays in ``_DOT``."""
     _product(axis, column, sums, _DOT)
@@ -119,7 +119,7 @@ def _take_out(column: Floats, axis: Floats, sums: Floats) -> None:
             column[row, lane] -= axis[row, lane] * sums[_DOT, lane]
 
 
-@part
+@inlined
 def _p_value(tau: float) -> float:
     """MacKinnon's approximation; 0.5 erfc(-z / sqrt 2) is the normal distribution."""
     if tau > _TAU_MAX:

@@ -47,7 +47,7 @@ def features(window: Floats, adf_lag: int = 1) -> Floats:
     sample (NaN or infinite) has no features: all its rows are NaN.  Features that the window
     is too short for are NaN as well.
     """
-    refuse(window)
+    check_window(window)
     out = np.empty((len(FEATURES), window.shape[1]))
     with np.errstate(all="ignore"):
         prepared = prepare(window)
@@ -60,7 +60,7 @@ def features(window: Floats, adf_lag: int = 1) -> Floats:
     return out
 
 
-def refuse(window: Floats) -> None:
+def check_window(window: Floats) -> None:
     if window.ndim != 2 or len(window) < MIN_TICKS:
         shape = "x".join(map(str, window.shape))
         raise ValueError(f"a window is {MIN_TICKS} or more ticks x channels, not {shape}")

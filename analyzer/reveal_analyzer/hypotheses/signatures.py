@@ -103,7 +103,7 @@ class _Gate:
     """
 
     owner: Indices
-    entries: gate.Entries
+    entries: gate.Conditions
 
     @classmethod
     def of(cls, looks: Sequence[_Looks | None]) -> _Gate:
@@ -119,11 +119,11 @@ class _Gate:
         asked = [entry[3] for entry in entries]
         limits = np.array([[c.above, c.below, c.times] for c in asked], np.float64).reshape(-1, 3)
         per_cpu = np.array([bool(c.per) for c in asked], np.bool_)
-        return cls(owner, gate.Entries(columns, divisors, limits, per_cpu))
+        return cls(owner, gate.Conditions(columns, divisors, limits, per_cpu))
 
     def open(self, now: Now) -> list[int]:
         """The signatures whose first condition is met by any of its columns, in their order."""
-        met = backend.current().met(self.entries, now.values, now.highest, float(now.cpus))
+        met = backend.current().matching(self.entries, now.values, now.highest, float(now.cpus))
         return sorted(set(self.owner[met].tolist())) if met.size else []
 
 

@@ -1,9 +1,9 @@
-"""Who computes seconds, window features and forests: numpy, or numba where it is installed.
+"""The implementation of the numeric kernels that this process uses: numpy or numba.
 
-Of seconds both give the same to the last bit; of features they agree to 1e-12.  So a process has
-one of them from its first window to its last, and what judges one node or a recording, where
-the time does not matter, keeps numpy: the same input gives the same output everywhere.  The
-analyzer of a fleet asks for the fastest.
+Both give the same bits for the seconds of a node and agree to 1e-12 for window features and
+forests.  A process keeps one implementation from its first window to its last.  Commands that
+analyze one node or one recording use numpy, so that the same input gives the same output on every
+host.  The analyzer of a fleet selects the fastest (``kernels.selection``).
 """
 
 from __future__ import annotations
@@ -13,72 +13,75 @@ from dataclasses import dataclass
 
 from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
 from reveal_analyzer.features import numpy_impl
-from reveal_analyzer.kernels import conditions, forest, live, order_statistics
-from reveal_analyzer.kernels import derive as deriving
+from reveal_analyzer.kernels import conditions, derive, forest, live, order_statistics
 from reveal_analyzer.kernels.forest import Forest
-from reveal_analyzer.kernels.live import Families, Place
-from reveal_analyzer.kernels.order_statistics import Rows, Standing
+from reveal_analyzer.kernels.live import MetricGroups, RingPosition
+from reveal_analyzer.kernels.order_statistics import KeptRows, RankedValues
 from reveal_analyzer.kernels.scaler import Scaler
 from reveal_contract import wire
 
-Derive = Callable[[deriving.Ticks, Floats, Floats, deriving.Recipe], tuple[Floats, Floats]]
-Met = Callable[[conditions.Entries, Floats, Floats, float], Indices]
-Exchange = Callable[[Floats32, Floats32, Indices, Place, Floats, Floats32], None]
-Judge = Callable[
-    [Floats32, Floats32, Floats32, Floats32, Families],
+DeriveSecond = Callable[[derive.Ticks, Floats, Floats, derive.Recipe], tuple[Floats, Floats]]
+Match = Callable[[conditions.Conditions, Floats, Floats, float], Indices]
+SlideWindows = Callable[[Floats32, Floats32, Indices, RingPosition, Floats, Floats32], None]
+ScoreSecond = Callable[
+    [Floats32, Floats32, Floats32, Floats32, MetricGroups],
     tuple[Floats32, Floats32, Floats],
 ]
-Bound = Callable[[Floats32, Rows, Indices, Floats32, Floats32], tuple[Floats32, Floats32, Bools]]
-Renew = Callable[[Floats32, Rows, Indices, Floats32, int, Standing, Indices], None]
+RangeBounds = Callable[
+    [Floats32, KeptRows, Indices, Floats32, Floats32], tuple[Floats32, Floats32, Bools]
+]
+StoreSeconds = Callable[[Floats32, KeptRows, Indices, Floats32, int, RankedValues, Indices], None]
 
 
 @dataclass(frozen=True)
-class Tier:
-    """Of a window (ticks, channels) ``features``, of vectors of those ``scaled``, the scores.
+class Backend:
+    """One implementation of every kernel.
 
-    The rest is what is done with each second of a node (``wire``, ``deriving``, ``gate``,
-    ``live.steps``, ``live.standing``).
+    ``features`` computes window features (features, channels) of a window (ticks, channels),
+    ``transform`` z-scores of feature vectors, ``forest_scores`` their isolation forest scores.
+    The other kernels run once per second and node: see ``wire``, ``kernels.derive``,
+    ``kernels.conditions``, ``kernels.live`` and ``kernels.order_statistics``.
     """
 
     name: str
     features: Callable[[Floats], Floats]
-    scaled: Callable[[Scaler, Floats], Floats32]
+    transform: Callable[[Scaler, Floats], Floats32]
     forest_scores: Callable[[Forest, Floats32], Floats]
     unpack: wire.Unpack = wire.unpack
-    derive: Derive = deriving.derive
-    met: Met = conditions.met
-    stirred: Callable[[Floats, Floats, Bools], Indices] = live.stirred
-    spread_out: Callable[[Floats32, Indices, int], Floats32] = live.spread_out
-    exchange: Exchange = live.exchange
-    judge: Judge = live.judge
-    learn: Callable[[Floats32, Floats32], None] = live.learn
-    enlist: Callable[[live.OwnScores, Floats, int, int], bool] = live.enlist
-    differing: Callable[[Floats32, Rows, Floats32], Bools] = order_statistics.differing
-    renew: Renew = order_statistics.renew
-    stand: Callable[[Floats32, Indices, Standing], None] = order_statistics.stand
-    bound: Bound = order_statistics.bound
+    derive_second: DeriveSecond = derive.derive_second
+    matching: Match = conditions.matching
+    changed_columns: Callable[[Floats, Floats, Bools], Indices] = live.changed_columns
+    scatter: Callable[[Floats32, Indices, int], Floats32] = live.scatter
+    slide_windows: SlideWindows = live.slide_windows
+    score_second: ScoreSecond = live.score_second
+    update_own_excess: Callable[[Floats32, Floats32], None] = live.update_own_excess
+    insert_scores: Callable[[live.RecentScores, Floats, int, int], bool] = live.insert_scores
+    differing: Callable[[Floats32, KeptRows, Floats32], Bools] = order_statistics.differing
+    store_seconds: StoreSeconds = order_statistics.store_seconds
+    read_ranks: Callable[[Floats32, Indices, RankedValues], None] = order_statistics.read_ranks
+    range_bounds: RangeBounds = order_statistics.range_bounds
 
 
-NUMPY = Tier("numpy", numpy_impl.features, Scaler.transform, forest.scores)
+NUMPY = Backend("numpy", numpy_impl.features, Scaler.transform, forest.scores)
 
 
 class _Process:
-    tier = NUMPY
+    backend = NUMPY
 
 
-def current() -> Tier:
-    """What this process uses."""
-    return _Process.tier
+def current() -> Backend:
+    """Return the backend that this process uses."""
+    return _Process.backend
 
 
-def use(tier: Tier) -> None:
-    """Use it from now on; to be decided before the first window."""
-    _Process.tier = tier
+def use(chosen: Backend) -> None:
+    """Use this backend from now on; call it before the first window."""
+    _Process.backend = chosen
 
 
-def numba_tier() -> Tier:
-    """Numba's loops, not compiled yet; raises ``ImportError`` where numba cannot be used."""
-    # half a second and 100 MB to load
+def numba_backend() -> Backend:
+    """Return the numba kernels, not compiled yet; raise ``ImportError`` without numba."""
+    # imported here, as loading numba takes half a second and 100 MB
     from reveal_analyzer.features import numba_impl  # noqa: PLC0415
     from reveal_analyzer.kernels import (  # noqa: PLC0415
         numba_conditions,
@@ -90,11 +93,12 @@ def numba_tier() -> Tier:
         numba_unpack,
     )
 
-    return Tier(
-        "numba", numba_impl.features, numba_scaler.scaled, numba_forest.scores,
-        numba_unpack.unpack, numba_derive.derive, numba_conditions.met,
-        numba_live.stirred, numba_live.spread_out,
-        numba_live.exchange, numba_live.judge, numba_live.learn,
-        numba_live.enlist, numba_order_statistics.differing, numba_order_statistics.renew,
-        numba_order_statistics.stand, numba_order_statistics.bound,
+    return Backend(
+        "numba", numba_impl.features, numba_scaler.transform, numba_forest.scores,
+        numba_unpack.unpack, numba_derive.derive_second, numba_conditions.matching,
+        numba_live.changed_columns, numba_live.scatter,
+        numba_live.slide_windows, numba_live.score_second, numba_live.update_own_excess,
+        numba_live.insert_scores,
+        numba_order_statistics.differing, numba_order_statistics.store_seconds,
+        numba_order_statistics.read_ranks, numba_order_statistics.range_bounds,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which of many conditions a second meets, all of them at once: the reference, in numpy."""
+"""Conditions of signatures, evaluated for one second all at once: the numpy reference."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 from reveal_analyzer.arrays import Bools, Floats, Indices
 
 
-class Entries(NamedTuple):
-    """One condition each: a column, what it is divided by (a column, -1: nothing; the CPUs).
+class Conditions(NamedTuple):
+    """One entry per condition: its column and what the column is divided by.
 
-    ``limits`` (entries, 3): at least, at most, and so many times the highest of the past.
+    ``divisors`` are columns, -1 for none.  Where ``per_cpu`` is set the value is also divided by
+    the number of CPUs.  ``limits`` (conditions, 3) are the least value, the largest value, and the
+    factor of the highest value of the history that the column must reach (0: no such requirement).
     """
 
     columns: Indices
@@ -21,12 +23,12 @@ class Entries(NamedTuple):
     per_cpu: Bools
 
 
-def met(entries: Entries, values: Floats, highest: Floats, cpus: float) -> Indices:
-    """The entries that these values meet."""
-    own = values[entries.columns]
-    above, below, times = entries.limits.T
+def matching(conditions: Conditions, values: Floats, highest: Floats, cpus: float) -> Indices:
+    """Return the indices of the conditions that these values meet."""
+    own = values[conditions.columns]
+    above, below, times = conditions.limits.T
     with np.errstate(all="ignore"):
-        asked = np.where(entries.divisors < 0, own, own / values[entries.divisors])
-        asked = np.where(entries.per_cpu, asked / cpus, asked)
-        novel = (times == 0) | (own >= times * highest[entries.columns])
-    return np.flatnonzero((asked >= above) & (asked <= below) & novel)
+        ratio = np.where(conditions.divisors < 0, own, own / values[conditions.divisors])
+        ratio = np.where(conditions.per_cpu, ratio / cpus, ratio)
+        novel = (times == 0) | (own >= times * highest[conditions.columns])
+    return np.flatnonzero((ratio >= above) & (ratio <= below) & novel)

@@ -1,7 +1,6 @@
-"""The arithmetic that makes a second of a slice, on plain arrays: the reference, in numpy.
+"""Arithmetic that turns a slice into the values of one second: the numpy reference.
 
-``numba_deriving`` does the same in one pass, to the last bit: sums are taken one number after
-the other in both.
+``numba_derive`` computes the same bits in one pass: both add numbers in the same order.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from reveal_analyzer.kernels.formulas import Program
 
 
 class Ticks(NamedTuple):
-    """What a slice brings: (ticks, fast channels), (slow channels), and what is missing of it."""
+    """Raw values of a slice: (ticks, fast channels), (slow channels), and what is missing."""
 
     fast: Ints
     fast_missing: Bools
@@ -25,9 +24,9 @@ class Ticks(NamedTuple):
 
 
 class Folds(NamedTuple):
-    """Columns made of several channels each: ``largest`` of them the largest, else their sum.
+    """Columns that are made of several channels: their largest value or their sum.
 
-    ``channels`` of all of them in one row, ``starts`` where each column's begin.
+    ``channels`` holds the channels of all folds in one row, ``starts`` where each fold begins.
     """
 
     channels: Indices
@@ -38,40 +37,43 @@ class Folds(NamedTuple):
 class Recipe(NamedTuple):
     """How the channels of a table (fast, then slow) become columns.
 
-    ``take`` are columns that are a channel as it is, ``changes`` channels whose change is one.
-    Then come ``folds`` and ``formulas``.  ``width`` counts all columns, those made otherwise last.
+    ``copied`` are channels that are a column as they are, ``changes`` channels whose change per
+    second is a column.  ``folds`` and ``formulas`` follow.  ``width`` counts all columns; the last
+    ones are left to the caller.
     """
 
     scale: Floats
-    take: Indices
+    copied: Indices
     changes: Indices
     folds: Folds
     formulas: Program
     width: int
 
 
-def derive(ticks: Ticks, lasts: Floats, before: Floats, recipe: Recipe) -> tuple[Floats, Floats]:
-    """A second of every channel in base units, and its columns, of which the last are left open.
+def derive_second(
+    ticks: Ticks, durations: Floats, previous: Floats, recipe: Recipe
+) -> tuple[Floats, Floats]:
+    """Return the value of every channel in base units, and the columns.
 
-    ``lasts`` are the seconds a value stands for; ``before`` the second before, empty where
-    there is none: then nothing changed.
+    ``durations`` are the seconds that a value covers.  ``previous`` are the channels of the second
+    before; if it is empty, every change is 0.  The columns beyond the formulas are not set.
     """
-    seconds = _means(ticks) / lasts * recipe.scale
+    seconds = _means(ticks) / durations * recipe.scale
     values = np.empty(recipe.width)
-    taken = recipe.take.size
-    changed = taken + recipe.changes.size
-    values[:taken] = seconds[recipe.take]
-    values[taken:changed] = 0.0
-    if before.size:
-        values[taken:changed] = seconds[recipe.changes] - before[recipe.changes]
-    folded = changed + recipe.folds.starts.size
-    values[changed:folded] = fold(seconds, recipe.folds)
-    values[folded : folded + recipe.formulas.ends.size] = recipe.formulas.run(seconds)
+    copied_end = recipe.copied.size
+    changes_end = copied_end + recipe.changes.size
+    values[:copied_end] = seconds[recipe.copied]
+    values[copied_end:changes_end] = 0.0
+    if previous.size:
+        values[copied_end:changes_end] = seconds[recipe.changes] - previous[recipe.changes]
+    folds_end = changes_end + recipe.folds.starts.size
+    values[changes_end:folds_end] = fold(seconds, recipe.folds)
+    values[folds_end : folds_end + recipe.formulas.ends.size] = recipe.formulas.run(seconds)
     return seconds, values
 
 
 def fold(seconds: Floats, folds: Folds) -> Floats:
-    """One value a column; what is missing is neither the largest nor a part of the sum."""
+    """Return one value per fold; missing values are ignored."""
     if not folds.starts.size:
         return np.zeros(0)
     values = seconds[folds.channels]
@@ -82,12 +84,12 @@ def fold(seconds: Floats, folds: Folds) -> Floats:
 
 
 def _means(ticks: Ticks) -> Floats:
-    """All channels as they came: the mean of a fast one's ticks, a slow one's value."""
+    """Return the mean of each fast channel over the ticks, and the slow channels as they are."""
     fast = ticks.fast.astype(np.float64)
     if ticks.fast_missing.any():
         fast[ticks.fast_missing] = np.nan
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a column missing throughout
+            warnings.simplefilter("ignore", RuntimeWarning)  # mean of a channel without any value
             means = np.nanmean(fast, axis=0)
     else:
         means = np.add.reduce(fast, axis=0) / len(fast)

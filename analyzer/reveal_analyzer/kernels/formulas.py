@@ -1,9 +1,10 @@
-"""Formulas over the seconds of all channels, written as expressions and kept as steps on a stack.
+"""Formulas over the channels of one second, compiled to instructions of a stack machine.
 
-A node has dozens (of each disk, port and GPU some), each of a few numbers: as steps all of them
-are one pass over small arrays.  Here they are taken one by one; ``numba_deriving`` does the same,
-to the last bit.  What is missing (NaN) makes missing what is made of it, where nothing else is
-said; so does a division by zero.
+A node has dozens of formulas, some for each disk, port and GPU, with few operands each.  As one
+list of instructions they are a single pass over small arrays.  This module runs them one
+instruction at a time; ``numba_derive`` runs the same instructions and gives the same bits.  A
+missing operand (NaN) makes the result missing unless an operation says otherwise; so does a
+division by zero.
 """
 
 from __future__ import annotations
@@ -25,125 +26,128 @@ _MISSING = float("nan")
 _LEAST = float(np.nextafter(0.0, 1.0))
 
 
-class Step(IntEnum):
-    """What a step does: put a number on the stack, or make one of its last two or three."""
+class Opcode(IntEnum):
+    """Instructions: push a number, or replace the last two or three numbers by one."""
 
-    READ = 0  # the channel at a place
-    KNOWN = 1  # the same, 0 where it is missing
+    READ = 0  # push a channel
+    READ_OR_ZERO = 1  # push a channel, 0 if it is missing
     NUMBER = 2
     ADD = 3
     SUBTRACT = 4
     MULTIPLY = 5
     DIVIDE = 6
-    LARGER = 7  # missing where one of the two is
-    SMALLER = 8
-    LARGER_KNOWN = 9  # missing where both are
-    GIVEN = 10  # the first of three, missing where the second is not at least the third
+    MAXIMUM = 7  # missing if either is missing
+    MINIMUM = 8
+    MAXIMUM_KNOWN = 9  # missing if both are missing
+    GUARDED = 10  # the first of three if the second is at least the third, else missing
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Steps that leave one number; each has a place and a number, of which it uses one or none."""
+    """Instructions that leave one number.
 
-    steps: tuple[tuple[Step, int, float], ...]
+    Each instruction has a channel and a constant and uses at most one of them.
+    """
+
+    steps: tuple[tuple[Opcode, int, float], ...]
 
     def __add__(self, other: Formula | float) -> Formula:
-        return _joined(Step.ADD, self, other)
+        return _combined(Opcode.ADD, self, other)
 
     def __sub__(self, other: Formula | float) -> Formula:
-        return _joined(Step.SUBTRACT, self, other)
+        return _combined(Opcode.SUBTRACT, self, other)
 
     def __rsub__(self, other: float) -> Formula:
-        return _joined(Step.SUBTRACT, other, self)
+        return _combined(Opcode.SUBTRACT, other, self)
 
     def __mul__(self, other: Formula | float) -> Formula:
-        return _joined(Step.MULTIPLY, self, other)
+        return _combined(Opcode.MULTIPLY, self, other)
 
     def __rmul__(self, other: float) -> Formula:
-        return _joined(Step.MULTIPLY, other, self)
+        return _combined(Opcode.MULTIPLY, other, self)
 
     def __truediv__(self, other: Formula | float) -> Formula:
-        return _joined(Step.DIVIDE, self, other)
+        return _combined(Opcode.DIVIDE, self, other)
 
 
-Part = Formula | float
+Operand = Formula | float
 
 
-def read(place: int) -> Formula:
-    """The channel at this place."""
-    return Formula(((Step.READ, int(place), 0.0),))
+def read(channel: int) -> Formula:
+    """Return the value of a channel."""
+    return Formula(((Opcode.READ, int(channel), 0.0),))
 
 
-def known(place: int) -> Formula:
-    """The same, 0 where it is missing."""
-    return Formula(((Step.KNOWN, int(place), 0.0),))
+def read_or_zero(channel: int) -> Formula:
+    """Return the value of a channel, 0 if it is missing."""
+    return Formula(((Opcode.READ_OR_ZERO, int(channel), 0.0),))
 
 
-def total(places: Iterable[int]) -> Formula:
-    """The sum of what was read of these channels, 0 of none."""
-    several = [known(place) for place in places]
+def total(channels: Iterable[int]) -> Formula:
+    """Return the sum of the channels that are not missing, 0 if there is none."""
+    several = [read_or_zero(channel) for channel in channels]
     return reduce(Formula.__add__, several) if several else _formula(0.0)
 
 
-def larger(one: Part, *others: Part) -> Formula:
-    """The largest; missing where one of them is."""
-    return _of_all(Step.LARGER, one, *others)
+def maximum(first: Operand, *others: Operand) -> Formula:
+    """Return the largest operand; missing if any operand is missing."""
+    return _reduced(Opcode.MAXIMUM, first, *others)
 
 
-def smaller(one: Part, *others: Part) -> Formula:
-    """The smallest; missing where one of them is."""
-    return _of_all(Step.SMALLER, one, *others)
+def minimum(first: Operand, *others: Operand) -> Formula:
+    """Return the smallest operand; missing if any operand is missing."""
+    return _reduced(Opcode.MINIMUM, first, *others)
 
 
-def larger_known(one: Part, *others: Part) -> Formula:
-    """The largest of those that are not missing."""
-    return _of_all(Step.LARGER_KNOWN, one, *others)
+def maximum_known(first: Operand, *others: Operand) -> Formula:
+    """Return the largest operand that is not missing."""
+    return _reduced(Opcode.MAXIMUM_KNOWN, first, *others)
 
 
-def given(value: Part, test: Part, least: float) -> Formula:
-    """The value where the test is at least that; missing elsewhere."""
-    return _joined(Step.GIVEN, value, test, least)
+def guarded(value: Operand, test: Operand, least: float) -> Formula:
+    """Return the value if ``test`` is at least ``least``, otherwise missing."""
+    return _combined(Opcode.GUARDED, value, test, least)
 
 
-def share(part: Part, whole: Part) -> Formula:
-    """Parts per million; missing where the whole is nothing."""
-    return given(1e6 * _formula(part) / whole, whole, _LEAST)
+def share(part: Operand, whole: Operand) -> Formula:
+    """Return parts per million; missing if the whole is 0."""
+    return guarded(1e6 * _formula(part) / whole, whole, _LEAST)
 
 
-def _formula(part: Part) -> Formula:
-    return part if isinstance(part, Formula) else Formula(((Step.NUMBER, 0, float(part)),))
+def _formula(part: Operand) -> Formula:
+    return part if isinstance(part, Formula) else Formula(((Opcode.NUMBER, 0, float(part)),))
 
 
-def _of_all(step: Step, *parts: Part) -> Formula:
-    return reduce(lambda so_far, part: _joined(step, so_far, part), map(_formula, parts))
+def _reduced(step: Opcode, *parts: Operand) -> Formula:
+    return reduce(lambda so_far, part: _combined(step, so_far, part), map(_formula, parts))
 
 
-def _joined(step: Step, *parts: Part) -> Formula:
-    before = (one for part in parts for one in _formula(part).steps)
-    return Formula((*before, (step, 0, 0.0)))
+def _combined(step: Opcode, *parts: Operand) -> Formula:
+    steps = (each for part in parts for each in _formula(part).steps)
+    return Formula((*steps, (step, 0, 0.0)))
 
 
 class Program(NamedTuple):
-    """Formulas one after the other; ``ends``: where the steps of each end."""
+    """Formulas one after the other; ``ends`` is where the instructions of each formula end."""
 
     codes: Ints8
-    places: Indices
+    channels: Indices
     numbers: Floats
     ends: Indices
 
     @classmethod
     def of(cls, formulas: Sequence[Formula]) -> Program:
         steps = [step for formula in formulas for step in formula.steps]
-        codes, places, numbers = zip(*steps, strict=True) if steps else ((), (), ())
+        codes, channels, numbers = zip(*steps, strict=True) if steps else ((), (), ())
         ends = np.cumsum([len(formula.steps) for formula in formulas])
         return cls(
-            np.array(codes, np.int8), np.array(places, np.intp), np.array(numbers, np.float64),
+            np.array(codes, np.int8), np.array(channels, np.intp), np.array(numbers, np.float64),
             ends.astype(np.intp),
         )  # fmt: skip
 
     def run(self, seconds: Floats) -> Floats:
-        """The value of each formula."""
-        columns = self.codes.tolist(), self.places.tolist(), self.numbers.tolist()
+        """Return the value of each formula."""
+        columns = self.codes.tolist(), self.channels.tolist(), self.numbers.tolist()
         steps = list(zip(*columns, strict=True))
         bounds = pairwise([0, *self.ends.tolist()])
         values = [_run(steps[first:end], seconds) for first, end in bounds]
@@ -152,40 +156,40 @@ class Program(NamedTuple):
 
 def _run(steps: Sequence[tuple[int, int, float]], seconds: Floats) -> float:
     stack: list[float] = []
-    for code, place, number in steps:
-        if code == Step.READ:
-            stack.append(seconds.item(place))
-        elif code == Step.KNOWN:
-            value = seconds.item(place)
+    for code, channel, number in steps:
+        if code == Opcode.READ:
+            stack.append(seconds.item(channel))
+        elif code == Opcode.READ_OR_ZERO:
+            value = seconds.item(channel)
             stack.append(0.0 if isnan(value) else value)
-        elif code == Step.NUMBER:
+        elif code == Opcode.NUMBER:
             stack.append(number)
-        elif code == Step.GIVEN:
+        elif code == Opcode.GUARDED:
             value, test, least = stack[-3:]
             stack[-3:] = [value if test >= least else _MISSING]
         else:
-            stack[-2:] = [_OF_TWO[code](*stack[-2:])]
+            stack[-2:] = [_BINARY_OPERATIONS[code](*stack[-2:])]
     return stack[0]
 
 
-def _quotient(one: float, other: float) -> float:
-    return one / other if other else _MISSING
+def _quotient(left: float, right: float) -> float:
+    return left / right if right else _MISSING
 
 
-def _larger(one: float, other: float) -> float:
-    return _MISSING if isnan(one) or isnan(other) else max(one, other)
+def _maximum(left: float, right: float) -> float:
+    return _MISSING if isnan(left) or isnan(right) else max(left, right)
 
 
-def _smaller(one: float, other: float) -> float:
-    return _MISSING if isnan(one) or isnan(other) else min(one, other)
+def _minimum(left: float, right: float) -> float:
+    return _MISSING if isnan(left) or isnan(right) else min(left, right)
 
 
-def _larger_known(one: float, other: float) -> float:
-    return one if one >= other or isnan(other) else other
+def _maximum_known(left: float, right: float) -> float:
+    return left if left >= right or isnan(right) else right
 
 
-_OF_TWO: dict[int, Callable[[float, float], float]] = {
-    Step.ADD: operator.add, Step.SUBTRACT: operator.sub, Step.MULTIPLY: operator.mul,
-    Step.DIVIDE: _quotient, Step.LARGER: _larger, Step.SMALLER: _smaller,
-    Step.LARGER_KNOWN: _larger_known,
+_BINARY_OPERATIONS: dict[int, Callable[[float, float], float]] = {
+    Opcode.ADD: operator.add, Opcode.SUBTRACT: operator.sub, Opcode.MULTIPLY: operator.mul,
+    Opcode.DIVIDE: _quotient, Opcode.MAXIMUM: _maximum, Opcode.MINIMUM: _minimum,
+    Opcode.MAXIMUM_KNOWN: _maximum_known,
 }  # fmt: skip

@@ -1,8 +1,8 @@
-"""The arithmetic of a second of the score, on plain arrays in single precision.
+"""Arithmetic of the live score for one second, in single precision: the numpy reference.
 
-Here is the reference, in numpy; ``numba_steps`` does the same in one pass each, to the last bit:
-all of it is comparing, subtracting, dividing and multiplying, in the same order.  A value's
-seventh digit decides nothing, and what is touched each second of thousands of nodes is halved.
+``numba_live`` computes the same bits in one pass per kernel: all operations are comparisons,
+subtractions, divisions and multiplications in the same order.  Single precision halves the memory
+that is touched every second for thousands of nodes; the seventh digit of a value decides nothing.
 """
 
 from __future__ import annotations
@@ -13,81 +13,88 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
 
-Place = tuple[int, int]
-CLIP = np.float32(50.0)  # spreads beyond which more is not worse
-FADING = np.float32(0.99)  # a second, of the excess that silences
-ONE, NOTHING = np.float32(1.0), np.float32(0.0)
+RingPosition = tuple[int, int]
+CLIP = np.float32(50.0)  # spreads; a larger excess does not count for more
+DECAY = np.float32(0.99)  # per second, of the own excess that suppresses
+UNIT, ZERO = np.float32(1.0), np.float32(0.0)
 
 
-def stirred(values: Floats, first: Floats, rests: Bools) -> Indices:
-    """The columns that rest and are another than at first now; a missing value is no news."""
-    unlike = rests & (values != first) & ~np.isnan(values)
+def changed_columns(values: Floats, levels: Floats, constant: Bools) -> Indices:
+    """Return the constant columns whose value is not at its level; a missing value is no change."""
+    unlike = constant & (values != levels) & ~np.isnan(values)
     return np.flatnonzero(unlike)
 
 
-def spread_out(rows: Floats32, places: Indices, width: int) -> Floats32:
-    """The rows of so many columns, 0 where they have none."""
-    made = np.zeros((len(rows), width), np.float32)
-    made[:, places] = rows
-    return made
+def scatter(rows: Floats32, indices: Indices, width: int) -> Floats32:
+    """Place rows of some columns into rows of ``width`` columns, 0 elsewhere."""
+    result = np.zeros((len(rows), width), np.float32)
+    result[:, indices] = rows
+    return result
 
 
-class Families(NamedTuple):
-    """Which columns share a vote, and which votes a subsystem.
+class MetricGroups(NamedTuple):
+    """Which columns form a metric group, and which groups form a subsystem.
 
-    ``order`` are the columns, family by family from ``starts`` on; ``places`` (subsystems,
-    width) a subsystem's families, those it lacks beyond the last; ``counted`` how many of the
-    ``top`` worst make its mean.
+    ``order`` lists the columns group by group, ``starts`` where each group begins.
+    ``by_subsystem`` (subsystems, width) are the groups of each subsystem, padded with the number of
+    groups.  ``counted`` is the number of groups in each subsystem's mean, at most ``top``.
     """
 
     order: Indices
     starts: Indices
-    places: Indices
+    by_subsystem: Indices
     counted: Floats
     top: int
 
 
-class OwnScores(NamedTuple):
-    """Of each subsystem the last scores, in a ring and lowest first: (subsystems, ``keep``)."""
+class RecentScores(NamedTuple):
+    """The last scores of each subsystem, as a ring and sorted: (subsystems, ``keep``)."""
 
     ring: Floats
     ordered: Floats
 
 
-def exchange(
-    ring: Floats32, rows: Floats32, spans: Indices, place: Place, given: Floats, out: Floats32
+def slide_windows(
+    ring: Floats32,
+    ordered: Floats32,
+    spans: Indices,
+    position: RingPosition,
+    values: Floats,
+    out: Floats32,
 ) -> None:
-    """Take a second into the windows; ``out`` (views, 2, columns) held upward and downward.
+    """Add a second to the windows; write what was sustained upward and downward to ``out``.
 
-    What is missing of it (NaN) is no news: the last value holds, 0 before there is one.
+    ``out`` is (views, 2, columns).  A missing value (NaN) repeats the last value, 0 if there is
+    none.
 
-    ``ring`` has the last seconds, ``rows`` those of each window sorted, infinite where there
-    was none yet; ``place`` is where in the ring this one goes, and how many there are with it.
-    ``spans`` (views, 3) tells how wide a window is, of how many seconds a level must be, and
-    where its rows begin, if it is wider than one.
+    ``ring`` holds the last seconds, ``ordered`` the sorted rows of each window, infinite for
+    seconds that do not exist yet.  ``position`` is the slot of this second in the ring and the
+    number of seconds known with it.  ``spans`` (views, 3) are the width of a window, the number of
+    seconds that must reach a level, and the first of the window's rows in ``ordered`` if it is
+    wider than one.
     """
-    at, seconds = place
-    seen = given.astype(np.float32)
-    lost = np.isnan(seen)
-    seen[lost] = ring[at - 1, lost] if seconds > 1 else NOTHING
+    slot, seconds = position
+    current = values.astype(np.float32)
+    missing = np.isnan(current)
+    current[missing] = ring[slot - 1, missing] if seconds > 1 else ZERO
     for view, (width, need, first) in enumerate(spans.tolist()):
         if width == 1:
-            out[view] = seen
+            out[view] = current
             continue
-        window = rows[first : first + width]
-        leaving = ring[(at - width) % len(ring)]
-        rest = np.where(window[:-1] < leaving, window[:-1], window[1:])
-        np.minimum(rest, seen, out=window[:-1])
-        window[-1] = seen
-        np.maximum(window[1:], rest, out=window[1:])
-        there = min(width, seconds)
-        least = min(need, there)
-        out[view, 0], out[view, 1] = window[there - least], window[least - 1]
-    ring[at] = seen
+        window = ordered[first : first + width]
+        leaving = ring[(slot - width) % len(ring)]
+        remaining = np.where(window[:-1] < leaving, window[:-1], window[1:])
+        np.minimum(remaining, current, out=window[:-1])
+        window[-1] = current
+        np.maximum(window[1:], remaining, out=window[1:])
+        filled = min(width, seconds)
+        least = min(need, filled)
+        out[view, 0], out[view, 1] = window[filled - least], window[least - 1]
+    ring[slot] = current
 
 
 def excess(views: Floats32, bounds: Floats32) -> Floats32:
-    """How far outside, in spreads: (2, columns) of the worst view; 0 within.
+    """Return the distance outside the range in spreads, (2, columns) of the worst view; 0 within.
 
     ``bounds`` (views, 4, columns): highest, lowest, spread upward and downward.
     """
@@ -96,59 +103,65 @@ def excess(views: Floats32, bounds: Floats32) -> Floats32:
     np.subtract(bounds[:, 1], views[:, 1], out=outside[:, 1])
     outside /= bounds[:, 2:]
     worst: Floats32 = outside.max(axis=0)
-    np.maximum(worst, NOTHING, out=worst)
+    np.maximum(worst, ZERO, out=worst)
     return np.minimum(worst, CLIP, out=worst)
 
 
-def shown(silenced: Floats32, weights: Floats32) -> Floats32:
-    """Excess (2, columns) by ``weights`` (3, columns): upward, downward, and the most of it."""
-    weighed: Floats32 = np.minimum((silenced * weights[:2]).max(axis=0), weights[2])
-    return weighed
+def weigh(suppressed: Floats32, weights: Floats32) -> Floats32:
+    """Return the excess (2, columns) weighted by ``weights`` (3, columns).
+
+    The rows of ``weights`` are the factors upward and downward, and the cap of the result.
+    """
+    weighted: Floats32 = np.minimum((suppressed * weights[:2]).max(axis=0), weights[2])
+    return weighted
 
 
-def means(weighed: Floats32, families: Families) -> Floats:
-    """Of every subsystem the mean of its worst families; ``weighed`` is never below 0."""
-    best = np.zeros(len(families.starts) + 1, weighed.dtype)
+def subsystem_means(weighted: Floats32, families: MetricGroups) -> Floats:
+    """Return the mean of the worst groups of every subsystem; ``weighted`` is never negative."""
+    best = np.zeros(len(families.starts) + 1, weighted.dtype)
     if families.order.size:
-        np.maximum.reduceat(weighed[families.order], families.starts, out=best[:-1])
-    worst = np.sort(best[families.places], axis=1)[:, -families.top :].astype(np.float64)
+        np.maximum.reduceat(weighted[families.order], families.starts, out=best[:-1])
+    worst = np.sort(best[families.by_subsystem], axis=1)[:, -families.top :].astype(np.float64)
     total = worst[:, 0]
-    for each in worst.T[1:]:  # one after the other, as everywhere
-        total = total + each
+    for group in worst.T[1:]:  # in this order, so that numba gives the same bits
+        total = total + group
     return total / families.counted
 
 
-def judge(
-    views: Floats32, bounds: Floats32, own: Floats32, weights: Floats32, families: Families
+def score_second(
+    views: Floats32, bounds: Floats32, own: Floats32, weights: Floats32, families: MetricGroups
 ) -> tuple[Floats32, Floats32, Floats]:
-    """Excess (2, columns); silenced by the ``own`` one, with what shows of it; the means."""
+    """Return the excess (2, columns), the suppressed excess with its weighted value, and the means.
+
+    An excess is suppressed by the column's ``own`` excess in seconds that were accepted as normal.
+    """
     outside = excess(views, bounds)
     rest = np.empty((3, views.shape[-1]), np.float32)
-    np.divide(outside, np.maximum(own, ONE), out=rest[:2])
-    rest[2] = shown(rest[:2], weights)
-    return outside, rest, means(rest[2], families)
+    np.divide(outside, np.maximum(own, UNIT), out=rest[:2])
+    rest[2] = weigh(rest[:2], weights)
+    return outside, rest, subsystem_means(rest[2], families)
 
 
-def learn(own: Floats32, outside: Floats32) -> None:
-    """The highest and second highest excess (2, 2, columns) of lately, a second later."""
-    own *= FADING
-    first, then = own
-    np.maximum(then, np.minimum(first, outside), out=then)
+def update_own_excess(own: Floats32, outside: Floats32) -> None:
+    """Update the highest and second highest recent excess (2, 2, columns) with one more second."""
+    own *= DECAY
+    first, second = own
+    np.maximum(second, np.minimum(first, outside), out=second)
     np.maximum(first, outside, out=first)
 
 
-def enlist(scores: OwnScores, new: Floats, at: int, known: int) -> bool:
-    """Take in a score of each subsystem; the one that stood ``at`` the place leaves a full ring.
+def insert_scores(scores: RecentScores, new: Floats, slot: int, known: int) -> bool:
+    """Insert a score of each subsystem; in a full ring it replaces the one in ``slot``.
 
-    Whether any is in another place now.  The reference; ``numba_steps`` moves fewer.
+    Return whether the sorted scores changed.  The reference; ``numba_live`` moves fewer values.
     """
     full = known == scores.ring.shape[1]
-    if full and (scores.ring[:, at] == new).all():
+    if full and (scores.ring[:, slot] == new).all():
         return False
     for ring, ordered, score in zip(*scores, new, strict=True):
         row = ordered[:known]
         if full:
-            row = np.delete(row, np.searchsorted(row, ring[at]))
+            row = np.delete(row, np.searchsorted(row, ring[slot]))
         ordered[: row.size + 1] = np.insert(row, np.searchsorted(row, score), score)
-        ring[at] = score
+        ring[slot] = score
     return True

@@ -1,21 +1,21 @@
-"""Which of many conditions a second meets, by a compiled loop: those that ``gate.met`` finds."""
+"""Conditions of signatures in compiled loops; same result as ``conditions.matching``."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices
-from reveal_analyzer.kernels.conditions import Entries
+from reveal_analyzer.kernels.conditions import Conditions
 from reveal_analyzer.numba_jit import kernel
 
 
-def met(entries: Entries, values: Floats, highest: Floats, cpus: float) -> Indices:
-    """As ``gate.met``."""
-    return _met(*entries, values, highest, cpus)
+def matching(conditions: Conditions, values: Floats, highest: Floats, cpus: float) -> Indices:
+    """Return the indices of the conditions that these values meet; see ``conditions.matching``."""
+    return _matching(*conditions, values, highest, cpus)
 
 
 @kernel
-def _met(
+def _matching(
     columns: Indices,
     divisors: Indices,
     limits: Floats,
@@ -25,13 +25,13 @@ def _met(
     cpus: float,
 ) -> Indices:
     found, count = np.empty(columns.size, np.intp), 0
-    for entry in range(columns.size):
-        own = values[columns[entry]]
-        asked = own if divisors[entry] < 0 else own / values[divisors[entry]]
-        asked = asked / cpus if per_cpu[entry] else asked
-        if asked >= limits[entry, 0] and asked <= limits[entry, 1]:
-            times = limits[entry, 2]
-            if times == 0 or own >= times * highest[columns[entry]]:
-                found[count] = entry
+    for index in range(columns.size):
+        own = values[columns[index]]
+        ratio = own if divisors[index] < 0 else own / values[divisors[index]]
+        ratio = ratio / cpus if per_cpu[index] else ratio
+        if ratio >= limits[index, 0] and ratio <= limits[index, 1]:
+            times = limits[index, 2]
+            if times == 0 or own >= times * highest[columns[index]]:
+                found[count] = index
                 count += 1
     return found[:count]

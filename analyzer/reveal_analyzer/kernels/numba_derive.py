@@ -1,4 +1,4 @@
-"""The arithmetic that makes a second of a slice by compiled loops: that of ``deriving``."""
+"""Arithmetic that turns a slice into the values of one second, in compiled loops."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices, Ints, Ints8
 from reveal_analyzer.kernels.derive import Recipe, Ticks
-from reveal_analyzer.kernels.formulas import Step
+from reveal_analyzer.kernels.formulas import Opcode
 from reveal_analyzer.numba_jit import kernel
 
-# plain numbers, which the compiler takes for constants
-_READ, _KNOWN, _NUMBER, _GIVEN = (
-    int(step) for step in (Step.READ, Step.KNOWN, Step.NUMBER, Step.GIVEN)
+# plain integers, as numba compiles them into constants
+_READ, _READ_OR_ZERO, _NUMBER, _GUARDED = (
+    int(step) for step in (Opcode.READ, Opcode.READ_OR_ZERO, Opcode.NUMBER, Opcode.GUARDED)
 )
 _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (
-    int(step) for step in (Step.ADD, Step.SUBTRACT, Step.MULTIPLY, Step.DIVIDE)
+    int(step) for step in (Opcode.ADD, Opcode.SUBTRACT, Opcode.MULTIPLY, Opcode.DIVIDE)
 )
-_LARGER, _LARGER_KNOWN = int(Step.LARGER), int(Step.LARGER_KNOWN)
+_MAXIMUM, _MAXIMUM_KNOWN = int(Opcode.MAXIMUM), int(Opcode.MAXIMUM_KNOWN)
 
 
-def derive(ticks: Ticks, lasts: Floats, before: Floats, recipe: Recipe) -> tuple[Floats, Floats]:
-    """As ``deriving.derive``."""
+def derive_second(
+    ticks: Ticks, durations: Floats, previous: Floats, recipe: Recipe
+) -> tuple[Floats, Floats]:
+    """Return the value of every channel and the columns; see ``derive.derive_second``."""
     seconds, values = np.empty(recipe.scale.size), np.empty(recipe.width)
-    _seconds(*ticks, lasts, recipe.scale, seconds)
-    _columns(seconds, before, recipe.take, recipe.changes, values)
-    first = recipe.take.size + recipe.changes.size
+    _seconds(*ticks, durations, recipe.scale, seconds)
+    _copy_and_change(seconds, previous, recipe.copied, recipe.changes, values)
+    first = recipe.copied.size + recipe.changes.size
     _fold(seconds, *recipe.folds, values[first:])
-    _run(*recipe.formulas, seconds, values[first + recipe.folds.starts.size :])
+    _run_program(*recipe.formulas, seconds, values[first + recipe.folds.starts.size :])
     return seconds, values
 
 
@@ -38,7 +40,7 @@ def _seconds(
     fast_missing: Bools,
     slow: Ints,
     slow_missing: Bools,
-    lasts: Floats,
+    durations: Floats,
     scale: Floats,
     seconds: Floats,
 ) -> None:
@@ -46,8 +48,8 @@ def _seconds(
     sums = seconds[:width]
     sums[:] = 0.0
     missing = False
-    for at in range(ticks):
-        row, gone = fast[at], fast_missing[at]
+    for tick in range(ticks):
+        row, gone = fast[tick], fast_missing[tick]
         for channel in range(width):
             missing |= gone[channel]
             sums[channel] += float(row[channel])
@@ -56,10 +58,10 @@ def _seconds(
     else:
         for channel in range(width):
             sums[channel] /= ticks
-    for at in range(slow.size):
-        seconds[width + at] = np.nan if slow_missing[at] else float(slow[at])
+    for tick in range(slow.size):
+        seconds[width + tick] = np.nan if slow_missing[tick] else float(slow[tick])
     for channel in range(seconds.size):
-        seconds[channel] = seconds[channel] / lasts[channel] * scale[channel]
+        seconds[channel] = seconds[channel] / durations[channel] * scale[channel]
 
 
 @kernel
@@ -67,22 +69,22 @@ def _known_means(fast: Ints, missing: Bools, means: Floats) -> None:
     ticks, width = fast.shape
     for channel in range(width):
         total, known = 0.0, 0
-        for at in range(ticks):
-            if not missing[at, channel]:
-                total += float(fast[at, channel])
+        for tick in range(ticks):
+            if not missing[tick, channel]:
+                total += float(fast[tick, channel])
                 known += 1
         means[channel] = total / known
 
 
 @kernel
-def _columns(
-    seconds: Floats, before: Floats, take: Indices, changes: Indices, values: Floats
+def _copy_and_change(
+    seconds: Floats, previous: Floats, copied: Indices, changes: Indices, values: Floats
 ) -> None:
-    for at in range(take.size):
-        values[at] = seconds[take[at]]
-    for at in range(changes.size):
-        channel = changes[at]
-        values[take.size + at] = seconds[channel] - before[channel] if before.size else 0.0
+    for index in range(copied.size):
+        values[index] = seconds[copied[index]]
+    for index in range(changes.size):
+        channel = changes[index]
+        values[copied.size + index] = seconds[channel] - previous[channel] if previous.size else 0.0
 
 
 @kernel
@@ -92,8 +94,8 @@ def _fold(
     for fold in range(starts.size):
         end = starts[fold + 1] if fold + 1 < starts.size else channels.size
         most, total = seconds[channels[starts[fold]]], 0.0
-        for at in range(starts[fold], end):
-            value = seconds[channels[at]]
+        for index in range(starts[fold], end):
+            value = seconds[channels[index]]
             if not math.isnan(value):
                 total += value
                 most = most if most >= value else value
@@ -101,46 +103,46 @@ def _fold(
 
 
 @kernel
-def _run(
-    codes: Ints8, places: Indices, numbers: Floats, ends: Indices, seconds: Floats, values: Floats
+def _run_program(
+    codes: Ints8, channels: Indices, numbers: Floats, ends: Indices, seconds: Floats, values: Floats
 ) -> None:
-    """As ``formulas.Program.run``."""
+    """Run a program; see ``formulas.Program.run``."""
     stack = np.empty(max(codes.size, 1))
-    at = 0
+    step = 0
     for formula in range(ends.size):
         top = -1
-        while at < ends[formula]:
-            code = codes[at]
+        while step < ends[formula]:
+            code = codes[step]
             if code <= _NUMBER:
                 top += 1
-                stack[top] = numbers[at] if code == _NUMBER else seconds[places[at]]
-                if code == _KNOWN and math.isnan(stack[top]):
+                stack[top] = numbers[step] if code == _NUMBER else seconds[channels[step]]
+                if code == _READ_OR_ZERO and math.isnan(stack[top]):
                     stack[top] = 0.0
-            elif code == _GIVEN:
+            elif code == _GUARDED:
                 top -= 2
                 if not stack[top + 1] >= stack[top + 2]:
                     stack[top] = np.nan
             else:
                 top -= 1
-                stack[top] = _of_two(code, stack[top], stack[top + 1])
-            at += 1
+                stack[top] = _apply(code, stack[top], stack[top + 1])
+            step += 1
         values[formula] = stack[0]
 
 
 @kernel
-def _of_two(code: int, one: float, other: float) -> float:
-    found = np.nan
+def _apply(code: int, left: float, right: float) -> float:
+    result = np.nan
     if code == _ADD:
-        found = one + other
+        result = left + right
     elif code == _SUBTRACT:
-        found = one - other
+        result = left - right
     elif code == _MULTIPLY:
-        found = one * other
+        result = left * right
     elif code == _DIVIDE:
-        if other != 0.0:
-            found = one / other
-    elif code == _LARGER_KNOWN:
-        found = one if one >= other or math.isnan(other) else other
-    elif not (math.isnan(one) or math.isnan(other)):
-        found = max(one, other) if code == _LARGER else min(one, other)
-    return found
+        if right != 0.0:
+            result = left / right
+    elif code == _MAXIMUM_KNOWN:
+        result = left if left >= right or math.isnan(right) else right
+    elif not (math.isnan(left) or math.isnan(right)):
+        result = max(left, right) if code == _MAXIMUM else min(left, right)
+    return result

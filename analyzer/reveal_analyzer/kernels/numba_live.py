@@ -1,86 +1,93 @@
-"""The arithmetic of a second of the score by compiled loops: that of ``steps`` to the last bit."""
+"""Arithmetic of the live score for one second, in compiled loops: same bits as ``live``."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
-from reveal_analyzer.kernels.live import CLIP, FADING, Families, OwnScores, Place
+from reveal_analyzer.kernels.live import CLIP, DECAY, MetricGroups, RecentScores, RingPosition
 from reveal_analyzer.numba_jit import kernel
 
-ONE, NOTHING = np.float32(1.0), np.float32(0.0)
+UNIT, ZERO = np.float32(1.0), np.float32(0.0)
 
 
 @kernel
-def stirred(values: Floats, first: Floats, rests: Bools) -> Indices:
-    """As ``steps.stirred``."""
+def changed_columns(values: Floats, levels: Floats, constant: Bools) -> Indices:
+    """Return the constant columns whose value changed; see ``live.changed_columns``."""
     found = np.empty(values.size, np.intp)
     count = 0
     for column in range(values.size):
         value = values[column]
-        if rests[column] and value != first[column] and not np.isnan(value):
+        if constant[column] and value != levels[column] and not np.isnan(value):
             found[count] = column
             count += 1
     return found[:count]
 
 
 @kernel
-def spread_out(rows: Floats32, places: Indices, width: int) -> Floats32:
-    """As ``steps.spread_out``."""
-    made = np.zeros((len(rows), width), np.float32)
+def scatter(rows: Floats32, indices: Indices, width: int) -> Floats32:
+    """Place rows of some columns into wider rows; see ``live.scatter``."""
+    result = np.zeros((len(rows), width), np.float32)
     for row in range(len(rows)):
-        for at in range(places.size):
-            made[row, places[at]] = rows[row, at]
-    return made
+        for index in range(indices.size):
+            result[row, indices[index]] = rows[row, index]
+    return result
 
 
 @kernel
-def exchange(
-    ring: Floats32, rows: Floats32, spans: Indices, place: Place, given: Floats, out: Floats32
+def slide_windows(
+    ring: Floats32,
+    ordered: Floats32,
+    spans: Indices,
+    position: RingPosition,
+    values: Floats,
+    out: Floats32,
 ) -> None:
-    """As ``steps.exchange``."""
-    at, seconds = place
-    columns, last = given.size, ring[at - 1]
-    seen, rest = np.empty(columns, np.float32), np.empty(columns, np.float32)
+    """Add a second to the windows; see ``live.slide_windows``."""
+    slot, seconds = position
+    columns, last = values.size, ring[slot - 1]
+    current, remaining = np.empty(columns, np.float32), np.empty(columns, np.float32)
     for column in range(columns):
-        held = last[column] if seconds > 1 else NOTHING
-        seen[column] = held if np.isnan(given[column]) else np.float32(given[column])
+        previous = last[column] if seconds > 1 else ZERO
+        current[column] = previous if np.isnan(values[column]) else np.float32(values[column])
     for view in range(len(spans)):
         width, need, first = spans[view, 0], spans[view, 1], spans[view, 2]
         if width == 1:
-            out[view, 0, :] = seen
-            out[view, 1, :] = seen
+            out[view, 0, :] = current
+            out[view, 1, :] = current
             continue
-        leaving = ring[(at - width) % len(ring)]
-        rest[:] = rows[first]  # below what the first row may become
+        leaving = ring[(slot - width) % len(ring)]
+        remaining[:] = ordered[first]  # lower bound of the first row
         for row in range(first, first + width - 1):
-            low, high = rows[row], rows[row + 1]
+            low, high = ordered[row], ordered[row + 1]
             least = row == first
             for column in range(columns):
-                coming, before = seen[column], rest[column]
+                incoming, below = current[column], remaining[column]
                 stays = low[column] if low[column] < leaving[column] else high[column]
-                value = stays if stays < coming else coming
-                low[column] = value if least or value > before else before
-                rest[column] = stays
-        last = rows[first + width - 1]
+                value = stays if stays < incoming else incoming
+                low[column] = value if least or value > below else below
+                remaining[column] = stays
+        last = ordered[first + width - 1]
         for column in range(columns):
-            last[column] = seen[column] if seen[column] > rest[column] else rest[column]
-        there = min(width, seconds)
-        need = min(need, there)
-        out[view, 0, :] = rows[first + there - need]
-        out[view, 1, :] = rows[first + need - 1]
-    ring[at, :] = seen
+            last[column] = (
+                current[column] if current[column] > remaining[column] else remaining[column]
+            )
+        filled = min(width, seconds)
+        need = min(need, filled)
+        out[view, 0, :] = ordered[first + filled - need]
+        out[view, 1, :] = ordered[first + need - 1]
+    ring[slot, :] = current
 
 
-def judge(
-    views: Floats32, bounds: Floats32, own: Floats32, weights: Floats32, families: Families
+def score_second(
+    views: Floats32, bounds: Floats32, own: Floats32, weights: Floats32, families: MetricGroups
 ) -> tuple[Floats32, Floats32, Floats]:
-    """As ``steps.judge``."""
+    """Return excess, suppressed excess and means; see ``live.score_second``."""
     columns = views.shape[-1]
     outside, rest = np.empty((2, columns), np.float32), np.empty((3, columns), np.float32)
-    means = np.empty(len(families.places))
+    means = np.empty(len(families.by_subsystem))
     _weigh(views, bounds, own, weights, outside, rest, CLIP)
-    _pool(rest[2], families.order, families.starts, families.places, families.counted,
+    _pool(rest[2], families.order, families.starts, families.by_subsystem, families.counted,
           families.top, means)  # fmt: skip
     return outside, rest, means
 
@@ -97,19 +104,19 @@ def _weigh(
 ) -> None:
     columns = views.shape[2]
     for way in range(2):
-        worst, silenced = outside[way], rest[way]
-        worst[:] = NOTHING
+        worst, suppressed = outside[way], rest[way]
+        worst[:] = ZERO
         for view in range(len(views)):
-            held, bound, spread = views[view, way], bounds[view, way], bounds[view, 2 + way]
+            observed, bound, spread = views[view, way], bounds[view, way], bounds[view, 2 + way]
             for column in range(columns):
-                off = held[column] - bound[column]
-                far = (off if way == 0 else -off) / spread[column]
-                worst[column] = far if far > worst[column] else worst[column]
+                distance = observed[column] - bound[column]
+                spreads = (distance if way == 0 else -distance) / spread[column]
+                worst[column] = spreads if spreads > worst[column] else worst[column]
         for column in range(columns):
-            far = worst[column] if worst[column] < most_outside else most_outside
-            worst[column] = far
+            spreads = worst[column] if worst[column] < most_outside else most_outside
+            worst[column] = spreads
             own_way = own[way, column]
-            silenced[column] = far / (own_way if own_way > ONE else ONE)
+            suppressed[column] = spreads / (own_way if own_way > UNIT else UNIT)
     for column in range(columns):
         up, down = rest[0, column] * weights[0, column], rest[1, column] * weights[1, column]
         most = up if up > down else down
@@ -118,41 +125,41 @@ def _weigh(
 
 @kernel
 def _pool(
-    weighed: Floats32,
+    weighted: Floats32,
     order: Indices,
     starts: Indices,
-    places: Indices,
+    by_subsystem: Indices,
     counted: Floats,
     top: int,
     means: Floats,
 ) -> None:
-    families = len(starts)
+    groups = len(starts)
     worst = np.empty(top, np.float32)
-    for subsystem in range(len(places)):
-        worst[:] = NOTHING
-        for family in places[subsystem]:
-            if family == families:
+    for subsystem in range(len(by_subsystem)):
+        worst[:] = ZERO
+        for group in by_subsystem[subsystem]:
+            if group == groups:
                 continue
-            best = NOTHING
-            end = starts[family + 1] if family + 1 < families else len(order)
-            for at in range(starts[family], end):
-                value = weighed[order[at]]
+            best = ZERO
+            end = starts[group + 1] if group + 1 < groups else len(order)
+            for index in range(starts[group], end):
+                value = weighted[order[index]]
                 best = value if value > best else best
-            place = 0  # among the worst, which stand upward
-            while place < top and best > worst[place]:
-                if place:
-                    worst[place - 1] = worst[place]
-                worst[place] = best
-                place += 1
+            rank = 0  # among the worst, in ascending order
+            while rank < top and best > worst[rank]:
+                if rank:
+                    worst[rank - 1] = worst[rank]
+                worst[rank] = best
+                rank += 1
         total = np.float64(worst[0])
-        for place in range(1, top):
-            total = total + np.float64(worst[place])
+        for rank in range(1, top):
+            total = total + np.float64(worst[rank])
         means[subsystem] = total / counted[subsystem]
 
 
-def learn(own: Floats32, outside: Floats32) -> None:
-    """As ``steps.learn``."""
-    _learn(own, outside, FADING)
+def update_own_excess(own: Floats32, outside: Floats32) -> None:
+    """Update the recent own excess; see ``live.update_own_excess``."""
+    _learn(own, outside, DECAY)
 
 
 @kernel
@@ -167,23 +174,30 @@ def _learn(own: Floats32, outside: Floats32, fading: np.float32) -> None:
 
 
 @kernel
-def enlist(scores: OwnScores, new: Floats, at: int, known: int) -> bool:
-    """As ``steps.enlist``: of the scores only those between the two that come and leave move."""
+def insert_scores(scores: RecentScores, new: Floats, slot: int, known: int) -> bool:
+    """Insert a score of each subsystem; see ``live.insert_scores``.
+
+    Only the scores between the one that leaves and the one that comes are moved.
+    """
     moved = False
     for subsystem in range(new.size):
-        row, score, leaves = scores.ordered[subsystem], new[subsystem], scores.ring[subsystem, at]
-        end, place = known, known
-        if known == row.size:
-            if leaves == score:
+        ordered, score, leaving = (
+            scores.ordered[subsystem],
+            new[subsystem],
+            scores.ring[subsystem, slot],
+        )
+        last, position = known, known
+        if known == ordered.size:
+            if leaving == score:
                 continue
-            end, place = known - 1, np.searchsorted(row, leaves)
+            last, position = known - 1, np.searchsorted(ordered, leaving)
         moved = True
-        while place < end and row[place + 1] < score:
-            row[place] = row[place + 1]
-            place += 1
-        while place > 0 and row[place - 1] > score:
-            row[place] = row[place - 1]
-            place -= 1
-        row[place] = score
-        scores.ring[subsystem, at] = score
+        while position < last and ordered[position + 1] < score:
+            ordered[position] = ordered[position + 1]
+            position += 1
+        while position > 0 and ordered[position - 1] > score:
+            ordered[position] = ordered[position - 1]
+            position -= 1
+        ordered[position] = score
+        scores.ring[subsystem, slot] = score
     return moved

@@ -1,4 +1,4 @@
-"""z-scores of windows by compiled loops: those of ``Scaler.transform`` to the last bit."""
+"""z-scores of windows in compiled loops: same bits as ``Scaler.transform``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from reveal_analyzer.kernels.scaler import Scaler
 from reveal_analyzer.numba_jit import kernel
 
 
-def scaled(scaler: Scaler, windows: Floats) -> Floats32:
-    """z-scores of windows (n, features) with the layout of the reference."""
-    scaler.refuse(windows)
+def transform(scaler: Scaler, windows: Floats) -> Floats32:
+    """Return z-scores of windows (n, features) with the layout of the reference."""
+    scaler.check_layout(windows)
     out = np.empty((len(windows), scaler.kept_.size), np.float32)
     rows = np.ascontiguousarray(windows)
     _scaled(rows, scaler.kept_, scaler.mean_, scaler.spread_, scaler.clip, out)
@@ -25,8 +25,8 @@ def _scaled(
     windows: Floats, kept: Indices, mean: Floats, spread: Floats, clip: float, out: Floats32
 ) -> None:
     for row in range(len(windows)):
-        for at in range(len(kept)):
-            z = (windows[row, kept[at]] - mean[at]) / spread[at]
+        for column in range(len(kept)):
+            z = (windows[row, kept[column]] - mean[column]) / spread[column]
             within = clip if z > clip else z
             within = -clip if within < -clip else within
-            out[row, at] = within if math.isfinite(z) else 0.0
+            out[row, column] = within if math.isfinite(z) else 0.0

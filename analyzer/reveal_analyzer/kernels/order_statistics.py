@@ -1,8 +1,8 @@
-"""Kept rows of seconds, and what stands at some of their ranks: the reference, in numpy.
+"""Values at given ranks of rows of kept seconds: the numpy reference.
 
-To sort a row is dear, and most exchanges of a few of its values leave what stands at the ranks
-as it is, or near by.  ``numba_standing`` counts and looks there; here each row with another value
-is sorted again.  What stands there is the same.
+Sorting a row is expensive, and replacing a few of its values mostly leaves the values at the ranks
+unchanged or near.  ``numba_order_statistics`` therefore counts and searches from there; this
+module sorts each changed row again.  Both find the same values.
 """
 
 from __future__ import annotations
@@ -13,85 +13,94 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats32, Indices, Ints16
 
-Rows = tuple[Indices, Indices]  # of each kept row its view, and its way: upward, downward
+KeptRows = tuple[Indices, Indices]  # view and direction (0 upward, 1 downward) of each kept row
 
 
-class Standing(NamedTuple):
-    """Of every kept row (columns, rows): ``picks`` (and as many ranks) are what stands there.
+class RankedValues(NamedTuple):
+    """Values at the ranks of every kept row (columns, rows).
 
-    ``below`` counts the row's values less than each, ``upto`` those that are not more; neither
-    means anything where the row is ``stale``: then its picks are to be taken anew.
+    ``selected`` (columns, rows, ranks) are the values.  ``below`` counts the values of the row that
+    are less than each, ``not_above`` those that are less or equal.  A ``stale`` row must be ranked
+    again; its other fields mean nothing.
     """
 
-    picks: Floats32
+    selected: Floats32
     below: Ints16
-    upto: Ints16
+    not_above: Ints16
     stale: Bools
 
     @classmethod
-    def unknown(cls, columns: int, rows: int, ranks: int) -> Standing:
+    def unknown(cls, columns: int, rows: int, ranks: int) -> RankedValues:
+        """Return stale rows."""
         shape = columns, rows, ranks
         counts = np.zeros(shape, np.int16), np.zeros(shape, np.int16)
         return cls(np.zeros(shape, np.float32), *counts, np.ones(shape[:2], np.bool_))
 
-    def only(self, wanted: Indices | Bools) -> Standing:
-        """That of these columns."""
-        return Standing(
-            self.picks[wanted], self.below[wanted], self.upto[wanted], self.stale[wanted]
+    def select(self, chosen: Indices | Bools) -> RankedValues:
+        """Return the rows of these columns."""
+        return RankedValues(
+            self.selected[chosen], self.below[chosen], self.not_above[chosen], self.stale[chosen]
         )
 
-    def beside(self, other: Standing) -> Standing:
-        """With the columns of another one after its own."""
-        return Standing(
-            np.concatenate([self.picks, other.picks]), np.concatenate([self.below, other.below]),
-            np.concatenate([self.upto, other.upto]), np.concatenate([self.stale, other.stale]),
-        )  # fmt: skip
+    def concat(self, other: RankedValues) -> RankedValues:
+        """Return these columns followed by those of ``other``."""
+        return RankedValues(
+            np.concatenate([self.selected, other.selected]),
+            np.concatenate([self.below, other.below]),
+            np.concatenate([self.not_above, other.not_above]),
+            np.concatenate([self.stale, other.stale]),
+        )
 
 
-def differing(new: Floats32, rows: Rows, still: Floats32) -> Bools:
-    """Columns that in some of the seconds ``new`` (seconds, views, 2, columns) were not so."""
-    unlike: Bools = (new[:, *rows] != still).any(axis=(0, 1))
-    return unlike
+def differing(new: Floats32, rows: KeptRows, levels: Floats32) -> Bools:
+    """Return which columns left their level in any of the seconds (seconds, views, 2, columns)."""
+    unequal: Bools = (new[:, *rows] != levels).any(axis=(0, 1))
+    return unequal
 
 
-def renew(
-    new: Floats32, rows: Rows, columns: Indices, kept: Floats32, first: int, standing: Standing,
+def store_seconds(
+    new: Floats32,
+    rows: KeptRows,
+    columns: Indices,
+    kept: Floats32,
+    first: int,
+    ranked: RankedValues,
     ranks: Indices,
-) -> None:  # fmt: skip
-    """Put the new seconds of these columns into ``kept`` (columns, rows, places of a ring).
+) -> None:
+    """Store the new seconds of these columns in ``kept`` (columns, rows, slots of a ring).
 
-    The ring is full, or all rows are stale.  From the place ``first`` on; a row of which what
-    stands at the ``ranks`` may be another, and is not found, is stale then.
+    ``first`` is the slot of the first new second.  The ring is full, or all rows are stale.  A row
+    becomes stale if its values at the ``ranks`` may have changed and the new ones were not found.
     """
-    coming = new[:, *rows][:, :, columns].transpose(2, 1, 0)
-    places = np.arange(first, first + len(new)) % kept.shape[2]
-    standing.stale[:] |= (kept[:, :, places] != coming).any(axis=-1)
-    kept[:, :, places] = coming
+    incoming = new[:, *rows][:, :, columns].transpose(2, 1, 0)
+    slots = np.arange(first, first + len(new)) % kept.shape[2]
+    ranked.stale[:] |= (kept[:, :, slots] != incoming).any(axis=-1)
+    kept[:, :, slots] = incoming
 
 
-def stand(ordered: Floats32, ranks: Indices, standing: Standing) -> None:
-    """What stands at the ranks of the stale rows, which are here sorted: none is stale then."""
-    standing.picks[standing.stale] = ordered[:, ranks]
-    standing.stale[:] = False
+def read_ranks(ordered: Floats32, ranks: Indices, ranked: RankedValues) -> None:
+    """Read the values at the ranks of the stale rows, which ``ordered`` holds sorted."""
+    ranked.selected[ranked.stale] = ordered[:, ranks]
+    ranked.stale[:] = False
 
 
-def bound(
-    picks: Floats32, sides: Rows, moving: Indices, still: Floats32, floors: Floats32
+def range_bounds(
+    selected: Floats32, sides: KeptRows, varying: Indices, levels: Floats32, floors: Floats32
 ) -> tuple[Floats32, Floats32, Bools]:
-    """Bounds and middle, as ``Ranges`` has them, and which of the moving columns are calm by now.
+    """Return bounds and middle, as in ``Ranges``, and which varying columns are constant by now.
 
-    ``picks`` (moving columns, rows, 7): lowest, what stands at the five ranks, highest; ``sides``
-    are of each view its rows upward and downward; ``still`` (columns) is what a column that does
-    not move has always been, ``floors`` (views) the least spread.
+    ``selected`` (varying columns, rows, 7) are lowest, the values at the five ranks, and highest.
+    ``sides`` are the rows upward and downward of each view.  ``levels`` (columns) are the values of
+    the columns that do not vary, ``floors`` (views) the least spreads.
     """
-    bounds = np.empty((floors.size, 4, still.size), np.float32)
-    bounds[:, :2], bounds[:, 2:] = still, floors[:, None, None]
-    middle = still.copy()
+    bounds = np.empty((floors.size, 4, levels.size), np.float32)
+    bounds[:, :2], bounds[:, 2:] = levels, floors[:, None, None]
+    middle = levels.copy()
     for way, rows in enumerate(sides):
-        spread = (picks[:, rows, 4] - picks[:, rows, 2]) / 2
-        bounds[:, way, moving] = picks[:, rows, 1 if way else 5].T
-        bounds[:, 2 + way, moving] = np.maximum(floors, spread).T
-    middle[moving] = picks[:, sides[0][0], 3]
-    first, ends = picks[:, 0, 0], picks[:, :, [0, -1]]
-    calm: Bools = (ends == first[:, None, None]).all(axis=(1, 2))
-    return bounds, middle, calm
+        spread = (selected[:, rows, 4] - selected[:, rows, 2]) / 2
+        bounds[:, way, varying] = selected[:, rows, 1 if way else 5].T
+        bounds[:, 2 + way, varying] = np.maximum(floors, spread).T
+    middle[varying] = selected[:, sides[0][0], 3]
+    first, ends = selected[:, 0, 0], selected[:, :, [0, -1]]
+    constant: Bools = (ends == first[:, None, None]).all(axis=(1, 2))
+    return bounds, middle, constant

@@ -1,4 +1,4 @@
-"""Features of a window as z-scores against the reference: what every detector works on."""
+"""z-scores of window features against a reference: the input of every detector."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _ROUNDING = 1e-12  # a spread below this share of the values is rounding, not va
 
 
 class Scaler:
-    """Windows (n, features) to z-scores (n, kept features), float32.
+    """Scales windows (n, features) to z-scores (n, kept features), float32.
 
-    Features without variance in the reference are dropped (``kept_``): for these detectors
-    only, other parts of the analyzer keep them.  What is missing (NaN, infinite) becomes the
-    feature's mean, z = 0.  z is clipped: beyond some spreads "more" says nothing, and a
-    near-constant feature would drown all others.
+    Features without variance in the reference are dropped (``kept_``) for these detectors only.
+    Missing values (NaN, infinite) become the feature's mean, z = 0.  z is clipped: beyond some
+    spreads a larger distance says nothing more, and a nearly constant feature would outweigh all
+    others.
     """
 
     def __init__(self, *, clip: float = 8.0) -> None:
@@ -44,8 +44,8 @@ class Scaler:
         return self
 
     def transform(self, windows: Floats) -> Floats32:
-        """z-scores of windows (n, features) with the layout of the reference."""
-        self.refuse(windows)
+        """Return z-scores of windows (n, features) with the layout of the reference."""
+        self.check_layout(windows)
         with np.errstate(all="ignore"):
             z = (windows[:, self.kept_] - self.mean_) / self.spread_
             missing = ~np.isfinite(z)
@@ -53,14 +53,14 @@ class Scaler:
         z[missing] = 0.0
         return z.astype(np.float32)
 
-    def refuse(self, windows: Floats) -> None:
-        """Raise ``ValueError`` for windows of another layout than the reference's."""
+    def check_layout(self, windows: Floats) -> None:
+        """Raise ``ValueError`` for windows with another number of features than the reference."""
         if windows.ndim != 2 or windows.shape[1] != self.features_:
             shape = "x".join(map(str, windows.shape))
             raise ValueError(f"windows of {self.features_} features expected, not {shape}")
 
     def widen(self, kept: Floats) -> Floats:
-        """Values of the kept features (n, kept) in their places among all (n, features)."""
+        """Place values of the kept features (n, kept) into rows of all features (n, features)."""
         wide = np.zeros((len(kept), self.features_))
         wide[:, self.kept_] = kept
         return wide

@@ -18,7 +18,7 @@ import zstandard
 from reveal_analyzer.arrays import Bools, Floats, Floats32
 from reveal_analyzer.derive.columns import places_before
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import ONE
+from reveal_analyzer.kernels.live import UNIT
 from reveal_analyzer.live.cuts import OwnLevels
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.remap import Shift
@@ -44,7 +44,7 @@ class Learned:
 
     def learn_score(self, excess: Floats32, scores: Floats) -> None:
         """This node does that."""
-        backend.current().learn(self.own_excess, excess)
+        backend.current().update_own_excess(self.own_excess, excess)
         self._levels.learn(scores)
 
     def still(self) -> tuple[Floats32, Bools]:
@@ -53,7 +53,7 @@ class Learned:
         Their own excess silences nothing any more.
         """
         level, still = self.past.still()
-        return level, still & (self.own_excess <= ONE).all(axis=(0, 1))
+        return level, still & (self.own_excess <= UNIT).all(axis=(0, 1))
 
     def move(self, shift: Shift) -> None:
         """Columns changed."""

@@ -78,7 +78,7 @@ class Resting:
 
     def stirred(self, values: Floats) -> Resting:
         """After a second of these values, in which a missing one is no news."""
-        found = backend.current().stirred(values, self.level, self.rests)
+        found = backend.current().changed_columns(values, self.level, self.rests)
         if not found.size:
             return self
         rests, woken = self.rests.copy(), self.woken.copy()

@@ -9,7 +9,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.live import OwnScores
+from reveal_analyzer.kernels.live import RecentScores
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.metric import Subsystem
 
@@ -24,7 +24,7 @@ class OwnLevels:
     def __init__(self, settings: LiveSettings) -> None:
         self._settings = settings
         shape = len(Subsystem), settings.keep
-        self._scores = OwnScores(np.zeros(shape), np.zeros(shape))
+        self._scores = RecentScores(np.zeros(shape), np.zeros(shape))
         self._taken = 0
         self._usual: list[float] = []
         self.cuts: Floats = np.full(len(Subsystem), settings.limit)
@@ -33,7 +33,7 @@ class OwnLevels:
         """Take in the scores of a second that was accepted."""
         keep = self._settings.keep
         at, before = self._taken % keep, min(self._taken, keep)
-        moved = backend.current().enlist(self._scores, scores, at, before)
+        moved = backend.current().insert_scores(self._scores, scores, at, before)
         self._taken += 1
         known = min(self._taken, keep)
         if moved and known >= _LEAST:

@@ -12,7 +12,7 @@ from itertools import compress
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32, Indices
-from reveal_analyzer.kernels.live import ONE
+from reveal_analyzer.kernels.live import UNIT
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.scaling import Weighing
@@ -75,7 +75,7 @@ class Staying:
         if self._before is None:
             return frozenset()
         excess = self._before.ranges.excess(views)
-        excess /= np.maximum(self._before.own_excess, ONE)
+        excess /= np.maximum(self._before.own_excess, UNIT)
         over = weighing.means(weighing.shown(excess)) > self._before.cuts
         there = frozenset(compress(Subsystem, over.tolist()))
         self._seconds += 1

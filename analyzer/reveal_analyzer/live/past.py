@@ -13,7 +13,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats32, Indices
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels.order_statistics import Standing
+from reveal_analyzer.kernels.order_statistics import RankedValues
 from reveal_analyzer.live.ranges import Ranges, floors, picked
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
@@ -50,7 +50,7 @@ class Past:
         self._moving: Indices = np.zeros(0, np.intp)  # the columns that have a place in _kept
         rows = self._rows[0].size
         self._kept: Floats32 = np.zeros((0, rows, self._settings.keep), np.float32)
-        self._standing = Standing.unknown(0, rows, _PICKS)
+        self._standing = RankedValues.unknown(0, rows, _PICKS)
 
     def __len__(self) -> int:
         return min(self._taken + len(self._new), self._settings.keep)
@@ -65,8 +65,8 @@ class Past:
         """What the past covered; needs one second at least."""
         self._take_in()
         self._order()
-        bounds, middle, calm = backend.current().bound(
-            self._standing.picks, self._sides, self._moving, self._still, self._floors
+        bounds, middle, calm = backend.current().range_bounds(
+            self._standing.selected, self._sides, self._moving, self._still, self._floors
         )
         if calm.any():
             self._rest(calm)
@@ -85,7 +85,7 @@ class Past:
         if stale.any():
             rows = self._kept[stale, : len(self)]
             rows.sort(axis=-1)
-            backend.current().stand(rows, picked(len(self)), self._standing)
+            backend.current().read_ranks(rows, picked(len(self)), self._standing)
 
     def move(self, shift: Shift) -> None:
         """Columns changed."""
@@ -113,7 +113,7 @@ class Past:
         if self._taken < keep:  # the ranks become others
             self._standing.stale[:] = True
         first = self._taken % keep
-        use.renew(new, self._rows, self._moving, self._kept, first, self._standing, ranks)
+        use.store_seconds(new, self._rows, self._moving, self._kept, first, self._standing, ranks)
         self._taken += len(new)
         self._new = []
 
@@ -126,15 +126,15 @@ class Past:
             past = np.broadcast_to(self._still[fresh][:, None, None], shape)
             self._moving = np.concatenate([self._moving, fresh])
             self._kept = np.concatenate([self._kept, past])
-            unknown = Standing.unknown(fresh.size, self._kept.shape[1], _PICKS)
-            self._standing = self._standing.beside(unknown)
+            unknown = RankedValues.unknown(fresh.size, self._kept.shape[1], _PICKS)
+            self._standing = self._standing.concat(unknown)
 
     def _rest(self, calm: Bools) -> None:
         """Columns of which every second is now alike stand still again."""
-        self._still[self._moving[calm]] = self._standing.picks[calm, 0, 0]
+        self._still[self._moving[calm]] = self._standing.selected[calm, 0, 0]
         self._moving = self._moving[~calm]
         self._only(~calm)
 
     def _only(self, wanted: Indices | Bools) -> None:
         """Go on with these of the columns that had a place."""
-        self._kept, self._standing = self._kept[wanted], self._standing.only(wanted)
+        self._kept, self._standing = self._kept[wanted], self._standing.select(wanted)

@@ -9,7 +9,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats32, Indices
 from reveal_analyzer.kernels import live
-from reveal_analyzer.kernels.order_statistics import bound
+from reveal_analyzer.kernels.order_statistics import range_bounds
 from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
 
@@ -45,7 +45,7 @@ class Ranges:
         rows = picks.reshape(len(picks), -1, columns).T  # of each column upward, downward, ...
         sides = np.arange(0, 2 * views, 2), np.arange(1, 2 * views, 2)
         still = np.zeros(columns, np.float32)
-        bounds, middle, _ = bound(rows, sides, np.arange(columns), still, floors(settings))
+        bounds, middle, _ = range_bounds(rows, sides, np.arange(columns), still, floors(settings))
         return cls(bounds, middle)
 
     def moved(self, shift: Shift, floors: Floats32) -> Ranges:

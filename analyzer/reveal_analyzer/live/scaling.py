@@ -10,7 +10,7 @@ from reveal_analyzer.arrays import Floats, Floats32, Indices
 from reveal_analyzer.derive.columns import quanta
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import live
-from reveal_analyzer.kernels.live import Families
+from reveal_analyzer.kernels.live import MetricGroups
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.weights import Votes, harm_weights
 from reveal_contract.metric import Subsystem
@@ -41,7 +41,7 @@ class Weighing:
         return seen
 
     @property
-    def families(self) -> Families:
+    def families(self) -> MetricGroups:
         """Which columns are pooled."""
         return self._votes.families
 
@@ -52,11 +52,11 @@ class Weighing:
 
     def shown(self, excess: Floats32) -> Floats32:
         """Excess (2, columns) weighed by harm and direction; activity never passes a cut."""
-        return live.shown(excess, self.weights)
+        return live.weigh(excess, self.weights)
 
     def means(self, shown: Floats32) -> Floats:
         """Of every subsystem the mean of its worst families."""
-        return live.means(shown, self.families)
+        return live.subsystem_means(shown, self.families)
 
     def scores(self, shown: Floats32) -> dict[Subsystem, float]:
         """The same by subsystem."""

@@ -165,7 +165,7 @@ class LiveScore:
         self, views: Floats32, ranges: Ranges, alarm: bool, excused: Collection[Subsystem]
     ) -> Scored:
         weighing = self._weighing
-        excess, weighed, scores = backend.current().judge(
+        excess, weighed, scores = backend.current().score_second(
             views, ranges.bounds, self._learned.own_excess[1], weighing.weights, weighing.families
         )
         over = by_subsystem(scores / self._learned.cuts)
@@ -174,7 +174,7 @@ class LiveScore:
         staying = self._staying.step(views, weighing)
         if self._staying.returned:
             self._take_back()
-        shown = backend.current().spread_out(weighed, self._now.places, len(self.columns))
+        shown = backend.current().scatter(weighed, self._now.places, len(self.columns))
         scored = Scored(ready, over, shown[:2], shown[2], staying)
         self._follow_alarm(ready and (scored.anomalous or alarm))
         left_out = 0 < self.alarm_seconds <= self.settings.give_up

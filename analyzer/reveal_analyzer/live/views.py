@@ -32,7 +32,7 @@ class Held:
         out = np.empty((len(self._spans), 2, seen.size), np.float32)
         self._seconds = min(self._seconds + 1, self._deepest)
         place = self._at, self._seconds
-        backend.current().exchange(self._ring, self._rows, self._spans, place, seen, out)
+        backend.current().slide_windows(self._ring, self._rows, self._spans, place, seen, out)
         self._at = (self._at + 1) % self._deepest
         return out
 

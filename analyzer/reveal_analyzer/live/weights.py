@@ -10,7 +10,7 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Floats32, Indices
 from reveal_analyzer.derive.columns import Column
 from reveal_analyzer.kernels import live
-from reveal_analyzer.kernels.live import Families
+from reveal_analyzer.kernels.live import MetricGroups
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.metric import Harm, Subsystem
 
@@ -43,19 +43,19 @@ class Votes:
 
     def scores(self, shown: Floats32) -> dict[Subsystem, float]:
         """Mean of the ``top`` worst families of every subsystem; ``shown`` is never below 0."""
-        return by_subsystem(live.means(shown, self.families))
+        return by_subsystem(live.subsystem_means(shown, self.families))
 
 
-def _families(votes: Sequence[_Vote], counted: Floats, top: int) -> Families:
+def _families(votes: Sequence[_Vote], counted: Floats, top: int) -> MetricGroups:
     families: dict[_Vote, list[int]] = {}
     for at, vote in enumerate(votes):
         families.setdefault(vote, []).append(at)
-    sizes = [len(places) for places in families.values()]
+    sizes = [len(by_subsystem) for by_subsystem in families.values()]
     counts = [sum(s is own for own, _ in families) for s in Subsystem]
-    return Families(
-        order=np.array([at for places in families.values() for at in places], np.intp),
+    return MetricGroups(
+        order=np.array([at for by_subsystem in families.values() for at in by_subsystem], np.intp),
         starts=np.cumsum([0, *sizes], dtype=np.intp)[:-1],
-        places=_table(list(families), max(top, *counts)),
+        by_subsystem=_table(list(families), max(top, *counts)),
         counted=counted,
         top=top,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_analyzer.gc_control import DROPPED_SECONDS, FULL_SECONDS, Garbage
+from reveal_analyzer.gc_control import DROPPED_SECONDS, FULL_SECONDS, GarbageControl
 
 MOMENT = 0.1  # seconds
 
@@ -21,67 +21,69 @@ class Node:
 
 
 @pytest.fixture
-def garbage() -> Iterator[Garbage]:
-    made = Garbage(0.0)
+def garbage() -> Iterator[GarbageControl]:
+    made = GarbageControl(0.0)
     yield made
     made.close()
 
 
-def test_what_lives_is_not_looked_at_again(garbage: Garbage) -> None:
+def test_what_lives_is_not_looked_at_again(garbage: GarbageControl) -> None:
     node = Node()
-    garbage.turn(0.0)
+    garbage.collect_when_due(0.0)
     assert gc.get_freeze_count() > 0
     assert not any(one is node for one in gc.get_objects())
     later, gone = Node(), weakref.ref(Node())
     assert gone() is not None
-    garbage.look()
+    garbage.freeze_survivors()
     assert not any(one is later for one in gc.get_objects())
     assert gone() is None
 
 
-def test_nodes_that_were_let_go_are_freed_once_somebody_says_so(garbage: Garbage) -> None:
+def test_nodes_that_were_let_go_are_freed_once_somebody_says_so(garbage: GarbageControl) -> None:
     node = Node()
-    garbage.turn(0.0)
+    garbage.collect_when_due(0.0)
     gone = weakref.ref(node)
     del node
-    garbage.turn(DROPPED_SECONDS)
+    garbage.collect_when_due(DROPPED_SECONDS)
     assert gone() is not None
-    garbage.dropped()
-    garbage.turn(DROPPED_SECONDS + MOMENT)
+    garbage.note_dropped()
+    garbage.collect_when_due(DROPPED_SECONDS + MOMENT)
     assert gone() is None
 
 
-def test_what_was_in_use_when_it_was_set_aside_is_found_once_an_hour(garbage: Garbage) -> None:
+def test_what_was_in_use_when_it_was_set_aside_is_found_once_an_hour(
+    garbage: GarbageControl,
+) -> None:
     node = Node()
-    garbage.turn(0.0)
+    garbage.collect_when_due(0.0)
     gone = weakref.ref(node)
     del node
-    garbage.turn(FULL_SECONDS - MOMENT)
+    garbage.collect_when_due(FULL_SECONDS - MOMENT)
     assert gone() is not None
-    garbage.turn(FULL_SECONDS)
+    garbage.collect_when_due(FULL_SECONDS)
     assert gone() is None
 
 
 def test_python_looks_by_itself_again_afterwards() -> None:
     usual = 700, 10, 10
     gc.set_threshold(*usual)
-    garbage = Garbage(0.0)
-    garbage.turn(0.0)
+    garbage = GarbageControl(0.0)
+    garbage.collect_when_due(0.0)
     assert gc.get_threshold() != usual
     garbage.close()
     assert gc.get_threshold() == usual
     assert gc.get_freeze_count() == 0
 
 
-def test_everything_is_looked_at_every_five_minutes_at_most(garbage: Garbage) -> None:
-    garbage.dropped()
-    garbage.turn(DROPPED_SECONDS)
+def test_everything_is_looked_at_every_five_minutes_at_most(garbage: GarbageControl) -> None:
+    garbage.note_dropped()
+    garbage.collect_when_due(DROPPED_SECONDS)
     node = Node()
-    garbage.turn(DROPPED_SECONDS + MOMENT)
+    garbage.collect_when_due(DROPPED_SECONDS + MOMENT)
     gone = weakref.ref(node)
     del node
-    garbage.dropped()
-    garbage.turn(2 * DROPPED_SECONDS - MOMENT)
+    garbage.note_dropped()
+    garbage.collect_when_due(2 * DROPPED_SECONDS - MOMENT)
     assert gone() is not None
-    garbage.turn(2 * DROPPED_SECONDS)
+    garbage.collect_when_due(2 * DROPPED_SECONDS)
     assert gone() is None

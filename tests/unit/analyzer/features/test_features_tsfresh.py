@@ -40,7 +40,7 @@ def features(request: pytest.FixtureRequest) -> Features:
     if request.param == "numpy":
         return numpy_impl.features
     pytest.importorskip("numba")
-    return backend.numba_tier().features
+    return backend.numba_backend().features
 
 
 def recorded(ticks: int) -> Floats:

@@ -41,7 +41,7 @@ def test_numba_is_used_where_it_is_installed(tmp_path: Path) -> None:
 def test_the_compiler_works_in_a_process_of_its_own(tmp_path: Path) -> None:
     code = (
         "from reveal_analyzer.kernels import backend, selection; selection.use_fastest();"
-        "stats = backend.current().exchange.stats;"
+        "stats = backend.current().slide_windows.stats;"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     assert run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept")) == "1 0\n"
@@ -65,7 +65,8 @@ for second in range(20):
     past.ranges()
 its = backend.current()
 print(*(len(each.signatures) for each in
-        (its.exchange, its.enlist, its.differing, its.renew, its.stand, its.bound)))
+        (its.slide_windows, its.insert_scores, its.differing, its.store_seconds,
+         its.read_ranks, its.range_bounds)))
 """
     assert run(code, tmp_path) == "1 1 1 1 1 1\n"
 
@@ -87,7 +88,7 @@ def test_what_was_compiled_is_kept_and_damage_to_it_leaves_numpy_to_compute(tmp_
     for file in code:
         file.write_bytes(b"no code")
     said = told(tmp_path, NUMBA_CACHE_DIR=str(kept))
-    assert said.startswith("numpy computes: numba's code fails: ")
+    assert said.startswith("numpy computes: numba fails: ")
     assert said.splitlines()[1] == "numpy numpy"
 
 

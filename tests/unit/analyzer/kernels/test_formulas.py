@@ -6,19 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given as of
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.kernels.formulas import (
     Formula,
     Program,
-    given,
-    known,
-    larger,
-    larger_known,
+    guarded,
+    maximum,
+    maximum_known,
+    minimum,
     read,
+    read_or_zero,
     share,
-    smaller,
     total,
 )
 
@@ -31,7 +31,7 @@ def value(formula: Formula, *seconds: float) -> float:
     return found
 
 
-@of(NUMBERS, NUMBERS)
+@given(NUMBERS, NUMBERS)
 def test_arithmetic_is_numpys(one: float, other: float) -> None:
     with np.errstate(all="ignore"):
         expected = [
@@ -40,12 +40,12 @@ def test_arithmetic_is_numpys(one: float, other: float) -> None:
             np.maximum(one, other), np.minimum(one, other), np.fmax(one, other),
         ]  # fmt: skip
     a, b = read(0), read(1)
-    formulas = (a + b, a - b, a * b, a / b, larger(a, b), smaller(a, b), larger_known(a, b))
+    formulas = (a + b, a - b, a * b, a / b, maximum(a, b), minimum(a, b), maximum_known(a, b))
     found = [value(formula, one, other) for formula in formulas]
     np.testing.assert_array_equal(found, expected)
 
 
-@of(st.lists(NUMBERS, max_size=8))
+@given(st.lists(NUMBERS, max_size=8))
 def test_a_total_is_that_of_what_was_read(numbers: list[float]) -> None:
     expected = sum(number for number in numbers if not math.isnan(number))
     assert value(total(range(len(numbers))), *numbers) == expected
@@ -62,13 +62,13 @@ def test_of_nothing_there_is_no_share(part: float, whole: float, expected: float
 
 
 def test_a_value_is_given_from_the_least_on() -> None:
-    formula = given(read(0), read(1), 2.0)
+    formula = guarded(read(0), read(1), 2.0)
     found = [value(formula, 7.0, test) for test in (1.9, 2.0, 3.0, math.nan)]
     np.testing.assert_array_equal(found, [math.nan, 7.0, 7.0, math.nan])
 
 
 def test_numbers_on_either_side() -> None:
-    formula = 10.0 - 2.0 * read(0) / known(1)
+    formula = 10.0 - 2.0 * read(0) / read_or_zero(1)
     assert value(formula, 6.0, 4.0) == 7.0
     assert math.isnan(value(formula, 6.0, math.nan))
 

@@ -7,18 +7,18 @@ import pytest
 
 from reveal_analyzer.derive.columns import LARGEST, TOTAL, folds
 from reveal_analyzer.kernels import backend, conditions, derive
-from reveal_analyzer.kernels.conditions import Entries
+from reveal_analyzer.kernels.conditions import Conditions
 from reveal_analyzer.kernels.derive import Recipe, Ticks
 from reveal_analyzer.kernels.formulas import (
     Formula,
     Program,
-    given,
-    known,
-    larger,
-    larger_known,
+    guarded,
+    maximum,
+    maximum_known,
+    minimum,
     read,
+    read_or_zero,
     share,
-    smaller,
     total,
 )
 
@@ -28,8 +28,8 @@ CHANNELS = FAST + SLOW
 
 
 @pytest.fixture(scope="module")
-def fast() -> backend.Tier:
-    return backend.numba_tier()
+def fast() -> backend.Backend:
+    return backend.numba_backend()
 
 
 def ticks(rng: np.random.Generator, missing: float) -> Ticks:
@@ -44,11 +44,11 @@ def formula(rng: np.random.Generator, depth: int = 5) -> Formula:
     """Any that there may be, of few numbers, so that parts are often equal, 0 or missing."""
     if not depth or rng.random() < 0.1:
         kind, place = rng.integers(0, 3), int(rng.integers(0, CHANNELS))
-        return [read(place), known(place), total([])][kind]
+        return [read(place), read_or_zero(place), total([])][kind]
     one, other = formula(rng, depth - 1), formula(rng, depth - 1)
     made = (one + other, one - other, one * 0.5, 3.0 - other, one * other, one / other,
-            larger(one, other), smaller(one, other), larger_known(one, other),
-            given(one, other, 2.0), share(one, other))  # fmt: skip
+            maximum(one, other), minimum(one, other), maximum_known(one, other),
+            guarded(one, other, 2.0), share(one, other))  # fmt: skip
     return made[rng.integers(0, len(made))]
 
 
@@ -65,42 +65,44 @@ def recipe(rng: np.random.Generator) -> Recipe:
 
 @pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
 @pytest.mark.parametrize("seed", range(5))
-def test_seconds(seed: int, missing: float, fast: backend.Tier) -> None:
+def test_seconds(seed: int, missing: float, fast: backend.Backend) -> None:
     rng = np.random.default_rng(seed)
     made, lasts, before = recipe(rng), rng.choice([1.0, 0.1], CHANNELS), np.zeros(0)
     for _ in range(5):
         slice_ = ticks(rng, missing)
-        expected = derive.derive(slice_, lasts, before, made)
-        found = fast.derive(slice_, lasts, before, made)
+        expected = derive.derive_second(slice_, lasts, before, made)
+        found = fast.derive_second(slice_, lasts, before, made)
         np.testing.assert_array_equal(found[0], expected[0], strict=True)
         np.testing.assert_array_equal(found[1][:-2], expected[1][:-2], strict=True)
         before = expected[0]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_formulas(seed: int, fast: backend.Tier) -> None:
+def test_formulas(seed: int, fast: backend.Backend) -> None:
     """Of small whole numbers: equal ones, none, and what divides by nothing."""
     rng = np.random.default_rng(seed)
     made, values = recipe(rng), rng.integers(-2, 3, SLOW + FAST)
     gone = rng.random(SLOW + FAST) < 0.2
     slice_ = Ticks(values[None, :FAST], gone[None, :FAST], values[FAST:], gone[FAST:])
     made = made._replace(scale=np.ones(CHANNELS))
-    _, expected = derive.derive(slice_, np.ones(CHANNELS), np.zeros(0), made)
-    _, found = fast.derive(slice_, np.ones(CHANNELS), np.zeros(0), made)
+    _, expected = derive.derive_second(slice_, np.ones(CHANNELS), np.zeros(0), made)
+    _, found = fast.derive_second(slice_, np.ones(CHANNELS), np.zeros(0), made)
     np.testing.assert_array_equal(found[:-2], expected[:-2], strict=True)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_conditions(seed: int, fast: backend.Tier) -> None:
+def test_conditions(seed: int, fast: backend.Backend) -> None:
     rng = np.random.default_rng(seed)
     limits = np.column_stack(
         [rng.integers(-2, 2, 60), rng.choice([3, np.inf], 60), rng.choice([0, 0, 1.5], 60)]
     )
     columns, divisors = rng.integers(0, 30, (2, 60))
-    entries = Entries(
+    entries = Conditions(
         columns, np.where(rng.random(60) < 0.7, -1, divisors), limits, rng.random(60) < 0.3
     )
     values, highest = rng.integers(-1, 4, (2, 30)).astype(float)
     values[rng.random(30) < 0.1] = np.nan
-    found = fast.met(entries, values, highest, 4.0)
-    np.testing.assert_array_equal(found, conditions.met(entries, values, highest, 4.0), strict=True)
+    found = fast.matching(entries, values, highest, 4.0)
+    np.testing.assert_array_equal(
+        found, conditions.matching(entries, values, highest, 4.0), strict=True
+    )

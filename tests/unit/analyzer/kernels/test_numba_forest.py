@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn import ensemble
 
 from reveal_analyzer.kernels import forest
-from reveal_analyzer.kernels.forest import Forest, bare, flatten
+from reveal_analyzer.kernels.forest import Forest, flatten, trivial
 from reveal_analyzer.kernels.scaler import Scaler
 from support.property_tests import examples
 
@@ -54,7 +54,7 @@ def test_columns_in_any_memory_order_give_the_same() -> None:
 
 def test_a_forest_without_a_split_scores_every_window_alike() -> None:
     windows = np.zeros((3, 0), np.float32)
-    np.testing.assert_array_equal(numba_forest.scores(bare(9), windows), [0.5, 0.5, 0.5])
+    np.testing.assert_array_equal(numba_forest.scores(trivial(9), windows), [0.5, 0.5, 0.5])
 
 
 @examples(50)
@@ -67,7 +67,7 @@ def test_trees_of_any_shape_end_where_numpy_ends(
     cuts = [rng.choice([-1.0, 0.0, 0.5, np.inf], size).astype(np.float32) for size in sizes[:-1]]
     made = Forest(
         feature=[rng.integers(0, width, size) for size in sizes[:-1]],
-        cut=cuts,
+        threshold=cuts,
         depth=[rng.uniform(1, 9, size) for size in sizes],
         scale=float(trees * 4),
     )
@@ -88,7 +88,7 @@ def test_trees_of_any_shape_end_where_numpy_ends(
 def test_z_scores_are_numpys_to_the_last_bit(windows: NDArray[np.float64]) -> None:
     scaler = Scaler().fit(windows)
     for given_rows in (windows, windows[::-1] / 1.5, windows[:0]):
-        mine, its = numba_scaler.scaled(scaler, given_rows), scaler.transform(given_rows)
+        mine, its = numba_scaler.transform(scaler, given_rows), scaler.transform(given_rows)
         np.testing.assert_array_equal(mine, its)
         assert mine.dtype == its.dtype
 
@@ -96,4 +96,4 @@ def test_z_scores_are_numpys_to_the_last_bit(windows: NDArray[np.float64]) -> No
 def test_windows_of_another_layout_are_refused() -> None:
     scaler = Scaler().fit(np.eye(3))
     with pytest.raises(ValueError, match="3 features expected, not 2x4"):
-        numba_scaler.scaled(scaler, np.zeros((2, 4)))
+        numba_scaler.transform(scaler, np.zeros((2, 4)))

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats32
 from reveal_analyzer.kernels import backend, live
-from reveal_analyzer.kernels.live import Families, OwnScores
-from reveal_analyzer.kernels.order_statistics import Standing
+from reveal_analyzer.kernels.live import MetricGroups, RecentScores
+from reveal_analyzer.kernels.order_statistics import RankedValues
 from reveal_analyzer.live.past import Past
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.remap import Shift
@@ -22,8 +22,8 @@ SETTINGS = LiveSettings()
 
 
 @pytest.fixture(scope="module")
-def fast() -> backend.Tier:
-    return backend.numba_tier()
+def fast() -> backend.Backend:
+    return backend.numba_backend()
 
 
 @pytest.fixture
@@ -40,21 +40,21 @@ def seconds(rng: np.random.Generator, count: int) -> Floats32:
     return rows
 
 
-def families(rng: np.random.Generator) -> Families:
+def families(rng: np.random.Generator) -> MetricGroups:
     sizes = rng.multinomial(COLUMNS - 8, np.ones(8) / 8) + 1
     places = np.full((3, 6), 8, np.intp)
     places[0, :5], places[1, :3] = np.arange(5), np.arange(5, 8)  # the third has none
-    return Families(
+    return MetricGroups(
         order=rng.permutation(COLUMNS).astype(np.intp),
         starts=np.cumsum([0, *sizes])[:-1].astype(np.intp),
-        places=places,
+        by_subsystem=places,
         counted=np.array([3.0, 3.0, 1.0]),
         top=3,
     )
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_held_views(rng: np.random.Generator, fast: backend.Tier) -> None:
+def test_held_views(rng: np.random.Generator, fast: backend.Backend) -> None:
     mine, its = Held(SETTINGS.views), Held(SETTINGS.views)
     before = backend.current()
     for second in seconds(rng, 60):
@@ -68,7 +68,7 @@ def test_held_views(rng: np.random.Generator, fast: backend.Tier) -> None:
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_ranges_of_the_past(rng: np.random.Generator, fast: backend.Tier) -> None:
+def test_ranges_of_the_past(rng: np.random.Generator, fast: backend.Backend) -> None:
     """Of rows that grow, are exchanged, and change their columns, asked for now and then."""
     settings = LiveSettings(keep=40)
     mine, its = Past(settings), Past(settings)
@@ -90,42 +90,46 @@ def test_ranges_of_the_past(rng: np.random.Generator, fast: backend.Tier) -> Non
 
 @pytest.mark.parametrize("rng", range(10), indirect=True)
 def test_what_stands_at_the_ranks_is_found_without_sorting(
-    rng: np.random.Generator, fast: backend.Tier
+    rng: np.random.Generator, fast: backend.Backend
 ) -> None:
     """Of values many of which are equal, and of exchanges that move them far, or not at all."""
     rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
     kept = rng.integers(-3, 4, (1, 1, 21)).astype(np.float32)
-    ranks, standing = np.array([0, 2, 10, 18, 20]), Standing.unknown(1, 1, 5)
-    fast.stand(np.sort(kept[:, 0]), ranks, standing)
+    ranks, standing = np.array([0, 2, 10, 18, 20]), RankedValues.unknown(1, 1, 5)
+    fast.read_ranks(np.sort(kept[:, 0]), ranks, standing)
     for at in range(40):
         few = int(rng.integers(1, 22))
         new = rng.choice([0.0, 1.0, 9.0, rng.normal()], (few, 1, 1, 1)).astype(np.float32)
-        fast.renew(new, rows, none, kept, at % 21, standing, ranks)
+        fast.store_seconds(new, rows, none, kept, at % 21, standing, ranks)
         ordered = np.sort(kept[0, 0])
         picks = ordered[ranks]
-        np.testing.assert_array_equal(standing.picks[0, 0], picks)
+        np.testing.assert_array_equal(standing.selected[0, 0], picks)
         np.testing.assert_array_equal(standing.below[0, 0], np.searchsorted(ordered, picks))
-        np.testing.assert_array_equal(standing.upto[0, 0], np.searchsorted(ordered, picks, "right"))
+        np.testing.assert_array_equal(
+            standing.not_above[0, 0], np.searchsorted(ordered, picks, "right")
+        )
         assert not standing.stale.any()
 
 
-def test_values_that_are_none_hold_nobody_up(fast: backend.Tier) -> None:
+def test_values_that_are_none_hold_nobody_up(fast: backend.Backend) -> None:
     """The score lets none in; if one came, a loop without an end would stop all nodes."""
     rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
     kept, ranks = np.arange(9, dtype=np.float32)[None, None], np.array([0, 4, 8])
-    standing = Standing.unknown(1, 1, 3)
-    fast.stand(np.sort(kept[:, 0]), ranks, standing)
-    fast.renew(np.full((9, 1, 1, 1), np.nan, np.float32), rows, none, kept, 0, standing, ranks)
+    standing = RankedValues.unknown(1, 1, 3)
+    fast.read_ranks(np.sort(kept[:, 0]), ranks, standing)
+    fast.store_seconds(
+        np.full((9, 1, 1, 1), np.nan, np.float32), rows, none, kept, 0, standing, ranks
+    )
     assert np.isnan(kept).all()
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_scores_in_order(rng: np.random.Generator, fast: backend.Tier) -> None:
-    mine, its = (OwnScores(np.zeros((3, 20)), np.zeros((3, 20))) for _ in range(2))
+def test_scores_in_order(rng: np.random.Generator, fast: backend.Backend) -> None:
+    mine, its = (RecentScores(np.zeros((3, 20)), np.zeros((3, 20))) for _ in range(2))
     for second in range(80):
         new = rng.choice([0.0, 0.0, rng.random(), 7.0], 3)
         for who, scores in ((backend.NUMPY, mine), (fast, its)):
-            who.enlist(scores, new, second % 20, min(second, 20))
+            who.insert_scores(scores, new, second % 20, min(second, 20))
         np.testing.assert_array_equal(np.array(its), np.array(mine))
 
 
@@ -139,7 +143,7 @@ def stepped(
 
 
 @pytest.mark.parametrize("rng", range(20), indirect=True)
-def test_judging(rng: np.random.Generator, fast: backend.Tier) -> None:
+def test_judging(rng: np.random.Generator, fast: backend.Backend) -> None:
     views = (4 * rng.normal(size=(3, 2, COLUMNS))).astype(np.float32)
     bounds = rng.normal(size=(3, 4, COLUMNS)).astype(np.float32)
     bounds[:, 2:] = 0.09 + rng.random((3, 2, COLUMNS))
@@ -148,15 +152,15 @@ def test_judging(rng: np.random.Generator, fast: backend.Tier) -> None:
     weights = rng.choice(np.array([0.0, 0.2, 1.0], np.float32), (3, COLUMNS))
     weights[2] = np.where(rng.random(COLUMNS) < 0.5, np.inf, 6.75)
     given = views, bounds, own, weights, families(rng)
-    for found, expected in zip(fast.judge(*given), live.judge(*given), strict=True):
+    for found, expected in zip(fast.score_second(*given), live.score_second(*given), strict=True):
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_learning(rng: np.random.Generator, fast: backend.Tier) -> None:
+def test_learning(rng: np.random.Generator, fast: backend.Backend) -> None:
     mine = np.zeros((2, 2, COLUMNS), np.float32)
     its = mine.copy()
     for outside in rng.gamma(0.3, size=(200, 2, COLUMNS)).astype(np.float32):
-        live.learn(mine, outside)
-        fast.learn(its, outside)
+        live.update_own_excess(mine, outside)
+        fast.update_own_excess(its, outside)
         np.testing.assert_array_equal(its, mine, strict=True)

@@ -17,11 +17,11 @@ GOLDEN = sorted((Path(__file__).parents[3] / "fixtures" / "wire").glob("*.bin"))
 
 
 @pytest.fixture(scope="module")
-def fast() -> backend.Tier:
-    return backend.numba_tier()
+def fast() -> backend.Backend:
+    return backend.numba_backend()
 
 
-def assert_same(data: bytes, gauges: wire.Bools | None, fast: backend.Tier) -> None:
+def assert_same(data: bytes, gauges: wire.Bools | None, fast: backend.Backend) -> None:
     """Values, masks and all else, of the same types."""
     its, mine = wire.decode(data, gauges), wire.decode(data, gauges, fast.unpack)
     for one in fields(Message):
@@ -32,7 +32,7 @@ def assert_same(data: bytes, gauges: wire.Bools | None, fast: backend.Tier) -> N
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("shape", [(10, 17), (10, 1), (10, 0), (1, 5), (100, 3)])
 @pytest.mark.parametrize("bits", [0, 3, 8, 20, 31, 33, 47, 62])
-def test_messages(bits: int, shape: tuple[int, int], missing: float, fast: backend.Tier) -> None:
+def test_messages(bits: int, shape: tuple[int, int], missing: float, fast: backend.Backend) -> None:
     """So many bits take every number of byte planes, those of the firsts apart from the steps'."""
     rng = np.random.default_rng(bits)
     ticks = rng.integers(-(1 << bits), 1 << bits, shape)
@@ -49,7 +49,7 @@ def test_messages(bits: int, shape: tuple[int, int], missing: float, fast: backe
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_messages_of_every_release(path: Path, fast: backend.Tier) -> None:
+def test_messages_of_every_release(path: Path, fast: backend.Backend) -> None:
     data = path.read_bytes()
     width = wire.decode(data).fast.shape[1]
     assert_same(data, None, fast)
