@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from faultbench.index import IndexFileError, read_index
 from paperbench import jobs, recorder, reproducibility, settings_compared, traces
 from report import Row, report
-from reveal_cli import selecting
+from reveal_cli import metric_selection
 from reveal_cli.commands.select import as_json
-from reveal_cli.exits import CliError
+from reveal_cli.errors import CliError
 from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import WorkloadError
 from undoing import interruptible, say
@@ -128,8 +128,8 @@ def _selection(recordings: Sequence[tuple[str, int, Path]]) -> dict[str, Any]:
     files: dict[str, list[Path]] = {}
     for workload, _, path in recordings:
         files.setdefault(workload, []).append(path)
-    workloads, _ = selecting.correlated(files, traces.SAMPLE_NS)
-    selection, points, bend = selecting.chosen(workloads, THRESHOLD)
+    workloads, _ = metric_selection.correlated(files, traces.SAMPLE_NS)
+    selection, points, bend = metric_selection.chosen(workloads, THRESHOLD)
     moved = {
         item.label
         for each in workloads

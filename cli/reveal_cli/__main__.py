@@ -19,7 +19,7 @@ from reveal_cli.commands import (
     scan,
     select,
 )
-from reveal_cli.exits import DONE, ERROR, CliError
+from reveal_cli.errors import DONE, ERROR, CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_contract import VERSION
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reveal_analyzer.selection.curves import Point
-from reveal_cli.exits import CliError
+from reveal_cli.errors import CliError
 
 # told apart by people who do not see all colours, and in grey by their markers
 _LINES = (

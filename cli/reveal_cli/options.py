@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from reveal_cli.exits import USAGE, CliError
+from reveal_cli.errors import USAGE, CliError
 from reveal_contract.finding import Severity
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
 

@@ -16,11 +16,11 @@ from reveal_analyzer.offline.recording_table import Recorded
 from reveal_analyzer.tables.findings import percent
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_analyzer.tables.scoring.api import Ranked, Table, rank_spans
-from reveal_cli import replayed, wide
-from reveal_cli.exits import CliError
-from reveal_cli.judged import FileKind, healthy_recording, kind
-from reveal_cli.spans import Covered, resolve
-from reveal_cli.wide import Against
+from reveal_cli import recording_input, table_input
+from reveal_cli.analysis import FileKind, healthy_recording, kind
+from reveal_cli.errors import CliError
+from reveal_cli.table_input import Against
+from reveal_cli.time_spans import Covered, resolve
 from reveal_contract.finding import rfc3339
 from reveal_contract.metric import Kind, Subsystem
 
@@ -127,10 +127,10 @@ def _of_node(one: Against, wanted: Sequence[tuple[int, int]]) -> list[_Part]:
 
 
 def _table(arguments: argparse.Namespace) -> _Input:
-    data = wide.load(arguments.input, arguments)
+    data = table_input.load(arguments.input, arguments)
     clock, times = data.clock, data.times_ns
     return _Input(
-        nodes=wide.against(data, arguments.baseline, arguments),
+        nodes=table_input.against(data, arguments.baseline, arguments),
         entry=lambda node, row: _entry(node, row, row.name, row.feature, subsystem_of(row.name)),
         covered=Covered(int(times[0]), int(times[-1]), clock.zone, clock.absolute),
         show=rfc3339 if clock.absolute else clock.show,
@@ -139,10 +139,10 @@ def _table(arguments: argparse.Namespace) -> _Input:
 
 
 def _recording(arguments: argparse.Namespace) -> _Input:
-    replayed.refuse_table_flags(arguments)
-    seen = replayed.tables(arguments.input)
+    recording_input.refuse_table_flags(arguments)
+    seen = recording_input.tables(arguments.input)
     path: Path | None = arguments.baseline
-    healthy = replayed.tables(healthy_recording(path)) if path else {}
+    healthy = recording_input.tables(healthy_recording(path)) if path else {}
     columns = {label: column for one in seen.values() for label, column in one.columns.items()}
     nodes = [
         Against(node, one.table(), _healthy(path, healthy, node)) for node, one in seen.items()

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from reveal_cli.exits import CliError
+from reveal_cli.errors import CliError
 from reveal_contract.channels import ChannelTable
 from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Record, RecordingError, Writer

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import redis
 
-from reveal_cli.collecting import CollectorProcess, Keeper
+from reveal_cli.collector_process import CollectorProcess, Keeper
 from reveal_contract import names
 from reveal_contract.names import REDIS_VARIABLE
 

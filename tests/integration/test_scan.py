@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reveal_cli.output import FINDINGS, RECORDING, SUMMARY
+from reveal_cli.output_files import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.recordings import Slices
 from support import polling
 

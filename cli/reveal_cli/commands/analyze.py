@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reveal_cli.closing import exit_code, width
-from reveal_cli.exits import USAGE, CliError
+from reveal_cli.errors import USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_judging, add_table, length
-from reveal_cli.output import jsonl, print_findings, write_parts, write_whole
+from reveal_cli.output_files import jsonl, print_findings, write_parts, write_whole
+from reveal_cli.summary_text import exit_code, width
 from reveal_contract.finding import Finding
 
 if TYPE_CHECKING:
-    from reveal_cli.judged import Judged
+    from reveal_cli.analysis import Judged
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -96,14 +96,14 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
 def _judge(path: Path, arguments: argparse.Namespace) -> Judged:
     """By content: a recording, else a table."""
-    from reveal_cli.judged import FileKind, kind  # noqa: PLC0415 - needs an extra
+    from reveal_cli.analysis import FileKind, kind  # noqa: PLC0415 - needs an extra
 
     if kind(path) is FileKind.RECORDING:
-        from reveal_cli import replayed  # noqa: PLC0415
+        from reveal_cli import recording_input  # noqa: PLC0415
 
-        return replayed.judge(path, arguments)
+        return recording_input.judge(path, arguments)
     if arguments.selection or arguments.score_selected:
         raise CliError(f"--selection is made of recordings: {path} is a table", USAGE)
-    from reveal_cli import wide  # noqa: PLC0415 - heavy
+    from reveal_cli import table_input  # noqa: PLC0415 - heavy
 
-    return wide.judge(path, arguments)
+    return table_input.judge(path, arguments)

@@ -10,11 +10,11 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from reveal_cli.closing import width
-from reveal_cli.exits import DONE, USAGE, CliError
+from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.metrics_page import page
 from reveal_cli.options import add_host, check_host
+from reveal_cli.summary_text import width
 from reveal_contract import catalogue
 from reveal_contract.metric import Lane, Metric
 from reveal_contract.search import search

@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_cli.closing import closing, width
-from reveal_cli.collecting import host_flags
+from reveal_cli.collector_process import host_flags
 from reveal_cli.commands.scan import seen
-from reveal_cli.exits import DONE, ERROR, USAGE, CliError
+from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.faults import (
     FAULTS,
     Fault,
@@ -31,12 +30,13 @@ from reveal_cli.faults import (
     find,
     sweep,
 )
+from reveal_cli.findings_table import claim_text
 from reveal_cli.interrupt import Interrupt
+from reveal_cli.live_session import Plan, Watched
 from reveal_cli.options import add_host, analyzer_settings, clock, duration, sensitivity
 from reveal_cli.progress import Progress, open_progress
-from reveal_cli.scanning import scan
-from reveal_cli.session import Plan, Watched
-from reveal_cli.table import claim_text
+from reveal_cli.scan_runner import scan
+from reveal_cli.summary_text import closing, width
 from reveal_cli.workloads import Workload, WorkloadError
 from reveal_contract.finding import Finding
 from reveal_contract.metric import Subsystem
@@ -135,7 +135,7 @@ class FaultTurn:
             self.injection.stop()
             self.end_ns = time.time_ns()
             self.progress.event(f"the fault {self.fault.name} is over")
-        if self.onset_ns and self.found_after is None and self.caught(watched.ledger.findings):
+        if self.onset_ns and self.found_after is None and self.caught(watched.finding_log.findings):
             self.found_after = (time.time_ns() - self.onset_ns) / 1e9
 
     def caught(self, findings: Sequence[Finding]) -> list[Finding]:

@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reveal_cli.closing import width
 from reveal_cli.commands.catalog import take_inventory
-from reveal_cli.exits import DONE
-from reveal_cli.hints import hint_lines
+from reveal_cli.configuration_hints import hint_lines
+from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_host, check_host
+from reveal_cli.summary_text import width
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reveal_cli.closing import width
-from reveal_cli.exits import DONE
+from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_table
-from reveal_cli.spans import span
+from reveal_cli.summary_text import width
+from reveal_cli.time_spans import span
 
 if TYPE_CHECKING:
     from reveal_cli.ranking import Explained

@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reveal_cli.closing import width
-from reveal_cli.exits import DONE, ERROR, USAGE, CliError
+from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
+from reveal_cli.summary_text import width
 from reveal_contract.metric import Subsystem
 
 if TYPE_CHECKING:

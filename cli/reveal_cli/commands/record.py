@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from reveal_cli.collecting import CollectorProcess, host_flags
-from reveal_cli.exits import DONE, CliError
+from reveal_cli.collector_process import CollectorProcess, host_flags
+from reveal_cli.errors import DONE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_host, check_host, clock, duration
 from reveal_contract.recording import MAGIC

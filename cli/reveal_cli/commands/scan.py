@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from reveal_cli.closing import Seen, closing, exit_code, width
-from reveal_cli.collecting import host_flags
-from reveal_cli.exits import ERROR, USAGE, CliError
+from reveal_cli.collector_process import host_flags
+from reveal_cli.errors import ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
+from reveal_cli.live_session import Plan, Watched
 from reveal_cli.options import (
     add_host,
     add_judging,
@@ -17,10 +17,10 @@ from reveal_cli.options import (
     clock,
     duration,
 )
-from reveal_cli.output import judged_seconds, missing, print_findings
+from reveal_cli.output_files import judged_seconds, missing, print_findings
 from reveal_cli.progress import open_progress
-from reveal_cli.scanning import scan
-from reveal_cli.session import Plan, Watched
+from reveal_cli.scan_runner import scan
+from reveal_cli.summary_text import Seen, closing, exit_code, width
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

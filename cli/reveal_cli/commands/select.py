@@ -11,10 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reveal_cli.exits import DONE, USAGE, CliError
+from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import nanoseconds
-from reveal_cli.output import write_whole
+from reveal_cli.output_files import write_whole
 
 if TYPE_CHECKING:
     from reveal_analyzer.selection.averaged import Workload
@@ -83,13 +83,13 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     if arguments.plot and arguments.plot.suffix.lower() not in _PLOTS:
         raise CliError(f"--plot {arguments.plot}: must end in {' or '.join(_PLOTS)}", USAGE)
     with interrupt.raising():
-        from reveal_cli import selecting  # noqa: PLC0415 - heavy, and needs an extra
+        from reveal_cli import metric_selection  # noqa: PLC0415 - heavy, and needs an extra
 
-        files = selecting.by_workload(arguments.recordings, arguments.workload)
+        files = metric_selection.by_workload(arguments.recordings, arguments.workload)
         draw = _drawing() if arguments.plot else None  # told before the work, not after
-        workloads, warnings = selecting.correlated(files, arguments.every)
-        selection, points, bend = selecting.chosen(workloads, arguments.threshold)
-        for warning in (*warnings, *selecting.doubts(workloads, selection)):
+        workloads, warnings = metric_selection.correlated(files, arguments.every)
+        selection, points, bend = metric_selection.chosen(workloads, arguments.threshold)
+        for warning in (*warnings, *metric_selection.doubts(workloads, selection)):
             print(f"reveal: {warning}", file=sys.stderr)
         if arguments.output:
             write_whole(arguments.output, selection.to_yaml())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reveal_cli.__main__ import build_parser, main
 from reveal_cli.commands.scan import plan_of
-from reveal_cli.exits import DONE, ERROR, USAGE, CliError
+from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.options import clock, duration, severity
 from reveal_contract.finding import Severity
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reveal_cli.__main__ import main
-from reveal_cli.exits import DONE
+from reveal_cli.errors import DONE
 
 PAGE = Path(__file__).parents[3] / "docs/tutorials/first-table.md"
 _SCRIPT = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

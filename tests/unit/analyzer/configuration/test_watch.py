@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.configuration.evaluate import judge
 from reveal_analyzer.configuration.watch import Configuration
-from reveal_cli.closing import exit_code
-from reveal_cli.exits import DONE, FOUND
-from reveal_cli.hints import Hints, hint_lines
+from reveal_cli.configuration_hints import Hints, hint_lines
+from reveal_cli.errors import DONE, FOUND
+from reveal_cli.summary_text import exit_code
 from reveal_contract.facts import (
     Cpu,
     Device,

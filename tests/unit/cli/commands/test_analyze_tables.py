@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from reveal_cli.__main__ import main
-from reveal_cli.exits import DONE, ERROR, FOUND, USAGE
+from reveal_cli.errors import DONE, ERROR, FOUND, USAGE
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
 from support.synthetic_node import Node

@@ -8,11 +8,11 @@ import pytest
 
 from reveal_cli.__main__ import main
 from reveal_cli.commands.demo import FaultTurn, menu
-from reveal_cli.exits import DONE, USAGE
+from reveal_cli.errors import DONE, USAGE
 from reveal_cli.faults import FAULTS, Fault, Injection, Stage
+from reveal_cli.finding_log import FindingLog
+from reveal_cli.live_session import Watched
 from reveal_cli.progress import Quiet
-from reveal_cli.session import Watched
-from reveal_cli.verdict import Ledger
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Subsystem
 
@@ -101,8 +101,8 @@ def test_only_a_finding_of_its_area_and_time_counts(
 
 
 def test_the_seconds_to_the_finding_are_counted_from_the_onset(turn: FaultTurn) -> None:
-    ledger = Ledger()
-    watched = Watched(ledger=ledger)
+    ledger = FindingLog()
+    watched = Watched(finding_log=ledger)
     turn.act(50, watched)
     assert turn.found_after is None
     opened = replace(finding(1, Subsystem.CPU), first_seen_ns=turn.onset_ns)

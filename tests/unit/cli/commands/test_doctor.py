@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reveal_cli.__main__ import main
-from reveal_cli.exits import DONE, FOUND
+from reveal_cli.errors import DONE, FOUND
 from reveal_contract.facts import Cpu, Facts, Kernel
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges

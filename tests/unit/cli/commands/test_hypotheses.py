@@ -13,7 +13,7 @@ from reveal_analyzer.hypotheses.loader import load, parse
 from reveal_analyzer.hypotheses.page import page
 from reveal_analyzer.hypotheses.parser import plain
 from reveal_cli.__main__ import main
-from reveal_cli.exits import DONE, ERROR, USAGE
+from reveal_cli.errors import DONE, ERROR, USAGE
 
 DOCS = Path(__file__).parents[4] / "docs"
 MINE = """version: 1

@@ -12,8 +12,8 @@ import pytest
 from reveal_analyzer.selection.file import load
 from reveal_cli.__main__ import main
 from reveal_cli.commands.select import threshold
-from reveal_cli.exits import DONE, ERROR, USAGE, CliError
-from reveal_cli.selecting import by_workload
+from reveal_cli.errors import DONE, ERROR, USAGE, CliError
+from reveal_cli.metric_selection import by_workload
 from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
 from support.grouped_metrics import GROUPS, STILL, TABLE, record, slices

@@ -11,15 +11,15 @@ from typing import Any
 from reveal_analyzer.offline.recording_table import Recorded
 from reveal_analyzer.selection.file import SelectionError, load
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
-from reveal_cli.closing import Seen, closing
-from reveal_cli.exits import USAGE, CliError
-from reveal_cli.hints import Hints
-from reveal_cli.judged import Judged, healthy_recording
+from reveal_cli.analysis import Judged, healthy_recording
+from reveal_cli.configuration_hints import Hints
+from reveal_cli.errors import USAGE, CliError
 from reveal_cli.options import Length, analyzer_settings
-from reveal_cli.output import missing
+from reveal_cli.output_files import missing
 from reveal_cli.recordings import Slices
-from reveal_cli.scores import LiveScores
-from reveal_cli.verdict import Replay, judge_whole, replay
+from reveal_cli.replay import Replay, judge_whole, replay
+from reveal_cli.scores_csv import LiveScores
+from reveal_cli.summary_text import Seen, closing
 from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
@@ -46,7 +46,7 @@ def judge(path: Path, arguments: argparse.Namespace) -> Judged:
     hints = Hints()
     for facts, at_ns in slices.facts:
         hints.take(facts, at_ns or seen.first_ns)
-    known = [] if arguments.mode == "report" else seen.ledger.findings
+    known = [] if arguments.mode == "report" else seen.finding_log.findings
     findings = judge_whole(path, known, settings, shown)
     extent = _extent(seen, slices, settings, learned=bool(arguments.baseline))
     return Judged(

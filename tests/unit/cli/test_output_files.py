@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from reveal_cli.__main__ import main
-from reveal_cli.collecting import CollectorProcess
+from reveal_cli.collector_process import CollectorProcess
 from reveal_cli.commands.catalog import listing
-from reveal_cli.exits import ERROR, USAGE, CliError
-from reveal_cli.output import FindingsFile, claim_directory, missing, write_whole
+from reveal_cli.errors import ERROR, USAGE, CliError
+from reveal_cli.finding_log import FindingLog
+from reveal_cli.output_files import FindingsFile, claim_directory, missing, write_whole
 from reveal_cli.recordings import Recording, Slices
-from reveal_cli.verdict import Ledger, Replay
+from reveal_cli.replay import Replay
 from reveal_collector.doctor import ChannelRow, Diagnosis
 from reveal_collector.registry import MissingSource
 from reveal_contract.channels import Channel, ChannelTable
@@ -163,7 +164,7 @@ def test_missing_sources_are_read_from_whatever_a_collector_says() -> None:
 
 
 def test_the_ledger_keeps_the_last_word_on_each_finding() -> None:
-    ledger = Ledger()
+    ledger = FindingLog()
     late, early = finding(5), finding(1)
     assert ledger.take([FindingUpdate(FindingChange.OPENED, late)]) == [late]
     assert ledger.take([FindingUpdate(FindingChange.OPENED, early)]) == [early]
@@ -173,7 +174,7 @@ def test_the_ledger_keeps_the_last_word_on_each_finding() -> None:
 
 
 def test_a_suspicion_is_shown_until_it_is_a_finding_or_old() -> None:
-    ledger = Ledger()
+    ledger = FindingLog()
     ledger.take([FindingUpdate(FindingChange.SUSPECTED, finding())])
     assert ledger.suspected == [finding()]
     assert ledger.findings == []

@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_cli.exits import CliError
+from reveal_cli.errors import CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
-from reveal_cli.output import (
+from reveal_cli.live_session import EachTurn, Plan, Session, Watched
+from reveal_cli.output_files import (
     FINDINGS,
     SUMMARY,
     FindingsFile,
@@ -18,8 +19,7 @@ from reveal_cli.output import (
 )
 from reveal_cli.progress import Progress
 from reveal_cli.recordings import Recording
-from reveal_cli.session import EachTurn, Plan, Session, Watched
-from reveal_cli.verdict import judge_whole
+from reveal_cli.replay import judge_whole
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding
 
@@ -71,7 +71,7 @@ class _Scan:
     def run(self, each_turn: EachTurn) -> Result:
         def turn(elapsed: float, watched: Watched) -> None:
             each_turn(elapsed, watched)
-            self._keep([*watched.ledger.findings, *watched.hints.findings])
+            self._keep([*watched.finding_log.findings, *watched.hints.findings])
 
         session = Session(self._plan, self._recording, self._progress, self._interrupt, turn)
         self.watched, failure = session.watched, None
@@ -92,7 +92,7 @@ class _Scan:
         """The live findings joined with those of the whole, unless the user cannot wait."""
         self._progress.clear()
         self._recording.note({"collector": self.watched.collector})
-        live = self.watched.ledger.findings
+        live = self.watched.finding_log.findings
         if not self.watched.judged:
             return live
         limit = self._interrupt.left(_GRACE) if self._interrupt.requested else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
-from reveal_cli.exits import USAGE, CliError
+from reveal_cli.errors import USAGE, CliError
 from reveal_contract.finding import Finding
 
 __all__ = ["FileKind", "Judged", "healthy_recording", "kind"]

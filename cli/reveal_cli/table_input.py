@@ -24,11 +24,11 @@ from reveal_analyzer.tables.scoring.api import (
     usual_cut,
 )
 from reveal_analyzer.tables.scoring.online import warm_up_rows
-from reveal_cli import scores as csv
-from reveal_cli.exits import USAGE, CliError
-from reveal_cli.judged import Judged, kind
+from reveal_cli import scores_csv
+from reveal_cli.analysis import Judged, kind
+from reveal_cli.errors import USAGE, CliError
+from reveal_cli.findings_table import findings_table
 from reveal_cli.options import clock
-from reveal_cli.table import findings_table
 from reveal_contract.finding import Finding
 
 Findings = dict[str, list[Finding]]
@@ -85,7 +85,7 @@ def judge(path: Path, arguments: argparse.Namespace) -> Judged:
     return Judged(
         findings=[finding for some in findings.values() for finding in some],
         lines=partial(_lines, data, cases, findings),
-        scores=partial(csv.of_table, data, [case.scores for case in cases]),
+        scores=partial(scores_csv.of_table, data, [case.scores for case in cases]),
         warnings=[f"{path}: {note}" for note in data.notes],
     )
 

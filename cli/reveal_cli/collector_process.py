@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
 
-from reveal_cli.exits import ERROR, USAGE, CliError
+from reveal_cli.errors import ERROR, USAGE, CliError
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_cli.exits import CliError
+from reveal_cli.errors import CliError
 from reveal_cli.options import Length, length, nanoseconds
-from reveal_cli.spans import Covered, resolve, span
+from reveal_cli.time_spans import Covered, resolve, span
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND

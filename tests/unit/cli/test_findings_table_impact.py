@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reveal_cli.findings_table import findings_table
 from reveal_cli.progress import View, block
-from reveal_cli.table import findings_table
 from reveal_contract.finding import Finding, Impact, Severity, State
 from reveal_contract.metric import Subsystem
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
-from reveal_cli.exits import CliError
+from reveal_cli.errors import CliError
 from reveal_cli.options import nanoseconds
 from reveal_contract.finding import rfc3339
 from reveal_contract.time_units import NS_PER_DAY, NS_PER_SECOND

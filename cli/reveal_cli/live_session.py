@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reveal_cli.collecting import Keeper
-from reveal_cli.exits import CliError
-from reveal_cli.hints import Hints
+from reveal_cli.collector_process import Keeper
+from reveal_cli.configuration_hints import Hints
+from reveal_cli.errors import CliError
+from reveal_cli.finding_log import FindingLog
+from reveal_cli.findings_table import claim_text, local_time
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.progress import Progress, View
 from reveal_cli.recordings import Recording
-from reveal_cli.table import claim_text, local_time
-from reveal_cli.verdict import Ledger
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding, FindingUpdate
@@ -66,7 +66,7 @@ class Plan:
 class Watched:
     """What a session saw, for the table, the summary and the exit code."""
 
-    ledger: Ledger = field(default_factory=Ledger)
+    finding_log: FindingLog = field(default_factory=FindingLog)
     hints: Hints = field(default_factory=Hints)
     started_ns: int = 0
     ended_ns: int = 0
@@ -134,7 +134,7 @@ class Session:
                 self._each_turn(math.inf, self.watched)
             collector.process.stop(_HURRY if self._interrupt.requested else _STOPPING)
             self._take(reader, analyzer)
-            self.watched.ledger.take(analyzer.finish())
+            self.watched.finding_log.take(analyzer.finish())
             self.watched.collector = _collector_state(client, self.plan.node)
         return self.watched
 
@@ -211,7 +211,7 @@ class Session:
         if seen.slices % _SUBJECT_SLICES == 1:
             self._note_subjects(reader.subjects(self.plan.node))
         self._recording.message(slice_.data, slice_.table)
-        for finding in seen.ledger.take(self._judge(slice_, analyzer)):
+        for finding in seen.finding_log.take(self._judge(slice_, analyzer)):
             self._progress.event(f"found {_event(finding)}")
         if slice_.table.key != self._table:
             self._table, self._areas = slice_.table.key, _areas(slice_.table)
@@ -288,9 +288,9 @@ class Session:
                 lost=self.watched.lost,
                 channels=self.watched.channels,
                 warmup_left=max(0.0, left) if status.learning else 0.0,
-                findings=len(self.watched.ledger.findings),
+                findings=len(self.watched.finding_log.findings),
                 over={area: score for area, score in status.over.items() if area in self._areas},
-                suspected=[_event(finding) for finding in self.watched.ledger.suspected],
+                suspected=[_event(finding) for finding in self.watched.finding_log.suspected],
                 changed=list(status.changed),
                 heartbeats=list(status.heartbeats),
                 trouble=f"Redis is away since {away:.0f} s" if away >= 1 else "",

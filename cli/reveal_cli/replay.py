@@ -11,60 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reveal_cli.finding_log import FindingLog, in_order
 from reveal_cli.recordings import Slices
 from reveal_contract.channels import ChannelTable
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate
+from reveal_contract.finding import Finding
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
 if TYPE_CHECKING:
     from reveal_analyzer.node import NodeAnalyzer
     from reveal_analyzer.selection.shown import Shown
-
-_SUSPECTED_SECONDS = 5
-
-
-class Ledger:
-    """The latest state of every finding, and what is suspected right now."""
-
-    def __init__(self) -> None:
-        self._findings: dict[str, Finding] = {}
-        self._suspected: list[tuple[int, Finding]] = []
-        self._second = 0
-
-    @property
-    def findings(self) -> list[Finding]:
-        """In the order of their onset."""
-        return in_order(self._findings.values())
-
-    @property
-    def suspected(self) -> list[Finding]:
-        return [finding for _, finding in self._suspected]
-
-    def take(self, updates: Iterable[FindingUpdate]) -> list[Finding]:
-        """Note the updates of one second; the findings that were opened by them.
-
-        A suspicion is said once: it is shown until it becomes a finding or has grown old.
-        """
-        self._second += 1
-        opened = []
-        for update in updates:
-            if update.change is FindingChange.SUSPECTED:
-                self._suspected.append((self._second, update.finding))
-                continue
-            if update.change is FindingChange.OPENED:
-                opened.append(update.finding)
-            self._findings[update.finding.id] = update.finding
-        self._suspected = [
-            (since, finding)
-            for since, finding in self._suspected
-            if self._second - since < _SUSPECTED_SECONDS and not opened
-        ]
-        return opened
-
-
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: (finding.first_seen_ns, finding.id))
 
 
 def replay(
@@ -94,12 +50,12 @@ def replay(
             result.analyzers[message.node] = analyzer
             for earlier in baseline(message.node) if baseline else ():
                 analyzer.step(*earlier, silent=True)
-        result.ledger.take(analyzer.step(message, table))
+        result.finding_log.take(analyzer.step(message, table))
         result.count(message, table)
         if each is not None:
             each(analyzer, message)
     for analyzer in result.analyzers.values():
-        result.ledger.take(analyzer.finish())
+        result.finding_log.take(analyzer.finish())
     return result
 
 
@@ -107,7 +63,7 @@ class Replay:
     """What a pass over a recording saw and found."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
+        self.finding_log = FindingLog()
         self.analyzers: dict[str, NodeAnalyzer] = {}
         self.slices = 0
         self.channels = 0

@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reveal_cli.exits import DONE, FOUND
-from reveal_cli.hints import hint_lines
+from reveal_cli.configuration_hints import hint_lines
+from reveal_cli.errors import DONE, FOUND
+from reveal_cli.findings_table import MAX_WIDTH, MIN_WIDTH, advice, findings_table
 from reveal_cli.options import clock
-from reveal_cli.table import MAX_WIDTH, MIN_WIDTH, advice, findings_table
 from reveal_contract.finding import Finding, FindingKind, Severity
 
 # waiting for so much of the warm-up, a host hides the faults that make it wait

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_cli.closing import Seen, closing, exit_code
-from reveal_cli.exits import DONE, FOUND
+from reveal_cli.errors import DONE, FOUND
+from reveal_cli.findings_table import advice, evidence_text, findings_table, subject_text
 from reveal_cli.progress import BAR, Quiet, Terminal, View, bar, block, open_progress
-from reveal_cli.table import advice, evidence_text, findings_table, subject_text
+from reveal_cli.summary_text import Seen, closing, exit_code
 from reveal_contract.finding import (
     Confidence,
     Evidence,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reveal_cli.exits import CliError
-from reveal_cli.session import Plan, Watched
+from reveal_cli.errors import CliError
+from reveal_cli.live_session import Plan, Watched
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding, rfc3339
 

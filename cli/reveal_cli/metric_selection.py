@@ -11,7 +11,7 @@ from reveal_analyzer.selection.curves import Point, curves, knee
 from reveal_analyzer.selection.file import Selection
 from reveal_analyzer.selection.moments import Correlation, Moments
 from reveal_analyzer.selection.resampled import Resampler
-from reveal_cli.exits import USAGE, CliError
+from reveal_cli.errors import USAGE, CliError
 from reveal_cli.recordings import Slices
 
 _ENOUGH = 2  # rows for each metric that stays, below which a fit on them tells little
