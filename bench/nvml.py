@@ -16,9 +16,9 @@ import nvml_trace
 from report import Row, report
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml import devices, library
-from reveal_collector.nvml.boards import QUICK, STATE
-from reveal_collector.nvml.poller import Poller
-from reveal_collector.nvml.queries import SCALES, Query, learn
+from reveal_collector.nvml.poller import NvmlPoller
+from reveal_collector.nvml.queries import SCALES, Query, supported_queries
+from reveal_collector.nvml.snapshots import QUICK, STATE
 from reveal_collector.readers.source import Roots
 
 # nvidia-smi's column -> metric, and its unit in ours
@@ -46,14 +46,14 @@ def prices(calls: int, pause_s: float) -> list[Row]:
     """Microseconds a call, of every query that the first GPU answers."""
     nvml = library.load()
     library.start(nvml)
-    handle = devices.devices(nvml, Path("/sys"))[0].handle
+    handle = devices.enumerate_gpus(nvml, Path("/sys"))[0].handle
     taken: dict[str, tuple[Query, list[int]]] = {
-        query.name: (query, []) for query in learn(nvml, handle)
+        query.name: (query, []) for query in supported_queries(nvml, handle)
     }
     for _ in range(calls):
         for query, spent in taken.values():
             began = time.perf_counter_ns()
-            query.ask(nvml, handle)
+            query.read(nvml, handle)
             spent.append(time.perf_counter_ns() - began)
         time.sleep(pause_s)
     library.stop(nvml)
@@ -74,17 +74,19 @@ def priced(query: Query, spent: list[int]) -> Row:
 Figures = dict[tuple[str, str], int | None]
 
 
-def figures(poller: Poller) -> Figures:
+def figures(poller: NvmlPoller) -> Figures:
     return {
         key: value
         for name in (QUICK, STATE)
-        for key, value in zip(poller.boards[name].keys, poller.boards[name].values, strict=True)
+        for key, value in zip(
+            poller.snapshots[name].keys, poller.snapshots[name].values, strict=True
+        )
     }
 
 
 def watch(seconds: int) -> tuple[Row, list[Row], list[Figures]]:
     """The share of the time in the driver, agreement with nvidia-smi, and every tick's figures."""
-    poller = Poller(Roots())
+    poller = NvmlPoller(Roots())
     poller.start()
     time.sleep(2)
     began, cpu = time.monotonic(), time.process_time()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reveal_collector.nvml.devices import Gpu
-from reveal_collector.nvml.queries import QUERIES, REASONS, Batch
+from reveal_collector.nvml.queries import QUERIES, THROTTLE_REASONS, FieldBatch
 
 Key = tuple[str, str]  # metric, instance
 _CALLS = {
@@ -25,14 +25,14 @@ _CALLS = {
     "gpu.pcie.width_maximum": "pcie.width_maximum", "gpu.pcie.tx": "pcie.bytes.0",
     "gpu.pcie.rx": "pcie.bytes.1",
 }  # fmt: skip
-_BITS = {metric: bit for bit, metric in REASONS.items()}
+_BITS = {metric: bit for bit, metric in THROTTLE_REASONS.items()}
 
 
 def field_keys(ids: Any) -> dict[str, str]:
     """Metric -> key of a figure that comes by field; ``ids`` is the pynvml module."""
     found: dict[str, str] = {}
     for batch in QUERIES:
-        for field in batch.fields if isinstance(batch, Batch) else ():
+        for field in batch.fields if isinstance(batch, FieldBatch) else ():
             scope = f".{field.scope}" if field.scope else ""
             if hasattr(ids, field.name):
                 found.setdefault(field.metric, f"field.{getattr(ids, field.name)}{scope}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from reveal_collector.nvml.boards import STATE
 from reveal_collector.nvml.budget import QUICK_NS
-from reveal_collector.nvml.poller import Poller
+from reveal_collector.nvml.poller import NvmlPoller
+from reveal_collector.nvml.snapshots import STATE
 from reveal_collector.readers.source import Roots
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -23,7 +23,7 @@ class Watch:
     def __init__(self, roots: Roots | None = None, timed: bool = False, **options: Any) -> None:
         self.now = 1000 * NS_PER_SECOND
         self._began = time.perf_counter_ns() if timed else None
-        self.poller = Poller(roots or Roots(), clock=self.clock, **options)
+        self.poller = NvmlPoller(roots or Roots(), clock=self.clock, **options)
         self.poller.open()
 
     def clock(self) -> int:
@@ -33,17 +33,17 @@ class Watch:
     def run(self, seconds: float) -> None:
         for _ in range(round(seconds * NS_PER_SECOND / QUICK_NS)):
             self.now += QUICK_NS
-            self.poller.step()
+            self.poller.run_round()
 
     def figures(self, board: str = STATE) -> Figures:
-        made = self.poller.boards[board]
+        made = self.poller.snapshots[board]
         assert [(each.metric, each.instance) for each in made.channels] == list(made.keys)
         return dict(zip(made.keys, made.values, strict=True))
 
 
 def base_unit(watch: Watch, board: str, metric: str, instance: str = "0") -> float:
     """A figure in its catalogued unit."""
-    scales = {(c.metric, c.instance): c.scale for c in watch.poller.boards[board].channels}
+    scales = {(c.metric, c.instance): c.scale for c in watch.poller.snapshots[board].channels}
     value = watch.figures(board)[metric, instance]
     assert value is not None
     return value * scales[metric, instance]

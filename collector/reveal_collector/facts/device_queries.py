@@ -53,7 +53,7 @@ def query_nvml(roots: Roots) -> NvmlAnswer:
     nvml = library.load()
     library.start(nvml)
     try:
-        found = devices.devices(nvml, roots.sys)
+        found = devices.enumerate_gpus(nvml, roots.sys)
         uses = [(pid, one.gpu.pci_bus_id) for one in found for pid in _pids(nvml, one.handle)]
         gpus = [_gpu(nvml, one) for one in found]
         cuda = _answer(nvml, nvml.nvmlSystemGetCudaDriverVersion)

@@ -1,1 +1,1 @@
-"""GPUs through NVML: asked in a thread of its own, at a price that is measured and kept."""
+"""GPUs through NVML: a thread polls the driver within a measured budget of calls."""

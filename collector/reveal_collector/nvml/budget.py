@@ -1,7 +1,7 @@
-"""What asking the driver may cost, and what is asked less often when it costs more.
+"""Budget of the calls to the driver: it lowers the rate of queries that cost too much.
 
-Every call takes the driver's lock: asked too often, a monitor holds up the application it
-watches.  The price of each query is the median of its last calls on that GPU.
+Each call takes the lock of the driver, so a monitor that calls too often delays the application
+that it watches.  The cost of a query is the median of its last calls on a GPU.
 """
 
 from __future__ import annotations
@@ -14,98 +14,109 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 QUICK_NS, SLOW_NS, RARE_NS = NS_PER_SECOND // 10, NS_PER_SECOND, 10 * NS_PER_SECOND
 PERIODS_NS = (QUICK_NS, SLOW_NS, RARE_NS, 60 * NS_PER_SECOND)
-SHARE = 0.05  # of one thread's time, all GPUs and queries together
-LONG_NS = 5_000_000  # a query this long is never asked ten times a second
-_CALLS, _LEAST_CALLS = 20, 5
+MAX_SHARE = 0.05  # of the time of one thread, for all GPUs and queries
+LONG_CALL_NS = 5_000_000  # a query that takes longer is not sent ten times a second
+_MAX_CALLS, _MIN_CALLS = 20, 5
 
 Key = tuple[str, str]  # instance of the GPU, name of the query
 
 
 @dataclass
-class Meter:
-    """One query on one GPU: how often it is asked and what it cost lately (ns)."""
+class QueryMeter:
+    """Period and recent costs of one query on one GPU."""
 
-    wanted_ns: int
-    level: int  # place in PERIODS_NS
-    costs: deque[int] = field(default_factory=lambda: deque(maxlen=_CALLS))
-
-    @property
-    def known(self) -> bool:
-        return len(self.costs) >= _LEAST_CALLS
+    desired_ns: int
+    level: int  # index in PERIODS_NS
+    costs_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
 
     @property
-    def price_ns(self) -> float:
-        return sorted(self.costs)[len(self.costs) // 2] if self.costs else 0.0
+    def is_measured(self) -> bool:
+        """Whether it has had enough calls for a median."""
+        return len(self.costs_ns) >= _MIN_CALLS
 
     @property
-    def slowed(self) -> bool:
-        return self.level > _level(self.wanted_ns)
+    def cost_ns(self) -> float:
+        """The median cost of the last calls."""
+        return sorted(self.costs_ns)[len(self.costs_ns) // 2] if self.costs_ns else 0.0
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether the query is sent less often than desired."""
+        return self.level > _level(self.desired_ns)
 
     def period_ns(self, level: int) -> int:
-        return max(self.wanted_ns, PERIODS_NS[level])
+        """Return the period at a level."""
+        return max(self.desired_ns, PERIODS_NS[level])
 
     def share(self, level: int) -> float:
-        """The share of the time its calls take when asked at this level."""
-        return self.price_ns / self.period_ns(level)
+        """Return the share of the time that the calls take at a level."""
+        return self.cost_ns / self.period_ns(level)
 
     def slow_down(self) -> None:
+        """Change to the next longer period."""
         self.level = min(self.level + 1, len(PERIODS_NS) - 1)
 
 
-class Budget:
-    """Periods by query and GPU, kept so that all calls together take ``share`` of the time."""
+class QueryBudget:
+    """Periods by query and GPU, so that all calls together take at most a share of the time."""
 
-    def __init__(self, share: float = SHARE) -> None:
-        self._most = share
-        self._meters: dict[Key, Meter] = {}
+    def __init__(self, max_share: float = MAX_SHARE) -> None:
+        self._max_share = max_share
+        self._meters: dict[Key, QueryMeter] = {}
 
     @property
     def share(self) -> float:
-        """The share of the time that calls of known price take at the present periods."""
-        return sum(meter.share(meter.level) for meter in self._meters.values() if meter.known)
+        """The share of the time that all measured queries take at their current periods."""
+        return sum(meter.share(meter.level) for meter in self._meters.values() if meter.is_measured)
 
     @property
     def slowed(self) -> list[str]:
-        """What is asked less often than wanted, one phrase each."""
+        """One phrase for each query that is sent less often than desired."""
         return [
-            f"GPU {key[0]}: {key[1]} is asked every "
+            f"GPU {key[0]}: {key[1]} is read every "
             f"{meter.period_ns(meter.level) / NS_PER_SECOND:g} s, "
-            f"as a call takes {meter.price_ns / 1000:.0f} us"
+            f"because a call takes {meter.cost_ns / 1000:.0f} us"
             for key, meter in self._meters.items()
-            if meter.slowed
+            if meter.is_slowed
         ]
 
-    def keep(self, keys: Iterable[tuple[Key, int]]) -> None:
-        """These are the queries now, with the period (ns) wanted of each."""
-        before = self._meters
+    def set_queries(self, keys: Iterable[tuple[Key, int]]) -> None:
+        """Replace the queries by these, each with its desired period in ns; known costs stay."""
+        previous = self._meters
         self._meters = {}
         for key, period_ns in keys:
-            self._meters[key] = before.get(key) or Meter(period_ns, _level(period_ns))
+            self._meters[key] = previous.get(key) or QueryMeter(period_ns, _level(period_ns))
 
     def period_ns(self, key: Key) -> int:
+        """Return the current period of a query."""
         meter = self._meters[key]
         return meter.period_ns(meter.level)
 
-    def spent(self, key: Key, cost_ns: int) -> None:
-        self._meters[key].costs.append(cost_ns)
+    def record(self, key: Key, cost_ns: int) -> None:
+        """Record the cost of one call."""
+        self._meters[key].costs_ns.append(cost_ns)
 
     def review(self) -> bool:
-        """Slow down what is too dear, quicken what has become cheap; whether anything changed."""
-        before = [meter.level for meter in self._meters.values()]
+        """Adapt the periods to the measured costs; return whether a period changed."""
+        previous = [meter.level for meter in self._meters.values()]
+        # A long call delays the other queries of the tick, even within the budget.
         for meter in self._meters.values():
-            if meter.known and meter.level == 0 and meter.price_ns > LONG_NS:
+            if meter.is_measured and meter.level == 0 and meter.cost_ns > LONG_CALL_NS:
                 meter.slow_down()
-        while self.share > self._most and (dearest := self._dearest()):
-            for meter in dearest:
+        while self.share > self._max_share and (meters := self._most_expensive()):
+            for meter in meters:
                 meter.slow_down()
-        self._quicken()
-        return before != [meter.level for meter in self._meters.values()]
+        self._speed_up()
+        return previous != [meter.level for meter in self._meters.values()]
 
-    def _dearest(self) -> list[Meter]:
-        """The query that takes most over all GPUs: slowed on each, so that they stay alike."""
-        by_query: dict[str, list[Meter]] = {}
+    def _most_expensive(self) -> list[QueryMeter]:
+        """Return the meters, on all GPUs, of the query that takes the largest share.
+
+        A query is slowed on all GPUs, so that their values stay comparable.
+        """
+        by_query: dict[str, list[QueryMeter]] = {}
         for (_, query), meter in self._meters.items():
-            if meter.known and meter.level < len(PERIODS_NS) - 1:
+            if meter.is_measured and meter.level < len(PERIODS_NS) - 1:
                 by_query.setdefault(query, []).append(meter)
         return max(
             by_query.values(),
@@ -113,19 +124,22 @@ class Budget:
             default=[],
         )
 
-    def _quicken(self) -> None:
-        """One step back for what would leave half of the budget free: no to and fro."""
+    def _speed_up(self) -> None:
+        """Shorten the period of queries that became cheaper.
+
+        Half of the budget must stay free afterwards, so that periods do not alternate.
+        """
         for meter in self._meters.values():
-            if not meter.slowed or len(meter.costs) < _CALLS:
+            if not meter.is_slowed or len(meter.costs_ns) < _MAX_CALLS:
                 continue
             faster = meter.level - 1
-            if faster == 0 and meter.price_ns > LONG_NS / 2:
+            if faster == 0 and meter.cost_ns > LONG_CALL_NS / 2:
                 continue
-            if self.share - meter.share(meter.level) + meter.share(faster) < self._most / 2:
+            if self.share - meter.share(meter.level) + meter.share(faster) < self._max_share / 2:
                 meter.level = faster
-                meter.costs.clear()
+                meter.costs_ns.clear()
 
 
 def _level(period_ns: int) -> int:
-    """The slowest of the periods that is not slower than this one."""
-    return max(at for at, each in enumerate(PERIODS_NS) if each <= period_ns)
+    """Return the level of the longest period that is not longer than this one."""
+    return max(level for level, each in enumerate(PERIODS_NS) if each <= period_ns)

@@ -1,4 +1,4 @@
-"""Which GPUs there are: index, UUID, place on the bus and in the host, MIG instances."""
+"""GPUs of a host: index, UUID, PCI address, NUMA node and MIG instances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reveal_collector.readers.source import Roots
 
 @dataclass(frozen=True)
 class MigDevice:
-    """One compute instance of a GPU in MIG mode; ids are given again, UUIDs never."""
+    """One compute instance of a GPU in MIG mode; ids are reused, UUIDs are not."""
 
     uuid: str
     gpu_instance: int
@@ -24,9 +24,9 @@ class MigDevice:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU.  ``index`` is NVML's and may be another after a reboot; ``uuid`` stays.
+    """One GPU; ``index`` is NVML's and may change with a reboot, ``uuid`` stays.
 
-    ``pci_bus_id`` is as in sysfs ("0000:3b:00.0"), ``numa_node`` that of the PCI device.
+    ``pci_bus_id`` is written as in sysfs ("0000:3b:00.0"); ``numa_node`` is that of the PCI device.
     """
 
     index: int
@@ -39,8 +39,8 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Device:
-    """A GPU with the handles to ask it by; ``mig_handles`` in the order of ``gpu.mig``."""
+class GpuDevice:
+    """A GPU with its NVML handles; ``mig_handles`` has the order of ``gpu.mig``."""
 
     gpu: Gpu
     handle: Handle = field(compare=False)
@@ -48,53 +48,53 @@ class Device:
 
     @property
     def instances(self) -> Iterator[tuple[str, Handle]]:
-        """Channel instance and handle: "0" of the GPU, "0/MIG-..." of its parts."""
+        """Channel instance and handle: "0" for the GPU, "0/MIG-..." for its MIG instances."""
         yield str(self.gpu.index), self.handle
-        for part, handle in zip(self.gpu.mig, self.mig_handles, strict=True):
-            yield f"{self.gpu.index}/{part.uuid}", handle
+        for mig, handle in zip(self.gpu.mig, self.mig_handles, strict=True):
+            yield f"{self.gpu.index}/{mig.uuid}", handle
 
 
 def gpus(roots: Roots) -> tuple[Gpu, ...]:
-    """All GPUs of this host; raises ``Unsupported`` without a driver."""
+    """Return all GPUs of this host; raises ``Unsupported`` without a driver."""
     nvml = library.load()
     library.start(nvml)
     try:
-        return tuple(device.gpu for device in devices(nvml, roots.sys))
+        return tuple(device.gpu for device in enumerate_gpus(nvml, roots.sys))
     finally:
         library.stop(nvml)
 
 
-def devices(nvml: Library, sys: Path) -> tuple[Device, ...]:
-    """The GPUs that answer, in the order of their index; raises ``NVMLError`` for none of all."""
+def enumerate_gpus(nvml: Library, sys: Path) -> tuple[GpuDevice, ...]:
+    """Return the GPUs that answer, by index; raises ``NVMLError`` if the driver is gone."""
     found = []
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
-            found.append(_device(nvml, sys, index))
+            found.append(_gpu_device(nvml, sys, index))
         except nvml.NVMLError as error:
-            if library.is_gone(error.value):
+            if library.is_driver_gone(error.value):
                 raise
     return tuple(found)
 
 
-def _device(nvml: Library, sys: Path, index: int) -> Device:
+def _gpu_device(nvml: Library, sys: Path, index: int) -> GpuDevice:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    bus = sysfs_address(library.text(nvml.nvmlDeviceGetPciInfo(handle).busId))
-    enabled = _mig_enabled(nvml, handle)
-    parts = tuple(_parts(nvml, handle)) if enabled else ()
+    address = sysfs_address(library.text(nvml.nvmlDeviceGetPciInfo(handle).busId))
+    mig_enabled = _mig_enabled(nvml, handle)
+    mig_devices = tuple(_mig_devices(nvml, handle)) if mig_enabled else ()
     gpu = Gpu(
         index=index,
         uuid=library.text(nvml.nvmlDeviceGetUUID(handle)),
         name=library.text(nvml.nvmlDeviceGetName(handle)),
-        pci_bus_id=bus,
-        numa_node=numa_node(sys / "bus/pci/devices" / bus),
-        mig_enabled=enabled,
-        mig=tuple(part for part, _ in parts),
+        pci_bus_id=address,
+        numa_node=numa_node(sys / "bus/pci/devices" / address),
+        mig_enabled=mig_enabled,
+        mig=tuple(mig for mig, _ in mig_devices),
     )
-    return Device(gpu, handle, tuple(of_part for _, of_part in parts))
+    return GpuDevice(gpu, handle, tuple(mig_handle for _, mig_handle in mig_devices))
 
 
 def sysfs_address(bus_id: str) -> str:
-    """NVML's bus id ("00000000:3B:00.0") as sysfs writes it ("0000:3b:00.0")."""
+    """Return a bus id of NVML ("00000000:3B:00.0") as sysfs writes it ("0000:3b:00.0")."""
     domain, _, rest = bus_id.lower().partition(":")
     return f"{domain.lstrip('0').zfill(4)}:{rest}"
 
@@ -107,16 +107,16 @@ def _mig_enabled(nvml: Library, handle: Handle) -> bool:
     return bool(current)
 
 
-def _parts(nvml: Library, handle: Handle) -> Iterator[tuple[MigDevice, Handle]]:
-    for place in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+def _mig_devices(nvml: Library, handle: Handle) -> Iterator[tuple[MigDevice, Handle]]:
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
-            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
-        except nvml.NVMLError:  # places are not filled one after the other
+            mig_handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+        except nvml.NVMLError:  # the indices in use may have gaps
             continue
-        made = MigDevice(
-            library.text(nvml.nvmlDeviceGetUUID(part)),
-            nvml.nvmlDeviceGetGpuInstanceId(part),
-            nvml.nvmlDeviceGetComputeInstanceId(part),
-            library.text(nvml.nvmlDeviceGetName(part)),
+        device = MigDevice(
+            library.text(nvml.nvmlDeviceGetUUID(mig_handle)),
+            nvml.nvmlDeviceGetGpuInstanceId(mig_handle),
+            nvml.nvmlDeviceGetComputeInstanceId(mig_handle),
+            library.text(nvml.nvmlDeviceGetName(mig_handle)),
         )
-        yield made, part
+        yield device, mig_handle

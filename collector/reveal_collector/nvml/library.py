@@ -1,6 +1,6 @@
-"""The edge to the driver: pynvml imported when first asked for, its errors sorted.
+"""Access to the driver: imports pynvml on first use and classifies its errors.
 
-Return codes are those of ``nvmlReturn_t`` (nvml.h); pynvml carries them as ``NVMLError.value``.
+Return codes are those of ``nvmlReturn_t`` (nvml.h); pynvml gives them as ``NVMLError.value``.
 """
 
 from __future__ import annotations
@@ -11,42 +11,42 @@ from typing import Any
 
 from reveal_collector.kernel.errors import Unsupported
 
-# pynvml as a module is untyped; what it returns is taken apart in ``queries`` and ``devices``
+# pynvml is untyped: ``queries`` and ``devices`` convert what it returns.
 Library = Any
 Handle = Any
 
 DRIVER = "libnvidia-ml.so.1"
 _NO_PERMISSION, _NOT_LOADED, _NO_LIBRARY, _MISMATCH = 4, 9, 12, 18
-# what this card, driver or mode never gives: learned once
-_ABSENT = {2, 3, _NO_PERMISSION, 13, 25, 26}
-_LOST = {15, 16, 28}  # fallen off the bus, needs a reset, not there any more
-_GONE = {1, _NOT_LOADED, _MISMATCH}  # the driver was unloaded or replaced below us
+# this card, driver or mode never answers the call
+_UNSUPPORTED = {2, 3, _NO_PERMISSION, 13, 25, 26}
+_LOST = {15, 16, 28}  # fallen off the bus, needs a reset, does not exist any more
+_GONE = {1, _NOT_LOADED, _MISMATCH}  # the driver was unloaded or replaced while in use
 NOT_FOUND, TIMEOUT = 6, 10
 
 _REFUSALS = {
     _NO_PERMISSION: (
-        "the NVIDIA driver may not be used by this process",
-        "give it access to /dev/nvidiactl and /dev/nvidia*",
+        "this process is not permitted to use the NVIDIA driver",
+        "grant access to /dev/nvidiactl and /dev/nvidia*",
     ),
     _NOT_LOADED: (
         "the NVIDIA kernel driver is not loaded",
-        "modprobe nvidia; dmesg says why it is not",
+        "run modprobe nvidia; see dmesg for the reason",
     ),
     _NO_LIBRARY: (
         "no NVIDIA driver is installed (libnvidia-ml.so.1)",
         "install the driver; in a container set NVIDIA_DRIVER_CAPABILITIES=utility",
     ),
     _MISMATCH: (
-        "the NVIDIA driver's library and its kernel module are of different versions",
+        "the NVIDIA library and the kernel module have different versions",
         "reload the module or reboot, then restart the collector",
     ),
 }
 
 
 def load() -> Library:
-    """The pynvml module; raises ``Unsupported`` where it or the driver's library is not there."""
+    """Return the pynvml module; raises ``Unsupported`` without it or the driver's library."""
     try:
-        ctypes.CDLL(DRIVER)  # asked first: the module takes 2 MB, in vain on most hosts
+        ctypes.CDLL(DRIVER)  # first: pynvml takes 2 MB, which hosts without a driver save
     except OSError:
         raise Unsupported(*_REFUSALS[_NO_LIBRARY]) from None
     try:
@@ -58,42 +58,43 @@ def load() -> Library:
 
 
 def start(nvml: Library) -> None:
-    """Initialise the library; raises ``Unsupported`` with the driver's reason."""
+    """Initialize the library; raises ``Unsupported`` with the reason of the driver."""
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
-        reason, remedy = _REFUSALS.get(error.value, (f"NVML: {error}", "nvidia-smi says more"))
+        default = (f"NVML: {error}", "run nvidia-smi for details")
+        reason, remedy = _REFUSALS.get(error.value, default)
         raise Unsupported(reason, remedy) from None
 
 
 def stop(nvml: Library) -> None:
-    """Give the library back; one that is gone already is no error."""
+    """Shut the library down."""
     try:
         nvml.nvmlShutdown()
-    except nvml.NVMLError:
+    except nvml.NVMLError:  # the driver is gone already
         return
 
 
-def is_absent(code: int) -> bool:
-    """Whether a return code says "never here" rather than "not now"."""
-    return code in _ABSENT
+def is_unsupported(code: int) -> bool:
+    """Return whether a code means that the call never works here."""
+    return code in _UNSUPPORTED
 
 
-def is_lost(code: int) -> bool:
-    """Whether a return code says that the GPU does not answer any more."""
+def is_gpu_lost(code: int) -> bool:
+    """Return whether a code means that the GPU does not answer any more."""
     return code in _LOST
 
 
-def is_gone(code: int) -> bool:
-    """Whether a return code says that the whole driver is not there any more."""
+def is_driver_gone(code: int) -> bool:
+    """Return whether a code means that the whole driver is gone."""
     return code in _GONE
 
 
 def address(handle: Handle) -> int | None:
-    """What tells handles apart: pynvml makes a new pointer of the same GPU each time."""
+    """Return the address of a handle: pynvml creates a new pointer to a GPU each time."""
     return ctypes.cast(handle, ctypes.c_void_p).value
 
 
 def text(value: str | bytes) -> str:
-    """A string of pynvml, whose older versions give bytes."""
+    """Return a pynvml string; older versions give bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

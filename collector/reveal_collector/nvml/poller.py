@@ -1,4 +1,4 @@
-"""The thread that asks NVML and leaves its answers on boards."""
+"""Thread that polls NVML and publishes snapshots of the values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml import library
-from reveal_collector.nvml.boards import EMPTY, QUICK, STATE, SUBJECTS, Board
 from reveal_collector.nvml.budget import QUICK_NS, RARE_NS
 from reveal_collector.nvml.devices import Gpu
-from reveal_collector.nvml.events import XidLedger
-from reveal_collector.nvml.holders import Holder, Owners, SubjectUse
+from reveal_collector.nvml.events import XidCounts
+from reveal_collector.nvml.gpu_processes import GpuProcess, SubjectCache, SubjectGpuUsage
 from reveal_collector.nvml.library import Library
 from reveal_collector.nvml.queries import SCALES
-from reveal_collector.nvml.session import Session
-from reveal_collector.nvml.unit import Clock
+from reveal_collector.nvml.query_schedule import Clock
+from reveal_collector.nvml.session import NvmlSession
+from reveal_collector.nvml.snapshots import EMPTY, QUICK, STATE, SUBJECTS, GpuSnapshot
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.catalogue import find
@@ -27,17 +27,17 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 log = logging.getLogger(__name__)
 
-_FIRST_RETRY_S, _LAST_RETRY_S = 5.0, 60.0
-_STUCK_SECONDS = 1.0  # how long stopping waits for a call in the driver
+_MIN_RETRY_S, _MAX_RETRY_S = 5.0, 60.0
+_STOP_TIMEOUT_S = 1.0  # how long ``stop`` waits for a call in the driver
 
-Figures = dict[tuple[str, str], int | None]
+Values = dict[tuple[str, str], int | None]
 
 
-class Poller:
-    """Asks all GPUs on a grid of 100 ms, from the first user's ``start`` to the last ``stop``.
+class NvmlPoller:
+    """Polls all GPUs on a grid of 100 ms, from the first ``start`` to the last ``stop``.
 
-    ``subject_of_pid`` names the subject a process belongs to; by default its cgroup does.
-    ``degraded`` says what is asked less often than wanted, or that the driver left.
+    ``subject_of_pid`` returns the subject of a process, by default from its cgroup.  ``degraded``
+    lists the queries that are slowed, or says that the driver does not answer.
     """
 
     def __init__(
@@ -48,33 +48,33 @@ class Poller:
         load: Callable[[], Library] = library.load,
         clock: Clock = time.monotonic_ns,
     ) -> None:
-        self.boards = dict.fromkeys((QUICK, STATE, SUBJECTS), EMPTY)
+        self.snapshots = dict.fromkeys((QUICK, STATE, SUBJECTS), EMPTY)
         self.degraded: tuple[str, ...] = ()
-        self._trouble = ""
+        self._error = ""
         self._roots, self._profiling, self._load, self._clock = roots, profiling, load, clock
-        self._subjects = SubjectUse(Owners(roots.proc, subject_of_pid))
-        self._ledger = XidLedger()
+        self._subject_usage = SubjectGpuUsage(SubjectCache(roots.proc, subject_of_pid))
+        self._xids = XidCounts()
         self._numbers: dict[str, int] = {}
-        self._session: Session | None = None
+        self._session: NvmlSession | None = None
         self._spent_before = 0
-        self._second_ns = self._rare_ns = self._retry_ns = 0
-        self._backoff = Backoff(_FIRST_RETRY_S, _LAST_RETRY_S)
+        self._state_due_ns = self._enumerate_due_ns = self._retry_due_ns = 0
+        self._backoff = Backoff(_MIN_RETRY_S, _MAX_RETRY_S)
         self._users = 0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs as last seen; ``index`` is the number in channel names."""
+        """The GPUs at the last enumeration; ``index`` is the number in channel names."""
         return self._session.gpus if self._session else ()
 
-    def holders(self) -> Mapping[int, tuple[Holder, ...]]:
-        """The processes of each GPU, by its number."""
+    def processes(self) -> Mapping[int, tuple[GpuProcess, ...]]:
+        """Return the processes of each GPU by its index."""
         session = self._session
-        return {n: each.processes for n, each in session.holders.items()} if session else {}
+        return {n: each.processes for n, each in session.processes.items()} if session else {}
 
     def start(self) -> None:
-        """Raises ``Unsupported`` where there is no driver or no GPU."""
+        """Register one more user; raises ``Unsupported`` without a driver or a GPU."""
         if self._users == 0:
             self.open()
             self._stopping.clear()
@@ -87,49 +87,52 @@ class Poller:
         if self._users or self._thread is None:
             return
         self._stopping.set()
-        self._thread.join(_STUCK_SECONDS)
-        stuck = self._thread.is_alive()
+        self._thread.join(_STOP_TIMEOUT_S)
+        blocked = self._thread.is_alive()
         self._thread = None
-        if not stuck:  # else the library is in use and stays open
+        if not blocked:  # a call that hangs still uses the library: leave it open
             self._close()
 
     def open(self) -> None:
-        """Start the library, see what there is, ask everything once."""
+        """Start the library, enumerate the GPUs and run the first round."""
         self._connect()
         if not self.gpus:
             self._close()
-            raise Unsupported("the NVIDIA driver knows no GPU", "nvidia-smi -L; lspci -d 10de:")
-        self.step()
+            raise Unsupported(
+                "the NVIDIA driver finds no GPU", "check nvidia-smi -L and lspci -d 10de:"
+            )
+        self.run_round()
 
-    def step(self) -> None:
-        """One round: ask what is due and renew the boards."""
+    def run_round(self) -> None:
+        """Send the queries that are due and update the snapshots."""
         now = self._clock()
         session = self._session
         if session is None:
-            if now >= self._retry_ns:
+            if now >= self._retry_due_ns:
                 self._reconnect(now)
         else:
             try:
-                self._ask(session, now)
-            except Exception as error:  # the driver left in the middle of a round
+                self._query(session, now)
+            except Exception as error:  # the driver was unloaded during the round
                 self._disconnect(error, now)
         self._publish(now)
 
     def _run(self) -> None:
         due = self._clock()
         while not self._stopping.is_set():
-            self.step()
+            self.run_round()
             due = max(due + QUICK_NS, self._clock())
             self._stopping.wait((due - self._clock()) / NS_PER_SECOND)
 
-    def _ask(self, session: Session, now: int) -> None:
-        if now >= self._rare_ns:
+    def _query(self, session: NvmlSession, now: int) -> None:
+        if now >= self._enumerate_due_ns:
             session.enumerate()
-            self._rare_ns = now + RARE_NS
+            self._enumerate_due_ns = now + RARE_NS
         for gpu, code in session.round():
-            self._ledger.add(gpu, code, now)
+            self._xids.add(gpu, code, now)
             log.warning("GPU %d: XID %d", gpu, code)
-        if now >= self._second_ns and session.budget.review():
+        # Once a second: the periods follow the measured costs.
+        if now >= self._state_due_ns and session.budget.review():
             for phrase in session.budget.slowed:
                 log.warning("%s", phrase)
 
@@ -137,30 +140,30 @@ class Poller:
         nvml = self._load()
         library.start(nvml)
         try:
-            self._session = Session(
+            self._session = NvmlSession(
                 nvml, self._roots.sys, self._numbers, self._profiling, self._clock
             )
         except nvml.NVMLError as error:
             library.stop(nvml)
-            raise Unsupported(f"NVML: {error}", "nvidia-smi says more") from None
-        self._rare_ns = self._clock() + RARE_NS
+            raise Unsupported(f"NVML: {error}", "run nvidia-smi for details") from None
+        self._enumerate_due_ns = self._clock() + RARE_NS
 
     def _reconnect(self, now: int) -> None:
         try:
             self._connect()
-        except Unsupported as lacking:
-            self._trouble = f"nvml: {lacking.reason}; {lacking.remedy}"
-            self._retry_ns = now + round(self._backoff.next() * NS_PER_SECOND)
+        except Unsupported as missing:
+            self._error = f"nvml: {missing.reason}; {missing.remedy}"
+            self._retry_due_ns = now + round(self._backoff.next() * NS_PER_SECOND)
             return
-        log.info("the NVIDIA driver is back")
-        self._trouble = ""
+        log.info("the NVIDIA driver answers again")
+        self._error = ""
         self._backoff.reset()
 
     def _disconnect(self, error: Exception, now: int) -> None:
-        self._trouble = f"nvml: the NVIDIA driver left: {error}"
-        log.warning("%s", self._trouble)
+        self._error = f"nvml: the NVIDIA driver does not answer: {error}"
+        log.warning("%s", self._error)
         self._close()
-        self._retry_ns = now + round(self._backoff.next() * NS_PER_SECOND)
+        self._retry_due_ns = now + round(self._backoff.next() * NS_PER_SECOND)
 
     def _close(self) -> None:
         if self._session is not None:
@@ -171,56 +174,56 @@ class Poller:
     def _publish(self, now: int) -> None:
         session = self._session
         if session is None:
-            self.degraded = (self._trouble,)
-            self._blank(now)
+            self.degraded = (self._error,)
+            self._clear_values(now)
             return
         quick = {
-            (metric, unit.instance): unit.values[metric]
-            for unit in session.units
-            for metric in unit.quick
+            (metric, schedule.instance): schedule.values[metric]
+            for schedule in session.schedules
+            for metric in schedule.quick
         }
-        self._post(QUICK, quick, now)
-        if now < self._second_ns:
-            return
+        self._store(QUICK, quick, now)
+        if now < self._state_due_ns:
+            return  # state and subjects change slowly: once a second is enough
         state = {
-            (metric, unit.instance): unit.values[metric]
-            for unit in session.units
-            for metric in unit.others
+            (metric, schedule.instance): schedule.values[metric]
+            for schedule in session.schedules
+            for metric in schedule.others
         }
-        self._second_ns = now + NS_PER_SECOND
+        self._state_due_ns = now + NS_PER_SECOND
         self.degraded = tuple(session.budget.slowed)
-        self._post(STATE, state | self._of_gpus(session, now), now)
-        self._post(SUBJECTS, self._subjects.figures(session.holders.values(), now), now)
+        self._store(STATE, state | self._gpu_values(session, now), now)
+        self._store(SUBJECTS, self._subject_usage.values(session.processes.values(), now), now)
 
-    def _of_gpus(self, session: Session, now: int) -> Figures:
+    def _gpu_values(self, session: NvmlSession, now: int) -> Values:
         lost = session.lost()
-        made: Figures = {("gpu.lost", str(n)): int(gone) for n, gone in lost.items()}
-        made["gpu.count", ""] = len(lost) - sum(lost.values())
-        made["gpu.driver.time", ""] = self._spent_before + session.spent_ns
-        made["gpu.driver.slowed", ""] = len(self.degraded)
-        for gpu in sorted(session.tell_events):
-            programs, others, last = self._ledger.of_gpu(gpu)
-            made["gpu.xid.application", str(gpu)] = programs
-            made["gpu.xid.hardware", str(gpu)] = others
-            made["gpu.xid.last", str(gpu)] = last
-        return made | {("gpu.xid", code): n for code, n in self._ledger.by_code(now).items()}
+        values: Values = {("gpu.lost", str(n)): int(gone) for n, gone in lost.items()}
+        values["gpu.count", ""] = len(lost) - sum(lost.values())
+        values["gpu.driver.time", ""] = self._spent_before + session.spent_ns
+        values["gpu.driver.slowed", ""] = len(self.degraded)
+        for gpu in sorted(session.event_gpus):
+            application, others, last = self._xids.of_gpu(gpu)
+            values["gpu.xid.application", str(gpu)] = application
+            values["gpu.xid.hardware", str(gpu)] = others
+            values["gpu.xid.last", str(gpu)] = last
+        return values | {("gpu.xid", code): n for code, n in self._xids.by_code(now).items()}
 
-    def _blank(self, now: int) -> None:
-        """No driver: the columns stay, what they hold is not known, and no GPU answers."""
-        for name, board in self.boards.items():
+    def _clear_values(self, now: int) -> None:
+        """Keep the columns without values while the driver is gone; no GPU answers."""
+        for name, snapshot in self.snapshots.items():
             values = tuple(
-                0 if channel.metric == "gpu.count" else None for channel in board.channels
+                0 if channel.metric == "gpu.count" else None for channel in snapshot.channels
             )
-            self.boards[name] = board._replace(values=values, at_ns=now)
+            self.snapshots[name] = snapshot._replace(values=values, taken_ns=now)
 
-    def _post(self, name: str, figures: Figures, now: int) -> None:
-        board = self.boards[name]
-        keys = tuple(figures)
-        values = tuple(figures.values())
-        if keys == board.keys:
-            self.boards[name] = board._replace(values=values, at_ns=now)
+    def _store(self, name: str, by_key: Values, now: int) -> None:
+        snapshot = self.snapshots[name]
+        keys = tuple(by_key)
+        values = tuple(by_key.values())
+        if keys == snapshot.keys:  # keep the tuple of channels: readers compare it by identity
+            self.snapshots[name] = snapshot._replace(values=values, taken_ns=now)
         else:
-            self.boards[name] = Board(keys, tuple(map(_channel, keys)), values, now)
+            self.snapshots[name] = GpuSnapshot(keys, tuple(map(_channel, keys)), values, now)
 
 
 def _channel(key: tuple[str, str]) -> Channel:

@@ -1,7 +1,7 @@
-"""GPM: what the multiprocessors did, on Hopper and newer; off unless asked for.
+"""GPM: activity of the multiprocessors, on Hopper and newer, only on request.
 
-Only one profiler may have the counters: while this runs, Nsight and DCGM's profiling fields
-cannot.  A figure is of the time between two samples (nvmlGpmSampleGet, nvmlGpmMetricsGet).
+Only one profiler can use the counters: while this one runs, Nsight and the profiling fields of
+DCGM cannot.  A value covers the time between two samples (nvmlGpmSampleGet, nvmlGpmMetricsGet).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
 
 # metric -> nvmlGpmMetricId_t
-_FIGURES = {
+_METRIC_IDS = {
     "gpu.sm.active": 2,
     "gpu.sm.occupancy": 3,
     "gpu.tensor.active": 5,
@@ -22,49 +22,52 @@ _FIGURES = {
 }
 
 
-class Profile:
-    """The pair of samples of one GPU, or of one GPU instance of it in MIG mode."""
+class GpmProfile:
+    """The two samples of one GPU, or of one GPU instance of it in MIG mode."""
 
     def __init__(self, nvml: Library, parent: Handle, gpu_instance: int | None = None) -> None:
         self._nvml, self._parent, self._gpu_instance = nvml, parent, gpu_instance
         self._old: Any = nvml.nvmlGpmSampleAlloc()
         self._new: Any = nvml.nvmlGpmSampleAlloc()
-        self._take(self._old)
+        self._sample(self._old)
 
     @staticmethod
     def supported(nvml: Library, handle: Handle) -> bool:
+        """Return whether the GPU supports GPM."""
         try:
             return bool(nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice)
         except nvml.NVMLError:
             return False
 
     def query(self) -> Query:
-        return Query("profile", tuple(_FIGURES), SLOW_NS, self._ask)
+        """Return the query that reads the metrics since its last call."""
+        return Query("profile", tuple(_METRIC_IDS), SLOW_NS, self._read)
 
     def close(self) -> None:
+        """Free the samples."""
         for sample in (self._old, self._new):
             try:
                 self._nvml.nvmlGpmSampleFree(sample)
             except self._nvml.NVMLError:
                 return
 
-    def _take(self, sample: Any) -> None:
+    def _sample(self, sample: Any) -> None:
         if self._gpu_instance is None:
             self._nvml.nvmlGpmSampleGet(self._parent, sample)
         else:
             self._nvml.nvmlGpmMigSampleGet(self._parent, self._gpu_instance, sample)
 
-    def _ask(self, nvml: Library, _: Handle) -> Values:
-        self._take(self._new)
-        wanted = nvml.c_nvmlGpmMetricsGet_t()
-        wanted.version = nvml.NVML_GPM_METRICS_GET_VERSION
-        wanted.numMetrics = len(_FIGURES)
-        wanted.sample1, wanted.sample2 = self._old, self._new
-        for place, metric in enumerate(_FIGURES.values()):
-            wanted.metrics[place].metricId = metric
-        got = nvml.nvmlGpmMetricsGet(wanted)
+    def _read(self, nvml: Library, _: Handle) -> Values:
+        self._sample(self._new)
+        request = nvml.c_nvmlGpmMetricsGet_t()
+        request.version = nvml.NVML_GPM_METRICS_GET_VERSION
+        request.numMetrics = len(_METRIC_IDS)
+        request.sample1, request.sample2 = self._old, self._new
+        for index, metric_id in enumerate(_METRIC_IDS.values()):
+            request.metrics[index].metricId = metric_id
+        result = nvml.nvmlGpmMetricsGet(request)
         self._old, self._new = self._new, self._old
-        return [_thousandths(got.metrics[place]) for place in range(len(_FIGURES))]
+        return [_thousandths(result.metrics[index]) for index in range(len(_METRIC_IDS))]
 
 
 def _thousandths(answer: Any) -> int | None:

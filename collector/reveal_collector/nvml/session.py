@@ -1,4 +1,4 @@
-"""All GPUs from one start of the library to its end: what there is, asked in rounds."""
+"""One run of the NVML library: enumerates the GPUs and queries them in rounds."""
 
 from __future__ import annotations
 
@@ -6,192 +6,197 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reveal_collector.nvml import devices, library
-from reveal_collector.nvml.budget import Budget
-from reveal_collector.nvml.devices import Device, Gpu
+from reveal_collector.nvml import library
+from reveal_collector.nvml.budget import QueryBudget
+from reveal_collector.nvml.devices import Gpu, GpuDevice, enumerate_gpus
 from reveal_collector.nvml.events import XidEvents
-from reveal_collector.nvml.holders import Holders
+from reveal_collector.nvml.gpu_processes import GpuProcesses
 from reveal_collector.nvml.library import Handle, Library
-from reveal_collector.nvml.profiling import Profile
-from reveal_collector.nvml.queries import Query, learn
-from reveal_collector.nvml.unit import Clock, Unit
+from reveal_collector.nvml.profiling import GpmProfile
+from reveal_collector.nvml.queries import Query, supported_queries
+from reveal_collector.nvml.query_schedule import Clock, QuerySchedule
 
-# slow queries wait for the next round when one has taken this long: ticks come first
-_ROUND_NS = 50_000_000
+# After so long, slow queries wait for the next round: the queries of the ticks come first.
+_MAX_ROUND_NS = 50_000_000
 
 
 @dataclass
-class _Card:
-    """A GPU with its units (itself first, then its MIG instances) and its processes."""
+class _GpuState:
+    """A GPU with its schedules (itself first, then its MIG instances) and its processes."""
 
-    device: Device
-    units: list[Unit]
-    holders: Holders
-    profiles: list[Profile]
+    device: GpuDevice
+    schedules: list[QuerySchedule]
+    processes: GpuProcesses
+    profiles: list[GpmProfile]
 
     @property
     def gpu(self) -> Gpu:
         return self.device.gpu
 
-    def is_of(self, device: Device) -> bool:
-        """Whether it is this device, cut up alike and asked by the same handle."""
+    def matches(self, device: GpuDevice) -> bool:
+        """Return whether the device is this GPU, with the same handle and MIG instances."""
         same = library.address(self.device.handle) == library.address(device.handle)
-        return same and self.gpu == device.gpu and not self.units[0].lost
+        return same and self.gpu == device.gpu and not self.schedules[0].lost
 
 
-class Session:
-    """The GPUs, each under the number it had when it was first seen (``numbers``, by UUID)."""
+class NvmlSession:
+    """The GPUs, each with the index it had when it was found first (``numbers``, by UUID)."""
 
     def __init__(
         self, nvml: Library, sys: Path, numbers: dict[str, int], profiling: bool, clock: Clock
     ) -> None:
-        self.budget = Budget()
+        self.budget = QueryBudget()
         self.spent_ns = 0
         self._nvml, self._sys, self._clock = nvml, sys, clock
         self._numbers, self._profiling = numbers, profiling
-        self._cards: dict[str, _Card] = {}
-        self._devices: tuple[Device, ...] = ()
+        self._gpus: dict[str, _GpuState] = {}
+        self._devices: tuple[GpuDevice, ...] = ()
         self._events: XidEvents | None = None
-        self._telling: set[int] = set()
+        self._event_gpus: set[int] = set()
         self.enumerate()
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        return tuple(card.gpu for card in self._cards.values())
+        return tuple(state.gpu for state in self._gpus.values())
 
     @property
-    def units(self) -> Iterator[Unit]:
-        for card in self._cards.values():
-            yield from card.units
+    def schedules(self) -> Iterator[QuerySchedule]:
+        for state in self._gpus.values():
+            yield from state.schedules
 
     @property
-    def holders(self) -> dict[int, Holders]:
-        """The processes by the number of the GPU."""
-        return {card.gpu.index: card.holders for card in self._cards.values()}
+    def processes(self) -> dict[int, GpuProcesses]:
+        """The processes by the index of the GPU."""
+        return {state.gpu.index: state.processes for state in self._gpus.values()}
 
     @property
-    def tell_events(self) -> frozenset[int]:
-        """The numbers of the GPUs that tell of XID errors, or did before they were lost."""
-        return frozenset(self._telling)
+    def event_gpus(self) -> frozenset[int]:
+        """The indices of the GPUs that report XID errors, or did before they were lost."""
+        return frozenset(self._event_gpus)
 
     def lost(self) -> dict[int, bool]:
-        """By number, whether a GPU that was once seen does not answer now."""
-        state = dict.fromkeys(self._numbers.values(), True)
-        state |= {card.gpu.index: card.units[0].lost for card in self._cards.values()}
-        return dict(sorted(state.items()))
+        """Return by index whether a GPU that was found once does not answer now."""
+        lost = dict.fromkeys(self._numbers.values(), True)
+        lost |= {state.gpu.index: state.schedules[0].lost for state in self._gpus.values()}
+        return dict(sorted(lost.items()))
 
     def enumerate(self) -> None:
-        """See which GPUs and MIG instances there are; raises ``NVMLError`` for no driver."""
+        """Find the GPUs and MIG instances; raises ``NVMLError`` if the driver is gone."""
         found = tuple(
-            replace(each, gpu=replace(each.gpu, index=self._number(each.gpu)))
-            for each in devices.devices(self._nvml, self._sys)
+            replace(device, gpu=replace(device.gpu, index=self._number(device.gpu)))
+            for device in enumerate_gpus(self._nvml, self._sys)
         )
-        if found == self._devices and not any(unit.lost for unit in self.units):
+        if found == self._devices and not any(schedule.lost for schedule in self.schedules):
             return
-        present = {each.gpu.uuid for each in found}
-        for uuid, card in self._cards.items():
-            if uuid not in present:  # its columns stay, empty
-                for unit in card.units:
-                    unit.lose()
-        for each in found:
-            known = self._cards.get(each.gpu.uuid)
-            if known is None or not known.is_of(each):
-                self._take(each)
+        uuids = {device.gpu.uuid for device in found}
+        for uuid, state in self._gpus.items():
+            # A GPU that was removed keeps its columns, without values.
+            if uuid not in uuids:
+                for schedule in state.schedules:
+                    schedule.mark_lost()
+        for device in found:
+            # Hot-plug: a GPU is new, or its MIG instances or its handle changed, or it was lost.
+            known = self._gpus.get(device.gpu.uuid)
+            if known is None or not known.matches(device):
+                self._add(device)
         self._devices = found
         self._renew_events()
-        self._telling |= self._events.gpus if self._events else set()
-        self.budget.keep(wanted for unit in self.units for wanted in unit.wanted)
+        self._event_gpus |= self._events.gpus if self._events else set()
+        self.budget.set_queries(
+            period for schedule in self.schedules for period in schedule.periods
+        )
 
     def round(self) -> Iterator[tuple[int, int]]:
-        """Ask what is due; the XID errors since the last round as (GPU, code).
+        """Send the queries that are due; return new XID errors as (GPU, code).
 
-        Raises ``NVMLError`` where the driver is gone.
+        Raises ``NVMLError`` if the driver is gone.
         """
         began = self._clock()
         for quick in (True, False):
-            for card in self._cards.values():
-                for unit in card.units:
-                    for query in unit.due(began, quick):
-                        if not quick and self._clock() - began > _ROUND_NS:
+            for state in self._gpus.values():
+                for schedule in state.schedules:
+                    for query in schedule.due(began, quick):
+                        if not quick and self._clock() - began > _MAX_ROUND_NS:
                             break
-                        self.spent_ns += unit.ask(self._nvml, query, self.budget, self._clock)
-                if card.units[0].lost:
-                    card.holders.clear()
+                        self.spent_ns += schedule.send(self._nvml, query, self.budget, self._clock)
+                if state.schedules[0].lost:
+                    state.processes.clear()
         return self._events.drain() if self._events else iter(())
 
     def close(self) -> None:
         if self._events:
             self._events.close()
-        for uuid in self._cards:
+        for uuid in self._gpus:
             self._release(uuid)
         library.stop(self._nvml)
 
     def _number(self, gpu: Gpu) -> int:
-        """Its index when it was first seen, or the next free one: channels are named by it."""
+        """Return the index at first sight, or the next free one: it names the channels."""
         if gpu.uuid not in self._numbers:
             taken = set(self._numbers.values())
             free = (n for n in range(gpu.index, gpu.index + len(taken) + 1) if n not in taken)
             self._numbers[gpu.uuid] = next(free)
         return self._numbers[gpu.uuid]
 
-    def _take(self, device: Device) -> None:
-        """Learn what it answers; one that is lost keeps the columns it had, empty."""
-        holders = Holders()
-        profiles: list[Profile] = []
-        units: list[Unit] = []
-        for place, (instance, handle) in enumerate(device.instances):
+    def _add(self, device: GpuDevice) -> None:
+        """Find the queries of a GPU; a lost one keeps its columns, without values."""
+        processes = GpuProcesses()
+        profiles: list[GpmProfile] = []
+        schedules: list[QuerySchedule] = []
+        for index, (instance, handle) in enumerate(device.instances):
             try:
-                queries = learn(self._nvml, handle, part=place > 0)
+                queries = supported_queries(self._nvml, handle, mig=index > 0)
             except self._nvml.NVMLError as error:
-                if library.is_gone(error.value):
+                if library.is_driver_gone(error.value):
                     raise
-                self._lose(device)
+                self._mark_lost(device)
                 return
-            if place == 0:
-                queries += self._answered(handle, holders.queries())
-            if profile := self._profile(device, place):
+            if index == 0:
+                queries += self._supported(handle, processes.queries())
+            if profile := self._profile(device, index):
                 profiles.append(profile)
                 queries.append(profile.query())
-            units.append(Unit(instance, handle, queries))
-        holders.clear()
+            schedules.append(QuerySchedule(instance, handle, queries))
+        processes.clear()
         self._release(device.gpu.uuid)
-        self._put(_Card(device, units, holders, profiles))
+        self._publish(_GpuState(device, schedules, processes, profiles))
 
-    def _lose(self, device: Device) -> None:
-        card = self._cards.get(device.gpu.uuid)
-        if card is None:
-            unit = Unit(str(device.gpu.index), device.handle, ())
-            card = _Card(device, [unit], Holders(), [])
-            self._put(card)
-        for unit in card.units:
-            unit.lose()
+    def _mark_lost(self, device: GpuDevice) -> None:
+        state = self._gpus.get(device.gpu.uuid)
+        if state is None:
+            schedule = QuerySchedule(str(device.gpu.index), device.handle, ())
+            state = _GpuState(device, [schedule], GpuProcesses(), [])
+            self._publish(state)
+        for schedule in state.schedules:
+            schedule.mark_lost()
 
-    def _put(self, card: _Card) -> None:
-        """As a new mapping: other threads may be going through the old one."""
-        self._cards = self._cards | {card.gpu.uuid: card}
+    def _publish(self, state: _GpuState) -> None:
+        """Add the state in a new mapping, as other threads may iterate over the old one."""
+        self._gpus = self._gpus | {state.gpu.uuid: state}
 
     def _release(self, uuid: str) -> None:
-        if uuid in self._cards:
-            for profile in self._cards[uuid].profiles:
+        if uuid in self._gpus:
+            for profile in self._gpus[uuid].profiles:
                 profile.close()
 
-    def _answered(self, handle: Handle, queries: Sequence[Query]) -> Iterator[Query]:
+    def _supported(self, handle: Handle, queries: Sequence[Query]) -> Iterator[Query]:
         for query in queries:
             try:
-                query.ask(self._nvml, handle)
+                query.read(self._nvml, handle)
             except self._nvml.NVMLError as error:
-                if library.is_absent(error.value) or library.is_lost(error.value):
+                if library.is_unsupported(error.value) or library.is_gpu_lost(error.value):
                     continue
             yield query
 
-    def _profile(self, device: Device, place: int) -> Profile | None:
-        """GPM of the GPU, or in MIG mode of the GPU instance behind one of its parts."""
-        if not self._profiling or device.gpu.mig_enabled is (place == 0):
+    def _profile(self, device: GpuDevice, index: int) -> GpmProfile | None:
+        """Return the GPM profile of a GPU, or of the GPU instance of a MIG device."""
+        # In MIG mode only the GPU instances have the counters, else only the GPU itself.
+        if not self._profiling or device.gpu.mig_enabled is (index == 0):
             return None
-        instance = device.gpu.mig[place - 1].gpu_instance if place else None
+        instance = device.gpu.mig[index - 1].gpu_instance if index else None
         try:
-            if Profile.supported(self._nvml, device.handle):
-                return Profile(self._nvml, device.handle, instance)
+            if GpmProfile.supported(self._nvml, device.handle):
+                return GpmProfile(self._nvml, device.handle, instance)
         except self._nvml.NVMLError:
             return None
         return None

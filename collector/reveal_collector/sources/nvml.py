@@ -1,6 +1,6 @@
 """Source: NVIDIA GPUs through NVML (docs.nvidia.com/deploy/nvml-api).
 
-The driver is asked by a thread of its own; here its last answers are handed out, at once.
+A thread of its own polls the driver; these sources return its last values without waiting.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.nvml import library
-from reveal_collector.nvml.boards import QUICK, STALE_NS, STATE, SUBJECTS, Board
+from reveal_collector.nvml.snapshots import QUICK, STALE_NS, STATE, SUBJECTS, GpuSnapshot
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 if TYPE_CHECKING:
-    from reveal_collector.nvml.poller import Poller
+    from reveal_collector.nvml.poller import NvmlPoller
 
 _NAMES = {QUICK: "nvml", STATE: "nvml-state", SUBJECTS: "nvml-subjects"}
 
@@ -26,71 +26,71 @@ _NAMES = {QUICK: "nvml", STATE: "nvml-state", SUBJECTS: "nvml-subjects"}
 def sources(
     roots: Roots, profiling: bool = False, subject_of_pid: SubjectOfPid | None = None
 ) -> list[Source]:
-    """Use every tick, state once a second, and who uses it; ``profiling`` adds GPM figures."""
-    shared = Shared(roots, profiling, subject_of_pid)
-    return [GpuFigures(roots, shared, board) for board in (QUICK, STATE, SUBJECTS)]
+    """Return the sources of utilization, state and subjects; ``profiling`` adds GPM metrics."""
+    shared = SharedPoller(roots, profiling, subject_of_pid)
+    return [GpuSource(roots, shared, name) for name in (QUICK, STATE, SUBJECTS)]
 
 
-class Shared:
-    """One poller for all boards, made where there is a driver: elsewhere 1 MB in vain."""
+class SharedPoller:
+    """One poller for all sources, created where a driver exists: it needs 1 MB."""
 
     def __init__(self, roots: Roots, profiling: bool, subject_of_pid: SubjectOfPid | None) -> None:
-        self.poller: Poller | None = None
+        self.poller: NvmlPoller | None = None
         self._roots, self._profiling, self._subject_of_pid = roots, profiling, subject_of_pid
 
-    def start(self) -> Poller:
-        """The poller, with one more user; raises ``Unsupported`` as it does."""
+    def start(self) -> NvmlPoller:
+        """Return the poller with one more user; raises ``Unsupported`` as it does."""
         if self.poller is None:
             library.load()
-            from reveal_collector.nvml.poller import Poller  # noqa: PLC0415
+            from reveal_collector.nvml.poller import NvmlPoller  # noqa: PLC0415
 
-            self.poller = Poller(self._roots, self._profiling, self._subject_of_pid)
+            self.poller = NvmlPoller(self._roots, self._profiling, self._subject_of_pid)
         self.poller.start()
         return self.poller
 
 
-class GpuFigures:
-    """One board of the poller as a source."""
+class GpuSource:
+    """One snapshot of the poller as a source."""
 
-    def __init__(self, roots: Roots, shared: Shared, board: str) -> None:
-        self.name = _NAMES[board]
-        self.lane = Lane.FAST if board == QUICK else Lane.SLOW
+    def __init__(self, roots: Roots, shared: SharedPoller, name: str) -> None:
+        self.name = _NAMES[name]
+        self.lane = Lane.FAST if name == QUICK else Lane.SLOW
         self.channels: tuple[Channel, ...] = ()
-        self._roots, self._shared, self._board = roots, shared, board
-        self._poller: Poller | None = None
+        self._roots, self._shared, self._snapshot_name = roots, shared, name
+        self._poller: NvmlPoller | None = None
         self._started = False
-        self._blank: tuple[None, ...] = ()
+        self._no_values: tuple[None, ...] = ()
 
     @property
     def degraded(self) -> Sequence[str]:
-        """What the poller does less often, or not at all; told once for all boards."""
+        """What the poller reads less often or not at all; only one source reports it."""
         poller = self._poller
-        return poller.degraded if poller is not None and self._board == QUICK else ()
+        return poller.degraded if poller is not None and self._snapshot_name == QUICK else ()
 
     def open(self) -> None:
         if not self._roots.live:
-            raise Unsupported("GPUs can be asked on the machine itself only")
+            raise Unsupported("GPUs can be queried only on the live host, not from recorded files")
         self.close()
         self._poller = self._shared.start()
         self._started = True
-        self._learn(self._poller.boards[self._board])
+        self._update_channels(self._poller.snapshots[self._snapshot_name])
 
     def read(self) -> Sequence[int | None]:
         if self._poller is None:
-            return self._blank
-        board = self._poller.boards[self._board]
-        if board.channels is not self.channels:
-            self._learn(board)
+            return self._no_values
+        snapshot = self._poller.snapshots[self._snapshot_name]
+        if snapshot.channels is not self.channels:
+            self._update_channels(snapshot)
             raise LayoutChanged(self.name)
-        if time.monotonic_ns() - board.at_ns > STALE_NS:
-            return self._blank
-        return board.values
+        if time.monotonic_ns() - snapshot.taken_ns > STALE_NS:
+            return self._no_values  # the driver hangs: its last values say nothing about now
+        return snapshot.values
 
     def close(self) -> None:
         if self._started and self._poller is not None:
             self._started = False
             self._poller.stop()
 
-    def _learn(self, board: Board) -> None:
-        self.channels = board.channels
-        self._blank = (None,) * len(board.channels)
+    def _update_channels(self, snapshot: GpuSnapshot) -> None:
+        self.channels = snapshot.channels
+        self._no_values = (None,) * len(snapshot.channels)

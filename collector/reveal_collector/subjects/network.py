@@ -155,7 +155,7 @@ class SubjectNetwork:
         self._host = self._namespace_of("1") or self._namespace_of("self")
         if not self._host:
             raise Unsupported(
-                "the network namespace of the host cannot be read",
+                "this process is not permitted to read the network namespace of the host",
                 "grant CAP_SYS_PTRACE, and run in the host's PID namespace",
             )
         self._tracker.start()

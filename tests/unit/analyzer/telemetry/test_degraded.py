@@ -50,7 +50,7 @@ def test_what_was_refused_is_lacking_and_what_is_not_there_is_not() -> None:
 
 
 def test_a_gpu_that_may_not_be_asked_is_lacking() -> None:
-    refused = {**NO_GPU, "reason": "the NVIDIA driver may not be used by this process"}
+    refused = {**NO_GPU, "reason": "this process is not permitted to use the NVIDIA driver"}
     assert [one.reason for one in lacks("n1", said(missing=[refused]))] == ["NvmlUnavailable"]
 
 

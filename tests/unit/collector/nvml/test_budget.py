@@ -5,26 +5,33 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.nvml.budget import PERIODS_NS, QUICK_NS, RARE_NS, SHARE, SLOW_NS, Budget
+from reveal_collector.nvml.budget import (
+    MAX_SHARE,
+    PERIODS_NS,
+    QUICK_NS,
+    RARE_NS,
+    SLOW_NS,
+    QueryBudget,
+)
 from reveal_contract.time_units import NS_PER_SECOND
 from support.property_tests import examples
 
 US, MS = 1_000, 1_000_000
 
 
-def made(*wanted: int, gpus: int = 1, share: float = SHARE) -> Budget:
+def made(*wanted: int, gpus: int = 1, share: float = MAX_SHARE) -> QueryBudget:
     """Queries q0, q1... of these periods on each GPU."""
-    budget = Budget(share)
-    budget.keep(
+    budget = QueryBudget(share)
+    budget.set_queries(
         ((str(gpu), f"q{at}"), period) for gpu in range(gpus) for at, period in enumerate(wanted)
     )
     return budget
 
 
-def ask(budget: Budget, gpu: int, query: str, cost_ns: int, times: int = 20) -> int:
+def ask(budget: QueryBudget, gpu: int, query: str, cost_ns: int, times: int = 20) -> int:
     """The period (ns) after so many calls of one price."""
     for _ in range(times):
-        budget.spent((str(gpu), query), cost_ns)
+        budget.record((str(gpu), query), cost_ns)
     budget.review()
     return budget.period_ns((str(gpu), query))
 
@@ -40,7 +47,7 @@ def test_a_cheap_query_keeps_its_pace() -> None:
 def test_one_over_five_milliseconds_is_asked_once_a_second_and_then_every_ten() -> None:
     budget = made(QUICK_NS)
     assert ask(budget, 0, "q0", 6 * MS) == SLOW_NS
-    assert budget.slowed == ["GPU 0: q0 is asked every 1 s, as a call takes 6000 us"]
+    assert budget.slowed == ["GPU 0: q0 is read every 1 s, because a call takes 6000 us"]
     assert ask(budget, 0, "q0", 80 * MS) == RARE_NS
 
 
@@ -60,13 +67,13 @@ def test_what_takes_most_of_the_time_is_slowed_on_all_gpus_alike() -> None:
     budget = made(QUICK_NS, QUICK_NS, gpus=8)
     for gpu in range(8):  # together 8 x (0.9 + 0.2) ms of 100
         for _ in range(20):
-            budget.spent((str(gpu), "q0"), 900 * US)
-            budget.spent((str(gpu), "q1"), 200 * US)
-    assert budget.share > SHARE
+            budget.record((str(gpu), "q0"), 900 * US)
+            budget.record((str(gpu), "q1"), 200 * US)
+    assert budget.share > MAX_SHARE
     assert budget.review()
     assert {budget.period_ns((str(gpu), "q0")) for gpu in range(8)} == {SLOW_NS}
     assert {budget.period_ns((str(gpu), "q1")) for gpu in range(8)} == {QUICK_NS}
-    assert budget.share <= SHARE
+    assert budget.share <= MAX_SHARE
     assert not budget.review()
 
 
@@ -81,7 +88,7 @@ def test_one_that_became_cheap_is_asked_often_again() -> None:
 def test_prices_outlive_a_new_enumeration() -> None:
     budget = made(QUICK_NS)
     ask(budget, 0, "q0", 6 * MS)
-    budget.keep([(("0", "q0"), QUICK_NS), (("1", "q0"), QUICK_NS)])
+    budget.set_queries([(("0", "q0"), QUICK_NS), (("1", "q0"), QUICK_NS)])
     assert budget.period_ns(("0", "q0")) == SLOW_NS
     assert budget.period_ns(("1", "q0")) == QUICK_NS
 
@@ -102,8 +109,8 @@ def test_the_share_is_kept_or_everything_is_as_slow_as_it_gets(
     budget = made(*(period for period, _ in queries))
     for at, (_, cost) in enumerate(queries):
         for _ in range(20):
-            budget.spent(("0", f"q{at}"), cost)
+            budget.record(("0", f"q{at}"), cost)
     budget.review()
     periods = [budget.period_ns(("0", f"q{at}")) for at in range(len(queries))]
     assert all(now >= wanted for now, (wanted, _) in zip(periods, queries, strict=True))
-    assert budget.share <= SHARE or set(periods) == {PERIODS_NS[-1]}
+    assert budget.share <= MAX_SHARE or set(periods) == {PERIODS_NS[-1]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.nvml.boards import QUICK
+from reveal_collector.nvml.snapshots import QUICK
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from support.fake_nvml import Script, hgx_h100
@@ -50,7 +50,7 @@ def test_a_gpu_that_is_added_joins(script: Script) -> None:
 
 @pytest.mark.parametrize(
     ("code", "said"),
-    [(9, "not loaded"), (12, "no NVIDIA driver"), (4, "may not be used"), (18, "versions")],
+    [(9, "not loaded"), (12, "no NVIDIA driver"), (4, "not permitted to use"), (18, "versions")],
 )
 def test_without_a_driver_the_reason_is_said(script: Script, code: int, said: str) -> None:
     script.change({"call.nvmlInitWithFlags": code})
@@ -62,11 +62,11 @@ def test_without_a_driver_the_reason_is_said(script: Script, code: int, said: st
 
 def test_a_driver_without_a_gpu_is_no_source(script: Script) -> None:
     script.change({"gpus": 0})
-    with pytest.raises(Unsupported, match="knows no GPU"):
+    with pytest.raises(Unsupported, match="finds no GPU"):
         Watch()
 
 
 def test_another_hosts_tree_has_no_gpus(tmp_path: Path) -> None:
     for source in sources(Roots(proc=tmp_path)):
-        with pytest.raises(Unsupported, match="machine itself"):
+        with pytest.raises(Unsupported, match="only on the live host"):
             source.open()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import nvml_trace
-from reveal_collector.nvml.boards import QUICK, STATE
-from reveal_collector.nvml.poller import Poller
+from reveal_collector.nvml.poller import NvmlPoller
+from reveal_collector.nvml.snapshots import QUICK, STATE
 from reveal_collector.readers.source import Roots
 from support import fake_nvml
 from support.fake_nvml import GIB, Script, hgx_h100
@@ -14,28 +14,28 @@ from support.fake_nvml import GIB, Script, hgx_h100
 Figures = dict[tuple[str, str], int | None]
 
 
-def figures(poller: Poller) -> Figures:
+def figures(poller: NvmlPoller) -> Figures:
     """All but what the poller says of itself."""
-    boards = [poller.boards[name] for name in (QUICK, STATE)]
+    snapshots = [poller.snapshots[name] for name in (QUICK, STATE)]
     return {
         key: value
-        for board in boards
-        for key, value in zip(board.keys, board.values, strict=True)
+        for snapshot in snapshots
+        for key, value in zip(snapshot.keys, snapshot.values, strict=True)
         if not key[0].startswith("gpu.driver.")
     }
 
 
-def seen(seconds: int, changes: Script, busy: list[object]) -> tuple[Poller, list[Figures]]:
+def seen(seconds: int, changes: Script, busy: list[object]) -> tuple[NvmlPoller, list[Figures]]:
     now = [0]
-    poller = Poller(Roots(), clock=lambda: now[0])
+    poller = NvmlPoller(Roots(), clock=lambda: now[0])
     poller.open()
     steps = []
     for place in range(seconds):
         changes.change({"0.utilization": busy[place], "at": place})
         now[0] += 10**10
-        poller.step()
+        poller.run_round()
         now[0] += 10**9
-        poller.step()
+        poller.run_round()
         steps.append(figures(poller))
     return poller, steps
 
@@ -55,7 +55,7 @@ def test_a_recorded_driver_answers_as_the_one_it_was_recorded_from(
         answers = dict(line.split(" ", 1) for line in text.splitlines())
         for place, step in enumerate(steps):
             script = Script(again, answers | {"at": place})
-            poller = Poller(Roots())
+            poller = NvmlPoller(Roots())
             poller.open()
             made = figures(poller)
             missing = {metric for metric, _ in step.keys() - made.keys()}

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.nvml.boards import QUICK, STALE_NS, STATE, SUBJECTS
 from reveal_collector.nvml.devices import gpus, sysfs_address
-from reveal_collector.nvml.events import XidLedger, is_of_program
-from reveal_collector.nvml.holders import mean_use
+from reveal_collector.nvml.events import XidCounts, is_application_error
+from reveal_collector.nvml.gpu_processes import mean_utilization
+from reveal_collector.nvml.snapshots import QUICK, STALE_NS, STATE, SUBJECTS
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
@@ -45,7 +45,7 @@ def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:
 def test_every_figure_is_of_the_catalogue_and_in_its_lane(script: Script) -> None:
     watch = Watch(profiling=True)
     for board, lane in ((QUICK, "fast"), (STATE, "slow"), (SUBJECTS, "slow")):
-        for channel in watch.poller.boards[board].channels:
+        for channel in watch.poller.snapshots[board].channels:
             assert channel.kind is find(channel.metric).kind
             assert channel.lane.value == find(channel.metric).lane.value == lane
 
@@ -186,7 +186,7 @@ def test_memory_and_time_are_booked_to_subjects(script: Script, tmp_path: Path) 
     assert found["gpu.subject.memory_used", "pgrp:python[299]"] == GIB
     assert found["gpu.subject.memory_used", "unattributed"] == GIB
     assert watch.figures()["gpu.processes", "0"] == 2
-    assert {each.pid for each in watch.poller.holders()[0]} == {100, 101}
+    assert {each.pid for each in watch.poller.processes()[0]} == {100, 101}
 
 
 def test_a_subject_that_left_shows_nothing_held_for_a_while(script: Script) -> None:
@@ -245,7 +245,7 @@ def test_a_list_of_answers_is_followed_over_errors(script: Script) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 160)), max_size=40))
 def test_no_xid_error_is_lost_or_counted_twice(errors: list[tuple[int, int]]) -> None:
-    ledger = XidLedger()
+    ledger = XidCounts()
     for at, (gpu, code) in enumerate(errors):
         ledger.add(gpu, code, at)
     by_code = ledger.by_code(len(errors) + 4 * NS_PER_SECOND)
@@ -254,14 +254,14 @@ def test_no_xid_error_is_lost_or_counted_twice(errors: list[tuple[int, int]]) ->
         programs, others, last = ledger.of_gpu(gpu)
         mine = [code for of, code in errors if of == gpu]
         assert (programs + others, last) == (len(mine), mine[-1] if mine else 0)
-        assert programs == sum(map(is_of_program, mine))
+        assert programs == sum(map(is_application_error, mine))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2**32 - 1)), max_size=30))
 def test_the_use_of_a_process_is_a_share_whatever_the_ring_holds(
     samples: list[tuple[int, int]],
 ) -> None:
-    made = mean_use(SimpleNamespace(pid=pid, smUtil=use) for pid, use in samples)
+    made = mean_utilization(SimpleNamespace(pid=pid, smUtil=use) for pid, use in samples)
     assert all(pid and 0 <= use <= 100 for pid, use in made.items())
     assert made.keys() == {pid for pid, use in samples if pid and use <= 100}
 

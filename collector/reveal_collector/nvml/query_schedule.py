@@ -1,27 +1,27 @@
-"""One GPU, or one MIG instance of it: its queries, when each is due, what each gave last."""
+"""Queries of one GPU or MIG instance: when each is due, and its last values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from reveal_collector.nvml import library
-from reveal_collector.nvml.budget import QUICK_NS, Budget, Key
+from reveal_collector.nvml.budget import QUICK_NS, Key, QueryBudget
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Lane
 
 Clock = Callable[[], int]
-# calls that fail one after the other, whatever the code: as deaf as a GPU that is lost
-_DEAF = 12
+# After so many failures in a row, whatever their codes, the GPU counts as lost.
+_MAX_FAILURES = 12
 
 
-class Unit:
-    """What is asked by one handle.
+class QuerySchedule:
+    """The queries of one handle.
 
-    ``values`` holds the last answer by metric, ``None`` where it failed; ``quick`` are those
-    of the fast lane.  A lost unit is asked
-    nothing: it is another one that begins when its GPU answers again.
+    ``values`` holds the last answer by metric, ``None`` after a failure; ``quick`` are the
+    metrics of the fast lane.  A lost GPU gets no queries any more.  When it answers again, a new
+    schedule replaces this one.
     """
 
     def __init__(self, instance: str, handle: Handle, queries: Sequence[Query]) -> None:
@@ -39,55 +39,56 @@ class Unit:
         self._failures = 0
 
     @property
-    def wanted(self) -> Iterator[tuple[Key, int]]:
-        """The queries and their periods, for the budget."""
+    def periods(self) -> Iterator[tuple[Key, int]]:
+        """The queries and their desired periods, for the budget."""
         for query in self._queries:
             yield (self.instance, query.name), query.period_ns
 
     def due(self, now_ns: int, quick: bool) -> Iterator[Query]:
-        """The queries to make now: those asked every tick, or all others."""
+        """Yield the queries that are due: those of every tick, or all others."""
         if self.lost:
             return
         for query in self._queries:
             if (query.period_ns == QUICK_NS) is quick and now_ns >= self._due[query.name]:
                 yield query
 
-    def ask(self, nvml: Library, query: Query, budget: Budget, clock: Clock) -> int:
-        """Make one call and keep what it gives; the time it took (ns).
+    def send(self, nvml: Library, query: Query, budget: QueryBudget, clock: Clock) -> int:
+        """Send one query, keep its values, and return the time it took in ns.
 
-        Raises ``NVMLError`` where the driver as a whole is gone.
+        Raises ``NVMLError`` if the whole driver is gone.
         """
         began = clock()
         try:
-            values = query.ask(nvml, self._handle)
+            values = query.read(nvml, self._handle)
         except nvml.NVMLError as error:
             self.values |= dict.fromkeys(query.metrics)
-            self._failed(error.value)
-            if library.is_gone(error.value):
+            self._note_failure(error.value)
+            if library.is_driver_gone(error.value):
                 raise
         else:
             self.values |= zip(query.metrics, values, strict=True)
             self._failures = 0
         spent = clock() - began
-        budget.spent((self.instance, query.name), spent)
+        budget.record((self.instance, query.name), spent)
         self._plan(query, began, budget.period_ns((self.instance, query.name)))
         return spent
 
-    def lose(self) -> None:
-        """It does not answer: nothing is known of it any more."""
+    def mark_lost(self) -> None:
+        """Mark the GPU as lost: all its values are unknown."""
         self.lost = True
         self.values = dict.fromkeys(self.values)
 
-    def _failed(self, code: int) -> None:
+    def _note_failure(self, code: int) -> None:
         self._failures += 1
-        if library.is_lost(code) or self._failures >= _DEAF:
-            self.lose()
+        if library.is_gpu_lost(code) or self._failures >= _MAX_FAILURES:
+            self.mark_lost()
 
     def _plan(self, query: Query, now_ns: int, period_ns: int) -> None:
-        """On the grid of its period; the first time, queries are spread over it."""
         due = self._due[query.name]
+        # After the first call, spread the slow queries over their period.
         if due == 0 and period_ns > QUICK_NS:
-            place = self._queries.index(query)
-            self._due[query.name] = now_ns + period_ns + period_ns * place // len(self._queries)
+            index = self._queries.index(query)
+            self._due[query.name] = now_ns + period_ns + period_ns * index // len(self._queries)
             return
+        # Keep the grid of the period; after a long delay, skip the missed calls.
         self._due[query.name] = max(due + period_ns, now_ns + period_ns // 2)

@@ -1,0 +1,170 @@
+"""Processes on the GPUs, as the driver lists them, and the subjects they belong to.
+
+NVML gives the PIDs of the host.  In another PID namespace they cannot be resolved; what these
+processes use then counts for ``UNATTRIBUTED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reveal_collector.nvml import library
+from reveal_collector.nvml.budget import SLOW_NS
+from reveal_collector.nvml.library import Handle, Library
+from reveal_collector.nvml.queries import Query, Values
+from reveal_collector.subjects.pods.process_owner import ProcessOwner, SubjectOfPid
+from reveal_collector.subjects.processes import NotAProcess, parse_stat
+from reveal_contract.time_units import NS_PER_SECOND
+
+LIST_NS = 5 * NS_PER_SECOND
+UNATTRIBUTED = "unattributed"
+_MAX_PERCENT = 100  # samples of processes that just started may hold garbage
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process on a GPU; ``memory`` is in bytes, ``None`` if the driver does not report it."""
+
+    pid: int
+    memory: int | None
+
+
+class GpuProcesses:
+    """The processes of one GPU, updated by its queries."""
+
+    def __init__(self) -> None:
+        self.processes: tuple[GpuProcess, ...] = ()
+        self.busy: dict[int, float] = {}  # pid -> percent of the time of the GPU
+        self._last_sample_us = 0
+
+    def queries(self) -> tuple[Query, Query]:
+        """Return the queries that update the processes."""
+        return (
+            Query("processes", ("gpu.processes",), LIST_NS, self._list),
+            Query("process_utilization", (), SLOW_NS, self._sample),
+        )
+
+    def clear(self) -> None:
+        """Remove all processes: the GPU is lost."""
+        self.processes, self.busy, self._last_sample_us = (), {}, 0
+
+    def _list(self, nvml: Library, handle: Handle) -> Values:
+        listed = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        try:
+            listed += nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
+        except nvml.NVMLError as error:
+            if not library.is_unsupported(error.value):
+                raise
+        self.processes = deduplicated(GpuProcess(each.pid, each.usedGpuMemory) for each in listed)
+        return (len({process.pid for process in self.processes}),)
+
+    def _sample(self, nvml: Library, handle: Handle) -> Values:
+        try:
+            samples = nvml.nvmlDeviceGetProcessUtilization(handle, self._last_sample_us)
+        except nvml.NVMLError as error:
+            if error.value != library.NOT_FOUND:
+                raise
+            samples = []  # no process used the GPU since the last sample
+        self._last_sample_us = max([self._last_sample_us, *(each.timeStamp for each in samples)])
+        self.busy = mean_utilization(samples)
+        return ()
+
+
+def deduplicated(processes: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:
+    """Return each process once per MIG instance: one that computes and draws is listed twice."""
+    return tuple(dict.fromkeys(processes))
+
+
+def mean_utilization(samples: Iterable[Any]) -> dict[int, float]:
+    """Return the mean percentage of the time of the GPU by pid."""
+    found: dict[int, list[int]] = {}
+    for each in samples:
+        if each.pid and each.smUtil <= _MAX_PERCENT:
+            found.setdefault(each.pid, []).append(each.smUtil)
+    return {pid: sum(values) / len(values) for pid, values in found.items()}
+
+
+class SubjectCache:
+    """Subjects by process, cached with the start time: a reused pid is another process."""
+
+    def __init__(self, proc: Path, subject_of_pid: SubjectOfPid | None = None) -> None:
+        self._proc = proc
+        self._find_subject = subject_of_pid or ProcessOwner(proc)
+        self._known: dict[int, tuple[int, str]] = {}
+
+    def subject_of(self, pid: int) -> str:
+        """Return the subject of a process, ``UNATTRIBUTED`` if it cannot be found."""
+        try:
+            start = parse_stat(pid, (self._proc / str(pid) / "stat").read_bytes(), 1).start
+        except (OSError, ValueError, NotAProcess):
+            return UNATTRIBUTED
+        known = self._known.get(pid)
+        if known is None or known[0] != start:
+            known = self._known[pid] = start, self._find_subject(pid) or UNATTRIBUTED
+        return known[1]
+
+    def retain(self, pids: Iterable[int]) -> None:
+        """Remove all other processes."""
+        alive = set(pids)
+        self._known = {pid: known for pid, known in self._known.items() if pid in alive}
+
+
+class SubjectGpuUsage:
+    """Memory and time that subjects use on all GPUs; a subject that left shows 0 for a while."""
+
+    LINGER_NS = 60 * NS_PER_SECOND
+    MAX_SUBJECTS = 64
+    RENEW_NS = 60 * NS_PER_SECOND  # the pod of a process may be listed later than the process
+
+    def __init__(self, cache: SubjectCache) -> None:
+        self._cache = cache
+        self._last_use_ns: dict[str, int] = {}
+        self._renewed_ns = 0
+
+    def values(
+        self, gpus: Iterable[GpuProcesses], now_ns: int
+    ) -> dict[tuple[str, str], int | None]:
+        """Return bytes and hundredths of a percent of GPU time, by metric and subject."""
+        gpus = list(gpus)
+        if now_ns - self._renewed_ns > self.RENEW_NS:
+            self._renewed_ns = now_ns
+            self._cache.retain(())
+        self._cache.retain(
+            pid for gpu in gpus for pid in (*gpu.busy, *(each.pid for each in gpu.processes))
+        )
+        memory = self._sum((each.pid, each.memory) for gpu in gpus for each in gpu.processes)
+        utilization = self._sum(
+            (pid, round(100 * share)) for gpu in gpus for pid, share in gpu.busy.items()
+        )
+        self._last_use_ns |= dict.fromkeys((*memory, *utilization), now_ns)
+        self._last_use_ns = {
+            subject: last
+            for subject, last in self._last_use_ns.items()
+            if now_ns - last < self.LINGER_NS
+        }
+        return {
+            (metric, subject): totals.get(subject, 0)
+            for subject in sorted(_largest(self._last_use_ns, memory, self.MAX_SUBJECTS))
+            for metric, totals in (
+                ("gpu.subject.memory_used", memory),
+                ("gpu.subject.sm_utilization", utilization),
+            )
+        }
+
+    def _sum(self, amounts: Iterable[tuple[int, int | None]]) -> dict[str, int | None]:
+        """Return the sums by subject; ``None`` if the amount of one of its processes is unknown."""
+        totals: dict[str, int | None] = {}
+        for pid, amount in amounts:
+            subject = self._cache.subject_of(pid)
+            total = totals.get(subject, 0)
+            totals[subject] = None if amount is None or total is None else total + amount
+        return totals
+
+
+def _largest(
+    subjects: Mapping[str, int], memory: Mapping[str, int | None], limit: int
+) -> list[str]:
+    return sorted(subjects, key=lambda subject: -(memory.get(subject) or 0))[:limit]
