@@ -10,16 +10,20 @@ describes how to write a plugin.
 """
 
 from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.joined import Joined, NumberFiles
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_collector.sources.pmu.platform import Count, Platform
 from reveal_contract.channels import Channel
-from reveal_contract.metric import Kind, Lane, Metric, Role, Scope, Subsystem
+from reveal_contract.metric import Capacity, Harm, Kind, Lane, Metric, Role, Scope, Subsystem
 
 __all__ = [
+    "BackgroundSource",
+    "Capacity",
     "Channel",
     "Count",
+    "Harm",
     "Joined",
     "Kind",
     "Lane",

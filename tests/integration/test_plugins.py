@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from reveal_collector import plugin
 from support.hosts.base import add_base
 from support.hosts.tree import Tree, rising
 
 TESTS = Path(__file__).parents[1]
-# the example of the documentation is the one that is tried
+# the examples of the documentation are those that are tried
 DOCUMENT = Path(__file__).parents[2] / "docs/extending.md"
-METRIC = DOCUMENT.read_text().partition("```python\n")[2].partition("```")[0]
-PLATFORM = '''\
-"""Ampere's own cores: the architecture's common events, and what waits for memory."""
-from reveal_collector.sources.pmu.platform import Count, Platform
-
-PLATFORMS = (
-    Platform("AmpereOne", "0xc0", frozenset((0,)), frozenset((0xAC3,)), 6, {
-        "cpu.pmu.cycles": Count("cpu-cycles"),
-        "cpu.pmu.instructions": Count("instructions"),
-        "cpu.pmu.branch_misses": Count("event=0x22"),
-        "memory.pmu.stalls": Count("event=0x4005"),
-    }, frozenset(("cpu.pmu.cycles",))),
+NUMBER_FILES, TEXT_FILE, PLATFORM = re.findall(
+    r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL
 )
-'''
 MOST_LINES = 20
 # the same process would have read the catalogue before: a collector, a CLI of its own
 LABEL = "storage.lustre.requests{scratch}"
@@ -61,6 +53,25 @@ print(json.dumps({{
 """
 
 
+# a minute and a half in which nothing is sent again, then what 20 requests a second do
+TO_A_FINDING = """\
+import json
+from reveal_analyzer.node import NodeAnalyzer
+from reveal_collector.plugin import channel
+from reveal_contract.channels import ChannelTable
+from reveal_contract.settings import AnalyzerSettings
+from support.node import FAST, SLOW, Node
+
+node = Node(ChannelTable((*FAST, channel("storage.nfs.retransmissions")), SLOW))
+judge = NodeAnalyzer("n1", AnalyzerSettings())
+updates = []
+for rate in [0.0] * 90 + [20.0] * 20:
+    updates += judge.step(node.slice({"storage.nfs.retransmissions": rate}), node.table)
+print(json.dumps([update.finding.to_dict() for update in updates]))
+"""
+NFS = "net 9 0 9 2\nrpc {calls} {again} 3\nproc4 2 3 1\n"
+
+
 # which event counts what on such a host, and what the host gives then
 TO_THE_EVENTS = """\
 import json, sys
@@ -86,10 +97,12 @@ print(json.dumps({
 @pytest.fixture
 def plugged(tmp_path: Path) -> dict[str, str]:
     """The environment of a process with the plugin."""
-    (tmp_path / "site_lustre.py").write_text(METRIC)
+    (tmp_path / "site_lustre.py").write_text(NUMBER_FILES)
+    (tmp_path / "site_nfs.py").write_text(TEXT_FILE)
     (tmp_path / "site_ampere.py").write_text(PLATFORM)
-    path = os.pathsep.join([str(tmp_path), str(TESTS)])
-    return os.environ | {"REVEAL_PLUGINS": "site_lustre, site_ampere", "PYTHONPATH": path}
+    path = os.pathsep.join([str(tmp_path), str(TESTS), os.environ.get("PYTHONPATH", "")])
+    plugins = "site_lustre, site_nfs, site_ampere"
+    return os.environ | {"REVEAL_PLUGINS": plugins, "PYTHONPATH": path}
 
 
 @pytest.fixture
@@ -97,6 +110,7 @@ def host(tmp_path: Path) -> Path:
     tree = Tree(tmp_path / "host")
     add_base(tree)
     tree.write("sys/kernel/lustre/scratch/requests", rising(70, start=1000))
+    tree.write("proc/1/net/rpc/nfs", lambda now: NFS.format(calls=now.count(900), again=70))
     return tree.root
 
 
@@ -107,9 +121,16 @@ def python(environment: dict[str, str], *arguments: str) -> subprocess.Completed
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("module", [METRIC, PLATFORM])
+@pytest.mark.parametrize("module", [NUMBER_FILES, TEXT_FILE, PLATFORM])
 def test_a_metric_and_a_platform_take_under_twenty_lines(module: str) -> None:
     assert len(module.strip().splitlines()) < MOST_LINES
+
+
+@pytest.mark.parametrize("module", [NUMBER_FILES, TEXT_FILE, PLATFORM])
+def test_an_example_imports_the_public_module_alone(module: str) -> None:
+    imported = [node for node in ast.walk(ast.parse(module)) if isinstance(node, ast.ImportFrom)]
+    assert {node.module for node in imported} == {"reveal_collector.plugin"}
+    assert {name.name for node in imported for name in node.names} <= set(plugin.__all__)
 
 
 def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], host: Path) -> None:
@@ -120,6 +141,7 @@ def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], hos
     assert (row["source"], row["lane"], row["unit"]) == ("lustre", "fast", "operations")
     found = python(plugged, "-m", "reveal_cli", "catalog", *roots, "--search", "req_waittime")
     assert "storage.lustre.requests {scratch}" in found.stdout
+    assert channels["storage.nfs.retransmissions"]["source"] == "nfs"
 
 
 def test_it_goes_over_the_wire_and_into_the_features(
@@ -131,6 +153,13 @@ def test_it_goes_over_the_wire_and_into_the_features(
     assert f"{LABEL}__mean" in found["columns"]
     assert found["features"][f"{LABEL}__mean"] == 7
     assert len(found["features"]) == 33
+
+
+def test_a_metric_that_hurts_raises_a_finding(plugged: dict[str, str]) -> None:
+    findings = json.loads(python(plugged, "-c", TO_A_FINDING).stdout)
+    assert findings[-1]["subsystem"] == "Storage"
+    assert findings[-1]["evidence"][0]["metric"] == "storage.nfs.retransmissions"
+    assert findings[-1]["evidence"][0]["knownAs"] == "rpc retrans"
 
 
 def test_a_platform_of_the_sites_own_is_counted_by_its_table(
