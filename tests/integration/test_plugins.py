@@ -60,7 +60,7 @@ from reveal_analyzer.node import NodeAnalyzer
 from reveal_collector.plugin import channel
 from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
-from support.node import FAST, SLOW, Node
+from support.synthetic_node import FAST, SLOW, Node
 
 node = Node(ChannelTable((*FAST, channel("storage.nfs.retransmissions")), SLOW))
 judge = NodeAnalyzer("n1", AnalyzerSettings())
