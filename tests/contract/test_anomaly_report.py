@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from reveal_contract.finding import (
@@ -19,8 +20,9 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
-from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner, from_object, report
+from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner, report
 from reveal_contract.kube.names import REPORTS
+from reveal_contract.kube.report_parser import parse_report
 from reveal_contract.metric import Subsystem
 from support.crd_schema import faults, schema
 from support.finding_factory import ANY_FINDING, AT, SECOND, finding, largest
@@ -102,7 +104,7 @@ def test_a_setting_has_no_windows() -> None:
 def test_a_stride_of_two_seconds_has_half_the_windows() -> None:
     made = report(finding(last_seen_ns=AT + 60 * SECOND), "p", 1, stride_seconds=2)
     assert made.status["windows"]["count"] == 30
-    assert made.seen(AT + 120 * SECOND, 2).status["windows"] == {
+    assert made.refreshed(AT + 120 * SECOND, 2).status["windows"] == {
         "count": 60, "firstTime": "2023-11-14T22:13:20.123Z",
         "lastTime": "2023-11-14T22:15:20.123Z",
     }  # fmt: skip
@@ -143,16 +145,42 @@ def test_any_finding_is_a_report_that_the_schema_takes(one: Finding) -> None:
 
 def test_what_the_api_has_is_read_back() -> None:
     made = report(replace(finding(), state=State.RESOLVED, resolved_ns=AT), "p", 1)
-    assert from_object(made.to_create(OWNER) | {"status": made.status}) == made
+    assert parse_report(made.to_create(OWNER) | {"status": made.status}) == made
+
+
+@given(ANY_FINDING)
+@examples(200)
+def test_any_report_is_read_back_as_it_was_written(one: Finding) -> None:
+    made = report(one, "p", 1)
+    found = made.to_create(OWNER) | {"status": made.status}
+    again = parse_report(found)
+    assert again is not None
+    assert (again.name, again.spec, again.status, again.core, again.labels()) == (
+        made.name, made.spec, made.status, made.core, made.labels(),
+    )  # fmt: skip
+
+
+def test_fields_of_another_version_are_kept() -> None:
+    made = report(finding(), "p", 1)
+    status = {**made.status, "newField": {"a": 1}}
+    again = parse_report(made.to_create(OWNER) | {"status": status})
+    assert again is not None
+    assert again.resolved("why", AT).status["newField"] == {"a": 1}
+
+
+@pytest.mark.parametrize("bad", [{"severity": "Huge"}, {"subsystem": "Moon"}, {"evidence": [{}]}])
+def test_what_this_version_cannot_read_is_no_report(bad: dict[str, Any]) -> None:
+    made = report(finding(), "p", 1)
+    assert parse_report(made.to_create(OWNER) | {"status": {**made.status, **bad}}) is None
 
 
 def test_one_without_a_status_is_open_as_its_labels_say() -> None:
     made = report(finding(severity=Severity.HIGH), "p", 1)
-    found = from_object(made.to_create(OWNER))
+    found = parse_report(made.to_create(OWNER))
     assert found is not None
     assert (found.open, found.severity, found.status["subsystem"]) == (True, Severity.HIGH, "CPU")
-    assert from_object({"metadata": {"name": "x"}, "spec": {"nodeName": "n"}}) is None
-    assert from_object({"metadata": {"name": "x"}}) is None
+    assert parse_report({"metadata": {"name": "x"}, "spec": {"nodeName": "n"}}) is None
+    assert parse_report({"metadata": {"name": "x"}}) is None
 
 
 def test_the_core_is_what_is_worth_a_write() -> None:

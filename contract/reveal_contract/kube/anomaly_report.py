@@ -1,18 +1,23 @@
-"""A finding as an AnomalyReport: pure; ``docs/reference/api.md`` says what each field is for.
+"""A finding as an AnomalyReport: pure; ``docs/reference/api.md`` describes each field.
 
-Every text and list has a bound, numbers are whole, and the object is never over ``MAX_BYTES``:
-where a finding is larger, its longest lists lose their last entries until it fits.
+A ``Report`` holds the typed finding.  It becomes plain objects only where it is written to the
+API, and objects of the API become reports in ``report_parser``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
-from reveal_contract.finding import Finding, FindingKind, FindingScope, Severity, State, rfc3339
+from reveal_contract.finding import (
+    Finding,
+    FindingKind,
+    FindingScope,
+    Severity,
+    State,
+    rfc3339,
+)
 from reveal_contract.kube.names import (
     ANALYZER_MANAGER,
     API_VERSION,
@@ -30,48 +35,18 @@ from reveal_contract.kube.names import (
     label_value,
     report_name,
 )
+from reveal_contract.kube.report_limits import LISTS, MAX_BYTES, kept_entries, limited
+from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
-MAX_BYTES = 8192
-_SERVER_BYTES = 512  # uid, resourceVersion, creationTimestamp and what else the server adds
-_OWNER_BYTES = 256  # an ownerReference
+__all__ = ["MAX_BYTES", "Columns", "Identity", "Owner", "Report", "Windows", "report"]
 
-_IDENTITY = ("id", "kind", "nodeName", "scope", "firstSeenTime")  # of a finding's row: the spec
-_IDENTIFIED = {
-    "profileRef", "nodeName", "findingID", "scope", "kind", "subsystem", "firstSeenTime",
-}  # fmt: skip
-# of lists: how many entries, and how many stay at first when the report is too large; those that
-# say least come first
-_LISTS = {
-    "notes": (10, 1),
-    "victims": (10, 1),
-    "subjects": (10, 2),
-    "methods": (8, 3),
-    "pods": (10, 2),
-    "evidence": (10, 3),
-    "subsystems": (5, 5),
-}
-# of texts in bytes, by the path of keys; None is every other one
-_TEXTS: dict[str | None, int] = {
-    "claim": 512,
-    "hypothesis.name": 63,
-    "hypothesis.remediation": 512,
-    "methods.name": 63,
-    "evidence.instance": 253,
-    "pods.namespace": 63,
-    "pods.name": 253,
-    "pods.uid": 64,
-    "pods.container": 63,
-    "subjects.kind": 63,
-    "subjects.name": 253,
-    "victims": 317,
-    "notes": 256,
-    "impact.subject": 317,
-    None: 128,
-}
+_NS_PER_MS = 1_000_000
+_IN_SPEC = ("id", "kind", "nodeName", "scope", "firstSeenTime")  # of a finding's row
+# fields of rows that stay although they are empty: the schema requires them
 _REQUIRED = ("metric", "value", "name", "namespace", "kind", "subject", "slowdownPercent")
 _CAUSE_BYTES = 128
-_SHOWN_PODS = 3
+_NAMED_PODS = 3
 _POD_NAMES_BYTES = 512
 
 
@@ -85,63 +60,153 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """The spec of a report, which never changes."""
+
+    profile: str
+    node: str
+    finding_id: str
+    scope: FindingScope
+    kind: FindingKind
+    subsystem: Subsystem
+    first_seen_ns: int
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return the spec as the API has it."""
+        return {
+            "profileRef": {"name": self.profile},
+            "nodeName": self.node,
+            "findingID": self.finding_id,
+            "scope": self.scope.value,
+            "kind": self.kind.value,
+            "subsystem": self.subsystem.value,
+            "firstSeenTime": rfc3339(self.first_seen_ns),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Fields for the columns of ``kubectl get``, which can neither count nor choose."""
+
+    cause: str = ""
+    agree: str = ""
+    pod_names: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The anomalous windows, from the first to the last."""
+
+    count: int
+    first_ns: int
+    last_ns: int
+
+    @classmethod
+    def between(cls, first_ns: int, last_ns: int, stride_seconds: int) -> Windows:
+        """Return the windows of a stretch of time, one for each stride, at least one."""
+        last_ns = max(first_ns, last_ns)
+        count = (last_ns - first_ns) // (stride_seconds * NS_PER_SECOND)
+        return cls(max(1, count), _whole_ms(first_ns), _whole_ms(last_ns))
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the windows as the API has them."""
+        return {
+            "count": self.count,
+            "firstTime": rfc3339(self.first_ns),
+            "lastTime": rfc3339(self.last_ns),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """One AnomalyReport: its name, what never changes and what is known by now."""
+    """One AnomalyReport: its name, what never changes and what is known by now.
+
+    ``generation`` is that of the profile whose settings decided.  ``extra`` are fields of the
+    status that this version does not know: another version wrote them, and they are kept.
+    """
 
     name: str
-    spec: dict[str, Any] = field(hash=False)
-    status: dict[str, Any] = field(hash=False)
+    identity: Identity
+    finding: Finding
+    columns: Columns = Columns()
+    windows: Windows | None = None
+    generation: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def node(self) -> str:
-        return str(self.spec["nodeName"])
+        """The node that the report is about."""
+        return self.identity.node
 
     @property
     def severity(self) -> Severity:
-        return Severity(self.status["severity"])
+        """The severity by now."""
+        return self.finding.severity
 
     @property
     def open(self) -> bool:
-        return bool(self.status["state"] == State.OPEN.value)
+        """Whether the finding goes on."""
+        return self.finding.state is State.OPEN
 
     @property
     def anomaly(self) -> bool:
-        """Whether it is no mere setting."""
-        return bool(self.spec["kind"] == FindingKind.ANOMALY.value)
+        """Whether it is an anomaly and not a configuration finding."""
+        return self.identity.kind is FindingKind.ANOMALY
 
     @property
     def cross_node(self) -> bool:
-        return bool(self.spec["scope"] == FindingScope.CROSS_NODE.value)
+        """Whether it was found by comparing nodes."""
+        return self.identity.scope is FindingScope.CROSS_NODE
 
     @property
-    def known_ns(self) -> int:
-        """From when it was first seen to when it was last."""
-        return _ns(self.status["lastSeenTime"]) - _ns(self.spec["firstSeenTime"])
+    def age_ns(self) -> int:
+        """Time from the first to the last observation."""
+        return self.finding.last_seen_ns - self.identity.first_seen_ns
 
     @property
     def core(self) -> tuple[str, ...]:
-        """What is worth a write at once when it changes."""
-        status = self.status
-        cause = (status.get("hypothesis") or {}).get("name", "")
-        pods = [f"{pod['namespace']}/{pod['name']}" for pod in status.get("pods", ())]
-        # who comes first is who it is put down to; the order of the others says little
+        """The parts whose change is written at once; others wait for the next refresh."""
+        finding = self.finding
+        cause = finding.hypothesis.name if finding.hypothesis else ""
+        pods = [f"{pod.namespace}/{pod.name}" for pod in finding.pods]
+        # the first pod is the most likely cause; the order of the others says little
         named = ",".join([*pods[:1], *sorted(pods[1:])])
-        return status["state"], status["severity"], status["subsystem"], cause, named
+        return finding.state, finding.severity, finding.subsystem, cause, named
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The spec as the API has it."""
+        return self.identity.to_spec()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The status as the API has it; empty fields are left out."""
+        row = self.finding.to_dict()
+        status = {key: _without_empty(value) for key, value in row.items() if key not in _IN_SPEC}
+        status |= {
+            "cause": self.columns.cause,
+            "agree": self.columns.agree,
+            "podNames": self.columns.pod_names,
+            "profileGeneration": self.generation,
+            "windows": self.windows.to_row() if self.windows else None,
+            **self.extra,
+        }
+        return {key: value for key, value in status.items() if value not in (None, [], "")}
 
     def labels(self) -> dict[str, str]:
-        """What people select by."""
+        """Return the labels that people select by."""
         return {
             LABEL_NAME: APP,
             LABEL_MANAGED_BY: ANALYZER_MANAGER,
-            LABEL_PROFILE: label_value(self.spec["profileRef"]["name"]),
+            LABEL_PROFILE: label_value(self.identity.profile),
             LABEL_NODE: label_value(self.node),
-            LABEL_SUBSYSTEM: self.status["subsystem"],
-            LABEL_SEVERITY: self.status["severity"],
-            LABEL_STATE: self.status["state"],
+            LABEL_SUBSYSTEM: self.finding.subsystem.value,
+            LABEL_SEVERITY: self.severity.value,
+            LABEL_STATE: self.finding.state.value,
         }
 
     def to_create(self, owner: Owner | None = None) -> dict[str, Any]:
-        """The object without its status, which the server takes by the subresource only."""
+        """Return the object without its status, which the server takes by the subresource only."""
         metadata: dict[str, Any] = {"name": self.name, "labels": self.labels()}
         if owner is not None:
             metadata["ownerReferences"] = [_reference(owner)]
@@ -153,7 +218,7 @@ class Report:
         }
 
     def to_apply(self) -> dict[str, Any]:
-        """The whole status, for server-side apply: what is left out is removed."""
+        """Return the whole status for server-side apply, which removes what is left out."""
         return {
             "apiVersion": API_VERSION,
             "kind": REPORT_KIND,
@@ -161,134 +226,97 @@ class Report:
             "status": self.status,
         }
 
-    def resolved(self, note: str, at_ns: int) -> Report:
-        """As it is when nobody follows it any more."""
-        notes = [*self.status.get("notes", [])[: _LISTS["notes"][0] - 1], note]
-        over = {"state": State.RESOLVED.value, "resolvedTime": rfc3339(at_ns), "notes": notes}
-        return _fitted(replace(self, status={**self.status, **over}))
+    def continuing(self, other: Report) -> Report:
+        """Return this report under the name and identity of ``other``, which it continues."""
+        return replace(self, name=other.name, identity=other.identity)
 
-    def seen(self, at_ns: int, stride_seconds: int) -> Report:
-        """Still there at ``at_ns``."""
-        status = {**self.status, "lastSeenTime": rfc3339(at_ns)}
-        if windows := status.get("windows"):
-            first_ns = _ns(windows["firstTime"])
-            status["windows"] = _windows(first_ns, at_ns, stride_seconds)
-        return replace(self, status=status)
+    def resolved(self, note: str, resolved_ns: int) -> Report:
+        """Return it resolved, with a note why: no finding behind it says so."""
+        notes = (*self.finding.notes[: LISTS["notes"][0] - 1], note)
+        over = replace(
+            self.finding,
+            state=State.RESOLVED,
+            resolved_ns=_whole_ms(resolved_ns),
+            notes=notes,
+        )
+        return _fitted(replace(self, finding=over))
 
-    def of_severity(self, severity: Severity) -> Report:
-        return replace(self, status={**self.status, "severity": severity.value})
+    def refreshed(self, now_ns: int, stride_seconds: int) -> Report:
+        """Return it as last observed at ``now_ns``."""
+        windows = self.windows
+        if windows is not None:
+            windows = Windows.between(windows.first_ns, now_ns, stride_seconds)
+        finding = replace(self.finding, last_seen_ns=_whole_ms(now_ns))
+        return replace(self, finding=finding, windows=windows)
 
 
 def report(finding: Finding, profile: str, generation: int, stride_seconds: int = 1) -> Report:
-    """The report that a finding of ``profile`` amounts to; it always fits."""
-    row = finding.to_dict()
-    spec = {
-        "profileRef": {"name": profile},
-        "nodeName": row["nodeName"],
-        "findingID": row["id"],
-        "scope": row["scope"],
-        "kind": row["kind"],
-        "subsystem": row["subsystem"],
-        "firstSeenTime": row["firstSeenTime"],
-    }
-    status = {key: value for key, value in row.items() if key not in _IDENTITY}
-    if finding.state is State.RESOLVED:
-        status.setdefault("resolvedTime", row["lastSeenTime"])
-    status = {key: _bounded(value, key) for key, value in status.items()}
-    status |= _columns(status)
-    status["profileGeneration"] = generation
+    """Return the report of a finding of ``profile``; it is within the limits of the schema."""
+    within = _as_kept(limited(finding))
+    identity = Identity(
+        profile=profile,
+        node=within.node_name,
+        finding_id=within.id,
+        scope=within.scope,
+        kind=within.kind,
+        subsystem=within.subsystem,
+        first_seen_ns=within.first_seen_ns,
+    )
+    windows = None
     if finding.kind is FindingKind.ANOMALY:
-        status["windows"] = _windows(finding.first_seen_ns, finding.last_seen_ns, stride_seconds)
-    status = {key: value for key, value in status.items() if value not in (None, [], "")}
+        windows = Windows.between(finding.first_seen_ns, finding.last_seen_ns, stride_seconds)
     name = report_name(profile, finding.node_name, finding.id)
-    return _fitted(Report(name, spec, status))
+    return _fitted(Report(name, identity, within, _columns(within), windows, generation))
 
 
-def from_object(found: Mapping[str, Any]) -> Report | None:
-    """What the API has; None for what is no report.
+def _as_kept(finding: Finding) -> Finding:
+    """Return the finding with the precision of the API, whole milliseconds.
 
-    One whose writer died before it wrote the status is open, of the severity of its label.
+    A resolved one always has a time: reports are kept for a while from then on.
     """
-    spec, status, metadata = found.get("spec"), found.get("status"), found["metadata"]
-    if not isinstance(spec, dict) or not spec.keys() >= _IDENTIFIED:
-        return None
-    if not isinstance(status, dict) or not {"state", "severity", "subsystem"} <= status.keys():
-        severity = (metadata.get("labels") or {}).get(LABEL_SEVERITY, Severity.LOW.value)
-        status = {
-            "state": State.OPEN.value,
-            "severity": severity if severity in list(Severity) else Severity.LOW.value,
-            "subsystem": spec["subsystem"],
-            "lastSeenTime": spec["firstSeenTime"],
-        }
-    return Report(metadata["name"], spec, status)
+    resolved_ns = finding.resolved_ns
+    if finding.state is State.RESOLVED and resolved_ns is None:
+        resolved_ns = finding.last_seen_ns
+    return replace(
+        finding,
+        first_seen_ns=_whole_ms(finding.first_seen_ns),
+        last_seen_ns=_whole_ms(finding.last_seen_ns),
+        resolved_ns=None if resolved_ns is None else _whole_ms(resolved_ns),
+    )
 
 
-def _columns(status: Mapping[str, Any]) -> dict[str, str | None]:
-    """Fields that are there for people's eyes: ``kubectl get`` can neither count nor choose."""
-    methods, pods = status["methods"], status["pods"]
-    loudest = status["evidence"][0]["metric"] if status["evidence"] else None
-    cause = status["hypothesis"]["name"] if status["hypothesis"] else loudest
-    names = [f"{pod['namespace']}/{pod['name']}" for pod in pods]
-    more = f"+{len(names) - _SHOWN_PODS}" if len(names) > _SHOWN_PODS else ""
-    shown = ",".join([*names[:_SHOWN_PODS], *([more] if more else [])])
-    return {
-        "cause": clipped(cause, _CAUSE_BYTES) if cause else None,
-        "agree": f"{sum(m['agrees'] for m in methods)}/{len(methods)}" if methods else None,
-        "podNames": clipped(shown, _POD_NAMES_BYTES) if shown else None,
+def _columns(finding: Finding) -> Columns:
+    loudest = finding.evidence[0].metric if finding.evidence else ""
+    cause = finding.hypothesis.name if finding.hypothesis else loudest
+    agree = sum(method.agrees for method in finding.methods)
+    names = [f"{pod.namespace}/{pod.name}" for pod in finding.pods]
+    more = [f"+{len(names) - _NAMED_PODS}"] if len(names) > _NAMED_PODS else []
+    return Columns(
+        cause=clipped(cause, _CAUSE_BYTES),
+        agree=f"{agree}/{len(finding.methods)}" if finding.methods else "",
+        pod_names=clipped(",".join([*names[:_NAMED_PODS], *more]), _POD_NAMES_BYTES),
+    )
+
+
+def _fitted(whole: Report) -> Report:
+    """Return the report with its lists shortened until it is within ``MAX_BYTES``."""
+    kept = kept_entries(whole.to_create(), whole.status)
+    finding = whole.finding
+    shorter = {
+        name: getattr(finding, name)[:count]
+        for name, count in kept.items()
+        if count < len(getattr(finding, name))
     }
+    return replace(whole, finding=replace(finding, **shorter)) if shorter else whole
 
 
-def _windows(first_ns: int, last_ns: int, stride_seconds: int) -> dict[str, Any]:
-    last_ns = max(first_ns, last_ns)
-    return {
-        "count": max(1, (last_ns - first_ns) // (stride_seconds * NS_PER_SECOND)),
-        "firstTime": rfc3339(first_ns),
-        "lastTime": rfc3339(last_ns),
-    }
-
-
-def _bounded(value: Any, path: str) -> Any:
-    """The value with its texts cut, its lists cut and its percents in their range."""
-    if isinstance(value, str):
-        return clipped(value, _TEXTS.get(path, _TEXTS[None]))
-    if isinstance(value, dict):  # an empty text says nothing, and is no direction
-        parts = {key: _bounded(part, f"{path}.{key}") for key, part in value.items()}
-        return {key: part for key, part in parts.items() if part != "" or key in _REQUIRED}
+def _without_empty(value: Any) -> Any:
+    """Return rows without empty texts: they say nothing, and an empty direction is invalid."""
+    if isinstance(value, dict):
+        return {key: part for key, part in value.items() if part != "" or key in _REQUIRED}
     if isinstance(value, list):
-        return [_bounded(part, path) for part in value[: _LISTS[path][0]]]
-    if isinstance(value, int) and not isinstance(value, bool) and path.endswith("Percent"):
-        return max(-100 if path.endswith("changePercent") else 0, min(100, value))
+        return [_without_empty(item) for item in value]
     return value
-
-
-def _fitted(one: Report) -> Report:
-    """The report within ``MAX_BYTES``: first what is most loses its last, down to a few."""
-    kept = _size(one.to_create()) + _OWNER_BYTES + _SERVER_BYTES
-    status = dict(one.status)
-    while kept + _size(status) > MAX_BYTES and (longest := _longest(status)) is not None:
-        status[longest] = status[longest][:-1]
-        if not status[longest]:
-            del status[longest]
-    return replace(one, status=status)
-
-
-def _longest(status: Mapping[str, Any]) -> str | None:
-    """The list that takes most of those over their least number, else of those over one entry.
-
-    Where each has one left, the one that says least.
-    """
-    lists = [name for name in _LISTS if status.get(name)]
-    for leasts in ({name: least for name, (_, least) in _LISTS.items()}, dict.fromkeys(_LISTS, 1)):
-        over = [name for name in lists if len(status[name]) > leasts[name]]
-        if over:
-            return max(over, key=lambda name: _size(status[name]))
-    return lists[0] if lists else None
-
-
-def _size(part: Any) -> int:
-    """In bytes of JSON, as the API server writes it: with ``<``, ``>`` and ``&`` as six each."""
-    text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
-    return len(text.encode(errors="replace")) + 5 * sum(map(text.count, "<>&"))
 
 
 def _reference(owner: Owner) -> dict[str, Any]:
@@ -302,5 +330,5 @@ def _reference(owner: Owner) -> dict[str, Any]:
     }
 
 
-def _ns(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000) * 1_000_000
+def _whole_ms(ns: int) -> int:
+    return ns - ns % _NS_PER_MS

@@ -28,8 +28,8 @@ def shown(reports: Sequence[Report]) -> Shown:
     """What the condition says of these open reports; the worst first."""
     worst = max(reports, key=lambda one: one.severity.rank)
     more = f" (and {len(reports) - 1} more)" if len(reports) > 1 else ""
-    subsystem, severity = worst.status["subsystem"], worst.severity
-    claim = str(worst.status.get("claim", ""))
+    subsystem, severity = worst.finding.subsystem, worst.severity
+    claim = worst.finding.claim
     return f"{subsystem}{severity}", clipped(f"{worst.name}: {claim}{more}", _MESSAGE_BYTES)
 
 

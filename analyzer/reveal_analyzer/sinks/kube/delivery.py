@@ -76,9 +76,7 @@ class Delivery:
             self._api.label_report(wanted.name, wanted.labels())
 
     def _write(self, entry: Entry, wanted: Report, owner: Owner) -> None:
-        judged = replace(
-            wanted, status={**wanted.status, "profileGeneration": owner.generation}
-        ).to_apply()
+        judged = replace(wanted, generation=owner.generation).to_apply()
         try:
             self._api.apply_report_status(wanted.name, judged)
         except NotFoundError:  # somebody deleted it

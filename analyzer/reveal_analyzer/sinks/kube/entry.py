@@ -8,8 +8,9 @@ from enum import Enum, auto
 from typing import Any
 
 from reveal_contract.finding import Severity
-from reveal_contract.kube.anomaly_report import Report, from_object
+from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.kube.events import REASONS, Posting, Reason
+from reveal_contract.kube.report_parser import has_status, parse_report
 
 _BY_NAME = {reason.name: reason for reason in REASONS}
 
@@ -101,9 +102,9 @@ class Entry:
             "spec": row["spec"],
             "status": row["status"],
         }
-        report = from_object(whole)
-        if report is None or report.status is not row["status"]:
-            raise ValueError("it lacks what every report has")
+        report = parse_report(whole)
+        if report is None or not has_status(whole):
+            raise ValueError("not a whole report")
         events = [_event(event) for event in row["events"]]
         return cls(
             str(row["finding"]), report, report.severity, fresh=True, blamed=True, events=events

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from reveal_analyzer.sinks.kube import event_policy, summary
@@ -20,7 +20,8 @@ from reveal_analyzer.sinks.kube.entry import Admission, Entry, Said
 from reveal_analyzer.telemetry.snapshot import Situation
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.kube import events
-from reveal_contract.kube.anomaly_report import Report, from_object, report
+from reveal_contract.kube.anomaly_report import Report, report
+from reveal_contract.kube.report_parser import parse_report
 from reveal_contract.runtime.token_bucket import TokenBucket
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_MINUTE
@@ -52,7 +53,7 @@ class Listed:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Listed | None:
         """None for what is no report of ours at all."""
-        made = from_object(found)
+        made = parse_report(found)
         if made is None:
             return None
         labels = dict(found["metadata"].get("labels") or {})
@@ -93,7 +94,7 @@ class Ledger:
         made = report(finding, self._profile, 0, self._stride)
         said = event_policy.changed(finding, entry.worst, was_open=entry.report.open)
         grew = finding.severity.rank > entry.worst.rank
-        entry.report = replace(made, name=entry.report.name, spec=entry.report.spec)
+        entry.report = made.continuing(entry.report)
         entry.changed_s, entry.followed, entry.unheld_s = now_s, True, None
         entry.worst = max(entry.worst, finding.severity, key=lambda one: one.rank)
         if entry.admission is not Admission.SUMMED:
@@ -156,7 +157,7 @@ class Ledger:
             if not entry.dirty:
                 if not self._stale(entry, now_s):
                     continue
-                entry.report = entry.report.seen(now_ns, self._stride)
+                entry.report = entry.report.refreshed(now_ns, self._stride)
             found.append(entry)
         return sorted(found, key=lambda one: -one.report.severity.rank)
 
@@ -226,7 +227,7 @@ class Ledger:
     def _take_listed(self, entry: Entry | None, one: Listed, now_s: float) -> None:
         told = one.report.core if one.whole else ()
         if entry is None:
-            identity = str(one.report.spec["findingID"])
+            identity = one.report.identity.finding_id
             entry = Entry(identity, one.report, one.report.severity, Admission.ADMITTED)
             entry.blamed = True
             entry.told, entry.told_s, entry.labels = told, now_s, dict(one.labels)
@@ -241,11 +242,11 @@ class Ledger:
         Whoever began it may have died before its opening was told: a young one's is told again,
         and the API knows an Event that it has.
         """
-        entry.report = replace(entry.report, name=other.report.name, spec=other.report.spec)
+        entry.report = entry.report.continuing(other.report)
         entry.told, entry.told_s, entry.labels = other.told, other.told_s, other.labels
         entry.worst = max(entry.worst, other.worst, key=lambda one: one.rank)
         entry.admission = Admission.ADMITTED
-        if entry.changed_s is None or entry.report.known_ns < RETOLD_NS:
+        if entry.changed_s is None or entry.report.age_ns < RETOLD_NS:
             return  # of an earlier run is what it had to say still to be said, under the same name
         entry.blamed = True
         entry.events = [
@@ -357,7 +358,7 @@ class Ledger:
         finding = summary.summary(still, self._limit, first_ns, now_ns)
         made = report(finding, self._profile, 0, self._stride)
         if before is not None:
-            before.report = replace(made, name=before.report.name, spec=before.report.spec)
+            before.report = made.continuing(before.report)
             return
         entry = Entry(finding.id, made, finding.severity, Admission.ADMITTED, changed_s=now_s)
         entry.followed = True
@@ -381,5 +382,5 @@ def _goes_on(entry: Entry, other: Entry) -> bool:
     mine, theirs = entry.report, other.report
     if other is entry or not (mine.anomaly and theirs.anomaly and theirs.open):
         return False
-    touched = {mine.status["subsystem"], *mine.status.get("subsystems", ())}
-    return mine.cross_node == theirs.cross_node and theirs.status["subsystem"] in touched
+    touched = {mine.finding.subsystem, *mine.finding.subsystems}
+    return mine.cross_node == theirs.cross_node and theirs.finding.subsystem in touched

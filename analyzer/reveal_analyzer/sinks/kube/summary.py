@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from reveal_contract.finding import Finding, Hypothesis, Severity, State
 from reveal_contract.kube.anomaly_report import Report
-from reveal_contract.metric import Subsystem
 
 CAUSE = "TooManyFindings"
 _NOTED = 10
@@ -20,13 +19,13 @@ _NOTED = 10
 def summary(summed: Sequence[Report], limit: int, first_ns: int, now_ns: int) -> Finding:
     """What these open reports amount to, as one finding; at least one is needed."""
     worst = max(summed, key=lambda one: one.severity.rank)
-    subsystem = Subsystem(worst.status["subsystem"])
+    subsystem = worst.finding.subsystem
     nodes = Counter(one.node for one in summed)
     return Finding(
         id=_identity(worst.name, first_ns),
         node_name=worst.node,
         subsystem=subsystem,
-        subsystems=tuple(sorted({Subsystem(one.status["subsystem"]) for one in summed})),
+        subsystems=tuple(sorted({one.finding.subsystem for one in summed})),
         severity=worst.severity,
         state=State.OPEN,
         first_seen_ns=first_ns,
@@ -54,7 +53,7 @@ def _claim(summed: Sequence[Report], nodes: Counter[str], limit: int, worst: Rep
     kinds = ", ".join(f"{severities[s]} {s}" for s in reversed(Severity) if severities[s])
     what = f"{_many(len(summed), 'more finding')} on {_many(len(nodes), 'node')}"
     over = f"over {limit} new reports a minute"
-    return f"{what}, {over} ({kinds}); the worst on {worst.node}: {worst.status.get('claim', '')}"
+    return f"{what}, {over} ({kinds}); the worst on {worst.node}: {worst.finding.claim}"
 
 
 def _many(number: int, thing: str) -> str:
