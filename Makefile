@@ -84,7 +84,7 @@ soak: cluster ## healthy jobs on the nodes of `make cluster`: nothing found, not
 
 bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	@for file in bench/*.py; do \
-	  case $$file in bench/faults.py|bench/cluster_faults.py|bench/report.py) continue;; esac; \
+	  case $$file in bench/fault_detection.py|bench/cluster_faults.py|bench/benchmark_report.py) continue;; esac; \
 	  echo "== $$file"; $(BIN)/python $$file || exit 1; \
 	done
 

@@ -17,12 +17,12 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: figures are for one core
 
-from analysisbench import features, forest, live, nodes
-from report import Row, one_core, report
+from analysisbench import analyzed_nodes, features, forest, live_analyzer
+from benchmark_report import Row, one_core, report
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.selection import use_fastest
 from reveal_contract.settings import MODES, AnalyzerSettings
-from slices_of import Slice, slices
+from slice_sources import Slice, slices
 
 _IMAGE = Path(__file__).parents[1] / "Dockerfile.analyzer"
 FOREST = 4800  # features: 400 metrics with twelve each
@@ -47,7 +47,7 @@ def main() -> None:
         for width, windows in ((FOREST, 1), (FOREST, 256), (33 * given.channels, 1)):
             rows += forest.compare(width, windows, tiers)
     recorded = of_one_table(slices(given.recording, given.recorded, given.channels))
-    rows += nodes.costs(recorded, MODES)
+    rows += analyzed_nodes.costs(recorded, MODES)
     theirs = {} if given.only_live else papers_window(rows)
     for mode, count in (("online", given.nodes), ("paper", given.paper_nodes)):
         rows += on_redis(recorded, mode, count, given.seconds, theirs) if count else []
@@ -78,10 +78,12 @@ def papers_window(rows: list[Row]) -> Row:
 
 def on_redis(recorded: list[Slice], mode: str, count: int, seconds: int, theirs: Row) -> list[Row]:
     settings = AnalyzerSettings(mode=mode)
-    warm = [nodes.Node(recorded, settings, nodes.PAST + age) for age in range(AGES)]
+    warm = [
+        analyzed_nodes.Node(recorded, settings, analyzed_nodes.PAST + age) for age in range(AGES)
+    ]
     channels = len(recorded[0][1].fast) + len(recorded[0][1].slow)
     row: Row = {"what": f"live Redis, mode {mode}", "channels": channels, **theirs}
-    row |= live.live(recorded, warm, count, seconds)
+    row |= live_analyzer.live(recorded, warm, count, seconds)
     if theirs:
         row["times"] = float(row["others us"]) / float(row["reveal us"])
     return [row]

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from report import Row, report
+from benchmark_report import Row, report
 from reveal_cli.broker import Broker
 from reveal_collector.registry import probe_all, roots_of
 from reveal_contract.metric import Lane
@@ -137,10 +137,10 @@ def commands(floor: list[str], url: str, seconds: float) -> dict[str, list[str]]
             "env", "REVEAL_NO_NATIVE=1", *ship,
         ],
         "plain Python loop, files of the fast lane": [
-            python, str(HERE / "naive.py"), str(RATE), forever, *here,
+            python, str(HERE / "naive_reader.py"), str(RATE), forever, *here,
         ],
         "plain Python loop, all files": [
-            python, str(HERE / "naive.py"), str(RATE), forever, *every,
+            python, str(HERE / "naive_reader.py"), str(RATE), forever, *every,
         ],
     }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
     bench/detection DIR[:SECONDS]... [--only NAME...] [--cli] [--jobs N]
 
-DIR holds one .npz a machine (``detectionbench/data.py`` says which arrays); SECONDS lie between
+DIR holds one .npz a machine (``detectionbench/dataset.py`` says which arrays); SECONDS lie between
 samples, known for folders called smd and asd.  No label chooses anything: thresholds come from
 the scores alone.  Columns:
 
@@ -29,11 +29,11 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from detectionbench import command, detectors
-from detectionbench.data import DataError, Machine, machines
+from benchmark_report import Row, report
+from detectionbench import command_line, detectors
+from detectionbench.dataset import DataError, Machine, machines
 from detectionbench.detectors import Detector
 from detectionbench.summary import Measured, measure, summarise
-from report import Row, report
 
 GOAL = (
     "SMD 1-2 to 1-8: report .512/.609/.913, online .486/.551/.913 (AUC-PR, VUS-PR, ev@1); "
@@ -46,14 +46,14 @@ Place = tuple[Path, int | None]  # a folder, and the seconds between its samples
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 1 error, 2 usage."""
     asked = _parser().parse_args(argv)
-    known = detectors.DETECTORS | (command.DETECTORS if asked.cli else {})
+    known = detectors.DETECTORS | (command_line.DETECTORS if asked.cli else {})
     if unknown := set(asked.only or ()) - set(known):
         print(f"detection: no detector {min(unknown)!r}: {', '.join(known)}", file=sys.stderr)
         return 2
     chosen = {name: known[name] for name in known if not asked.only or name in asked.only}
     try:
         rows = [row for place in asked.data for row in _rows(place, chosen, asked.jobs)]
-    except (DataError, command.CommandError, OSError) as error:
+    except (DataError, command_line.CommandError, OSError) as error:
         print(f"detection: {error}", file=sys.stderr)
         return 1
     report("detection", rows, goal=GOAL)

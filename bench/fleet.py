@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmark_report import Row, median_seconds, report
 from faultbench.sessions import Case, Session, sessions
-from report import Row, median_seconds, report
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.fleet.cases import Case as Found
 from reveal_analyzer.fleet.cases import Cases, signs
@@ -26,7 +26,7 @@ from reveal_analyzer.fleet.summarise import Setup, summarise
 from reveal_analyzer.fleet.summary import Summary, decode, encode
 from reveal_contract.finding import FindingChange
 from reveal_contract.time_units import NS_PER_SECOND
-from slices_of import slices
+from slice_sources import slices
 
 NODES = 9
 SHIFTS = {"together": 3, "staggered": 41, "apart": 157}  # s between the starts of two nodes

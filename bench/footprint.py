@@ -18,7 +18,7 @@ from pathlib import Path
 
 import reveal_collector
 import reveal_contract
-from report import Row, report
+from benchmark_report import Row, report
 from reveal_cli.broker import Broker
 
 SETTLE_S = 12.0  # imports, first tables, one round of the rare lane

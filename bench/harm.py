@@ -16,16 +16,16 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from faultbench.judge import Outcome, judge
-from faultbench.pace import HARM, STEPS
+from benchmark_report import Row, report
+from faultbench.evaluation import Outcome, judge
 from faultbench.recorder import Recorder, RecordError, Timing
 from faultbench.sessions import sessions
-from faultbench.strangers import STRANGERS
-from report import Row, report
+from faultbench.step_loss import HARM, STEPS
+from faultbench.untuned_stressors import STRANGERS
+from host_cleanup import interruptible, say
 from reveal_cli.faults import FaultError, LedgerError
 from reveal_cli.workloads import Workload, WorkloadError
 from reveal_contract.settings import AnalyzerSettings
-from undoing import interruptible, say
 
 
 def main() -> None:

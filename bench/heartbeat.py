@@ -21,16 +21,16 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
+from benchmark_report import report
 from faultbench.sessions import sessions
 from faultbench.stats import rate_interval
-from heartbeatbench import judging, recording, schedule, truth
-from heartbeatbench.judging import Error, Played, Seen
-from report import report
+from heartbeatbench import evaluation, recorder, schedule, step_log
+from heartbeatbench.evaluation import Error, Played, Seen
+from host_cleanup import interruptible, say
 from reveal_analyzer.heartbeat.reference import WINDOWS
 from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import CGROUP_PREFIX, WorkloadError
-from slices_of import recorded
-from undoing import interruptible, say
+from slice_sources import recorded
 
 _SIZES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.environ["PYTHONPATH"] = os.pathsep.join(
                 [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
             )
-            recording.record(asked.record, asked.scratch, say, asked.seconds)
+            recorder.record(asked.record, asked.scratch, say, asked.seconds)
         if asked.replay:
             _replay(asked.replay, asked.healthy)
         elif asked.healthy:
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(line)
         elif not asked.record:
             parser.print_help()
-    except (recording.RecordError, LedgerError, WorkloadError, OSError) as error:
+    except (recorder.RecordError, LedgerError, WorkloadError, OSError) as error:
         print(f"heartbeat: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -69,8 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _replay(directory: Path, healthy: Sequence[Path]) -> None:
-    session = schedule.read(directory / recording.SESSION)
-    played = judging.play(recorded(directory / recording.RECORDING), session.start_ns)
+    session = schedule.read(directory / recorder.SESSION)
+    played = evaluation.play(recorded(directory / recorder.RECORDING), session.start_ns)
     rows, every, found = [], [], []
     for job in session.jobs:
         row, mine, seen = _judged(directory, session, job, played)
@@ -81,7 +81,7 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
         print(line)
     windows = {
         str(window): {"p50": round(middle, 2), "p90": round(high, 2), "readings": count}
-        for window, (middle, high, count) in judging.spread(every).items()
+        for window, (middle, high, count) in evaluation.spread(every).items()
     }
     report("heartbeat", rows, windows=windows, told=[asdict(one) for one in played.told])
 
@@ -90,26 +90,26 @@ def _judged(
     directory: Path, session: schedule.Session, job: schedule.JobPlan, played: Played
 ) -> tuple[dict[str, Any], list[Error], list[Seen]]:
     """One job: a row of figures, its errors, and which of its slowdowns were seen."""
-    steps = truth.read(recording.log_of(directory, job.name), session.start_ns)
-    subject = recording.cgroup(job.name).path
-    read = played.jobs.get(subject, judging.Job())
+    steps = step_log.read(recorder.log_of(directory, job.name), session.start_ns)
+    subject = recorder.cgroup(job.name).path
+    read = played.jobs.get(subject, evaluation.Job())
     episodes = [*job.episodes, *([session.hog] if session.hog else [])]
     edges = {at for one in episodes for at in (one.begin, one.end)}
-    mine = list(judging.errors(read, steps, edges))
-    seen = [one for each in episodes if (one := judging.seen(job.name, mine, each))]
+    mine = list(evaluation.errors(read, steps, edges))
+    seen = [one for each in episodes if (one := evaluation.seen(job.name, mine, each))]
     usual = steps.mean(0.0, schedule.LEARNED_S)
-    false = judging.false_slowdowns(played.told, subject, steps, usual)
+    false = evaluation.false_slowdowns(played.told, subject, steps, usual)
     row: dict[str, Any] = {"job": job.name, "step_s": round(usual or 0.0, 3)}
     row["locked_s"] = "never" if read.locked is None else round(read.locked)
     row["read_share"] = round(read.seconds / max(played.seconds, 1), 2)
-    for window, (middle, high, _) in judging.spread(mine).items():
+    for window, (middle, high, _) in evaluation.spread(mine).items():
         row |= {f"p50_{window}": round(middle, 2), f"p90_{window}": round(high, 2)}
     row["false"] = len(false)
     return row, mine, seen
 
 
 def _summary(every: list[Error], found: list[Seen]) -> Iterator[str]:
-    for window, (middle, high, count) in judging.spread(every).items():
+    for window, (middle, high, count) in evaluation.spread(every).items():
         yield f"{window:>3} s: error p50 {middle:.2f}, p90 {high:.2f} points ({count} readings)"
     for window in WINDOWS:
         told = [(one.percent, one.by[window]) for one in found if window in one.by]
@@ -136,7 +136,7 @@ def _healthy(directories: Sequence[Path]) -> Iterator[str]:
     told = []
     for directory in directories:
         for one in sessions(directory):
-            played = judging.play(((s.message, s.table) for s in one.read()), 0)
+            played = evaluation.play(((s.message, s.table) for s in one.read()), 0)
             seconds += played.seconds
             locked = {name: job.seconds for name, job in played.jobs.items() if job.seconds}
             locks += sum(locked.values())

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from report import Row, one_core, report
+from benchmark_report import Row, one_core, report
 from reveal_cli.broker import Broker
 
 SETTLE_S, PAUSE_S = 8.0, 0.3

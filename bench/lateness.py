@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from report import Row, report
-from slices_of import sampled
+from benchmark_report import Row, report
+from slice_sources import sampled
 
 
 def spin() -> None:

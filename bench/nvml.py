@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import nvml_trace
-from report import Row, report
+from benchmark_report import Row, report
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml import devices, library
 from reveal_collector.nvml.poller import NvmlPoller

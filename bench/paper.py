@@ -21,15 +21,15 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faultbench.index import IndexFileError, read_index
-from paperbench import jobs, recorder, reproducibility, settings_compared, traces
-from report import Row, report
+from benchmark_report import Row, report
+from faultbench.recording_index import IndexFileError, read_index
+from host_cleanup import interruptible, say
+from paperbench import recorder, reproducibility, traces, window_settings, workloads
 from reveal_cli import metric_selection
 from reveal_cli.commands.select import as_json
 from reveal_cli.errors import CliError
 from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import WorkloadError
-from undoing import interruptible, say
 
 ERRORS = (
     recorder.RecordError, traces.TracesError, IndexFileError, CliError, LedgerError,
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             here = str(Path(__file__).parent)
             others = filter(None, [os.environ.get("PYTHONPATH")])
             os.environ["PYTHONPATH"] = os.pathsep.join([here, *others])
-            names = tuple(asked.only or jobs.names())
+            names = tuple(asked.only or workloads.names())
             plan = recorder.Plan(names, asked.runs, asked.seconds)
             recorder.record(asked.record, asked.scratch, plan, say)
         if asked.replay or asked.cycle:
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
     made.add_argument("--replay", type=Path, metavar="DIR", help="judge recordings")
     made.add_argument("--cycle", type=Path, metavar="SESSION.json", help="judge a healthy session")
-    made.add_argument("--only", nargs="+", choices=jobs.names(), metavar="WORKLOAD")
+    made.add_argument("--only", nargs="+", choices=workloads.names(), metavar="WORKLOAD")
     made.add_argument("--runs", type=int, default=3)
     made.add_argument("--seconds", type=float, default=36.0, help="length of a run")
     made.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
@@ -103,7 +103,7 @@ def _replay(directory: Path | None, session: Path | None) -> None:
 
 def _judged(name: str, seen: traces.Traces, rows: list[Row]) -> dict[str, Any]:
     """Table 2 as rows of the report; the reproducibility test printed and given back."""
-    compared, counts = settings_compared.compare(seen)
+    compared, counts = window_settings.compare(seen)
     rows += [{"recordings": name, **each.row()} for each in compared]
     tested = reproducibility.judge(seen)
     metrics = sum(each.metrics for each in tested)
@@ -114,7 +114,7 @@ def _judged(name: str, seen: traces.Traces, rows: list[Row]) -> dict[str, Any]:
     return {
         "workloads": list(seen.workloads),
         "runs": len(seen.runs),
-        "seconds": seen.samples / settings_compared.SAMPLES_A_SECOND,
+        "seconds": seen.samples / window_settings.SAMPLES_A_SECOND,
         "stretchesMarked": counts,
         "workloadMetricPairs": metrics,
         "significantShare": round(significant / max(metrics, 1), 4),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from report import Row, report
+from benchmark_report import Row, report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmark_report import Row, report
 from collector import SETTLE_S, built_floor, channels, commands, cpu_percent
-from report import Row, report
 from reveal_cli.broker import Broker
 from reveal_contract.metric import Lane
 from sampling import opened

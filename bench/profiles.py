@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from report import Row, report
+from benchmark_report import Row, report
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "e2e"), str(ROOT / "tests")]

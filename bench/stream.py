@@ -14,13 +14,13 @@ from pathlib import Path
 
 import redis
 
-from report import Row, report
+from benchmark_report import Row, report
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_cli.broker import Broker
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
-from slices_of import Slice, slices
+from slice_sources import Slice, slices
 
 Entries = list[tuple[str, bytes]]  # stream, message
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from report import Row, report
+from benchmark_report import Row, report
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Kind

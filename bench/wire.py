@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from report import Row, median_seconds, report
+from benchmark_report import Row, median_seconds, report
 from reveal_contract import wire as revealed
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
-from slices_of import slices
+from slice_sources import slices
 
 
 def as_json(message: Message, labels: list[str], slow_labels: list[str]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ import pandas as pd
 from tsfresh import extract_features
 from tsfresh.feature_extraction.settings import from_columns
 
-from report import Row, median_seconds
+from benchmark_report import Row, median_seconds
+from proc_windows import Floats, recorded_windows
 from reveal_analyzer.features.numpy_impl import calculators
 from reveal_analyzer.features.prepared import prepare
 from reveal_analyzer.features.table import FEATURES, FITS, Family, column_name
 from reveal_analyzer.kernels.backend import Backend
-from windows_of_proc import Floats, recorded_windows
 
 
 def compare(channels: int, tiers: list[Backend]) -> list[Row]:

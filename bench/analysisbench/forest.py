@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn import ensemble
 
-from report import Row, median_seconds
+from benchmark_report import Row, median_seconds
 from reveal_analyzer.kernels.backend import Backend
 from reveal_analyzer.kernels.forest import flatten
 

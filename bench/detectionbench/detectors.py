@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.preprocessing import StandardScaler
 
-from detectionbench.measures import Bools, Floats, Span
+from detectionbench.metrics import Bools, Floats, Span
 from reveal_analyzer.tables.scoring import api
 from reveal_analyzer.tables.scoring.api import Table
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detectionbench.data import Machine, part
+from benchmark_report import Row
+from detectionbench.alarm_free_days import Operation, Watch, at_recall
+from detectionbench.dataset import Machine, part
 from detectionbench.detectors import Detector
-from detectionbench.measures import (
+from detectionbench.metrics import (
     Alarms,
     alarms,
     auc_pr,
@@ -18,8 +20,6 @@ from detectionbench.measures import (
     hit_rate,
     vus_pr,
 )
-from detectionbench.quiet import Operation, Watch, at_recall
-from report import Row
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faultbench import host
-from faultbench.index import CaseRow, Index, read_index
+from faultbench.recording_index import CaseRow, Index, read_index
 from reveal_cli.faults import Fault, FaultError, Injection, Ledger, Undo, sweep
 from reveal_cli.faults.base import CGROUP_PREFIX
 from reveal_cli.faults.cgroups import Cgroup

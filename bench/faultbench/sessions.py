@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from faultbench import host_faults
-from faultbench.index import CaseRow, Index, read_index
-from faultbench.pace import Steps, lost, steps_of
+from faultbench import npz_recordings
+from faultbench.recording_index import CaseRow, Index, read_index
+from faultbench.step_loss import Steps, lost, steps_of
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Subsystem
 from reveal_contract.recording import Reader
@@ -80,17 +80,17 @@ class NothingToJudgeError(ValueError):
 
 def sessions(directory: Path) -> list[Session]:
     """The sessions of a directory made by ``--record`` or of older npz recordings."""
-    if (directory / host_faults.RUNS).exists():
-        return [_of_run(run) for run in host_faults.runs(directory)]
+    if (directory / npz_recordings.RUNS).exists():
+        return [_of_run(run) for run in npz_recordings.runs(directory)]
     indexes = [read_index(path) for path in sorted(directory.glob("*.session.json"))]
     if not indexes:
         raise NothingToJudgeError(
-            f"{directory} holds neither *.session.json nor {host_faults.RUNS}: nothing to judge"
+            f"{directory} holds neither *.session.json nor {npz_recordings.RUNS}: nothing to judge"
         )
     return [_of_index(directory, index) for index in indexes]
 
 
-def _of_run(run: host_faults.Run) -> Session:
+def _of_run(run: npz_recordings.Run) -> Session:
     case = Case(
         run.fault or "", run.fault or "", run.weak, run.subsystems, run.subject,
         run.neighbour_cores, run.warmup, run.onset, run.offset, run.length,
@@ -102,7 +102,7 @@ def _of_run(run: host_faults.Run) -> Session:
 
 
 def _read_run(path: Path) -> Iterator[Slice]:
-    for message, table in host_faults.load(path):
+    for message, table in npz_recordings.load(path):
         yield Slice(message.sequence + 1.0, message, table)
 
 

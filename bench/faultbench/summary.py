@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from faultbench import host
-from faultbench.beside import Beside
-from faultbench.judge import Judged, Outcome
-from faultbench.pace import HARM
+from faultbench.evaluation import Judged, Outcome
+from faultbench.other_detector import Beside
 from faultbench.sessions import Case
 from faultbench.stats import Share, middle, rate_interval
+from faultbench.step_loss import HARM
 
 _HEAD = (
     f"{'fault':<16}{'workload':<9}{'other':>6}{'lost':>6}  {'found':<5} {'suspected':>9} "

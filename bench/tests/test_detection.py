@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-from detectionbench.command import Command
-from detectionbench.data import DataError, machines
+from detectionbench.alarm_free_days import Watch, at_recall, operate
+from detectionbench.command_line import Command
+from detectionbench.dataset import DataError, machines
 from detectionbench.detectors import DETECTORS, Reveal
-from detectionbench.measures import (
+from detectionbench.metrics import (
     alarms,
     auc_pr,
     found_at_budget,
@@ -20,7 +21,6 @@ from detectionbench.measures import (
     stretches,
     vus_pr,
 )
-from detectionbench.quiet import Watch, at_recall, operate
 from detectionbench.summary import measure, summarise
 from support.property_tests import examples
 

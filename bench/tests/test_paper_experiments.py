@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paperbench import jobs, reproducibility, settings_compared
+from paperbench import reproducibility, window_settings, workloads
 from paperbench.agreement import Agreement, agreement, length, merged, turned
 from paperbench.dtw import distances
-from paperbench.settings_compared import SETTINGS, marks
 from paperbench.traces import Trace, Traces, TracesError, cycles, load, moving
+from paperbench.window_settings import SETTINGS, marks
 from reveal_analyzer.selection.resampled import Item
 from reveal_contract import catalogue
 from support.grouped_metrics import fast_values, record
@@ -152,7 +152,7 @@ def test_every_setting_marks_a_burst_that_stands_out() -> None:
     for of_runs, setting in zip(found, SETTINGS, strict=True):
         hit = [(begin, end) for begin, end in of_runs[1] if begin < 23 and end > 20]
         assert hit, setting
-    compared, counts = settings_compared.compare(Traces(items, tuple(runs)))
+    compared, counts = window_settings.compare(Traces(items, tuple(runs)))
     assert [str(each.first) for each in compared] == ["3/1 s", "3/1 s", "1.5/0.5 s"]
     for each in compared:
         assert each.found[0].iou > each.chance[0].iou
@@ -194,9 +194,9 @@ def test_there_are_six_workloads_of_both_kinds_without_jax(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    names = jobs.names()
+    names = workloads.names()
     assert len(names) >= 6
-    assert set(names) & set(jobs.TRAINING)
-    assert set(names) & set(jobs.INFERENCE)
+    assert set(names) & set(workloads.TRAINING)
+    assert set(names) & set(workloads.INFERENCE)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    assert {"jax_train", "jax_serve"} <= set(jobs.names())
+    assert {"jax_train", "jax_serve"} <= set(workloads.names())

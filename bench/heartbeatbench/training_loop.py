@@ -1,6 +1,6 @@
 """A training loop with a device that is waited for, its steps logged: what the bench watches.
 
-    python -m heartbeatbench.loop PLAN.json NAME START_NS FILE
+    python -m heartbeatbench.training_loop PLAN.json NAME START_NS FILE
 
 A step reads its batch past the page cache, runs a forward and a backward pass (numpy, or JAX
 where it is installed), and waits for what a GPU would do meanwhile; two ranks exchange their

@@ -25,24 +25,24 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faultbench import beside, summary
-from faultbench.host_faults import HostFaultsError
-from faultbench.index import IndexFileError
-from faultbench.judge import judge
-from faultbench.pace import STEPS
+from faultbench import other_detector, summary
+from faultbench.evaluation import judge
+from faultbench.npz_recordings import HostFaultsError
 from faultbench.recorder import Recorder, RecordError, Timing
+from faultbench.recording_index import IndexFileError
 from faultbench.sessions import NothingToJudgeError, Session, sessions
+from faultbench.step_loss import STEPS
+from host_cleanup import interruptible, say
 from reveal_cli.faults import FAULTS, Fault, FaultError, LedgerError, Stage, UnknownFaultError, find
 from reveal_cli.faults.cgroups import Cgroup
 from reveal_cli.workloads import NAMES, Workload, WorkloadError
 from reveal_contract.recording import RecordingError
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings
-from undoing import interruptible, say
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
 ERRORS = (
     RecordError, WorkloadError, FaultError, LedgerError, UnknownFaultError, NothingToJudgeError,
-    HostFaultsError, IndexFileError, RecordingError, beside.BesideError, OSError,
+    HostFaultsError, IndexFileError, RecordingError, other_detector.BesideError, OSError,
 )  # fmt: skip
 
 
@@ -116,9 +116,9 @@ def _replay(asked: argparse.Namespace, only: set[str] | None) -> None:
     judged = _each(partial(judge, settings=settings, chained=asked.chained), chosen)
     others = []
     if asked.beside is not None:
-        beside.load(asked.beside)
+        other_detector.load(asked.beside)
         old = [each for each in chosen if each.path.suffix == ".npz"]
-        others = _each(partial(beside.judge, detector=asked.beside), old)
+        others = _each(partial(other_detector.judge, detector=asked.beside), old)
     for line in (
         *summary.table(judged), *summary.false_lines(judged), *summary.reduced_lines(judged),
         *summary.lines(summary.totals(judged)),

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysisbench.load import restamped
+from analysisbench.slice_load import restamped
 from reveal_contract import wire
 from support.synthetic_node import Node
 

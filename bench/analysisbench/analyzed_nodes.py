@@ -6,13 +6,13 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from report import Row, median_seconds
+from benchmark_report import Row, median_seconds
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import wire
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
-from slices_of import Slice
+from slice_sources import Slice
 
 PAST = 330  # seconds after which the past is full
 ROUNDS, CALLS = 5, 50  # seconds timed: refits of the ranges among them

@@ -1,6 +1,6 @@
 """The workloads: real training and inference, the same each time they are started.
 
-    python -m paperbench.jobs NAME DIRECTORY
+    python -m paperbench.workloads NAME DIRECTORY
 
 Each runs for ever and logs a line when its first piece of work is done: what it had to build or
 compile is behind it then.
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heartbeatbench.loop import jax_pass
+from heartbeatbench.training_loop import jax_pass
 from reveal_cli.workloads import train as recommender
 from reveal_cli.workloads.pace import Every, Pace, log
 

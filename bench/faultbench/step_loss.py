@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from faultbench.index import CaseRow
+from faultbench.recording_index import CaseRow
 
 STEPS = "steps.jsonl"  # beside the recordings
 HARM = 0.1  # of its pace: less is within what a job's pace varies by

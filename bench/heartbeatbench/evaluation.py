@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from heartbeatbench.schedule import Episode
-from heartbeatbench.truth import Steps
+from heartbeatbench.step_log import Steps
 from reveal_analyzer.heartbeat.findings import Heart
 from reveal_analyzer.heartbeat.reference import REFERENCE_S, WINDOWS
 from reveal_analyzer.heartbeat.tracker import Beat

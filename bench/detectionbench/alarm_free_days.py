@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detectionbench.measures import Bools, Floats, alarms
+from detectionbench.metrics import Bools, Floats, alarms
 
 _STEPS = 120
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from faultbench import host_faults, prototype_names
+from faultbench import npz_columns, npz_recordings
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.wire import Message
@@ -58,7 +58,7 @@ def _column(message: Message, table: ChannelTable, label: str) -> list[int]:
 def test_counters_become_differences_and_gauges_levels(
     tmp_path: Path, counted: NDArray[np.int64]
 ) -> None:
-    loaded = list(host_faults.load(_write(tmp_path / "run.npz", counted)))
+    loaded = list(npz_recordings.load(_write(tmp_path / "run.npz", counted)))
     assert [message.sequence for message, _ in loaded] == [0, 1, 2]
     message, table = loaded[1]
     assert message.fast.shape == (10, len(table.fast))
@@ -71,7 +71,7 @@ def test_counters_become_differences_and_gauges_levels(
 
 
 def test_sums_over_cpus_and_what_is_left_out(tmp_path: Path, counted: NDArray[np.int64]) -> None:
-    message, table = next(host_faults.load(_write(tmp_path / "run.npz", counted)))
+    message, table = next(npz_recordings.load(_write(tmp_path / "run.npz", counted)))
     assert _column(message, table, "network.softirqs{NET_RX}") == [5] * 10
     assert _column(message, table, "network.softirqs.percpu{NET_RX/1}") == [3] * 10
     labels = {channel.label for channel in (*table.fast, *table.slow)}
@@ -80,7 +80,7 @@ def test_sums_over_cpus_and_what_is_left_out(tmp_path: Path, counted: NDArray[np
 
 
 def test_units_are_the_catalogues() -> None:
-    made = {each.label: each for each in prototype_names.channels(NAMES, {})}
+    made = {each.label: each for each in npz_columns.channels(NAMES, {})}
     assert made["cpu.user{0}"].scale == 1e7
     assert made["memory.vm.nr_kernel_stack"].scale == 1024
     assert made["storage.disk.read_bytes{vda}"].scale == 512
@@ -90,13 +90,13 @@ def test_units_are_the_catalogues() -> None:
 def test_the_slice_across_the_jump_in_time_is_dropped(
     tmp_path: Path, counted: NDArray[np.int64]
 ) -> None:
-    loaded = host_faults.load(_write(tmp_path / "run.npz", counted, gap=20))
+    loaded = npz_recordings.load(_write(tmp_path / "run.npz", counted, gap=20))
     assert [message.sequence for message, _ in loaded] == [0, 2]
 
 
 def test_a_counter_that_fell_misses_one_sample(tmp_path: Path, counted: NDArray[np.int64]) -> None:
     counted[15:, 0] -= 14
-    loaded = list(host_faults.load(_write(tmp_path / "run.npz", counted)))
+    loaded = list(npz_recordings.load(_write(tmp_path / "run.npz", counted)))
     message, table = loaded[1]
     at = [channel.label for channel in table.fast].index("cpu.user{0}")
     assert np.flatnonzero(message.fast_missing[:, at]).tolist() == [4]
@@ -112,7 +112,7 @@ def test_runs_and_their_subjects(tmp_path: Path) -> None:
         {"file": "d.npz", "fault": None, **common},
     ]
     (tmp_path / "runs.json").write_text(json.dumps(rows))
-    made = host_faults.runs(tmp_path)
+    made = npz_recordings.runs(tmp_path)
     assert [run.subject for run in made] == ["/reveal-fault-job", None, "/reveal-work-job", None]
     assert made[0].subsystems == {Subsystem.CPU}
     assert (made[3].onset, made[3].offset) == (100, 100)
@@ -121,11 +121,11 @@ def test_runs_and_their_subjects(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[{}]", '[{"fault": "x"}]', "3"])
 def test_a_bad_index_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "runs.json").write_text(text)
-    with pytest.raises(host_faults.HostFaultsError, match=r"runs\.json is not an index"):
-        host_faults.runs(tmp_path)
+    with pytest.raises(npz_recordings.HostFaultsError, match=r"runs\.json is not an index"):
+        npz_recordings.runs(tmp_path)
 
 
 def test_a_bad_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"no zip")
-    with pytest.raises(host_faults.HostFaultsError, match=r"x\.npz is not a recorded run"):
-        list(host_faults.load(tmp_path / "x.npz"))
+    with pytest.raises(npz_recordings.HostFaultsError, match=r"x\.npz is not a recorded run"):
+        list(npz_recordings.load(tmp_path / "x.npz"))

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from faultbench.judge import healthy_seconds
+from faultbench.evaluation import healthy_seconds
 from faultbench.sessions import GRACE_S, SETTLE_S, Session
 
 Play = Callable[[Path], list[tuple[int, Any]]]

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from detectionbench.detectors import Detector, Judged
-from detectionbench.measures import Span
+from detectionbench.metrics import Span
 from reveal_analyzer.tables.scoring.table import Table
 
 _REVEAL = (sys.executable, "-m", "reveal_cli")

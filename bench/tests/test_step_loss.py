@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from faultbench.index import CaseRow
-from faultbench.pace import lost, read_steps
+from faultbench.recording_index import CaseRow
+from faultbench.step_loss import lost, read_steps
 
 ONSET, OFFSET = 10.0, 20.0
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from faultbench import prototype_names
+from faultbench import npz_columns
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane, Subsystem
 from reveal_contract.wire import Message
@@ -93,7 +93,7 @@ def _subject(fault: str | None) -> str | None:
 def load(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
     """The slices of one npz file, in order.  The one that holds the jump in time is left out."""
     counted, names, times, gap = _read(path)
-    fed = prototype_names.channels(_used(names, counted), _SUBJECTS)
+    fed = npz_columns.channels(_used(names, counted), _SUBJECTS)
     table = ChannelTable(_of_lanes(fed, {Lane.FAST}), _of_lanes(fed, {Lane.SLOW, Lane.RARE}))
     fast, slow = (_Columns(counted, part, fed) for part in (table.fast, table.slow))
     boot = hashlib.blake2b(path.stem.encode(), digest_size=16).digest()

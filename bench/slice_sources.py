@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from faultbench import host_faults
+from faultbench import npz_recordings
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
 from reveal_contract.recording import Reader
@@ -22,7 +22,7 @@ def slices(path: Path | None, seconds: int, channels: int) -> list[Slice]:
     if path is None:
         with tempfile.TemporaryDirectory() as folder:
             return _first(sampled(Path(folder) / "now.rvl", seconds + 3), seconds, channels)
-    read = host_faults.load(path) if path.suffix == ".npz" else recorded(path)
+    read = npz_recordings.load(path) if path.suffix == ".npz" else recorded(path)
     return _first(read, seconds, channels)
 
 

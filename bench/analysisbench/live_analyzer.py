@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import redis
 
-from analysisbench.load import Load, Sender, pin
-from analysisbench.nodes import Node
-from report import Row
+from analysisbench.analyzed_nodes import Node
+from analysisbench.slice_load import Load, Sender, pin
+from benchmark_report import Row
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream.reader import StreamReader
@@ -22,7 +22,7 @@ from reveal_cli.broker import Broker
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
-from slices_of import Slice
+from slice_sources import Slice
 
 SETTLE = 10  # seconds that are not counted: after a gap the views of ten seconds fill anew
 AHEAD = 1.0  # seconds before the load begins

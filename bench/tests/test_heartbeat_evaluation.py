@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from heartbeatbench import judging, recording, schedule, truth
-from heartbeatbench.judging import Error, Job, Read, Told
-from heartbeatbench.loop import longer
+from heartbeatbench import evaluation, recorder, schedule, step_log
+from heartbeatbench.evaluation import Error, Job, Read, Told
 from heartbeatbench.schedule import Episode, JobPlan, Session
-from heartbeatbench.truth import Steps
+from heartbeatbench.step_log import Steps
+from heartbeatbench.training_loop import longer
 from reveal_analyzer.heartbeat.reference import WINDOWS
 
 START_NS = 1_700_000_000 * 1_000_000_000
@@ -40,18 +40,18 @@ def test_a_log_is_read_and_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -
         {"event": "checkpoint", "seconds": 3.0},
     ]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"event": "st')
-    assert truth.read(log, START_NS) == Steps((2.0,), (0.5,))
+    assert step_log.read(log, START_NS) == Steps((2.0,), (0.5,))
 
 
 def test_a_session_comes_back_as_it_was_saved(tmp_path: Path) -> None:
-    jobs = recording.jobs(8)
+    jobs = recorder.jobs(8)
     session = Session(START_NS, START_NS + 1, jobs, schedule.hog_after(jobs), ["server"])
     session.save(tmp_path / "session.json")
     assert schedule.read(tmp_path / "session.json") == session
 
 
 def test_a_host_of_few_cpus_runs_few_jobs() -> None:
-    few, many = recording.jobs(2), recording.jobs(8)
+    few, many = recorder.jobs(2), recorder.jobs(8)
     assert {job.name for job in few} < {job.name for job in many}
     assert {job.ranks for job in few} == {1, 2}
 
@@ -73,8 +73,8 @@ def test_the_smallest_slowdowns_last_for_a_reading_of_the_longest_window(offset:
     steady = steps(*[1.0] * 1000)
     for one in small:
         job = Job(20.0, [Read(at + offset, longest, 3.0, 2.0) for at in range(400)])
-        found = judging.errors(job, steady, (one.begin, one.end))
-        seen = judging.seen("a", found, one)
+        found = evaluation.errors(job, steady, (one.begin, one.end))
+        seen = evaluation.seen("a", found, one)
         assert seen is not None
         assert longest in seen.by
 
@@ -87,30 +87,30 @@ def test_a_step_is_longer_in_its_episode_only() -> None:
 def test_errors_are_taken_where_no_edge_cuts_the_window() -> None:
     logged = steps(*[1.0] * 200, *[1.1] * 200)
     job = Job(20.0, [Read(end, 10, 9.0, 2.0) for end in (150.0, 205.0, 260.0)])
-    found = list(judging.errors(job, logged, [200.0]))
+    found = list(evaluation.errors(job, logged, [200.0]))
     assert [error.end for error in found] == [150.0, 260.0]
     assert [error.true for error in found] == pytest.approx([0.0, 10.0])
 
 
 def test_a_job_that_was_never_locked_has_no_errors() -> None:
-    assert list(judging.errors(Job(), steps(*[1.0] * 300), [])) == []
+    assert list(evaluation.errors(Job(), steps(*[1.0] * 300), [])) == []
 
 
 def test_an_episode_is_seen_by_the_first_window_within_it() -> None:
     found = [Error(end, 10, read, 6.0, 3.0) for end, read in ((15, 1.0), (22, 5.0), (40, 1.0))]
-    one = judging.seen("a", found, Episode(10, 60, 6.0))
+    one = evaluation.seen("a", found, Episode(10, 60, 6.0))
     assert one is not None
     assert one.by == {10: True}
     assert one.percent == 6.0
-    assert judging.seen("a", found, Episode(100, 160, 6.0)) is None
+    assert evaluation.seen("a", found, Episode(100, 160, 6.0)) is None
 
 
 def test_the_spread_is_by_window() -> None:
     found = [Error(0, 30, read, 0.0, 3.0) for read in (1.0, -1.0, 2.0)]
-    middle, high, count = judging.spread(found)[30]
+    middle, high, count = evaluation.spread(found)[30]
     assert (middle, count) == (1.0, 3)
     assert 1.0 < high <= 2.0
-    assert set(judging.spread(found)) == {30}
+    assert set(evaluation.spread(found)) == {30}
 
 
 def test_a_slowdown_is_false_where_the_log_has_less_than_half_of_it() -> None:
@@ -122,5 +122,5 @@ def test_a_slowdown_is_false_where_the_log_has_less_than_half_of_it() -> None:
         Told(140.0, "Changed", "/a", 10.0, ""),
         Told(90.0, "Opened", "/b", 10.0, ""),
     ]
-    assert judging.false_slowdowns(told, "/a", logged, 1.0) == told[:1]
-    assert judging.false_slowdowns(told, "/b", None, None) == told[4:]
+    assert evaluation.false_slowdowns(told, "/a", logged, 1.0) == told[:1]
+    assert evaluation.false_slowdowns(told, "/b", None, None) == told[4:]

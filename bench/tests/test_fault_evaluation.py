@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faultbench import summary
-from faultbench.beside import BesideError, load
-from faultbench.index import CaseRow, Index, IndexFileError, read_index
-from faultbench.judge import Judged, Said, hidden, outcome, reduced_seconds
+from faultbench.evaluation import Judged, Said, hidden, outcome, reduced_seconds
+from faultbench.other_detector import BesideError, load
 from faultbench.recorder import due
+from faultbench.recording_index import CaseRow, Index, IndexFileError, read_index
 from faultbench.sessions import Case, NothingToJudgeError, Session, Slice, sessions
 from faultbench.stats import Share, middle, rate_interval
 from reveal_contract.channels import Channel, ChannelTable

@@ -108,7 +108,10 @@ def _start(
     group.create()
     arguments = (str(directory / SESSION), job.name, str(session.start_ns), str(data_file(files)))
     process = launch.start(
-        launch.python("heartbeatbench.loop", *arguments), mark, group, log_of(directory, job.name)
+        launch.python("heartbeatbench.training_loop", *arguments),
+        mark,
+        group,
+        log_of(directory, job.name),
     )
     stack.callback(launch.stop, process)
     return process
@@ -129,7 +132,7 @@ def _play(
             due = hog is not None and hog.begin <= now < hog.end
             if due and not hogging:
                 for _ in range(_HOGS):
-                    burning = launch.start(launch.python("heartbeatbench.hog"), MARK, None)
+                    burning = launch.start(launch.python("heartbeatbench.cpu_hog"), MARK, None)
                     stack.callback(launch.stop, burning)
             elif hogging and not due:
                 stack.close()

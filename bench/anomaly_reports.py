@@ -16,7 +16,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from report import Row, report
+from benchmark_report import Row, report
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "e2e"), str(ROOT / "tests")]
