@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from reveal_analyzer.sensitivity import SENSITIVITIES
 from reveal_analyzer.tables.findings import Case
 from reveal_analyzer.tables.findings import findings as findings_of
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError
@@ -30,6 +29,7 @@ from reveal_cli.errors import USAGE, CliError
 from reveal_cli.findings_table import findings_table
 from reveal_cli.options import clock
 from reveal_contract.finding import Finding
+from reveal_contract.sensitivity import SENSITIVITIES
 
 Findings = dict[str, list[Finding]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reveal_analyzer.sensitivity import SENSITIVITIES
+from reveal_contract.sensitivity import SENSITIVITIES
 
 Views = tuple[tuple[int, int], ...]
 

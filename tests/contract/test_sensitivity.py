@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from reveal_analyzer.sensitivity import SENSITIVITIES
 from reveal_contract import settings
+from reveal_contract.sensitivity import SENSITIVITIES
 
 
 def test_every_setting_of_the_profile_has_its_thresholds() -> None:
