@@ -44,7 +44,7 @@ def told(directories: Sequence[Path]) -> list[Finding]:
     for session in (one for directory in directories for one in sessions(directory)):
         analyzer = NodeAnalyzer("node", AnalyzerSettings())
         for one in session.read():
-            updates = analyzer.step(one.message, one.table)
+            updates = analyzer.analyze(one.message, one.table)
             found += [u.finding for u in updates if u.change is not FindingChange.SUSPECTED]
     return found or [_made_up()]
 

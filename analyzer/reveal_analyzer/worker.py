@@ -36,7 +36,7 @@ _SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
 
 
 class Analysis(Protocol):
-    """What is known of one node; ``step`` takes its slices in order."""
+    """What is known of one node; ``analyze`` takes its slices in order."""
 
     @property
     def minutes(self) -> Minutes: ...
@@ -44,7 +44,7 @@ class Analysis(Protocol):
     @property
     def learning(self) -> bool: ...
 
-    def step(
+    def analyze(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
     ) -> Sequence[FindingUpdate]: ...
 
@@ -161,7 +161,7 @@ class Worker:
             # what was open when the last owner ended, and goes on, is told anew
             open_yet = node.analysis.finish() if node.replaying and not one.history else ()
             node.replaying = one.history
-            told = node.analysis.step(one.message, one.table, data=one.data, silent=one.history)
+            told = node.analysis.analyze(one.message, one.table, data=one.data, silent=one.history)
             return [*open_yet, *told]
         except Exception:
             # a defect that one node's data brings out must not silence the others

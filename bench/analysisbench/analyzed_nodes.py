@@ -31,7 +31,7 @@ class Node:
     def step(self) -> int:
         """One second; how many changes of findings it brought."""
         message, table = next(self._course)
-        return len(self.analysis.step(message, table))
+        return len(self.analysis.analyze(message, table))
 
     def copied(self) -> NodeAnalyzer:
         """Another node of the same past; what nodes of equal tables share stays shared."""

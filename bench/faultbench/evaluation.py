@@ -127,7 +127,7 @@ def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[Said
     for each in slices:
         if analyzer is None:
             analyzer = NodeAnalyzer(each.message.node, settings, leave_out=hidden)
-        for update in analyzer.step(each.message, each.table):
+        for update in analyzer.analyze(each.message, each.table):
             yield _said(each.end, update)
 
 

@@ -227,7 +227,7 @@ class Session:
     def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[FindingUpdate]:
         """A slice that cannot be judged is said, once for each reason, and passed over."""
         try:
-            return analyzer.step(slice_.message, slice_.table)
+            return analyzer.analyze(slice_.message, slice_.table)
         except Exception as error:  # a defect: the slices after it shall still be judged
             self._warn_once(f"a slice could not be judged ({type(error).__name__}: {error})")
             return []

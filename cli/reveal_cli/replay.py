@@ -45,12 +45,12 @@ def replay(
         if analyzer is None:
             subjects = partial(slices.subjects, message.node)
             analyzer = NodeAnalyzer(
-                message.node, settings, subjects=subjects, shown=shown or EVERYTHING
+                message.node, settings, subjects=subjects, selection=shown or EVERYTHING
             )
             result.analyzers[message.node] = analyzer
             for earlier in baseline(message.node) if baseline else ():
-                analyzer.step(*earlier, silent=True)
-        result.finding_log.take(analyzer.step(message, table))
+                analyzer.analyze(*earlier, silent=True)
+        result.finding_log.take(analyzer.analyze(message, table))
         result.count(message, table)
         if each is not None:
             each(analyzer, message)

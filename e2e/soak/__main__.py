@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from report import RESULTS
+
 from cluster import handle, machine
 from cluster.daemons import StartError
 from cluster.handle import Cluster
-from report import RESULTS
 from soak.result import Result
 from soak.running import Soak
 from support.cluster_release import Watched, install, now

@@ -49,7 +49,7 @@ class Recorder:
     seen: list[tuple[int, bool]] = field(default_factory=list)
     open: Finding | None = None
 
-    def step(
+    def analyze(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
     ) -> Sequence[FindingUpdate]:
         if message.sequence == 13:

@@ -144,7 +144,7 @@ def cpu_contention(now_ns: int) -> Finding:
             "training/llm-worker-3", 11.4, 9.8, 13.1, 892.0, 801.0, first, 30,
             "cpu.subject.usage.fine", 88,
         ),
-        notes=("seen too, as its symptom: GPUStarved",),
+        notes=("also observed, as its symptom: GPUStarved",),
     )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def tcp_retransmission(now_ns: int) -> Finding:
         first_seen_ns=first,
         last_seen_ns=last,
         resolved_ns=last,
-        claim="network.tcp.retrans_segs (RetransSegs) at 2.1 k/s, usually 3 /s",
+        claim="network.tcp.retrans_segs (RetransSegs) at 2.1 k/s, baseline 3 /s",
         methods=(
             Method("WindowZScore", True, 96),
             Method("Mahalanobis", True, 93),

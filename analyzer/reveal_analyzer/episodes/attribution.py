@@ -1,9 +1,10 @@
-"""From an episode to a finding: subsystem, cause, evidence, subjects, severity, one sentence."""
+"""From an episode to a finding: cause, culprits, evidence, severity and a one-sentence claim."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.formatting import decimal, human
 from reveal_analyzer.hypotheses import choice
-from reveal_analyzer.hypotheses.choice import Cause
-from reveal_analyzer.hypotheses.loader import Rule
-from reveal_analyzer.hypotheses.signatures import Evidence as Shown
-from reveal_analyzer.subjects.history import Named, SubjectHistory, Wanted
+from reveal_analyzer.hypotheses.choice import Cause, EpisodeEvidence
+from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.hypotheses.signatures import ColumnStats
+from reveal_analyzer.subjects.history import CulpritQuery, NamedSubjects, SubjectHistory
 from reveal_contract import severity
 from reveal_contract.finding import (
     Evidence,
@@ -28,12 +29,17 @@ from reveal_contract.finding import (
 )
 
 _MOST_EVIDENCE = 10
-_CERTAIN = 95  # percent
-_SCORED = 55  # percent: a score over its cut, before agreement counts
+_LEAST_WEIGHT = 0.5  # spreads; a column that weighs less is no evidence
+# percent of confidence
+_CERTAIN = 95
+_SCORED = 55  # a score above its threshold
+_BY_HEIGHT, _BY_METHOD = 20, 8
+_MOST = 99
+_UNKNOWN_VALUE = "much"
 
 
 @dataclass(frozen=True)
-class Case:
+class EpisodeRecord:
     """Everything known about one episode when a finding is made of it."""
 
     node: str
@@ -45,193 +51,227 @@ class Case:
     notes: tuple[str, ...] = ()
 
 
-def finding(case: Case, rules: Sequence[Rule], history: SubjectHistory) -> Finding:
-    """The finding an episode amounts to now.
+class Attribution(NamedTuple):
+    """Why an episode happened and which subjects are behind it."""
 
-    Its id is that of the subsystem in which the episode opened, so that it stays the same when
-    a cause elsewhere explains what was seen first.
+    cause: Cause
+    culprits: NamedSubjects
+
+
+def attribute(
+    record: EpisodeRecord, rules: Sequence[HypothesisRule], history: SubjectHistory
+) -> Attribution:
+    """Return the cause of an episode as it is known now, and its culprits."""
+    cause = choice.choose(rules, _evidence_of(record))
+    return Attribution(cause, _culprits(record, cause, history))
+
+
+def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHistory) -> Finding:
+    """Return the finding of an episode.
+
+    Its id is that of the subsystem in which the episode opened.  The id then stays the same when
+    a cause in another subsystem explains what was observed first.
     """
-    episode = case.episode
-    cause = choice.choose(rules, _shown(case))
+    episode, (cause, culprits) = record.episode, attribution
     rule = cause.rule
-    columns = _evidence_columns(case, rule)
-    named = _culprits(case, cause, history)
+    columns = _evidence_columns(record, rule)
+    score = 100 if episode.matches else round(100 * episode.peak / (1 + episode.peak))
     return Finding(
-        id=finding_id(case.node, episode.subsystem, episode.first_ns),
-        node_name=case.node,
+        id=finding_id(record.node, episode.subsystem, episode.first_ns),
+        node_name=record.node,
         subsystem=cause.subsystem,
         subsystems=tuple(dict.fromkeys((*episode.subsystems, cause.subsystem))),
         severity=_severity(episode),
-        state=case.state,
+        state=record.state,
         first_seen_ns=episode.first_ns,
         last_seen_ns=episode.last_ns,
-        claim=_claim(case, rule, columns, named.first),
-        hypothesis=_hypothesis(rule, cause.sureness),
-        methods=case.methods,
-        evidence=tuple(evidence(case.trace, at) for at in columns),
-        pods=named.pods,
-        subjects=named.subjects,
-        victims=_victims(case, rule, named, history),
-        score_percent=round(100 * episode.peak / (1 + episode.peak)) if not episode.hits else 100,
-        confidence_percent=_confidence(case),
-        resolved_ns=case.resolved_ns,
-        notes=(*case.notes, *_explained(cause)),
+        claim=_claim(record, rule, columns, culprits.first),
+        hypothesis=_hypothesis(cause),
+        methods=record.methods,
+        evidence=tuple(evidence(record.trace, index) for index in columns),
+        pods=culprits.pods,
+        subjects=culprits.subjects,
+        victims=_victims(record, rule, culprits, history),
+        score_percent=score,
+        confidence_percent=_confidence(record),
+        resolved_ns=record.resolved_ns,
+        notes=(*record.notes, *_explained(cause)),
     )
 
 
-def only_symptoms(case: Case, of: Case, rules: Sequence[Rule]) -> bool:
-    """Whether a case is nothing but what the cause of another one brings about."""
-    return choice.only_symptoms(rules, _shown(case), choice.choose(rules, _shown(of)))
+def is_symptom_of(
+    record: EpisodeRecord, other: EpisodeRecord, rules: Sequence[HypothesisRule]
+) -> bool:
+    """Return whether an episode shows only symptoms of the cause of another."""
+    cause = choice.choose(rules, _evidence_of(other))
+    return choice.has_only_symptoms(rules, _evidence_of(record), cause)
 
 
-def _shown(case: Case) -> choice.Shown:
-    episode = case.episode
-    return choice.Shown(
-        case.trace.evidence, case.trace.weight, episode.hits, episode.subsystem, episode.subsystems
+def _evidence_of(record: EpisodeRecord) -> EpisodeEvidence:
+    episode, trace = record.episode, record.trace
+    return EpisodeEvidence(
+        trace.stats, trace.weights, episode.matches, episode.subsystem, episode.subsystems
     )
 
 
-def _culprits(case: Case, cause: Cause, history: SubjectHistory) -> Named:
-    """Whose change points to the cause; nobody where a hypothesis says that no process does."""
+def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> NamedSubjects:
+    """Return the subjects whose change points to the cause."""
     rule = cause.rule
+    # an empty list, unlike none, says that no process is at fault: hardware, for example
     if rule and rule.subjects == ():
-        return Named()
+        return NamedSubjects()
     metrics = rule.subjects or () if rule else ()
-    wanted = Wanted(metrics, cause.subsystem, rule.subjects_fell if rule else False)
-    return history.changed(wanted, case.episode.first_ns, case.episode.last_ns)
+    query = CulpritQuery(metrics, cause.subsystem, rule.subjects_fell if rule else False)
+    return history.culprits(query, record.episode.first_ns, record.episode.last_ns)
 
 
 def _victims(
-    case: Case, rule: Rule | None, named: Named, history: SubjectHistory
+    record: EpisodeRecord,
+    rule: HypothesisRule | None,
+    culprits: NamedSubjects,
+    history: SubjectHistory,
 ) -> tuple[str, ...]:
     if not rule or not rule.victims:
         return ()
-    hurt = history.hurt(rule.victims, case.episode.first_ns, case.episode.last_ns)
-    return tuple(name for name in hurt if name not in named.names)
+    victims = history.victims(rule.victims, record.episode.first_ns, record.episode.last_ns)
+    return tuple(name for name in victims if name not in culprits.names)
 
 
 def _explained(cause: Cause) -> tuple[str, ...]:
     names = ", ".join(dict.fromkeys(rule.name for rule in cause.explained))
-    return (f"seen too, as its symptom: {names}",) if names else ()
+    return (f"also observed, as its symptom: {names}",) if names else ()
 
 
-def _evidence_columns(case: Case, rule: Rule | None) -> list[int]:
-    """Columns that speak, most first, one a family: the cause's own, then harm, then symptoms."""
-    evidence = case.trace.evidence
-    if not evidence.columns:
+def _evidence_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> list[int]:
+    """Return the indices of the columns to list as evidence, at most one per metric group.
+
+    Columns of the cause come first, then those of other signatures, then by weight; symptoms of
+    the cause come last.
+    """
+    stats = record.trace.stats
+    if not stats.columns:
         return []
-    weight = case.trace.weight
-    ranked = [int(at) for at in np.argsort(-weight, kind="stable") if weight[at] > 0.5]
-    order = [*_own_columns(case, rule), *_signature_columns(case), *ranked]
+    weights = record.trace.weights
+    by_weight = np.argsort(-weights, kind="stable")
+    ranked = [int(index) for index in by_weight if weights[index] > _LEAST_WEIGHT]
+    order = [*_cause_columns(record, rule), *_signature_columns(record), *ranked]
     symptoms = {symptom.metric for symptom in rule.symptoms} if rule else set()
-    order.sort(key=lambda at: evidence.columns[at].metric.name in symptoms)
+    order.sort(key=lambda index: stats.columns[index].metric.name in symptoms)
     chosen: dict[str, int] = {}
-    for at in order:
-        column = evidence.columns[at]
-        chosen.setdefault(f"{column.metric.vote}{column.instance}", at)
+    for index in order:
+        column = stats.columns[index]
+        chosen.setdefault(f"{column.metric.vote}{column.instance}", index)
     return list(chosen.values())[:_MOST_EVIDENCE]
 
 
-def _own_columns(case: Case, rule: Rule | None) -> list[int]:
-    """What the cause's own signature named, and what it expects that did leave its past."""
+def _cause_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> list[int]:
+    """Return the columns of the cause's signature, and expected ones that left their baseline."""
     if rule is None:
         return []
-    seen = case.trace.evidence
-    return _signature_columns(case, rule) + [
-        int(at)
-        for item in rule.expects
-        for at in seen.places(item)
-        if seen.excess[:, at].max() > 1.0
+    stats = record.trace.stats
+    return _signature_columns(record, rule) + [
+        int(index)
+        for expectation in rule.expects
+        for index in stats.indices(expectation)
+        if stats.excess[:, index].max() > 1.0
     ]
 
 
-def _signature_columns(case: Case, rule: Rule | None = None) -> list[int]:
-    """The columns that met the conditions of one signature, or of all that held."""
-    hits = case.episode.hits
-    chosen = hits.values() if rule is None else [hits[rule.name]] if rule.name in hits else []
-    places = [case.trace.evidence.place(column) for hit in chosen for column in hit.columns]
-    return [at for at in places if at is not None]
+def _signature_columns(record: EpisodeRecord, rule: HypothesisRule | None = None) -> list[int]:
+    """Return the columns that met the conditions of one signature, or of all that matched."""
+    matches = record.episode.matches
+    if rule is None:
+        chosen = list(matches.values())
+    else:
+        chosen = [matches[rule.name]] if rule.name in matches else []
+    stats = record.trace.stats
+    indices = [stats.index_of(column) for match in chosen for column in match.columns]
+    return [index for index in indices if index is not None]
 
 
-def evidence(trace: Trace, at: int) -> Evidence:
-    """The line of evidence that a column of an episode is."""
-    seen = trace.evidence
-    column = seen.columns[at]
-    value, usual = float(seen.values[at]), float(trace.baseline[at])
+def evidence(trace: Trace, index: int) -> Evidence:
+    """Return the line of evidence of one column of an episode."""
+    stats = trace.stats
+    column = stats.columns[index]
+    value, baseline = float(stats.values[index]), float(trace.baseline[index])
+    rose = value >= baseline or bool(np.isnan(baseline))
     return Evidence(
         metric=column.metric.name,
         feature=column.feature,
         instance=column.instance,
         value=decimal(value),
-        baseline=decimal(usual),
+        baseline=decimal(baseline),
         unit=_unit(column),
-        direction="up" if value >= usual or usual != usual else "down",  # noqa: PLR0124 - NaN
+        direction="up" if rose else "down",
         known_as=column.metric.origin,
     )
 
 
 def _unit(column: Column) -> str:
-    rate = column.metric.kind == "counter" or column.feature == "mean_change"
-    return f"{column.metric.unit}/s" if rate else column.metric.unit
+    is_rate = column.metric.kind == "counter" or column.feature == "mean_change"
+    return f"{column.metric.unit}/s" if is_rate else column.metric.unit
 
 
-def _claim(case: Case, rule: Rule | None, columns: Sequence[int], first: str) -> str:
-    """One sentence that rests on the evidence."""
-    who = f" ({first})" if first else ""
+def _claim(
+    record: EpisodeRecord, rule: HypothesisRule | None, columns: Sequence[int], culprit: str
+) -> str:
+    """Return one sentence that rests on the evidence."""
+    suffix = f" ({culprit})" if culprit else ""
     if rule:
-        return _capital(rule.claim.format(value=_telling_value(case, rule))) + who
+        return _capitalized(rule.claim.format(value=_claim_value(record, rule))) + suffix
     if not columns:
-        return f"{case.episode.subsystem} signals left their usual range{who}"
-    seen = case.trace.evidence
-    column = seen.columns[columns[0]]
-    metric = column.metric
-    value = human(float(seen.values[columns[0]]), metric.unit, metric.kind)
-    usual = human(float(case.trace.baseline[columns[0]]), metric.unit, metric.kind)
-    return f"{metric.name} ({metric.origin}) at {value}, usually {usual}{who}"
+        return f"{record.episode.subsystem} signals left their baseline{suffix}"
+    first, stats = columns[0], record.trace.stats
+    metric = stats.columns[first].metric
+    value = human(float(stats.values[first]), metric.unit, metric.kind)
+    baseline = human(float(record.trace.baseline[first]), metric.unit, metric.kind)
+    return f"{metric.name} ({metric.origin}) at {value}, baseline {baseline}{suffix}"
 
 
-def _telling_value(case: Case, rule: Rule) -> str:
-    """The value of the first condition or expectation of the rule, for its sentence."""
-    seen = case.trace.evidence
-    at = _telling_column(case, rule)
-    if at is None:
-        return "much"
-    column = seen.columns[at]
-    return human(float(seen.values[at]), column.metric.unit, column.metric.kind)
+def _claim_value(record: EpisodeRecord, rule: HypothesisRule) -> str:
+    """Return the value of the rule's first condition or expectation."""
+    index = _claim_column(record, rule)
+    if index is None:
+        return _UNKNOWN_VALUE
+    stats = record.trace.stats
+    metric = stats.columns[index].metric
+    return human(float(stats.values[index]), metric.unit, metric.kind)
 
 
-def _telling_column(case: Case, rule: Rule) -> int | None:
-    hit = case.episode.hits.get(rule.name)
-    at = case.trace.evidence.place(hit.columns[0]) if hit else None
-    return _largest(case.trace.evidence, rule) if at is None else at
+def _claim_column(record: EpisodeRecord, rule: HypothesisRule) -> int | None:
+    stats, match = record.trace.stats, record.episode.matches.get(rule.name)
+    index = stats.index_of(match.columns[0]) if match else None
+    return _largest_expected(stats, rule) if index is None else index
 
 
-def _largest(seen: Shown, rule: Rule) -> int | None:
-    """Of the instances of the first expectation the one with most."""
-    places = seen.places(rule.expects[0])
-    known = places[~np.isnan(seen.values[places])]
-    return int(known[int(np.argmax(seen.values[known]))]) if known.size else None
+def _largest_expected(stats: ColumnStats, rule: HypothesisRule) -> int | None:
+    """Return the instance of the first expectation with the highest value."""
+    indices = stats.indices(rule.expects[0])
+    known = indices[~np.isnan(stats.values[indices])]
+    return int(known[int(np.argmax(stats.values[known]))]) if known.size else None
 
 
-def _hypothesis(rule: Rule | None, sureness: float) -> Hypothesis | None:
-    if rule is None:
+def _hypothesis(cause: Cause) -> Hypothesis | None:
+    if cause.rule is None:
         return None
-    return Hypothesis(rule.name, min(99, round(100 * sureness)), rule.remediation)
+    percent = min(_MOST, round(100 * cause.confidence))
+    return Hypothesis(cause.rule.name, percent, cause.rule.remediation)
 
 
 def _severity(episode: Episode) -> Severity:
-    certain = [hit.rule.certain.severity for hit in episode.hits.values() if hit.rule.certain]
-    return severity.of_episode(episode.peak, certain, episode.faded)
+    certain = [match.rule.certain.severity for match in episode.matches.values()
+               if match.rule.certain]  # fmt: skip
+    return severity.of_episode(episode.peak, certain, episode.ranks_lost)
 
 
-def _confidence(case: Case) -> int:
-    """Percent: certain signatures are sure; a score gains by height and by agreement."""
-    agreeing = sum(1 for method in case.methods if method.agrees)
-    if case.episode.hits:
-        return min(99, _CERTAIN + agreeing)
-    height = min(1.0, max(0.0, (case.episode.peak - 1) / 3))
-    return min(99, round(_SCORED + 20 * height + 8 * agreeing))
+def _confidence(record: EpisodeRecord) -> int:
+    """Return percent: high for certain signatures, else by height and agreeing detectors."""
+    agreeing = sum(1 for method in record.methods if method.agrees)
+    if record.episode.matches:
+        return min(_MOST, _CERTAIN + agreeing)
+    height = min(1.0, max(0.0, (record.episode.peak - 1) / 3))
+    return min(_MOST, round(_SCORED + _BY_HEIGHT * height + _BY_METHOD * agreeing))
 
 
-def _capital(sentence: str) -> str:
+def _capitalized(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]

@@ -1,4 +1,4 @@
-"""The open cases of one node: episodes with what they showed, told as findings."""
+"""Findings of one node: its open episodes with their traces, reported as changes of findings."""
 
 from __future__ import annotations
 
@@ -8,161 +8,178 @@ from dataclasses import dataclass
 from functools import partial
 
 from reveal_analyzer.episodes import attribution
-from reveal_analyzer.episodes.attribution import Case
-from reveal_analyzer.episodes.trace import Observed, Trace
-from reveal_analyzer.episodes.tracker import Episode, EpisodeTracker, Verdict
-from reveal_analyzer.hypotheses.loader import Rule
+from reveal_analyzer.episodes.attribution import EpisodeRecord
+from reveal_analyzer.episodes.trace import ObservedSecond, Trace
+from reveal_analyzer.episodes.tracker import (
+    Episode,
+    EpisodeChange,
+    EpisodeTracker,
+    SecondVerdict,
+)
+from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Method, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Method, Pod, State
 from reveal_contract.time_units import NS_PER_SECOND
 
-_SEEN = 12  # seconds kept for the trace of an episode that opens
-# seconds after its opening at which a case is looked at anew: who does harm from its start on is
-# named by its cgroup or not at all until the node has learned whose that is
-_LOOKS_S = frozenset((1, 2, 3, 5, 8, 13, 21, 34, 55))
+_KEPT_S = 12  # seconds kept for the trace of an episode that opens
+# Ages in seconds at which the culprits of an open episode are searched again.  A pod that does
+# harm from its start on is named only after the node has learned which cgroup belongs to it.
+_RECHECK_AGES_S = frozenset((1, 2, 3, 5, 8, 13, 21, 34, 55))
 
 Methods = tuple[Method, ...]
 
 
 @dataclass
-class _Open:
+class _OpenEpisode:
     trace: Trace
     methods: Methods
     notes: tuple[str, ...] = ()
-    pods: tuple[object, ...] = ()  # those that were told of last
+    reported_pods: tuple[object, ...] = ()
 
 
-class Casebook:
-    """Turns verdicts into updates; ``methods`` says which of the paper's detectors agree now."""
+class FindingTracker:
+    """Turns the verdicts on seconds into changes of findings.
+
+    ``methods`` returns which of the paper's detectors agree now; ``selection`` replaces evidence
+    by the metrics that a selection kept.
+    """
 
     def __init__(
         self,
         node: str,
-        rules: Sequence[Rule],
+        rules: Sequence[HypothesisRule],
         history: SubjectHistory,
         methods: Callable[[], Methods],
-        shown: Shown = EVERYTHING,
+        selection: Shown = EVERYTHING,
     ) -> None:
         self._node, self._rules, self._history = node, rules, history
-        self._methods, self._shown = methods, shown
+        self._methods, self._selection = methods, selection
         self._episodes = EpisodeTracker()
-        self._seen: deque[Observed] = deque(maxlen=_SEEN)
-        self._open: dict[int, _Open] = {}
+        self._recent: deque[ObservedSecond] = deque(maxlen=_KEPT_S)
+        self._open: dict[int, _OpenEpisode] = {}
 
     @property
-    def latest(self) -> Observed | None:
-        """What was observed last."""
-        return self._seen[-1] if self._seen else None
+    def latest(self) -> ObservedSecond | None:
+        """The last second, if there was one."""
+        return self._recent[-1] if self._recent else None
 
     @property
     def any_open(self) -> bool:
-        """Whether a finding goes on."""
+        """Whether a finding is open."""
         return bool(self._episodes.open)
 
     def opened_within(self, seconds: int) -> bool:
-        """Whether a finding goes on that opened so many seconds ago at most."""
+        """Return whether a finding is open that opened at most ``seconds`` ago."""
         return any(
-            self._seen[-1].start_ns - episode.opened_ns < seconds * NS_PER_SECOND
+            self._recent[-1].start_ns - episode.opened_ns < seconds * NS_PER_SECOND
             for episode in self._episodes.open
         )
 
-    def step(self, verdict: Verdict, seen: Observed, note: str = "") -> list[FindingUpdate]:
-        """Take in one second; ``note`` is written on every case that is open in it."""
-        self._seen.append(seen)
-        changes = self._episodes.step(verdict)
+    def update(
+        self, verdict: SecondVerdict, second: ObservedSecond, note: str = ""
+    ) -> list[FindingUpdate]:
+        """Add one second; ``note`` is added to every finding that is open in it."""
+        self._recent.append(second)
+        changes = self._episodes.update(verdict)
         if not changes and not self._episodes.open:  # nearly all seconds of nearly all nodes
             return []
         for episode in self._episodes.open:
-            self._gather(episode, verdict, note)
-        changes = [self._joined(change, episode) for change, episode in changes]
-        told = [self._told(change, episode) for change, episode in changes]
-        known = {id(episode) for _, episode in changes}
-        rest = [episode for episode in self._episodes.open if id(episode) not in known]
-        return told + self._looked_at(rest, verdict.start_ns)
+            self._extend(episode, verdict, note)
+        changes = [self._merged(change, episode) for change, episode in changes]
+        updates = [self._report(change, episode) for change, episode in changes]
+        changed = {id(episode) for _, episode in changes}
+        rest = [episode for episode in self._episodes.open if id(episode) not in changed]
+        return updates + self._recheck(rest, verdict.start_ns)
 
     def finish(self) -> list[FindingUpdate]:
-        """The last state of what is still open when watching ends."""
-        return [self._told(change, episode) for change, episode in self._episodes.finish()]
+        """Return the last state of the findings that are open when watching ends."""
+        return [self._report(change, episode) for change, episode in self._episodes.finish()]
 
-    def _looked_at(self, episodes: Sequence[Episode], now_ns: int) -> list[FindingUpdate]:
-        """Cases that opened a while ago, where other pods are named by now.
+    def _recheck(self, episodes: Sequence[Episode], now_ns: int) -> list[FindingUpdate]:
+        """Report young episodes whose culprits are other pods by now.
 
-        Of other subjects it is not told: as time goes by, what a fault did is found with its
-        neighbours, too (a parent is charged with what its child wrote, when that ends).
+        A change of other subjects is not reported: as time passes, the effect of a fault shows
+        at its neighbors, too (a parent cgroup is charged with what an ended one wrote).
         """
         updates = []
         for episode in episodes:
-            if (now_ns - episode.opened_ns) // NS_PER_SECOND in _LOOKS_S:
-                pods = self._about(episode).pods
-                update = self._told(FindingChange.CHANGED, episode)
-                if self._about(episode).pods != pods:
-                    updates.append(update)
+            if (now_ns - episode.opened_ns) // NS_PER_SECOND not in _RECHECK_AGES_S:
+                continue
+            found = attribution.attribute(self._record(episode), self._rules, self._history)
+            # the whole finding is built only if it is reported
+            if _identities(found.culprits.pods) != self._state(episode).reported_pods:
+                updates.append(self._report(FindingChange.CHANGED, episode))
         return updates
 
-    def _gather(self, episode: Episode, verdict: Verdict, note: str) -> None:
-        """Add this second to what an open episode showed."""
-        about = self._about(episode)
-        if not episode.speaks:
+    def _extend(self, episode: Episode, verdict: SecondVerdict, note: str) -> None:
+        """Add this second to the trace of an open episode."""
+        state = self._state(episode)
+        if not episode.anomalous:
             return
-        if episode.opened_ns != verdict.start_ns:
-            about.trace.add(self._seen[-1])
-        about.methods = max(about.methods, self._methods(), key=_strength)
-        if note and note not in about.notes:
-            about.notes += (note,)
+        if episode.opened_ns != verdict.start_ns:  # a new trace has this second already
+            state.trace.add(self._recent[-1])
+        state.methods = max(state.methods, self._methods(), key=_agreement)
+        if note and note not in state.notes:
+            state.notes += (note,)
 
-    def _joined(self, change: FindingChange, episode: Episode) -> tuple[FindingChange, Episode]:
-        """An episode that opens on symptoms of one that is open is no second finding."""
+    def _merged(self, change: FindingChange, episode: Episode) -> EpisodeChange:
+        """Merge an episode that opens into an open one, if it shows only symptoms of that."""
         if change is not FindingChange.OPENED:
             return change, episode
-        case = self._case(episode)
+        record = self._record(episode)
         for other in self._episodes.open:
-            if other is episode or not other.speaks:
+            if other is episode or not other.anomalous:
                 continue
-            if attribution.only_symptoms(case, self._case(other), self._rules):
-                self._episodes.join(episode, other)
+            if attribution.is_symptom_of(record, self._record(other), self._rules):
+                self._episodes.merge(episode, into=other)
                 del self._open[id(episode)]
                 return FindingChange.CHANGED, other
         return change, episode
 
-    def _about(self, episode: Episode) -> _Open:
+    def _state(self, episode: Episode) -> _OpenEpisode:
         if id(episode) not in self._open:
             trace = Trace()
-            for seen in self._seen:
-                if episode.first_ns <= seen.start_ns:
-                    trace.add(seen)
-            self._open[id(episode)] = _Open(trace, self._methods())
+            for second in self._recent:
+                if episode.first_ns <= second.start_ns:
+                    trace.add(second)
+            self._open[id(episode)] = _OpenEpisode(trace, self._methods())
         return self._open[id(episode)]
 
-    def _case(self, episode: Episode, *, resolved: bool = False) -> Case:
-        about = self._about(episode)
-        return Case(
+    def _record(self, episode: Episode, *, resolved: bool = False) -> EpisodeRecord:
+        state = self._state(episode)
+        return EpisodeRecord(
             node=self._node,
             episode=episode,
-            trace=about.trace,
-            methods=about.methods,
+            trace=state.trace,
+            methods=state.methods,
             state=State.RESOLVED if resolved else State.OPEN,
             resolved_ns=episode.last_ns if resolved else None,
-            notes=about.notes,
+            notes=state.notes,
         )
 
-    def _told(self, change: FindingChange, episode: Episode) -> FindingUpdate:
-        about = self._about(episode)
-        case = self._case(episode, resolved=change is FindingChange.RESOLVED)
+    def _report(self, change: FindingChange, episode: Episode) -> FindingUpdate:
+        """Build the finding of an episode, and drop its state if this is its last change."""
+        state = self._state(episode)
+        record = self._record(episode, resolved=change is FindingChange.RESOLVED)
         if change in (FindingChange.SUSPECTED, FindingChange.RESOLVED):
             del self._open[id(episode)]
-        found = attribution.finding(case, self._rules, self._history)
-        about.pods = _pods(found)
-        row = partial(attribution.evidence, about.trace)
-        return FindingUpdate(change, self._shown.told(found, about.trace.evidence.columns, row))
+        found = attribution.attribute(record, self._rules, self._history)
+        state.reported_pods = _identities(found.culprits.pods)
+        finding = attribution.finding(record, found, self._history)
+        return FindingUpdate(change, self._selected(finding, state.trace))
+
+    def _selected(self, finding: Finding, trace: Trace) -> Finding:
+        row = partial(attribution.evidence, trace)
+        return self._selection.told(finding, trace.stats.columns, row)
 
 
-def _pods(found: Finding) -> tuple[object, ...]:
-    """Whom people would go to: who is named first, and everybody who is."""
-    pods = tuple((pod.namespace, pod.name, pod.uid) for pod in found.pods)
-    return pods[:1], frozenset(pods)
+def _identities(pods: Sequence[Pod]) -> tuple[object, ...]:
+    """Return what a reader of the finding acts on: the first pod, and the set of all."""
+    identities = tuple((pod.namespace, pod.name, pod.uid) for pod in pods)
+    return identities[:1], frozenset(identities)
 
 
-def _strength(methods: Methods) -> tuple[int, int, int]:
-    """The verdict of the window most of the three agreed on is the one to keep, any over none."""
+def _agreement(methods: Methods) -> tuple[int, int, int]:
+    """Return the sort key of verdicts: any before none, then by how many detectors agree."""
     return len(methods), sum(m.agrees for m in methods), sum(m.score_percent for m in methods)

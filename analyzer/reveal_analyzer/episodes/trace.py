@@ -1,27 +1,30 @@
-"""What an episode showed, column by column, gathered over its anomalous seconds."""
+"""Observations of an episode, accumulated per column over its anomalous seconds."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Floats
+from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.derive.columns import Plan, places_before
-from reveal_analyzer.hypotheses.signatures import Evidence
+from reveal_analyzer.hypotheses.signatures import ColumnStats
 
-Measured = NDArray[np.float32] | Floats  # live in single precision, in hindsight in double
+AnyFloats = Floats32 | Floats  # live scores use single precision, offline ones double
 
 
-class Observed(NamedTuple):
-    """One scored second: values, silenced excess (2, columns) and weighed excess (columns)."""
+class ObservedSecond(NamedTuple):
+    """One scored second, by column of ``plan``.
+
+    ``excess`` (2, columns) is the distance above and below the baseline in spreads;
+    ``weighted_excess`` (columns) is what counts for the score.
+    """
 
     start_ns: int
     plan: Plan
     values: Floats
-    excess: Measured
-    shown: Measured
+    excess: AnyFloats
+    weighted_excess: AnyFloats
     baseline: Floats
 
 
@@ -31,54 +34,55 @@ class Trace:
     def __init__(self) -> None:
         self._plan: Plan | None = None
         self._seconds = 0
-        self._known: Floats = np.zeros(0)
+        self._value_counts: Floats = np.zeros(0)  # seconds in which a column had a value
         self.sums: Floats = np.zeros(0)
-        self.shown: Floats = np.zeros(0)
+        self.weighted_excess: Floats = np.zeros(0)
         self.excess: Floats = np.zeros((2, 0))
         self.baseline: Floats = np.zeros(0)
 
-    def add(self, seen: Observed) -> None:
+    def add(self, second: ObservedSecond) -> None:
         """Count one anomalous second."""
-        if not seen.excess.shape[1]:
+        if not second.excess.shape[1]:
             return
         if self._plan is None:
-            self._begin(seen)
-        elif seen.plan is not self._plan:
-            self._follow(seen)
+            self._start(second)
+        elif second.plan is not self._plan:
+            self._remap(second)
         self._seconds += 1
-        self._known += ~np.isnan(seen.values)
-        self.sums += np.nan_to_num(seen.values)
-        self.excess = np.maximum(self.excess, seen.excess)
-        self.shown = self.shown + seen.shown
+        self._value_counts += ~np.isnan(second.values)
+        self.sums += np.nan_to_num(second.values)
+        self.excess = np.maximum(self.excess, second.excess)
+        self.weighted_excess = self.weighted_excess + second.weighted_excess
 
     @property
-    def evidence(self) -> Evidence:
-        """For hypotheses: the means over the seconds with a value (NaN: none), and the peaks."""
+    def stats(self) -> ColumnStats:
+        """Mean of each column over the seconds with a value (NaN if there is none), and peaks."""
         if self._plan is None:
-            return Evidence((), np.zeros(0), np.zeros((2, 0)))
-        means = np.where(self._known > 0, self.sums / np.maximum(self._known, 1), np.nan)
-        return Evidence(self._plan.columns, means, self.excess)
+            return ColumnStats((), np.zeros(0), np.zeros((2, 0)))
+        counts = self._value_counts
+        means = np.where(counts > 0, self.sums / np.maximum(counts, 1), np.nan)
+        return ColumnStats(self._plan.columns, means, self.excess)
 
     @property
-    def weight(self) -> Floats:
-        """Mean weighed excess of every column: what the finding rests on."""
-        return self.shown / max(self._seconds, 1) if self._plan else np.zeros(0)
+    def weights(self) -> Floats:
+        """Mean weighted excess of each column: how much the finding rests on it."""
+        return self.weighted_excess / max(self._seconds, 1) if self._plan else np.zeros(0)
 
-    def _begin(self, seen: Observed) -> None:
-        width = len(seen.plan.columns)
-        self._plan = seen.plan
-        self._known, self.sums, self.shown = np.zeros(width), np.zeros(width), np.zeros(width)
-        self.excess = np.zeros((2, width))
-        self.baseline = seen.baseline.copy()
+    def _start(self, second: ObservedSecond) -> None:
+        width = len(second.plan.columns)
+        self._plan = second.plan
+        self._value_counts, self.sums = np.zeros(width), np.zeros(width)
+        self.weighted_excess, self.excess = np.zeros(width), np.zeros((2, width))
+        self.baseline = second.baseline.copy()
 
-    def _follow(self, seen: Observed) -> None:
-        """Columns changed in the middle of the episode: carry over by label."""
+    def _remap(self, second: ObservedSecond) -> None:
+        """Carry the columns over by label after the channel table changed."""
         assert self._plan is not None
-        source = places_before(seen.plan.labels, self._plan.labels)
-        self._plan = seen.plan
+        source = places_before(second.plan.labels, self._plan.labels)
+        self._plan = second.plan
         new = source < 0
-        self._known = np.where(new, 0.0, self._known[source])
+        self._value_counts = np.where(new, 0.0, self._value_counts[source])
         self.sums = np.where(new, 0.0, self.sums[source])
-        self.shown = np.where(new, 0.0, self.shown[source])
+        self.weighted_excess = np.where(new, 0.0, self.weighted_excess[source])
         self.excess = np.where(new, 0.0, self.excess[:, source])
-        self.baseline = np.where(new, seen.baseline, self.baseline[source])
+        self.baseline = np.where(new, second.baseline, self.baseline[source])

@@ -1,10 +1,11 @@
-"""Episodes: adjacent anomalous seconds of one node, opened once, resolved by themselves.
+"""Episodes: adjacent anomalous seconds of one node, opened once and resolved automatically.
 
-Two things open an episode: the live score over its cut in 5 of 10 seconds, or a certain
-signature that holds as long as it asks.  A score over the cut in 2 of 3 seconds, or a
-signature present but not yet held, is *suspected* only.  Anomalous seconds of other subsystems
-near the opening are the same episode; later ones open one of their own.  An episode whose level
-has become the node's new normal stays open while that level stays, and fades.
+Two things open an episode: a live score above its threshold in 5 of 10 seconds, or a certain
+signature that matches for as long as it asks.  A score above the threshold in 2 of 3 seconds, or a
+signature that matches but not yet for long enough, is only *suspected*.  Anomalous seconds of
+other subsystems close to the opening belong to the same episode; later ones open another.  An
+episode whose level has become the node's new normal stays open while that level lasts, and its
+severity fades.
 """
 
 from __future__ import annotations
@@ -14,213 +15,228 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reveal_analyzer.hypotheses.signatures import Hit
+from reveal_analyzer.hypotheses.signatures import SignatureMatch
 from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Subsystem
 from reveal_contract.severity import ranks_lost_at
 from reveal_contract.time_units import NS_PER_SECOND
 
+_MOST_RATIO = 10.0  # one extreme second must not decide the weight of its subsystem alone
+
 
 @dataclass(frozen=True)
 class EpisodeSettings:
-    """All in seconds."""
+    """Durations of the life of an episode, all in seconds."""
 
-    need: int = 5  # over the cut, of the last `of`: found
+    need: int = 5  # above the threshold, of the last `of`: opened
     of: int = 10
-    suspect: int = 2  # of the last 3: suspected
+    suspect: int = 2  # of the last `suspect_of`: suspected
     suspect_of: int = 3
     calm: int = 10  # without an anomalous second: resolved
-    unseen: int = 60  # nobody saw the node: resolved; a collector that starts again takes less
-    joins: int = 5  # after the opening other subsystems still belong to it
+    unobserved: int = 60  # without any slice: resolved; a restart of the collector is shorter
+    joins: int = 5  # after the opening, other subsystems still belong to it
 
 
-class Verdict(NamedTuple):
-    """What one second says: scores over cuts (more than 1 is anomalous) and signatures.
+class SecondVerdict(NamedTuple):
+    """Result of one second.
 
-    ``staying`` subsystems keep what is open there from ending, and open nothing.
+    ``score_ratios`` are scores divided by their thresholds: above 1 is anomalous.  ``sustained``
+    signatures have matched long enough to open an episode, ``present`` ones match in this second.
+    Subsystems at their ``new_normal`` keep an open episode from resolving, and open none.
     """
 
     start_ns: int
-    over: Mapping[Subsystem, float]
-    lasting: Sequence[Hit] = ()
-    present: Sequence[Hit] = ()
-    staying: frozenset[Subsystem] = frozenset()
+    score_ratios: Mapping[Subsystem, float]
+    sustained: Sequence[SignatureMatch] = ()
+    present: Sequence[SignatureMatch] = ()
+    new_normal: frozenset[Subsystem] = frozenset()
 
-    def scored(self) -> set[Subsystem]:
-        """Subsystems over their cut this second."""
-        return {s for s, score in self.over.items() if score > 1}
+    def above_threshold(self) -> set[Subsystem]:
+        """Return the subsystems whose score is above its threshold."""
+        return {s for s, ratio in self.score_ratios.items() if ratio > 1}
 
     def anomalous(self) -> set[Subsystem]:
-        """Subsystems with anything to say this second: over the cut, or a signature present."""
-        scored = self.scored()
-        return scored | {hit.rule.subsystem for hit in self.present} if self.present else scored
+        """Return the subsystems with a score above its threshold or a signature present."""
+        above = self.above_threshold()
+        return above | {match.rule.subsystem for match in self.present} if self.present else above
 
 
 @dataclass
 class Episode:
-    """One episode: its anomalous seconds and what spoke in them."""
+    """One episode: its anomalous seconds, and the scores and signatures in them."""
 
     first_ns: int
     last_ns: int
     subsystem: Subsystem
     subsystems: list[Subsystem] = field(default_factory=list)
-    weight: dict[Subsystem, float] = field(default_factory=dict)
-    peak: float = 0.0
-    hits: dict[str, Hit] = field(default_factory=dict)
+    weights: dict[Subsystem, float] = field(default_factory=dict)
+    peak: float = 0.0  # highest score ratio
+    matches: dict[str, SignatureMatch] = field(default_factory=dict)
     seconds: int = 0
     calm: int = 0
     opened_ns: int = 0
-    stays: bool = False
-    speaks: bool = True  # in the second it was last told of
+    in_new_normal: bool = False
+    anomalous: bool = True  # in its last second
 
-    def add(self, verdict: Verdict, subsystems: Iterable[Subsystem]) -> None:
+    def add(self, verdict: SecondVerdict, subsystems: Iterable[Subsystem]) -> None:
         """Count an anomalous second."""
         self.last_ns = verdict.start_ns + NS_PER_SECOND
         self.seconds += 1
-        self.calm, self.speaks = 0, True
-        mine = sorted(subsystems)
-        for subsystem in mine:
-            score = min(verdict.over.get(subsystem, 0.0), 10.0)
-            self.weight[subsystem] = self.weight.get(subsystem, 0.0) + score
-            self.peak = max(self.peak, score)
+        self.calm, self.anomalous = 0, True
+        own = sorted(subsystems)
+        for subsystem in own:
+            ratio = min(verdict.score_ratios.get(subsystem, 0.0), _MOST_RATIO)
+            self.weights[subsystem] = self.weights.get(subsystem, 0.0) + ratio
+            self.peak = max(self.peak, ratio)
             if subsystem not in self.subsystems:
                 self.subsystems.append(subsystem)
-        for hit in verdict.lasting:
-            if hit.rule.subsystem in mine:  # those of others are another episode's
-                self.hits.setdefault(hit.rule.name, hit)
+        for match in verdict.sustained:
+            if match.rule.subsystem in own:  # those of others belong to another episode
+                self.matches.setdefault(match.rule.name, match)
 
-    def take(self, other: Episode) -> None:
-        """What another one showed is part of this one."""
+    def absorb(self, other: Episode) -> None:
+        """Take over the subsystems, scores and signatures of another episode."""
         self.subsystems += [s for s in other.subsystems if s not in self.subsystems]
-        for subsystem, weight in other.weight.items():
-            self.weight[subsystem] = self.weight.get(subsystem, 0.0) + weight
+        for subsystem, weight in other.weights.items():
+            self.weights[subsystem] = self.weights.get(subsystem, 0.0) + weight
         self.peak = max(self.peak, other.peak)
-        for name, hit in other.hits.items():
-            self.hits.setdefault(name, hit)
+        for name, match in other.matches.items():
+            self.matches.setdefault(name, match)
 
-    def stay(self, verdict: Verdict) -> None:
-        """Its level is still there, and no news any more."""
+    def add_new_normal(self, verdict: SecondVerdict) -> None:
+        """Count a second in which its level lasts, but has become the node's new normal."""
         self.last_ns = verdict.start_ns + NS_PER_SECOND
-        self.calm, self.stays, self.speaks = 0, True, False
+        self.calm, self.in_new_normal, self.anomalous = 0, True, False
 
-    def rest(self) -> None:
-        """Nothing of it is seen in this second."""
+    def add_calm(self) -> None:
+        """Count a second that shows nothing of the episode."""
         self.calm += 1
-        self.speaks = False
+        self.anomalous = False
 
     @property
-    def faded(self) -> int:
-        """By how many ranks it counts for less, as it has stayed for so long."""
-        age = (self.last_ns - self.first_ns) // NS_PER_SECOND
-        return ranks_lost_at(age) if self.stays else 0
+    def ranks_lost(self) -> int:
+        """By how many ranks its severity has faded, because its level has lasted so long."""
+        age_s = (self.last_ns - self.first_ns) // NS_PER_SECOND
+        return ranks_lost_at(age_s) if self.in_new_normal else 0
 
     @property
-    def told(self) -> tuple[object, ...]:
-        """What is worth an update when it changes."""
-        return tuple(self.subsystems), tuple(self.hits), self.faded
+    def reported_state(self) -> tuple[object, ...]:
+        """The part of its state whose change is worth an update."""
+        return tuple(self.subsystems), tuple(self.matches), self.ranks_lost
 
-    def primary(self) -> Subsystem:
-        """The subsystem of the first certain signature, else the one whose scores weigh most."""
-        for hit in self.hits.values():
-            return hit.rule.subsystem
-        return max(self.subsystems, key=lambda s: self.weight.get(s, 0.0))
+    def primary_subsystem(self) -> Subsystem:
+        """Return the subsystem of the first certain signature, else the one of most weight."""
+        for match in self.matches.values():
+            return match.rule.subsystem
+        return max(self.subsystems, key=lambda s: self.weights.get(s, 0.0))
+
+
+EpisodeChange = tuple[FindingChange, Episode]
 
 
 class EpisodeTracker:
-    """Merges the verdicts of one node into episodes."""
+    """Merges the verdicts on the seconds of one node into episodes."""
 
     def __init__(self, settings: EpisodeSettings | None = None) -> None:
         self.settings = settings or EpisodeSettings()
         self.open: list[Episode] = []
-        self._recent: deque[Verdict] = deque(maxlen=self.settings.of)
+        self._recent: deque[SecondVerdict] = deque(maxlen=self.settings.of)
         self._suspected = False
 
-    def step(self, verdict: Verdict) -> list[tuple[FindingChange, Episode]]:
-        """Take in one second; say what opened, grew or resolved."""
-        changes = self._after_gap(verdict.start_ns)
+    def update(self, verdict: SecondVerdict) -> list[EpisodeChange]:
+        """Add one second; return the episodes that opened, changed or resolved."""
+        changes = self._close_gap(verdict.start_ns)
         self._recent.append(verdict)
-        free = verdict.anomalous()
-        if not free and not self.open:  # nearly all seconds of nearly all nodes
+        unassigned = verdict.anomalous()
+        if not unassigned and not self.open:  # nearly all seconds of nearly all nodes
             self._suspected = False
             return changes
         for episode in self.open:
-            mine = self._belonging(episode, verdict, free)
-            free -= mine
-            before = episode.told
-            if mine:
-                episode.add(verdict, mine)
-            elif not verdict.staying.isdisjoint(episode.subsystems):
-                episode.stay(verdict)
+            own = self._belonging(episode, verdict, unassigned)
+            unassigned -= own
+            before = episode.reported_state
+            if own:
+                episode.add(verdict, own)
+            elif not verdict.new_normal.isdisjoint(episode.subsystems):
+                # the score has adapted, but the fault is not over
+                episode.add_new_normal(verdict)
             else:
-                episode.rest()
-            if episode.told != before:
+                episode.add_calm()
+            if episode.reported_state != before:
                 changes.append((FindingChange.CHANGED, episode))
-        changes += self._resolved()
-        changes += self._opened(verdict, free)
+        changes += self._resolve()
+        changes += self._open_or_suspect(verdict, unassigned)
         return changes
 
-    def join(self, episode: Episode, other: Episode) -> None:
-        """Make one episode part of another: what it shows is the other's doing."""
+    def merge(self, episode: Episode, into: Episode) -> None:
+        """Make one open episode part of another."""
         self.open.remove(episode)
-        other.take(episode)
+        into.absorb(episode)
 
-    def finish(self) -> list[tuple[FindingChange, Episode]]:
-        """What is still open when the watch ends."""
+    def finish(self) -> list[EpisodeChange]:
+        """Return the last state of the episodes that are open when watching ends."""
         return [(FindingChange.CHANGED, episode) for episode in self.open]
 
     def _belonging(
-        self, episode: Episode, verdict: Verdict, free: set[Subsystem]
+        self, episode: Episode, verdict: SecondVerdict, unassigned: set[Subsystem]
     ) -> set[Subsystem]:
+        """Return the subsystems of this second that belong to an open episode."""
+        # consequences of a fault reach other subsystems within seconds
         young = verdict.start_ns - episode.opened_ns <= self.settings.joins * NS_PER_SECOND
-        return {s for s in free if young or s in episode.subsystems}
+        return {s for s in unassigned if young or s in episode.subsystems}
 
-    def _after_gap(self, now_ns: int) -> list[tuple[FindingChange, Episode]]:
-        """A time that nobody saw is no calm one, but a long one ends what was open."""
-        unseen = now_ns - self._recent[-1].start_ns - NS_PER_SECOND if self._recent else 0
-        while (
-            self._recent and now_ns - self._recent[0].start_ns >= self.settings.of * NS_PER_SECOND
-        ):
+    def _close_gap(self, now_ns: int) -> list[EpisodeChange]:
+        """Resolve what was open before a long gap; a short gap does not count as calm."""
+        gap_ns = now_ns - self._recent[-1].start_ns - NS_PER_SECOND if self._recent else 0
+        span_ns = self.settings.of * NS_PER_SECOND
+        while self._recent and now_ns - self._recent[0].start_ns >= span_ns:
             self._recent.popleft()
-        for episode in self.open if unseen >= self.settings.unseen * NS_PER_SECOND else ():
+        for episode in self.open if gap_ns >= self.settings.unobserved * NS_PER_SECOND else ():
             episode.calm = self.settings.calm
-        return self._resolved() if self.open else []
+        return self._resolve() if self.open else []
 
-    def _resolved(self) -> list[tuple[FindingChange, Episode]]:
-        ended = [e for e in self.open if e.calm >= self.settings.calm]
-        self.open = [e for e in self.open if e.calm < self.settings.calm]
+    def _resolve(self) -> list[EpisodeChange]:
+        ended = [episode for episode in self.open if episode.calm >= self.settings.calm]
+        self.open = [episode for episode in self.open if episode.calm < self.settings.calm]
         return [(FindingChange.RESOLVED, episode) for episode in ended]
 
-    def _opened(
-        self, verdict: Verdict, free: set[Subsystem]
-    ) -> list[tuple[FindingChange, Episode]]:
-        if not free:
+    def _open_or_suspect(
+        self, verdict: SecondVerdict, unassigned: set[Subsystem]
+    ) -> list[EpisodeChange]:
+        """Open or suspect an episode of subsystems that belong to no open one."""
+        if not unassigned:
             self._suspected = False
             return []
         recent = list(self._recent)
-        span = [v for v in recent if v.anomalous() & free]
-        scored = sum(1 for v in recent if v.scored() & free)
-        if (
-            any(hit.rule.subsystem in free for hit in verdict.lasting)
-            or scored >= self.settings.need
-        ):
+        above = sum(1 for v in recent if v.above_threshold() & unassigned)
+        certain = any(match.rule.subsystem in unassigned for match in verdict.sustained)
+        if certain or above >= self.settings.need:
             self._suspected = False
-            self.open.append(self._start(span, verdict))
+            self.open.append(self._start(_anomalous_in(recent, unassigned), verdict))
             return [(FindingChange.OPENED, self.open[-1])]
-        lately = [v for v in recent[-self.settings.suspect_of :] if v.anomalous() & free]
+        lately = _anomalous_in(recent[-self.settings.suspect_of :], unassigned)
+        # a suspicion is reported once, until a second passes without any
         if not self._suspected and len(lately) >= self.settings.suspect:
             self._suspected = True
             return [(FindingChange.SUSPECTED, self._start(lately, verdict))]
         return []
 
-    def _start(self, span: list[Verdict], verdict: Verdict) -> Episode:
+    def _start(self, span: Sequence[SecondVerdict], verdict: SecondVerdict) -> Episode:
+        """Return an episode that begins with the first anomalous second of ``span``."""
         episode = Episode(
             first_ns=span[0].start_ns,
             last_ns=verdict.start_ns + NS_PER_SECOND,
             subsystem=Subsystem.CPU,
             opened_ns=verdict.start_ns,
         )
-        taken = {s for e in self.open for s in e.subsystems}
+        assigned = {s for other in self.open for s in other.subsystems}
         for earlier in span:
-            episode.add(earlier, earlier.anomalous() - taken)
-        episode.subsystem = episode.primary()
+            episode.add(earlier, earlier.anomalous() - assigned)
+        episode.subsystem = episode.primary_subsystem()
         return episode
+
+
+def _anomalous_in(
+    verdicts: Iterable[SecondVerdict], subsystems: set[Subsystem]
+) -> list[SecondVerdict]:
+    return [verdict for verdict in verdicts if verdict.anomalous() & subsystems]

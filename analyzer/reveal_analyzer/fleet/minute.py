@@ -17,7 +17,7 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import CHANGE, LEVEL, Column, Plan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
-from reveal_analyzer.subjects.history import of_subject
+from reveal_analyzer.subjects.history import is_subject_level
 from reveal_contract import catalogue
 from reveal_contract.metric import Role, Scope
 from reveal_contract.time_units import NS_PER_SECOND
@@ -56,7 +56,9 @@ class Layout:
         self.names = tuple(sorted(places, key=lambda name: (fold(name).value, name)))
         self._order = np.array([at for name in self.names for at in places[name]], np.intp)
         self._runs = self._find_runs(places)
-        told = [(at, channel) for at, channel in enumerate(plan.channels) if of_subject(channel)]
+        told = [
+            (at, channel) for at, channel in enumerate(plan.channels) if is_subject_level(channel)
+        ]
         self.subjects = tuple((channel.metric, channel.instance) for _, channel in told)
         self.subject_places = np.array([at for at, _ in told], np.intp)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reveal_analyzer.episodes.trace import Observed
+from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.recent_excess import Glimpses
 from reveal_analyzer.heartbeat.slowdown import Context, opened, told
 from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, Course
 from reveal_analyzer.heartbeat.tracker import Beat
 from reveal_analyzer.heartbeat.watch import HeartbeatWatch
-from reveal_analyzer.hypotheses.loader import Rule
+from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact
@@ -58,7 +58,7 @@ class Heart:
     def __init__(
         self,
         node: str,
-        rules: Sequence[Rule],
+        rules: Sequence[HypothesisRule],
         history: SubjectHistory,
         leave_out: Callable[[Channel], bool] | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class Heart:
         self,
         message: Message,
         table: ChannelTable,
-        seen: Observed | None,
+        seen: ObservedSecond | None,
         updates: Sequence[FindingUpdate],
     ) -> list[FindingUpdate]:
         """One second: what was told of it already, with impacts, and what is told besides."""
@@ -108,7 +108,7 @@ class Heart:
         ]
 
     def _follow(
-        self, message: Message, table: ChannelTable, seen: Observed | None, end_ns: int
+        self, message: Message, table: ChannelTable, seen: ObservedSecond | None, end_ns: int
     ) -> None:
         beats = self._watch.step(message, table, learn=not self._alarm(end_ns))
         for subject in beats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import Plan
-from reveal_analyzer.episodes.trace import Measured, Observed, Trace
+from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond, Trace
 from reveal_contract.time_units import NS_PER_SECOND
 
 _KEPT_S = 100
@@ -29,8 +29,8 @@ class _Glimpse:
     baseline: Floats  # shared between seconds
     places: NDArray[np.intp]
     values: Floats
-    excess: Measured
-    shown: Measured
+    excess: AnyFloats
+    shown: AnyFloats
 
 
 class Glimpses:
@@ -39,13 +39,13 @@ class Glimpses:
     def __init__(self) -> None:
         self._kept: deque[_Glimpse] = deque(maxlen=_KEPT_S)
 
-    def take(self, seen: Observed) -> None:
+    def take(self, seen: ObservedSecond) -> None:
         """Keep what stood out in one second."""
         places = np.flatnonzero(seen.excess.max(axis=0, initial=0.0) > _STANDS_OUT)
         self._kept.append(
             _Glimpse(
                 seen.start_ns, seen.plan, seen.baseline, places, seen.values[places],
-                seen.excess[:, places], seen.shown[places],
+                seen.excess[:, places], seen.weighted_excess[places],
             )
         )  # fmt: skip
 
@@ -62,11 +62,11 @@ class Glimpses:
         return trace
 
 
-def _whole(glimpse: _Glimpse) -> Observed:
+def _whole(glimpse: _Glimpse) -> ObservedSecond:
     """The second again, all that did not stand out at its usual."""
     width = len(glimpse.plan.columns)
     values, shown = np.nan_to_num(glimpse.baseline), np.zeros(width)
     excess = np.zeros((2, width))
     values[glimpse.places], shown[glimpse.places] = glimpse.values, glimpse.shown
     excess[:, glimpse.places] = glimpse.excess
-    return Observed(glimpse.start_ns, glimpse.plan, values, excess, shown, glimpse.baseline)
+    return ObservedSecond(glimpse.start_ns, glimpse.plan, values, excess, shown, glimpse.baseline)

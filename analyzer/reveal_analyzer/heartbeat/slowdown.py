@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from reveal_analyzer.episodes import attribution
-from reveal_analyzer.episodes.attribution import Case
+from reveal_analyzer.episodes.attribution import EpisodeRecord
 from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.formatting import human
-from reveal_analyzer.hypotheses.loader import Rule
+from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract import severity
 from reveal_contract.finding import Finding, Impact, State, finding_id
@@ -26,7 +26,7 @@ class Context:
     """What there is to find a cause in."""
 
     trace: Trace
-    rules: Sequence[Rule]
+    rules: Sequence[HypothesisRule]
     history: SubjectHistory
 
 
@@ -35,12 +35,13 @@ def opened(node: str, impact: Impact, context: Context, now_ns: int) -> Finding:
     moved = _moved(context.trace)
     subsystem = moved or Subsystem.CPU
     episode = Episode(impact.since_ns, now_ns, subsystem, [subsystem], opened_ns=now_ns)
-    case = Case(node, episode, context.trace, (), State.OPEN)
-    found = attribution.finding(case, context.rules, context.history)
+    record = EpisodeRecord(node, episode, context.trace, (), State.OPEN)
+    cause = attribution.attribute(record, context.rules, context.history)
+    found = attribution.finding(record, cause, context.history)
     found = replace(found, id=finding_id(f"{node}\0{impact.subject}", subsystem, impact.since_ns))
     if moved is not None:
         return replace(found, claim=f"seen with it: {found.claim}")
-    job = context.history.present(impact.subject, impact.since_ns)
+    job = context.history.identify(impact.subject, impact.since_ns)
     return replace(
         found, claim=NOT_SEEN, hypothesis=None, evidence=(), pods=job.pods, subjects=job.subjects
     )
@@ -72,7 +73,7 @@ def _sentence(impact: Impact) -> str:
 
 def _moved(trace: Trace) -> Subsystem | None:
     """The subsystem of what left its past most around the onset, if anything did."""
-    weight = trace.weight
+    weight = trace.weights
     if not weight.size or weight.max() < _MOVED:
         return None
-    return trace.evidence.columns[int(weight.argmax())].metric.subsystem
+    return trace.stats.columns[int(weight.argmax())].metric.subsystem

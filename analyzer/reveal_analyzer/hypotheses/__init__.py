@@ -1,1 +1,1 @@
-"""Known causes as declarative signatures: ``*.yaml`` here, ``schema`` reads, ``rules`` decide."""
+"""Hypotheses: known causes, declared in ``*.yaml`` files and matched against episodes."""

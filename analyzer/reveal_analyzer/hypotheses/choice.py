@@ -1,9 +1,9 @@
-"""Which hypothesis is the cause of an episode, apart from what it merely brought about.
+"""Choice of the hypothesis that is the cause of an episode, rather than one of its effects.
 
-Within the subsystem that opened the episode a certain signature that held goes before
-evidence, and of several the one that fits best and explains most of the harm.  A cause whose
-whole footing another hypothesis lists as its symptoms is then explained away by that one, in
-whatever subsystem: interrupts and TLB shootdowns of a swapping host are no cause of their own.
+Within the subsystem that opened the episode, a certain signature that matched takes precedence
+over evidence; of several, the one that fits best and explains most of the harm is chosen.  If
+another hypothesis lists all of the cause's own evidence as its symptoms, that one replaces it, in
+whatever subsystem it is: interrupts and TLB shootdowns of a swapping host are not a cause.
 """
 
 from __future__ import annotations
@@ -14,41 +14,45 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.hypotheses.model import Rule
-from reveal_analyzer.hypotheses.signatures import Evidence, confidence
+from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.hypotheses.signatures import ColumnStats, confidence
 from reveal_contract.metric import Harm, Subsystem
 
-NAMED = 0.4  # confidence from which a hypothesis is named
-EXPLAINS = 0.6  # and from which one that did not hold explains another away
-CERTAIN = 0.9  # confidence at least of a signature that held
-_WORST = 3  # families of metrics that an episode without a known cause is judged by
-_HARM = 1.0  # spreads, weighed, from which a column takes part in the harm
+LEAST_FIT = 0.4  # confidence from which a hypothesis is named
+EXPLAINING_FIT = 0.6  # confidence from which a hypothesis without a match explains another
+MATCHED_CONFIDENCE = 0.9  # least confidence of a signature that matched
+_WORST_GROUPS = 3  # metric groups that stand for an episode without a known cause
+_HARM = 1.0  # weighted excess in spreads from which a column is part of the harm
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What an episode showed: its evidence, and how much of the harm each column is."""
+class EpisodeEvidence:
+    """What a hypothesis is judged by.
 
-    evidence: Evidence
-    weight: Floats
-    held: Collection[str]  # names of the hypotheses whose certain signature held, in that order
+    ``weights`` is the part of each column of ``stats`` in the harm; ``matched`` names the rules
+    whose certain signature matched, in that order.
+    """
+
+    stats: ColumnStats
+    weights: Floats
+    matched: Collection[str]
     opened_by: Subsystem
     subsystems: Sequence[Subsystem]
 
 
 @dataclass(frozen=True)
 class Cause:
-    """``rule`` is None where nothing known fits; ``explained`` are rules it explains away."""
+    """``rule`` is None if no known hypothesis fits; ``explained`` are the rules it replaced."""
 
-    rule: Rule | None
-    sureness: float
+    rule: HypothesisRule | None
+    confidence: float
     subsystem: Subsystem
-    explained: tuple[Rule, ...] = ()
+    explained: tuple[HypothesisRule, ...] = ()
 
 
 @dataclass
-class _Family:
-    """Metrics that say the same thing: the weight of the worst column, and which there are."""
+class _HarmGroup:
+    """A metric group with harm: the weight of its worst column, and its metrics."""
 
     weight: float
     metrics: set[str]
@@ -57,112 +61,113 @@ class _Family:
 
 @dataclass(frozen=True)
 class _Fit:
-    rule: Rule
+    rule: HypothesisRule
     degree: float
     coverage: float
-    turn: int | None  # in which its signature held, among others; None: it did not
+    order: int | None  # in which its signature matched among others; None: it did not
 
     @property
-    def held(self) -> bool:
-        return self.turn is not None
+    def matched(self) -> bool:
+        return self.order is not None
 
     @property
     def merit(self) -> float:
-        """How well it fits, and of those that fit alike, how much of the harm it explains."""
+        """How well it fits; of those that fit alike, the one that explains more harm is better."""
         return self.degree * (1 + self.coverage) / 2
 
     @property
-    def supported(self) -> bool:
-        """Whether it may explain others away: if it has a signature, that must have held."""
-        return self.held and self.degree > 0 if self.rule.certain else self.degree >= EXPLAINS
+    def may_explain(self) -> bool:
+        """Whether it may replace others: if it has a signature, that must have matched."""
+        if self.rule.certain:
+            return self.matched and self.degree > 0
+        return self.degree >= EXPLAINING_FIT
 
 
-def choose(rules: Sequence[Rule], shown: Shown) -> Cause:
-    """The cause: what fits best where it began, or what explains that."""
-    harm = _harm(shown)
-    turns = {name: turn for turn, name in enumerate(shown.held)}
+def choose(rules: Sequence[HypothesisRule], evidence: EpisodeEvidence) -> Cause:
+    """Return the cause: the best fit where the episode began, or the hypothesis behind it."""
+    harm = _harm(evidence)
+    order = {name: number for number, name in enumerate(evidence.matched)}
     fits = [
-        _Fit(rule, confidence(rule, shown.evidence), _coverage(rule, harm), turns.get(rule.name))
+        _Fit(rule, confidence(rule, evidence.stats), _coverage(rule, harm), order.get(rule.name))
         for rule in rules
     ]
-    found = _within(fits, shown.opened_by) or _elsewhere(fits, shown.subsystems)
-    if found is None:
-        return Cause(None, 0.0, shown.opened_by)
+    best = _best_in(fits, evidence.opened_by) or _matched_in(fits, evidence.subsystems)
+    if best is None:
+        return Cause(None, 0.0, evidence.opened_by)
+    # follow the chain from a symptom to its cause; `explained` keeps it from going in a circle
     explained: list[_Fit] = []
-    while (behind := _behind(found, fits, explained)) is not None:
-        explained.append(found)
-        found = behind
-    sureness = max(CERTAIN, found.degree) if found.held else found.degree
+    while (behind := _explaining(best, fits, explained)) is not None:
+        explained.append(best)
+        best = behind
+    percent = max(MATCHED_CONFIDENCE, best.degree) if best.matched else best.degree
     rules_explained = tuple(fit.rule for fit in explained)
-    return Cause(found.rule, sureness, found.rule.subsystem, rules_explained)
+    return Cause(best.rule, percent, best.rule.subsystem, rules_explained)
 
 
-def only_symptoms(rules: Sequence[Rule], shown: Shown, of: Cause) -> bool:
-    """Whether an episode is nothing but what the cause of another brings about.
-
-    Its own cause is the same, or stands on symptoms of that one; where none is known, the
-    worst harm in its subsystems is what that one speaks of.
-    """
-    if of.rule is None:
+def has_only_symptoms(
+    rules: Sequence[HypothesisRule], evidence: EpisodeEvidence, cause: Cause
+) -> bool:
+    """Return whether an episode shows nothing but effects of the cause of another one."""
+    if cause.rule is None:
         return False
-    mine = choose(rules, shown).rule
-    if mine is not None:
-        return mine is of.rule or of.rule.explains(mine)
-    spoken = of.rule.speaks_of()
-    worst = [family for family in _harm(shown) if family.subsystem in shown.subsystems][:_WORST]
-    return bool(worst) and all(family.metrics & spoken for family in worst)
+    own = choose(rules, evidence).rule
+    if own is not None:
+        return own is cause.rule or cause.rule.explains(own)
+    # without a cause of its own: its worst harm must be what the other cause describes
+    described = cause.rule.described_metrics()
+    groups = [group for group in _harm(evidence) if group.subsystem in evidence.subsystems]
+    worst = groups[:_WORST_GROUPS]
+    return bool(worst) and all(group.metrics & described for group in worst)
 
 
-def _within(fits: Iterable[_Fit], subsystem: Subsystem) -> _Fit | None:
-    """The best of one subsystem: a signature that held and is not contradicted, else by fit.
-
-    Of signatures with about the same merit the one that held first.
-    """
-    mine = [fit for fit in fits if fit.rule.subsystem is subsystem]
-    held = [fit for fit in mine if fit.held]
-    # one that is contradicted yields to a cause that fits, where there is any
-    certain = [fit for fit in held if fit.degree > 0] or (
-        held if not any(fit.degree >= NAMED for fit in mine) else []
-    )
+def _best_in(fits: Iterable[_Fit], subsystem: Subsystem) -> _Fit | None:
+    """Return the best hypothesis of one subsystem, if one fits well enough."""
+    own = [fit for fit in fits if fit.rule.subsystem is subsystem]
+    matched = [fit for fit in own if fit.matched]
+    certain = [fit for fit in matched if fit.degree > 0]
+    # a signature that the evidence contradicts counts only if nothing else fits
+    if not certain and not any(fit.degree >= LEAST_FIT for fit in own):
+        certain = matched
     if certain:
-        return max(certain, key=lambda fit: (round(fit.merit, 1), -(fit.turn or 0)))
-    best = max(mine, key=lambda fit: fit.merit, default=None)
-    return best if best is not None and best.degree >= NAMED else None
+        # of about equal merit, the signature that matched first
+        return max(certain, key=lambda fit: (round(fit.merit, 1), -(fit.order or 0)))
+    best = max(own, key=lambda fit: fit.merit, default=None)
+    return best if best is not None and best.degree >= LEAST_FIT else None
 
 
-def _elsewhere(fits: Iterable[_Fit], subsystems: Sequence[Subsystem]) -> _Fit | None:
-    """A signature that held in another subsystem of the episode."""
-    held = [f for f in fits if f.held and f.degree > 0 and f.rule.subsystem in subsystems]
-    return max(held, key=lambda fit: fit.merit, default=None)
+def _matched_in(fits: Iterable[_Fit], subsystems: Sequence[Subsystem]) -> _Fit | None:
+    """Return the best signature that matched in any subsystem of the episode."""
+    matched = [f for f in fits if f.matched and f.degree > 0 and f.rule.subsystem in subsystems]
+    return max(matched, key=lambda fit: fit.merit, default=None)
 
 
-def _behind(found: _Fit, fits: Iterable[_Fit], explained: Sequence[_Fit]) -> _Fit | None:
-    """The best supported hypothesis that what was found is a symptom of."""
-    rivals = [
+def _explaining(best: _Fit, fits: Iterable[_Fit], explained: Sequence[_Fit]) -> _Fit | None:
+    """Return the best hypothesis of which ``best`` is only a symptom."""
+    candidates = [
         fit
         for fit in fits
-        if fit.supported and fit not in explained and fit.rule.explains(found.rule)
+        if fit.may_explain and fit not in explained and fit.rule.explains(best.rule)
     ]
-    return max(rivals, key=lambda fit: fit.merit, default=None)
+    return max(candidates, key=lambda fit: fit.merit, default=None)
 
 
-def _harm(shown: Shown) -> list[_Family]:
-    """What of the episode is harm, worst family first."""
-    families: dict[str, _Family] = {}
-    for at in np.flatnonzero(shown.weight > _HARM):
-        column, weight = shown.evidence.columns[at], float(shown.weight[at])
+def _harm(evidence: EpisodeEvidence) -> list[_HarmGroup]:
+    """Return the metric groups with harm, worst first."""
+    groups: dict[str, _HarmGroup] = {}
+    for index in np.flatnonzero(evidence.weights > _HARM):
+        column, weight = evidence.stats.columns[index], float(evidence.weights[index])
         if column.harm is Harm.NEITHER:
             continue
         metric = column.metric
-        family = families.setdefault(metric.vote, _Family(0.0, set(), metric.subsystem))
-        family.weight = max(family.weight, weight)
-        family.metrics.add(metric.name)
-    return sorted(families.values(), key=lambda family: -family.weight)
+        group = groups.setdefault(metric.vote, _HarmGroup(0.0, set(), metric.subsystem))
+        group.weight = max(group.weight, weight)
+        group.metrics.add(metric.name)
+    return sorted(groups.values(), key=lambda group: -group.weight)
 
 
-def _coverage(rule: Rule, harm: Sequence[_Family]) -> float:
-    """The share of the harm that the hypothesis speaks of, as evidence or as symptom."""
-    spoken = rule.speaks_of()
-    total = sum(family.weight for family in harm)
-    mine = sum(family.weight for family in harm if family.metrics & spoken)
-    return mine / total if total else 0.0
+def _coverage(rule: HypothesisRule, harm: Sequence[_HarmGroup]) -> float:
+    """Return the share of the harm that the hypothesis describes, as evidence or as symptom."""
+    described = rule.described_metrics()
+    total = sum(group.weight for group in harm)
+    own = sum(group.weight for group in harm if group.metrics & described)
+    return own / total if total else 0.0

@@ -1,4 +1,4 @@
-"""The JSON Schema of hypotheses files, for editors: drawn from the dataclasses of ``model``."""
+"""JSON Schema of hypotheses files, for editors: derived from the dataclasses of ``model``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from enum import StrEnum
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from reveal_analyzer.hypotheses.model import FORMAT_VERSION, Certain, Removal, Rule
+from reveal_analyzer.hypotheses.model import (
+    FORMAT_VERSION,
+    CertainSignature,
+    HypothesisRule,
+    Removal,
+)
 from reveal_analyzer.hypotheses.parser import LONGEST, NAME, keys
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -25,7 +30,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Of a whole file."""
+    """Return the schema of a whole file."""
     return {
         "$schema": _DRAFT,
         "title": "Hypotheses: known causes",
@@ -40,24 +45,24 @@ def json_schema() -> dict[str, Any]:
 
 
 def _entry() -> dict[str, Any]:
-    made = _object(Rule)
-    made["properties"]["disabled"]["const"] = False
-    return made
+    result = _object(HypothesisRule)
+    result["properties"]["disabled"]["const"] = False
+    return result
 
 
 def _removal() -> dict[str, Any]:
-    """Whatever else stands there does not matter."""
-    made = _object(Removal)
-    made["required"].append("disabled")
-    made["properties"]["disabled"] = {"const": True}
-    made["additionalProperties"] = True
-    return made
+    """Return the schema of an entry that removes a hypothesis: its other keys are ignored."""
+    result = _object(Removal)
+    result["required"].append("disabled")
+    result["properties"]["disabled"] = {"const": True}
+    result["additionalProperties"] = True
+    return result
 
 
 def _object(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
     known = keys(cls)
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "type": "object",
         "description": (cls.__doc__ or "").partition("\n")[0].replace("``", "`"),
         "additionalProperties": False,
@@ -67,13 +72,13 @@ def _object(cls: type) -> dict[str, Any]:
             for name, spec in known.items()
         },
     }
-    if cls is Certain:
-        made["anyOf"] = [{"required": ["all"]}, {"required": ["any"]}]
-    return made
+    if cls is CertainSignature:
+        result["anyOf"] = [{"required": ["all"]}, {"required": ["any"]}]
+    return result
 
 
 def _value(hint: Any, limits: Mapping[str, Any]) -> dict[str, Any]:
-    """What values of a field are allowed."""
+    """Return the schema of a field's values."""
     kind = limits.get("kind", "")
     if get_origin(hint) is tuple and kind != "hold":
         items = _value(get_args(hint)[0], limits)

@@ -1,4 +1,4 @@
-"""Which hypotheses there are: the built-in files and the user's, later names over earlier ones."""
+"""Loading hypotheses: the built-in files, then the user's; later names replace earlier ones."""
 
 from __future__ import annotations
 
@@ -10,29 +10,36 @@ from typing import Any
 
 import yaml
 
-from reveal_analyzer.hypotheses.model import FORMAT_VERSION, HypothesisError, Removal, Rule
+from reveal_analyzer.hypotheses.model import (
+    FORMAT_VERSION,
+    HypothesisError,
+    HypothesisRule,
+    Removal,
+)
 from reveal_analyzer.hypotheses.parser import read
 
-__all__ = ["HypothesisError", "Removal", "Rule", "files", "load", "parse"]
+__all__ = ["HypothesisError", "HypothesisRule", "Removal", "files", "load", "parse"]
 
 SUFFIXES = (".yaml", ".yml")
 _TOP = ("version", "hypotheses")
 
 
-def load(extra: Sequence[str] = ()) -> tuple[Rule, ...]:
-    """The built-in hypotheses and those of further files or folders of them, in order.
+def load(extra: Sequence[str] = ()) -> tuple[HypothesisRule, ...]:
+    """Return the built-in hypotheses and those of further files or folders, in order.
 
-    A later name replaces an earlier one in its place; ``disabled`` takes it away.
+    A later name replaces an earlier one; ``disabled`` removes it.
     """
     here = resources.files(__package__)
-    texts = [(item.name, item.read_text()) for item in here.iterdir() if _is_one(item.name)]
+    texts = [
+        (item.name, item.read_text()) for item in here.iterdir() if _is_hypotheses_file(item.name)
+    ]
     texts.sort()
     for path in extra:
         texts += [(str(file), _text(file)) for file in files(Path(path))]
-    rules: dict[str, Rule] = {}
+    rules: dict[str, HypothesisRule] = {}
     for name, text in texts:
         for entry in parse(text, name):
-            if isinstance(entry, Rule):
+            if isinstance(entry, HypothesisRule):
                 rules[entry.name] = entry
             elif rules.pop(entry.name, None) is None:
                 raise HypothesisError(
@@ -43,11 +50,11 @@ def load(extra: Sequence[str] = ()) -> tuple[Rule, ...]:
 
 
 def files(path: Path) -> list[Path]:
-    """The file itself, or the hypotheses files of a folder by name."""
+    """Return the file itself, or the hypotheses files of a folder, sorted by name."""
     try:
         if not path.is_dir():
             return [path]
-        found = sorted(item for item in path.iterdir() if _is_one(item.name))
+        found = sorted(item for item in path.iterdir() if _is_hypotheses_file(item.name))
     except OSError as error:
         raise HypothesisError(f"{path}: {error.strerror}") from None
     if not found:
@@ -55,18 +62,18 @@ def files(path: Path) -> list[Path]:
     return found
 
 
-def parse(text: str, where: str) -> tuple[Rule | Removal, ...]:
-    """The entries of one file; raises ``HypothesisError`` that names file, entry and key."""
-    entries: dict[str, Rule | Removal] = {}
+def parse(text: str, where: str) -> tuple[HypothesisRule | Removal, ...]:
+    """Return the entries of one file; ``HypothesisError`` names file, entry and key."""
+    entries: dict[str, HypothesisRule | Removal] = {}
     for number, data in enumerate(_listed(text, where), 1):
         entry = _entry(data, where, number)
         if entry.name in entries:
-            raise HypothesisError(f"{where}: {entry.name}: stands twice in this file")
+            raise HypothesisError(f"{where}: {entry.name}: is defined twice in this file")
         entries[entry.name] = entry
     return tuple(entries.values())
 
 
-def _is_one(name: str) -> bool:
+def _is_hypotheses_file(name: str) -> bool:
     return name.endswith(SUFFIXES) and not name.startswith(".")
 
 
@@ -80,12 +87,12 @@ def _text(path: Path) -> str:
 
 
 def _listed(text: str, where: str) -> list[Any]:
-    """The raw entries, once the head of the file is right."""
+    """Return the entries as plain data after checking the top-level keys."""
     try:
         data = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise HypothesisError(f"{where} is not YAML: {said or 'nested too deeply'}") from None
+        message = " ".join(str(error).split())
+        raise HypothesisError(f"{where} is not YAML: {message or 'nested too deeply'}") from None
     if not isinstance(data, dict) or data.get("version") != FORMAT_VERSION:
         raise HypothesisError(f"{where}: must be a mapping with version: {FORMAT_VERSION}")
     if extra := [str(given) for given in data if given not in _TOP]:
@@ -96,12 +103,14 @@ def _listed(text: str, where: str) -> list[Any]:
     return entries
 
 
-def _entry(data: Any, where: str, number: int) -> Rule | Removal:
-    named = isinstance(data, dict) and isinstance(data.get("name"), str)
-    place = f"{where}: {data['name'][:63] if named else f'entry {number}'}"
+def _entry(data: Any, where: str, number: int) -> HypothesisRule | Removal:
+    has_name = isinstance(data, dict) and isinstance(data.get("name"), str)
+    location = f"{where}: {data['name'][:63] if has_name else f'entry {number}'}"
     if isinstance(data, dict) and data.get("disabled") is True:
-        return read(Removal, {"name": data.get("name")}, place)
-    rule = replace(read(Rule, data, place), source=where)
+        return read(Removal, {"name": data.get("name")}, location)
+    rule = replace(read(HypothesisRule, data, location), source=where)
     if rule.certain and not (rule.certain.conditions or rule.certain.any):
-        raise HypothesisError(f"{place}: certain: lacks all or any (at least one condition)")
+        raise HypothesisError(
+            f"{location}: certain: all or any is missing (at least one condition)"
+        )
     return rule

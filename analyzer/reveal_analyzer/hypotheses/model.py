@@ -1,8 +1,8 @@
 # ruff: noqa: RUF009 - key() is field()
-"""The file format of hypotheses: these dataclasses are it, key by key.
+"""File format of hypotheses: each field of these dataclasses is a key of a file.
 
-``reading`` fills them from YAML and says what is wrong with a file, ``json_schema`` draws the
-JSON Schema from the same fields, so that format, messages and schema cannot differ.
+``parser`` fills them from YAML and reports mistakes; ``json_schema`` derives the JSON Schema from
+the same fields.  Format, messages and schema therefore cannot differ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMAT_VERSION = 1
 
 
 class HypothesisError(ValueError):
-    """A hypotheses file is not usable; the text says where and what."""
+    """A hypotheses file is not usable; the message says where and why."""
 
 
 def key(
@@ -30,11 +30,11 @@ def key(
     short: str = "",
     **limits: Any,
 ) -> Any:
-    """A field that stands in files as ``name`` (else as the field is called).
+    """Return a field with the key ``name`` in files; without one the field's own name is the key.
 
-    ``limits`` say what values are allowed: ``kind`` ("metric", "subject metric", "name", "claim",
-    "hold"), ``choices``, ``above``, ``least`` (items of a list).  ``short`` is the key of an
-    item that may stand alone.
+    ``limits`` restrict the values: ``kind`` ("metric", "subject metric", "name", "claim",
+    "hold"), ``choices``, ``above``, ``least`` (items of a list).  ``short`` names the key of an
+    item that may be written as a plain value.
     """
     metadata = {"doc": doc, "name": name, "short": short, **limits}
     return field(metadata=metadata) if required else field(default=default, metadata=metadata)
@@ -45,9 +45,9 @@ _FEATURE = (
     "mean (level of a gauge, rate of a counter), mean_change (of a gauge, a second), maximum"
     " (over CPUs) or sum_values (over subjects); without it any of them but mean_change"
 )
-_INSTANCE = "only this instance; * and ? stand for any letters (eth*, NET_RX)"
+_INSTANCE = "only this instance; * and ? are wildcards (eth*, NET_RX)"
 _METRIC = "a metric of the catalogue (`reveal catalog`)"
-_WHY = "the reason, one sentence for people"
+_WHY = "the reason, in one sentence"
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Condition:
     instance: str = key(_INSTANCE, default="")
     feature: str = key(_FEATURE, default="", choices=_FEATURES)
     above: float = key(
-        "at least so much: per second for counters, a level for gauges, in base units",
+        "at least this value: per second for counters, a level for gauges, in base units",
         default=float("-inf"),
     )
-    below: float = key("at most so much", default=float("inf"))
+    below: float = key("at most this value", default=float("inf"))
     times: float = key(
-        "at least so many times the highest that the accepted past held for two of three seconds;"
-        " never met while learning",
+        "at least this many times the highest value that the baseline held for two of three"
+        " seconds; never met during the warm-up",
         default=0.0, above=0,
     )  # fmt: skip
     per: str = key("`cpus` divides by the number of CPUs", default="", choices=("", "cpus"))
@@ -72,8 +72,8 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Certain:
-    """Signature that raises a finding by itself: what must hold in ``need`` of ``of`` seconds."""
+class CertainSignature:
+    """Signature that opens a finding by itself: must be met in ``need`` of ``of`` seconds."""
 
     hold: tuple[int, int] = key(
         "[seconds, of the last seconds] in which it must be met, at most 60",
@@ -83,11 +83,11 @@ class Certain:
         "every one must be met, on the same second", name="all", default=()
     )
     any: tuple[Condition, ...] = key(
-        "at least one of these must be met too; those whose metric a node lacks do not count",
+        "at least one of these must be met too; metrics that a node does not have are ignored",
         default=(),
     )
-    unless: tuple[Condition, ...] = key("and none of these: what explains it away", default=())
-    severity: Severity = key("how bad it is if it holds", default=Severity.MEDIUM)
+    unless: tuple[Condition, ...] = key("none of these may be met: another explanation", default=())
+    severity: Severity = key("severity of the finding if it matches", default=Severity.MEDIUM)
 
     @property
     def need(self) -> int:
@@ -100,90 +100,95 @@ class Certain:
 
 @dataclass(frozen=True)
 class Expectation:
-    """A metric that left its past (``direction``), or has a value."""
+    """A metric that left its baseline (``direction``), or has a value."""
 
     metric: str = key(_METRIC, required=True, kind="metric")
     instance: str = key(_INSTANCE, default="")
     feature: str = key(_FEATURE, default="", choices=_FEATURES)
-    weight: float = key("how much it counts among the others", default=1.0, above=0)
+    weight: float = key("weight among the expectations", default=1.0, above=0)
     direction: str = key(
-        "the metric left its past that way; wholly met at 6 spreads", default="up",
+        "direction in which the metric left its baseline; fully met at 6 spreads", default="up",
         choices=("up", "down"),
     )  # fmt: skip
-    above: float | None = key("met by the mean value alone: at least so much")
-    below: float | None = key("met by the mean value alone: at most so much")
+    above: float | None = key("met by the mean value alone: at least this value")
+    below: float | None = key("met by the mean value alone: at most this value")
     ratio_to: str = key(
         "with above or below: divided by another metric of the same instance",
         default="", kind="metric",
     )  # fmt: skip
-    at_least: float | None = key("beside having moved, the mean value must be at least so much")
-    optional: bool = key("not counted on nodes that lack the metric", default=False)
+    minimum: float | None = key(
+        "in addition to leaving the baseline, the mean value must be at least this value",
+        name="at_least",
+    )
+    optional: bool = key("not counted on nodes that do not have the metric", default=False)
     why: str = key(_WHY, default="")
 
 
 @dataclass(frozen=True)
 class Symptom:
-    """A metric that moves in consequence: moved alone it would look like a cause of its own."""
+    """A metric that moves as a consequence: alone it would look like a separate cause."""
 
     metric: str = key(_METRIC, required=True, kind="metric")
     why: str = key(_WHY, default="")
 
 
 @dataclass(frozen=True)
-class Rule:
+class HypothesisRule:
     """One hypothesis; ``source`` is the file it came from."""
 
-    name: str = key("letters and digits, beginning with a letter", required=True, kind="name")
+    name: str = key("letters and digits, starting with a letter", required=True, kind="name")
     subsystem: Subsystem = key("where the cause lies", required=True)
     claim: str = key(
         "one sentence; {value} is the value of the first condition or expectation",
         required=True, kind="claim",
     )  # fmt: skip
-    remediation: str = key("what to do about it", required=True)
-    expects: tuple[Expectation, ...] = key("evidence that speaks for it", required=True, least=1)
+    remediation: str = key("what to do about the cause", required=True)
+    expects: tuple[Expectation, ...] = key("evidence for it", required=True, least=1)
     reference: str = key("where the mechanism is described", default="")
-    certain: Certain | None = key("raises a finding by itself, without a baseline")
+    certain: CertainSignature | None = key("opens a finding by itself, without a baseline")
     contradicts: tuple[Expectation, ...] = key(
-        "evidence that speaks against it; wholly met, it rules the hypothesis out", default=()
+        "evidence against it; fully met, it rules the hypothesis out", default=()
     )
     symptoms: tuple[Symptom, ...] = key(
-        "what this cause brings about elsewhere, and is then no second cause",
+        "effects of this cause elsewhere, which are then no second cause",
         default=(), short="metric",
     )  # fmt: skip
     subjects: tuple[str, ...] | None = key(
-        "whose change in these metrics names the culprit; [] if no process is at fault; left"
-        " out, the usual ones of the subsystem",
+        "metrics whose change by subject names the culprit; [] if no process is at fault;"
+        " without it the default metrics of the subsystem",
         kind="subject metric",
     )
-    subjects_fell: bool = key("who lost most is named, not who grew", default=False)
+    subjects_fell: bool = key(
+        "name the subject that lost most instead of the one that grew most", default=False
+    )
     victims: tuple[str, ...] = key(
-        "whose harm in these metrics names who suffers from it", default=(), kind="subject metric"
+        "metrics whose harm by subject names the victims", default=(), kind="subject metric"
     )
     disabled: bool = key(
-        "true takes the hypothesis of this name away; nothing but the name is needed then",
+        "true removes the hypothesis of this name; no other key than the name is needed then",
         default=False,
     )
     source: str = field(default="", compare=False)
 
-    def leads(self) -> frozenset[str]:
-        """The metrics this hypothesis stands on: its conditions, or what must have moved."""
+    def required_metrics(self) -> frozenset[str]:
+        """Return the metrics it rests on: those of its conditions, or of its expectations."""
         if self.certain:
             return frozenset(item.metric for item in (*self.certain.conditions, *self.certain.any))
         return frozenset(item.metric for item in self.expects)
 
-    def speaks_of(self) -> frozenset[str]:
-        """The metrics of its evidence and of its symptoms."""
+    def described_metrics(self) -> frozenset[str]:
+        """Return the metrics of its expectations and of its symptoms."""
         evidence = {item.metric for item in self.expects}
         return frozenset(evidence | {item.metric for item in self.symptoms})
 
-    def explains(self, other: Rule) -> bool:
-        """Whether all that ``other`` stands on are symptoms of this cause."""
-        mine = {symptom.metric for symptom in self.symptoms}
-        return self is not other and bool(mine) and other.leads() <= mine
+    def explains(self, other: HypothesisRule) -> bool:
+        """Return whether all metrics that ``other`` rests on are symptoms of this cause."""
+        own = {symptom.metric for symptom in self.symptoms}
+        return self is not other and bool(own) and other.required_metrics() <= own
 
 
 @dataclass(frozen=True)
 class Removal:
-    """An entry with ``disabled: true``: the hypothesis of that name of earlier files is gone."""
+    """An entry with ``disabled: true``: removes the hypothesis of that name of earlier files."""
 
-    name: str = key("of the hypothesis to take away", required=True, kind="name")
+    name: str = key("name of the hypothesis to remove", required=True, kind="name")

@@ -1,4 +1,4 @@
-"""Filling the dataclasses of ``model`` from YAML data; every mistake is told with its place."""
+"""Parser of hypotheses: fills the dataclasses of ``model`` from YAML, and locates mistakes."""
 
 from __future__ import annotations
 
@@ -20,37 +20,42 @@ from reveal_contract.metric import Metric, Scope
 T = TypeVar("T")
 NAME = "[A-Za-z][A-Za-z0-9]{0,62}"
 LONGEST = 60  # seconds a signature may look back
-_SHOWN = 60  # characters of a wrong value
+_QUOTED = 60  # characters of a wrong value
 
 
-def read(cls: type[T], data: Any, place: str) -> T:
-    """An instance of a dataclass of ``model`` from a mapping; raises ``HypothesisError``."""
+def read(cls: type[T], data: Any, location: str) -> T:
+    """Return an instance of a dataclass of ``model`` from a mapping.
+
+    ``location`` is where the mapping stands, for messages.  Raises ``HypothesisError``.
+    """
     if not isinstance(data, Mapping):
-        raise HypothesisError(f"{place}: must be a mapping, not {_shown(data)}")
+        raise HypothesisError(f"{location}: must be a mapping, not {_quoted(data)}")
     known = keys(cls)
     for given in data:
         if given not in known:
             allowed = ", ".join(known)
-            raise HypothesisError(f"{place}: unknown key {_shown(given)}; allowed are {allowed}")
+            raise HypothesisError(
+                f"{location}: unknown key {_quoted(given)}; allowed are {allowed}"
+            )
     hints = get_type_hints(cls)
     values = {}
     for name, spec in known.items():
         if name in data:
             reader = _reader(hints[spec.name], spec.metadata)
-            values[spec.name] = reader(data[name], f"{place}: {name}")
+            values[spec.name] = reader(data[name], f"{location}: {name}")
         elif spec.default is MISSING:
-            raise HypothesisError(f"{place}: lacks {name} ({spec.metadata['doc']})")
+            raise HypothesisError(f"{location}: {name} is missing ({spec.metadata['doc']})")
     return cls(**values)
 
 
 def keys(cls: type) -> dict[str, Field[Any]]:
-    """The keys of a dataclass of ``model`` as they stand in files."""
+    """Return the fields of a dataclass of ``model`` by their key in files."""
     specs = [spec for spec in fields(cls) if "doc" in spec.metadata]
     return {spec.metadata["name"] or spec.name: spec for spec in specs}
 
 
 def plain(item: Any) -> Any:
-    """What ``read`` takes to make this again, without what is left at its default."""
+    """Return the mapping that ``read`` needs to build this item, without default values."""
     if not is_dataclass(item):
         return [plain(each) for each in item] if isinstance(item, tuple) else item
     values = {name: (getattr(item, spec.name), spec) for name, spec in keys(type(item)).items()}
@@ -61,82 +66,85 @@ Reader = Callable[[Any, str], Any]
 
 
 def _reader(hint: Any, limits: Mapping[str, Any]) -> Reader:
-    """How values of a field are read, by its type and what its ``key`` allows."""
+    """Return the reader of a field, by its type and the limits of its ``key``."""
     kind = limits.get("kind", "")
     if get_origin(hint) is tuple and kind != "hold":
         item = _reader(get_args(hint)[0], limits)
-        return lambda value, place: _listed(value, place, item, limits.get("least", 0))
+        return lambda value, location: _listed(value, location, item, limits.get("least", 0))
     options = [each for each in get_args(hint) if each is not NoneType]
     if options and get_origin(hint) is not tuple:  # X | None
         return _reader(options[0], limits)
     if kind:
         return _KINDS[kind]
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return lambda value, place: hint(_chosen(value, place, tuple(hint)))
+        return lambda value, location: hint(_chosen(value, location, tuple(hint)))
     simple: dict[Any, Reader] = {
         bool: _truth,
-        float: lambda value, place: _number(value, place, limits.get("above")),
-        str: lambda value, place: _text(value, place, limits.get("choices", ())),
+        float: lambda value, location: _number(value, location, limits.get("above")),
+        str: lambda value, location: _text(value, location, limits.get("choices", ())),
     }
-    return simple.get(hint) or (lambda value, place: _item(hint, value, place, limits["short"]))
+    return simple.get(hint) or (
+        lambda value, location: _item(hint, value, location, limits["short"])
+    )
 
 
-def _item(cls: type, value: Any, place: str, short: str) -> Any:
-    """A mapping, or where ``short`` names a key the value of that alone."""
-    return read(cls, {short: value} if short and isinstance(value, str) else value, place)
+def _item(cls: type, value: Any, location: str, short: str) -> Any:
+    """Read a mapping, or a plain value if ``short`` names its key."""
+    return read(cls, {short: value} if short and isinstance(value, str) else value, location)
 
 
-def _listed(value: Any, place: str, item: Reader, least: int) -> tuple[Any, ...]:
+def _listed(value: Any, location: str, item: Reader, least: int) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise HypothesisError(f"{place}: must be a list, not {_shown(value)}")
+        raise HypothesisError(f"{location}: must be a list, not {_quoted(value)}")
     if len(value) < least:
-        raise HypothesisError(f"{place}: must hold at least {least}")
-    return tuple(item(each, f"{place}[{at}]") for at, each in enumerate(value))
+        raise HypothesisError(f"{location}: must have at least {least} item(s)")
+    return tuple(item(each, f"{location}[{index}]") for index, each in enumerate(value))
 
 
-def _text(value: Any, place: str, choices: tuple[str, ...]) -> str:
+def _text(value: Any, location: str, choices: tuple[str, ...]) -> str:
     if choices:
-        return _chosen(value, place, choices)
+        return _chosen(value, location, choices)
     if not isinstance(value, str) or not value.strip():
-        raise HypothesisError(f"{place}: must be text, not {_shown(value)}")
+        raise HypothesisError(f"{location}: must be a string, not {_quoted(value)}")
     return value
 
 
-def _chosen(value: Any, place: str, choices: tuple[str, ...]) -> str:
+def _chosen(value: Any, location: str, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         allowed = ", ".join(str(each) for each in choices if each)
-        raise HypothesisError(f"{place}: must be one of {allowed}, not {_shown(value)}")
+        raise HypothesisError(f"{location}: must be one of {allowed}, not {_quoted(value)}")
     return value
 
 
-def _truth(value: Any, place: str) -> bool:
+def _truth(value: Any, location: str) -> bool:
     if not isinstance(value, bool):
-        raise HypothesisError(f"{place}: must be true or false, not {_shown(value)}")
+        raise HypothesisError(f"{location}: must be true or false, not {_quoted(value)}")
     return value
 
 
-def _number(value: Any, place: str, above: float | None) -> float:
-    """Numbers, also written 1e8, which YAML takes for text."""
+def _number(value: Any, location: str, above: float | None) -> float:
+    """Read a number; YAML takes 1e8 for text."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number) or (above is not None and number <= above):
         which = "a number" if above is None else f"a number above {above:g}"
-        raise HypothesisError(f"{place}: must be {which}, not {_shown(value)}")
+        raise HypothesisError(f"{location}: must be {which}, not {_quoted(value)}")
     return number
 
 
-def _name(value: Any, place: str) -> str:
+def _name(value: Any, location: str) -> str:
     if not isinstance(value, str) or not re.fullmatch(NAME, value):
         raise HypothesisError(
-            f"{place}: must be up to 63 letters and digits, a letter first, not {_shown(value)}"
+            f"{location}: must be up to 63 letters and digits, starting with a letter,"
+            f" not {_quoted(value)}"
         )
     return value
 
 
-def _claim(value: Any, place: str) -> str:
-    text = _text(value, place, ())
+def _claim(value: Any, location: str) -> str:
+    text = _text(value, location, ())
     try:
         used = {name for _, name, *_ in string.Formatter().parse(text) if name is not None}
         text.format(value="")
@@ -144,33 +152,34 @@ def _claim(value: Any, place: str) -> str:
         used = {"{"}
     if used - {"value"}:
         raise HypothesisError(
-            f"{place}: may hold {{value}} and no other braces (write {{{{ for one): {_shown(text)}"
+            f"{location}: may contain {{value}} and no other braces (write {{{{ for a brace):"
+            f" {_quoted(text)}"
         )
     return text
 
 
-def _metric(value: Any, place: str) -> str:
-    return _known(value, place).name
+def _metric(value: Any, location: str) -> str:
+    return _known(value, location).name
 
 
-def _subject_metric(value: Any, place: str) -> str:
-    metric = _known(value, place)
+def _subject_metric(value: Any, location: str) -> str:
+    metric = _known(value, location)
     if metric.scope is not Scope.SUBJECT:
         raise HypothesisError(
-            f"{place}: {metric.name} is not counted by subject; metrics that are have"
-            " .subject. in their name"
+            f"{location}: {metric.name} is not counted by subject; metrics that are"
+            " have .subject. in their name"
         )
     return metric.name
 
 
-def _known(value: Any, place: str) -> Metric:
-    name = _text(value, place, ())
+def _known(value: Any, location: str) -> Metric:
+    name = _text(value, location, ())
     try:
         return catalogue.find(name)
     except catalogue.UnknownMetricError:
         near = get_close_matches(name, _names(), 1)
-        hint = f": is {near[0]} meant?" if near else "; `reveal catalog --search` finds names"
-        raise HypothesisError(f"{place}: {name} is not in the catalogue{hint}") from None
+        hint = f"; did you mean {near[0]}?" if near else "; `reveal catalog --search` finds names"
+        raise HypothesisError(f"{location}: {name} is not in the catalogue{hint}") from None
 
 
 @cache
@@ -178,11 +187,12 @@ def _names() -> tuple[str, ...]:
     return tuple(row.name for row in catalogue.rows())
 
 
-def _hold(value: Any, place: str) -> tuple[int, int]:
+def _hold(value: Any, location: str) -> tuple[int, int]:
     good = isinstance(value, list) and len(value) == 2 and all(type(n) is int for n in value)
     if not good or not 1 <= value[0] <= value[1] <= LONGEST:
         raise HypothesisError(
-            f"{place}: must be [seconds, of the last seconds], 1 to {LONGEST}, not {_shown(value)}"
+            f"{location}: must be [seconds, of the last seconds], 1 to {LONGEST},"
+            f" not {_quoted(value)}"
         )
     return (value[0], value[1])
 
@@ -196,9 +206,9 @@ _KINDS: dict[str, Reader] = {
 }
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     try:
         text = repr(value)
     except (RecursionError, ValueError):  # an alias to itself; a number of 5,000 digits
         text = type(value).__name__
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"

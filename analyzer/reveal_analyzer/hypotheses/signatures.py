@@ -1,4 +1,4 @@
-"""Deciding: which certain signatures hold in a second, which hypothesis fits an episode."""
+"""Matching hypotheses: certain signatures against a second, expectations against an episode."""
 
 from __future__ import annotations
 
@@ -13,72 +13,81 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import CHANGE, Column, Plan
-from reveal_analyzer.hypotheses.model import Certain, Condition, Expectation, Rule
-from reveal_analyzer.kernels import backend
-from reveal_analyzer.kernels import conditions as gate
+from reveal_analyzer.hypotheses.model import (
+    CertainSignature,
+    Condition,
+    Expectation,
+    HypothesisRule,
+)
+from reveal_analyzer.kernels import backend, conditions
 
-FULL = 6.0  # spreads outside the past at which an expectation is wholly met
+FULL_EXCESS = 6.0  # spreads outside the baseline at which an expectation is fully met
 
 
 @dataclass(frozen=True)
-class Hit:
-    """A certain signature that holds: the rule and, by condition, the column that says so.
+class SignatureMatch:
+    """A certain signature that matches: its rule and, by condition, the column that met it.
 
-    Columns, not their places: an episode outlives the table it began with.
+    It holds columns instead of their indices, because an episode outlives a channel table.
     """
 
-    rule: Rule
+    rule: HypothesisRule
     columns: tuple[Column, ...]
 
 
-class Now(NamedTuple):
-    """What conditions look at: this second, and the highest the accepted past held."""
+class ConditionInputs(NamedTuple):
+    """What conditions read: this second's values, and the highest of the accepted baseline."""
 
     values: Floats
     highest: Floats
     cpus: int
 
 
-class Signatures:
-    """Evaluates the certain signatures of all rules, second by second, for one node."""
+class SignatureMatcher:
+    """Matches the certain signatures of all rules against the seconds of one node."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[HypothesisRule]) -> None:
         self._rules = [(rule, rule.certain) for rule in rules if rule.certain]
         self._second = 0
-        self._met: dict[str, deque[int]] = {}  # the seconds in which each was, the last few
+        self._met: dict[str, deque[int]] = {}  # by rule, the last seconds in which it matched
         self._plan: Plan | None = None
-        self._places: dict[str, _Looks | None] = {}
-        self._gate = _Gate.of([])
+        self._bound: list[_BoundSignature | None] = []
+        self._prefilter = _Prefilter.of([])
 
-    def step(self, plan: Plan, now: Now) -> tuple[list[Hit], list[Hit]]:
-        """(signatures that hold long enough, signatures whose conditions hold this second)."""
+    def match(
+        self, plan: Plan, inputs: ConditionInputs
+    ) -> tuple[list[SignatureMatch], list[SignatureMatch]]:
+        """Match one second; return (sustained, present) signatures.
+
+        Present ones match in this second, sustained ones have matched for as long as they ask.
+        """
         if plan is not self._plan:
             self._plan = plan
-            self._places = {rule.name: _find(certain, plan) for rule, certain in self._rules}
-            self._gate = _Gate.of([self._places[rule.name] for rule, _ in self._rules])
+            self._bound = [_bind(certain, plan) for _, certain in self._rules]
+            self._prefilter = _Prefilter.of(self._bound)
         self._second += 1
-        lasting, present = [], []
-        for number in self._gate.open(now):
+        sustained, present = [], []
+        for number in self._prefilter.candidates(inputs):
             rule, certain = self._rules[number]
-            where = self._places[rule.name]
-            columns = _met(where, now) if where else None
-            if columns is not None:
-                hit = Hit(rule, tuple(plan.columns[at] for at in columns))
-                present.append(hit)
-                if self._lasts(rule.name, certain):
-                    lasting.append(hit)
-        return lasting, present
+            bound = self._bound[number]
+            indices = _met_by(bound, inputs) if bound else None
+            if indices is not None:
+                match = SignatureMatch(rule, tuple(plan.columns[index] for index in indices))
+                present.append(match)
+                if self._is_sustained(rule.name, certain):
+                    sustained.append(match)
+        return sustained, present
 
-    def _lasts(self, name: str, certain: Certain) -> bool:
-        """Count a second in which it was met; whether it was in enough of the last ones."""
+    def _is_sustained(self, name: str, certain: CertainSignature) -> bool:
+        """Count a second that matched; return whether enough of the last seconds did."""
         met = self._met.setdefault(name, deque(maxlen=certain.need))
         met.append(self._second)
         return len(met) == certain.need and self._second - met[0] < certain.of
 
 
 @dataclass(frozen=True)
-class _Where:
-    """A condition, its columns and, pairwise, those they are divided by."""
+class _BoundCondition:
+    """A condition with the indices of its columns and, pairwise, of their divisors."""
 
     condition: Condition
     columns: Indices
@@ -86,89 +95,100 @@ class _Where:
 
 
 @dataclass(frozen=True)
-class _Looks:
-    """Where the conditions of a signature look on this node."""
+class _BoundSignature:
+    """A signature whose conditions are bound to the columns of a plan."""
 
-    conditions: list[_Where]
-    any: list[_Where]
-    unless: list[_Where]
+    conditions: list[_BoundCondition]
+    any: list[_BoundCondition]
+    unless: list[_BoundCondition]
 
 
 @dataclass(frozen=True)
-class _Gate:
-    """The first condition of every signature (or any of its `any`), all at once: most close here.
+class _Prefilter:
+    """The first condition of every signature (or all of its `any`), tested in one kernel call.
 
-    One row an entry: a column, what it is divided by (a column, -1: nothing; the CPUs), the
-    limits of its condition, and whose condition it is.
+    Few signatures pass, so that the rest of their conditions costs little.  Each row of
+    ``entries`` is a column, its divisor (a column or -1, and the CPUs) and the limits; ``owner``
+    is the number of the signature.
     """
 
     owner: Indices
-    entries: gate.Conditions
+    entries: conditions.Conditions
 
     @classmethod
-    def of(cls, looks: Sequence[_Looks | None]) -> _Gate:
-        entries = [
-            (number, column, divisor, where.condition)
-            for number, look in enumerate(looks) if look is not None
-            for where in look.conditions[:1] or look.any
-            for column, divisor in zip(where.columns, _or_none(where), strict=True)
+    def of(cls, signatures: Sequence[_BoundSignature | None]) -> _Prefilter:
+        rows = [
+            (number, column, divisor, bound.condition)
+            for number, signature in enumerate(signatures) if signature is not None
+            for bound in signature.conditions[:1] or signature.any
+            for column, divisor in zip(bound.columns, _divisors_or_none(bound), strict=True)
         ]  # fmt: skip
         owner, columns, divisors = (
-            np.array([entry[part] for entry in entries], np.intp) for part in range(3)
+            np.array([row[part] for row in rows], np.intp) for part in range(3)
         )
-        asked = [entry[3] for entry in entries]
-        limits = np.array([[c.above, c.below, c.times] for c in asked], np.float64).reshape(-1, 3)
-        per_cpu = np.array([bool(c.per) for c in asked], np.bool_)
-        return cls(owner, gate.Conditions(columns, divisors, limits, per_cpu))
+        tested = [row[3] for row in rows]
+        limits = np.array([[c.above, c.below, c.times] for c in tested], np.float64).reshape(-1, 3)
+        per_cpu = np.array([bool(c.per) for c in tested], np.bool_)
+        return cls(owner, conditions.Conditions(columns, divisors, limits, per_cpu))
 
-    def open(self, now: Now) -> list[int]:
-        """The signatures whose first condition is met by any of its columns, in their order."""
-        met = backend.current().matching(self.entries, now.values, now.highest, float(now.cpus))
+    def candidates(self, inputs: ConditionInputs) -> list[int]:
+        """Return, in order, the signatures whose first condition some column meets."""
+        met = backend.current().matching(
+            self.entries, inputs.values, inputs.highest, float(inputs.cpus)
+        )
         return sorted(set(self.owner[met].tolist())) if met.size else []
 
 
-def _or_none(where: _Where) -> Indices:
-    return np.full(where.columns.size, -1) if where.divisors is None else where.divisors
+def _divisors_or_none(bound: _BoundCondition) -> Indices:
+    return np.full(bound.columns.size, -1) if bound.divisors is None else bound.divisors
 
 
-def _find(certain: Certain, plan: Plan) -> _Looks | None:
-    """Where each condition looks; None where this node lacks one of the metrics."""
+def _bind(certain: CertainSignature, plan: Plan) -> _BoundSignature | None:
+    """Bind a signature to a plan; return None if the node has not all metrics it needs."""
 
-    def present(conditions: Sequence[Condition]) -> list[_Where]:
-        found = (_where(condition, plan) for condition in conditions)
-        return [where for where in found if where is not None]
+    def available(all_of: Sequence[Condition]) -> list[_BoundCondition]:
+        bound = (_bind_condition(condition, plan) for condition in all_of)
+        return [condition for condition in bound if condition is not None]
 
-    looks = _Looks(present(certain.conditions), present(certain.any), present(certain.unless))
-    lacking = len(looks.conditions) < len(certain.conditions) or (certain.any and not looks.any)
-    return None if lacking else looks
+    signature = _BoundSignature(
+        available(certain.conditions), available(certain.any), available(certain.unless)
+    )
+    if len(signature.conditions) < len(certain.conditions):
+        return None
+    return None if certain.any and not signature.any else signature
 
 
-def _where(condition: Condition, plan: Plan) -> _Where | None:
-    columns = matching(plan.columns, condition.metric, condition.feature, condition.instance)
+def _bind_condition(condition: Condition, plan: Plan) -> _BoundCondition | None:
+    columns = columns_of(plan.columns, condition.metric, condition.feature, condition.instance)
     if not columns.size:
         return None
     if not condition.ratio_to:
-        return _Where(condition, columns, None)
-    other = {plan.columns[at].instance: at for at in matching(plan.columns, condition.ratio_to, "")}
+        return _BoundCondition(condition, columns, None)
+    divisors = {
+        plan.columns[index].instance: index
+        for index in columns_of(plan.columns, condition.ratio_to)
+    }
     pairs = [
-        (at, other[plan.columns[at].instance])
-        for at in columns
-        if plan.columns[at].instance in other
+        (index, divisors[plan.columns[index].instance])
+        for index in columns
+        if plan.columns[index].instance in divisors
     ]
     if not pairs:
         return None
-    top, bottom = zip(*pairs, strict=True)
-    return _Where(condition, np.array(top, np.intp), np.array(bottom, np.intp))
+    numerators, denominators = zip(*pairs, strict=True)
+    return _BoundCondition(
+        condition, np.array(numerators, np.intp), np.array(denominators, np.intp)
+    )
 
 
-def matching(
+def columns_of(
     columns: Sequence[Column], metric: str, feature: str = "", instance: str = ""
 ) -> Indices:
-    """Columns of a metric; without a feature its level, rate or fold, never its change."""
+    """Return the indices of a metric's columns; without a feature all but its rate of change."""
     return np.array(
         [
-            at
-            for at, c in enumerate(columns)
+            index
+            for index, c in enumerate(columns)
             if c.metric.name == metric and _fits(c, feature, instance)
         ],
         np.intp,
@@ -181,41 +201,45 @@ def _fits(column: Column, feature: str, instance: str) -> bool:
     return column.feature == feature if feature else column.feature != CHANGE
 
 
-def _met(looks: _Looks, now: Now) -> tuple[int, ...] | None:
-    """The column that meets each condition, or None where one is not met."""
+def _met_by(signature: _BoundSignature, inputs: ConditionInputs) -> tuple[int, ...] | None:
+    """Return the column that meets each condition, or None if the signature does not match."""
     found = []
-    for where in looks.conditions:
-        at = _best(where, now)
-        if at is None:
+    for condition in signature.conditions:
+        index = _clearest(condition, inputs)
+        if index is None:
             return None
-        found.append(at)
-    if looks.any:
-        either = [at for where in looks.any if (at := _best(where, now)) is not None]
+        found.append(index)
+    if signature.any:
+        met = (_clearest(condition, inputs) for condition in signature.any)
+        either = [index for index in met if index is not None]
         if not either:
             return None
         found.append(either[0])
-    return None if any(_best(where, now) is not None for where in looks.unless) else tuple(found)
-
-
-def _best(where: _Where, now: Now) -> int | None:
-    """The column that meets the condition most clearly, or None."""
-    condition = where.condition
-    values = now.values[where.columns]
-    novel = values >= condition.times * now.highest[where.columns] if condition.times else True
-    if where.divisors is not None:
-        with np.errstate(all="ignore"):
-            values = values / now.values[where.divisors]
-    if condition.per:
-        values = values / now.cpus
-    good = (values >= condition.above) & (values <= condition.below) & novel
-    if not good.any():
+    if any(_clearest(condition, inputs) is not None for condition in signature.unless):
         return None
-    return int(where.columns[int(np.argmax(np.where(good, values, -np.inf)))])
+    return tuple(found)
+
+
+def _clearest(bound: _BoundCondition, inputs: ConditionInputs) -> int | None:
+    """Return the column with the highest value that meets the condition, or None."""
+    condition = bound.condition
+    values = inputs.values[bound.columns]
+    # `times` compares the metric itself, before it is divided, with its own past
+    new = values >= condition.times * inputs.highest[bound.columns] if condition.times else True
+    if bound.divisors is not None:
+        with np.errstate(all="ignore"):
+            values = values / inputs.values[bound.divisors]
+    if condition.per:
+        values = values / inputs.cpus
+    met = (values >= condition.above) & (values <= condition.below) & new
+    if not met.any():
+        return None
+    return int(bound.columns[int(np.argmax(np.where(met, values, -np.inf)))])
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What an episode showed: per column mean value and peak excess up and down."""
+class ColumnStats:
+    """Columns of an episode, each with its mean value and its peak excess up and down."""
 
     columns: tuple[Column, ...]
     values: Floats
@@ -223,66 +247,68 @@ class Evidence:
 
     @cached_property
     def _by_metric(self) -> dict[str, list[int]]:
-        places: dict[str, list[int]] = {}
-        for at, column in enumerate(self.columns):
-            places.setdefault(column.metric.name, []).append(at)
-        return places
+        by_metric: dict[str, list[int]] = {}
+        for index, column in enumerate(self.columns):
+            by_metric.setdefault(column.metric.name, []).append(index)
+        return by_metric
 
-    def places(self, item: Expectation) -> Indices:
-        """The columns an expectation is about."""
-        mine = self._by_metric.get(item.metric, ())
-        fitting = [at for at in mine if _fits(self.columns[at], item.feature, item.instance)]
+    def indices(self, expectation: Expectation) -> Indices:
+        """Return the columns that an expectation is about."""
+        feature, instance = expectation.feature, expectation.instance
+        of_metric = self._by_metric.get(expectation.metric, ())
+        fitting = [i for i in of_metric if _fits(self.columns[i], feature, instance)]
         return np.array(fitting, np.intp)
 
-    def place(self, column: Column) -> int | None:
-        """Where a column of an earlier second is now."""
-        same = self._by_metric.get(column.metric.name, ())
-        return next((at for at in same if self.columns[at].label == column.label), None)
+    def index_of(self, column: Column) -> int | None:
+        """Return the index of a column of an earlier plan, if it is still there."""
+        of_metric = self._by_metric.get(column.metric.name, ())
+        return next((i for i in of_metric if self.columns[i].label == column.label), None)
 
 
-def confidence(rule: Rule, evidence: Evidence) -> float:
-    """0 to 1: how much of what the rule expects is there, less what contradicts it.
+def confidence(rule: HypothesisRule, stats: ColumnStats) -> float:
+    """Return from 0 to 1 how much of what the rule expects is there, less contradictions.
 
-    Optional evidence counts only where the node has the metric and it said anything; what is left
-    over of the others must then carry it alone.
+    Optional evidence counts only if the node has the metric and it had a value; otherwise the
+    weight is shared by the rest.
     """
-    counted = [item for item in rule.expects if not item.optional or _spoke(item, evidence)]
+    counted = [item for item in rule.expects if not item.optional or _has_value(item, stats)]
     weight = sum(item.weight for item in counted)
     if not weight:
         return 0.0
-    met = sum(item.weight * degree(item, evidence) for item in counted) / weight
-    against = max((degree(item, evidence) for item in rule.contradicts), default=0.0)
+    met = sum(item.weight * degree(item, stats) for item in counted) / weight
+    against = max((degree(item, stats) for item in rule.contradicts), default=0.0)
     return float(met * (1.0 - against))
 
 
-def _spoke(item: Expectation, evidence: Evidence) -> bool:
-    """Whether any column of it had a value: a pattern of too few events has none."""
-    return bool((~np.isnan(evidence.values[evidence.places(item)])).any())
+def _has_value(expectation: Expectation, stats: ColumnStats) -> bool:
+    """Return whether any column had a value; a ratio of too few events has none."""
+    return bool((~np.isnan(stats.values[stats.indices(expectation)])).any())
 
 
-def degree(item: Expectation, evidence: Evidence) -> float:
-    """0 to 1: how far one expectation is met, by the instance that meets it best."""
-    places = evidence.places(item)
-    if not places.size:
+def degree(expectation: Expectation, stats: ColumnStats) -> float:
+    """Return from 0 to 1 how far an expectation is met by the instance that meets it best."""
+    indices = stats.indices(expectation)
+    if not indices.size:
         return 0.0
-    if item.above is not None or item.below is not None:
-        values = _over(item, evidence, places)
-        high = values >= (-np.inf if item.above is None else item.above)
-        low = values <= (np.inf if item.below is None else item.below)
+    if expectation.above is not None or expectation.below is not None:
+        values = _divided(expectation, stats, indices)
+        high = values >= (-np.inf if expectation.above is None else expectation.above)
+        low = values <= (np.inf if expectation.below is None else expectation.below)
         return float((high & low).any())
-    moved = np.minimum(1.0, evidence.excess[int(item.direction == "down"), places] / FULL)
-    if item.at_least is not None:
-        moved = np.where(evidence.values[places] >= item.at_least, moved, 0.0)
+    row = int(expectation.direction == "down")
+    moved = np.minimum(1.0, stats.excess[row, indices] / FULL_EXCESS)
+    if expectation.minimum is not None:
+        moved = np.where(stats.values[indices] >= expectation.minimum, moved, 0.0)
     return float(moved.max())
 
 
-def _over(item: Expectation, evidence: Evidence, places: Indices) -> Floats:
-    """Values of these columns, divided where the expectation says so; NaN where they cannot be."""
-    values = evidence.values[places]
-    if not item.ratio_to:
+def _divided(expectation: Expectation, stats: ColumnStats, indices: Indices) -> Floats:
+    """Return the values of these columns, divided by ``ratio_to``; NaN where that is not > 0."""
+    values = stats.values[indices]
+    if not expectation.ratio_to:
         return values
-    below = evidence.places(Expectation(item.ratio_to))
-    by = {evidence.columns[at].instance: evidence.values[at] for at in below}
-    whole = np.array([by.get(evidence.columns[at].instance, np.nan) for at in places])
+    divisors = stats.indices(Expectation(expectation.ratio_to))
+    by_instance = {stats.columns[i].instance: stats.values[i] for i in divisors}
+    whole = np.array([by_instance.get(stats.columns[i].instance, np.nan) for i in indices])
     ratio: Floats = np.divide(values, whole, out=np.full(values.shape, np.nan), where=whole > 0)
     return ratio

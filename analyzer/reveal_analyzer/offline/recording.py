@@ -18,16 +18,16 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.derive.columns import places_before
 from reveal_analyzer.derive.deriver import Deriver, Second
-from reveal_analyzer.episodes.findings import Casebook
-from reveal_analyzer.episodes.trace import Observed
-from reveal_analyzer.episodes.tracker import Verdict
+from reveal_analyzer.episodes.findings import FindingTracker
+from reveal_analyzer.episodes.trace import ObservedSecond
+from reveal_analyzer.episodes.tracker import SecondVerdict
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.scaling import Weighing
 from reveal_analyzer.live.settings import LiveSettings, live_settings
 from reveal_analyzer.live.views import held_over
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
-from reveal_analyzer.subjects.directory import Subjects, nobody
+from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding, FindingChange
@@ -47,7 +47,7 @@ _HINDSIGHT = "seen in hindsight, with the whole recording as reference"
 def judge(
     slices: Iterable[tuple[Message, ChannelTable]],
     settings: AnalyzerSettings,
-    subjects: Subjects = nobody,
+    subjects: SubjectSource = no_subjects,
     shown: Shown = EVERYTHING,
 ) -> list[Finding]:
     """Findings of a whole recording of one node; none if it is too short to judge.
@@ -92,11 +92,11 @@ def _findings(
 ) -> list[Finding]:
     live = live_settings(settings.sensitivity, settings.warmup_seconds)
     scores = _Whole(seconds, live, shown)
-    cases = Casebook(node, loader.load(settings.hypotheses), history, lambda: (), shown)
+    cases = FindingTracker(node, loader.load(settings.hypotheses), history, lambda: (), shown)
     found: dict[str, Finding] = {}
     for at, second in enumerate(seconds):
         history.push(second)
-        updates = cases.step(Verdict(second.start_ns, scores.over(at)), scores.observed(at))
+        updates = cases.update(SecondVerdict(second.start_ns, scores.over(at)), scores.observed(at))
         found.update(
             {u.finding.id: u.finding for u in updates if u.change is not FindingChange.SUSPECTED}
         )
@@ -135,9 +135,9 @@ class _Whole:
     def over(self, at: int) -> dict[Subsystem, float]:
         return self._over[at]
 
-    def observed(self, at: int) -> Observed:
+    def observed(self, at: int) -> ObservedSecond:
         start = self._seconds[at].start_ns
-        return Observed(
+        return ObservedSecond(
             start, self._plan, self._values[at], self._excess[at], self._shown[at], self._baseline
         )
 

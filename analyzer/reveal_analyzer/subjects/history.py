@@ -1,4 +1,4 @@
-"""Which subject's share changed: the subjects' counters during an episode against before it."""
+"""Attribution to subjects: their counters during an episode compared with the minute before."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import known
 from reveal_analyzer.derive.deriver import Second
-from reveal_analyzer.subjects.directory import REMEMBERED_S, Acquainted, Subjects, nobody
-from reveal_analyzer.subjects.shares import Shares, host_places, host_value, split
+from reveal_analyzer.subjects.directory import (
+    KEPT_S,
+    Directory,
+    KnownSubjects,
+    SubjectKey,
+    SubjectSource,
+    no_subjects,
+)
+from reveal_analyzer.subjects.shares import Shares, host_indices, host_value, split
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Confidence, Pod, Subject
@@ -21,15 +28,15 @@ from reveal_contract.metric import Capacity, Harm, Scope, Subsystem
 from reveal_contract.subjects import Identity
 from reveal_contract.time_units import NS_PER_SECOND
 
-_KEPT = REMEMBERED_S
-_BEFORE = 60  # seconds before an episode that its subjects are compared with
-_MARGIN = 3  # seconds just before the onset that may already belong to it
-_LEAST = 0.5  # change, in asinh units, below which a subject is not named
-_MOST = 5  # subjects in a finding
+_BEFORE_S = 60  # before an episode: compared with the seconds of the episode
+_MARGIN_S = 3  # just before the onset: may already belong to the episode
+_LEAST_CHANGE = 0.5  # asinh units; a subject that changed less is not named
+_MOST_NAMED = 5
 _MOST_PRESENT = 3
-_MEMORY = 24 << 30  # bytes of a node: which it is does not matter for a ranking
-_GROUP = "pgrp:"
-_DEFAULTS = {
+_NODE_MEMORY = 24 << 30  # bytes; the real size does not matter for a ranking
+_PROCESS_GROUP_PREFIX = "pgrp:"
+# metrics that are searched where a hypothesis names none
+_DEFAULT_METRICS = {
     Subsystem.CPU: ("cpu.subject.throttled_time", "cpu.subject.usage"),
     Subsystem.MEMORY: (
         "memory.subject.oom_kills", "memory.subject.limit_hits", "memory.subject.refaults",
@@ -48,69 +55,62 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
-    """A subject in a time: the instance of its channels and the uid that makes it this one."""
-
-    instance: str
-    uid: str = ""
-
-
 @dataclass(frozen=True)
-class _Seen:
-    """Of one table: where the subjects' channels are and the host's of the same metrics."""
+class _Layout:
+    """Where one channel table has the subjects' channels and the host's of the same metrics."""
 
     keys: tuple[tuple[str, str], ...]  # metric, instance
-    host: Mapping[str, tuple[int, ...]]  # places among those kept of a second
-    kept: NDArray[np.intp]
+    host: Mapping[str, tuple[int, ...]]  # indices into the kept values of a second
+    kept: Indices
 
     @classmethod
-    def of(cls, channels: Sequence[Channel]) -> _Seen:
-        found = [(at, c) for at, c in enumerate(channels) if of_subject(c)]
-        kept = [at for at, _ in found]
+    def of(cls, channels: Sequence[Channel]) -> _Layout:
+        found = [(index, c) for index, c in enumerate(channels) if is_subject_level(c)]
+        kept = [index for index, _ in found]
         host = {}
-        for metric, places in host_places(channels).items():
-            host[metric] = tuple(range(len(kept), len(kept) + len(places)))
-            kept += places
+        for metric, indices in host_indices(channels).items():
+            host[metric] = tuple(range(len(kept), len(kept) + len(indices)))
+            kept += indices
         return cls(tuple((c.metric, c.instance) for _, c in found), host, np.array(kept, np.intp))
 
 
 class _Row(NamedTuple):
-    """A second as it came; what it says is worked out when somebody asks."""
+    """One second as it was received; it is interpreted only when an episode needs it."""
 
     start_ns: int
-    seen: _Seen
-    kept: NDArray[np.float64]
+    layout: _Layout
+    kept: Floats
 
     def subjects(self) -> Iterable[tuple[str, str, float]]:
-        """Metric, instance and value; 0 where nothing was read."""
-        values = np.nan_to_num(self.kept[: len(self.seen.keys)]).tolist()
-        for (metric, instance), value in zip(self.seen.keys, values, strict=True):
+        """Yield metric, instance and value; the value is 0 if nothing was read."""
+        values = np.nan_to_num(self.kept[: len(self.layout.keys)]).tolist()
+        for (metric, instance), value in zip(self.layout.keys, values, strict=True):
             yield metric, instance, value
 
     def host(self) -> Iterable[tuple[str, float]]:
-        for metric, places in self.seen.host.items():
-            yield metric, host_value(metric, places, lambda at: float(self.kept[at]))
+        """Yield each subject metric with the host's value."""
+        for metric, indices in self.layout.host.items():
+            yield metric, host_value(metric, indices, lambda index: float(self.kept[index]))
 
 
 @dataclass
 class _Means:
-    """Means over some seconds: by metric, of each subject and of the host."""
+    """Means over some seconds, by metric: of each subject and of the host."""
 
-    subjects: dict[str, dict[Who, float]] = field(default_factory=dict)
+    subjects: dict[str, dict[SubjectKey, float]] = field(default_factory=dict)
     host: dict[str, float] = field(default_factory=dict)
 
     def shares(self, metric: str, directory: Directory) -> Shares:
         values = self.subjects.get(metric, {})
-        spelled = {directory.spelled(who): value for who, value in values.items()}
-        return split(spelled, directory.parents, self.host.get(metric, float("nan")))
+        by_name = {directory.unique_name(key): value for key, value in values.items()}
+        return split(by_name, directory.parents, self.host.get(metric, float("nan")))
 
 
 @dataclass(frozen=True)
-class _Change:
-    """One metric of one subject: its change in asinh units and its share, before and now."""
+class _ShareChange:
+    """Change of one metric of one subject in asinh units, and its share before and now."""
 
-    who: Who
+    key: SubjectKey
     metric: str
     change: float
     percent: float
@@ -118,11 +118,11 @@ class _Change:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CulpritQuery:
     """Which subjects to look for.
 
-    ``metrics`` are the ones a hypothesis points to; without any, the usual ones of the
-    subsystem.  ``fell`` asks for who lost, else for who grew.
+    ``metrics`` are the metrics that a hypothesis points to; if empty, the default metrics of the
+    subsystem are used.  ``fell`` asks for the subjects that lost instead of those that grew.
     """
 
     metrics: Sequence[str]
@@ -130,53 +130,8 @@ class Wanted:
     fell: bool = False
 
 
-class Directory:
-    """Who stands behind an instance at a time, as the collector announced it."""
-
-    def __init__(self, subjects: Iterable[Identity] = ()) -> None:
-        self._by_instance: dict[str, list[Identity]] = {}
-        self.parents: dict[str, str] = {}
-        for one in sorted(subjects, key=lambda one: one.since_ns):
-            self._by_instance.setdefault(one.instance, []).append(one)
-            if one.parent:
-                self.parents[self.spelled(Who(one.instance, one.uid))] = one.parent
-
-    def who(self, instance: str, at_ns: int) -> Who:
-        """The last one of that name that had begun by then, else the first."""
-        known = self._by_instance.get(instance)
-        if known is None:
-            return Who(instance)
-        begun = [one for one in known if one.since_ns <= at_ns]
-        return Who(instance, (begun[-1] if begun else known[0]).uid)
-
-    def identity(self, who: Who) -> Identity | None:
-        known = self._by_instance.get(who.instance, ())
-        return next((one for one in known if one.uid == who.uid), None)
-
-    def called(self, who: Who) -> str:
-        """As people know it: a pod by its namespace and name."""
-        identity = self.identity(who)
-        if identity is None or not identity.namespace:
-            return who.instance
-        return f"{identity.namespace}/{identity.name}"
-
-    def spelled(self, who: Who) -> str:
-        """The latest of an instance by its instance, those before it told apart by their uid."""
-        return who.instance if self.latest(who) else f"{who.instance}~{who.uid}"
-
-    def there(self, who: Who, since_ns: int) -> bool:
-        """Whether it is not known to have ended before that time."""
-        identity = self.identity(who)
-        return identity is None or not identity.until_ns or identity.until_ns >= since_ns
-
-    def latest(self, who: Who) -> bool:
-        """Whether nobody else came after it under its name."""
-        known = self._by_instance.get(who.instance, ())
-        return not known or known[-1].uid == who.uid
-
-
-class _Compared(NamedTuple):
-    """Who there is, and means during and before an episode."""
+class _Comparison(NamedTuple):
+    """The directory of an episode's time, and means during and before the episode."""
 
     directory: Directory
     during: _Means
@@ -184,149 +139,165 @@ class _Compared(NamedTuple):
 
 
 class SubjectHistory:
-    """The subjects' channels of the last minutes of one node; ``subjects`` says who they are."""
+    """Counters of the subjects of one node over the last minutes.
 
-    def __init__(self, subjects: Subjects = nobody) -> None:
-        self._subjects = Acquainted(subjects)
-        self._rows: deque[_Row] = deque(maxlen=_KEPT)
+    ``source`` returns the node's subject table as it is now.
+    """
+
+    def __init__(self, source: SubjectSource = no_subjects) -> None:
+        self._subjects = KnownSubjects(source)
+        self._rows: deque[_Row] = deque(maxlen=KEPT_S)
         self._channels: tuple[Channel, ...] = ()
-        self._seen = _Seen.of(())
-        self._latest: tuple[tuple[int, int], _Compared] | None = None
+        self._layout = _Layout.of(())
+        self._latest: tuple[tuple[int, int], _Comparison] | None = None
 
     def push(self, second: Second) -> None:
-        """Remember the subjects of one second."""
+        """Keep the counters of one second."""
         if second.plan.channels is not self._channels:
             self._channels = second.plan.channels
-            self._seen = _Seen.of(self._channels)
-        kept = second.channels[self._seen.kept]
-        self._rows.append(_Row(second.start_ns, self._seen, kept))
+            self._layout = _Layout.of(self._channels)
+        kept = second.channels[self._layout.kept]
+        self._rows.append(_Row(second.start_ns, self._layout, kept))
         self._latest = None
 
-    def changed(self, wanted: Wanted, first_ns: int, last_ns: int) -> Named:
-        """The subjects that changed most from before to during, most first."""
-        directory, during, before = self._compared(first_ns, last_ns)
-        best: dict[Who, _Change] = {}
-        for metric in wanted.metrics or _DEFAULTS[wanted.subsystem]:
+    def culprits(self, query: CulpritQuery, first_ns: int, last_ns: int) -> NamedSubjects:
+        """Return the subjects that changed most from before to during an episode, most first."""
+        directory, during, before = self._compare(first_ns, last_ns)
+        largest: dict[SubjectKey, _ShareChange] = {}
+        for metric in query.metrics or _DEFAULT_METRICS[query.subsystem]:
             for change in _changes(metric, during, before, directory):
-                if _eased(change) and not wanted.fell:
+                # less of a harmful metric: the subject neither caused nor suffered anything
+                if _is_relief(change) and not query.fell:
                     continue
-                held = best.get(change.who)
-                if held is None or abs(change.change) > abs(held.change):
-                    best[change.who] = change
+                known = largest.get(change.key)
+                if known is None or abs(change.change) > abs(known.change):
+                    largest[change.key] = change
         ranked = sorted(
-            best.values(), key=lambda c: (-_guilt(c.change, wanted.fell), c.who.instance)
+            largest.values(), key=lambda c: (-_guilt(c.change, query.fell), c.key.instance)
         )
-        onset = first_ns - _MARGIN * NS_PER_SECOND
-        ranked = [c for c in _without_replaced(ranked, directory) if directory.there(c.who, onset)]
-        moved = [c for c in ranked[:_MOST] if abs(c.change) >= _LEAST]
-        return named(moved or _present(best.values(), directory), directory, wanted)
+        onset_ns = first_ns - _MARGIN_S * NS_PER_SECOND
+        ranked = [
+            change for change in _without_replaced(ranked, directory)
+            if directory.existed_after(change.key, onset_ns)
+        ]  # fmt: skip
+        moved = [c for c in ranked[:_MOST_NAMED] if abs(c.change) >= _LEAST_CHANGE]
+        # a finding without a culprit still names the pods that run on the node
+        return _name(moved or _present(largest.values(), directory), directory, query)
 
-    def hurt(self, metrics: Sequence[str], first_ns: int, last_ns: int) -> tuple[str, ...]:
-        """Who lost: those to whom these metrics did harm from before to during, most first.
+    def victims(self, metrics: Sequence[str], first_ns: int, last_ns: int) -> tuple[str, ...]:
+        """Return the names of the subjects to which these metrics did harm, most first.
 
-        Of a metric that hurts in no direction (CPU time) losing is getting less of it.
+        A metric without a harmful direction, such as CPU time, harms a subject that gets less.
         """
-        directory, during, before = self._compared(first_ns, last_ns)
-        loss: dict[Who, float] = {}
+        directory, during, before = self._compare(first_ns, last_ns)
+        loss: dict[SubjectKey, float] = {}
         for metric in metrics:
             rising = catalogue.find(metric).harm is Harm.HIGHER
             for change in _changes(metric, during, before, directory):
                 lost = change.change if rising else -change.change
-                loss[change.who] = max(lost, loss.get(change.who, 0.0))
-        ranked = sorted(loss, key=lambda who: (-loss[who], who.instance))
-        return tuple(directory.called(who) for who in ranked if loss[who] >= _LEAST)[:_MOST]
+                loss[change.key] = max(lost, loss.get(change.key, 0.0))
+        ranked = sorted(loss, key=lambda key: (-loss[key], key.instance))
+        hurt = [key for key in ranked if loss[key] >= _LEAST_CHANGE][:_MOST_NAMED]
+        return tuple(directory.display_name(key) for key in hurt)
 
-    def present(self, instance: str, at_ns: int) -> Named:
-        """Who stands behind an instance, where it is not its share that speaks."""
+    def identify(self, instance: str, time_ns: int) -> NamedSubjects:
+        """Return the subject of an instance at a time, whether or not its share changed."""
         directory = self._directory()
-        change = _Change(directory.who(instance, at_ns), "cpu.subject.usage", 0.0, 0.0, 0.0)
-        return named([change], directory, Wanted((), Subsystem.CPU))
+        change = _ShareChange(directory.key(instance, time_ns), "cpu.subject.usage", 0.0, 0.0, 0.0)
+        return _name([change], directory, CulpritQuery((), Subsystem.CPU))
 
-    def _compared(self, first_ns: int, last_ns: int) -> _Compared:
-        """An episode and the minute before it.
+    def _compare(self, first_ns: int, last_ns: int) -> _Comparison:
+        """Return means of an episode and of the minute before it.
 
-        Kept until the next second, as culprits and victims are asked for together.
+        The result is kept until the next second, because culprits and victims are asked for
+        together.
         """
         if self._latest is None or self._latest[0] != (first_ns, last_ns):
             directory = self._directory()
-            onset = first_ns - _MARGIN * NS_PER_SECOND
+            onset_ns = first_ns - _MARGIN_S * NS_PER_SECOND
             during = self._means(first_ns, last_ns, directory)
-            before = self._means(onset - _BEFORE * NS_PER_SECOND, onset, directory)
-            self._latest = (first_ns, last_ns), _Compared(directory, during, before)
+            before = self._means(onset_ns - _BEFORE_S * NS_PER_SECOND, onset_ns, directory)
+            self._latest = (first_ns, last_ns), _Comparison(directory, during, before)
         return self._latest[1]
 
     def _directory(self) -> Directory:
-        return Directory(self._subjects.now(self._rows[-1].start_ns if self._rows else 0))
+        return Directory(self._subjects.current(self._rows[-1].start_ns if self._rows else 0))
 
     def _means(self, first_ns: int, last_ns: int, directory: Directory) -> _Means:
-        """Mean of every subject channel over a time; seconds without the subject count as 0."""
+        """Return means over a time; a second without a subject counts as 0 for it."""
         rows = [row for row in self._rows if first_ns <= row.start_ns < last_ns]
         means = _Means()
         for row in rows:
             for metric, instance, value in row.subjects():
                 of_metric = means.subjects.setdefault(metric, {})
-                who = directory.who(instance, row.start_ns)
-                of_metric[who] = of_metric.get(who, 0.0) + value / len(rows)
+                key = directory.key(instance, row.start_ns)
+                of_metric[key] = of_metric.get(key, 0.0) + value / len(rows)
             for metric, value in row.host():
                 means.host[metric] = means.host.get(metric, 0.0) + value / len(rows)
         return means
 
 
-def _without_replaced(ranked: Sequence[_Change], directory: Directory) -> list[_Change]:
-    """Those of whom none was made anew under its name: that one speaks for both.
+def _without_replaced(ranked: Sequence[_ShareChange], directory: Directory) -> list[_ShareChange]:
+    """Return the changes without subjects that a later one of the same instance replaced.
 
-    Who is gone stays where nobody has come in its place.
+    A subject that ended stays if no other has taken its instance.
     """
-    there = {change.who.instance for change in ranked if directory.latest(change.who)}
+    latest = {change.key.instance for change in ranked if directory.is_latest(change.key)}
     return [
         change for change in ranked
-        if directory.latest(change.who) or change.who.instance not in there
+        if directory.is_latest(change.key) or change.key.instance not in latest
     ]  # fmt: skip
 
 
 def _guilt(change: float, fell: bool) -> float:
-    """What grew is rather the cause, what shrank rather the victim: a fall counts a quarter."""
+    """Return how likely a change makes its subject the cause.
+
+    A subject that grew is more likely the cause, one that shrank the victim: a fall counts a
+    quarter.
+    """
     return -change if fell else max(change, -change / 4)
 
 
-def _eased(change: _Change) -> bool:
-    """Whether what harms it became less: it did nothing, and nothing was done to it."""
+def _is_relief(change: _ShareChange) -> bool:
+    """Return whether the subject has less of a harmful metric than before."""
     return change.change < 0 and catalogue.find(change.metric).harm is Harm.HIGHER
 
 
-def of_subject(channel: Channel) -> bool:
-    """Whether it is a subject's, and says something as a level."""
+def is_subject_level(channel: Channel) -> bool:
+    """Return whether a channel belongs to a subject and is meaningful as a level."""
     if not channel.instance or not known(channel):
         return False
     metric = catalogue.find(channel.metric)
     return metric.scope is Scope.SUBJECT and metric.source != "subject-fine"
 
 
-def _changes(metric: str, during: _Means, before: _Means, directory: Directory) -> list[_Change]:
+def _changes(
+    metric: str, during: _Means, before: _Means, directory: Directory
+) -> list[_ShareChange]:
     row = catalogue.find(metric)
-    quantum = row.quantum * (_MEMORY if row.capacity is Capacity.MEMORY else 1.0)
+    quantum = row.quantum * (_NODE_MEMORY if row.capacity is Capacity.MEMORY else 1.0)
     now, then = during.shares(metric, directory), before.shares(metric, directory)
-    made = []
-    for who in {**during.subjects.get(metric, {}), **before.subjects.get(metric, {})}:
-        name = directory.spelled(who)
+    changes = []
+    for key in {**during.subjects.get(metric, {}), **before.subjects.get(metric, {})}:
+        name = directory.unique_name(key)
         used, used_before = now.own.get(name, 0.0), then.own.get(name, 0.0)
         change = float(np.arcsinh(used / quantum) - np.arcsinh(used_before / quantum))
-        made.append(_Change(who, metric, change, now.percent(name), then.percent(name)))
-    return made
+        changes.append(_ShareChange(key, metric, change, now.percent(name), then.percent(name)))
+    return changes
 
 
-def _present(changes: Iterable[_Change], directory: Directory) -> list[_Change]:
-    """Where nobody changed: the pods that were there, the largest first."""
-    there = [
+def _present(changes: Iterable[_ShareChange], directory: Directory) -> list[_ShareChange]:
+    """Return the pods that run on the node, largest share first."""
+    running = [
         change for change in changes
-        if change.percent >= 1 and (who := directory.identity(change.who)) is not None
-        and who.namespace and not who.until_ns
+        if change.percent >= 1 and (identity := directory.identity(change.key)) is not None
+        and identity.namespace and not identity.until_ns
     ]  # fmt: skip
-    return sorted(there, key=lambda change: -change.percent)[:_MOST_PRESENT]
+    return sorted(running, key=lambda change: -change.percent)[:_MOST_PRESENT]
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedSubjects:
     """Subjects as a finding lists them: pods, and all others."""
 
     pods: tuple[Pod, ...] = ()
@@ -340,43 +311,51 @@ class Named:
 
     @property
     def first(self) -> str:
-        """The foremost one's name; empty where nobody is named."""
+        """The name of the foremost one; empty if there is none."""
         return next(iter(self.names), "")
 
 
-def named(changes: Iterable[_Change], directory: Directory, wanted: Wanted) -> Named:
-    """What a finding says of these changes; an identity with a namespace is a pod's."""
+def _name(
+    changes: Iterable[_ShareChange], directory: Directory, query: CulpritQuery
+) -> NamedSubjects:
+    """Return the pods and subjects of these changes; an identity with a namespace is a pod's."""
     pods, subjects = [], []
     for change in changes:
-        identity = directory.identity(change.who)
-        sureness = _confidence(change, identity, wanted)
+        identity = directory.identity(change.key)
+        confidence = _confidence(change, identity, query)
         share, gain = round(change.percent), round(change.percent - change.percent_before)
         if identity is not None and identity.namespace:
-            pod = directory.identity(directory.who(f"{identity.namespace}/{identity.name}",
-                                                   identity.since_ns))  # fmt: skip
+            pod = directory.identity(
+                directory.key(f"{identity.namespace}/{identity.name}", identity.since_ns)
+            )
             uid = pod.uid if pod is not None else identity.uid
             pods.append(Pod(identity.namespace, identity.name, uid, identity.container,
-                            share, gain, sureness))  # fmt: skip
+                            share, gain, confidence))  # fmt: skip
         else:
-            kind = identity.kind.value if identity else _kind(change.who.instance)
-            subjects.append(Subject(kind, change.who.instance, share, gain, sureness))
-    return Named(tuple(pods), tuple(subjects))
+            kind = identity.kind.value if identity else _kind(change.key.instance)
+            subjects.append(Subject(kind, change.key.instance, share, gain, confidence))
+    return NamedSubjects(tuple(pods), tuple(subjects))
 
 
 def _kind(instance: str) -> str:
-    """What an instance is that nobody announced."""
-    if instance.startswith(_GROUP):
+    """Return the kind of a subject that was not announced."""
+    if instance.startswith(_PROCESS_GROUP_PREFIX):
         return "ProcessGroup"
     return "Unit" if instance.endswith((".service", ".scope", ".slice")) else "Cgroup"
 
 
-def _confidence(change: _Change, identity: Identity | None, wanted: Wanted) -> Confidence:
-    """Measured: a counter of its own of what is asked for; inferred: of something else."""
-    if abs(change.change) < _LEAST:
+def _confidence(change: _ShareChange, identity: Identity | None, query: CulpritQuery) -> Confidence:
+    """Return how a subject's part is known.
+
+    It is measured if the subject has its own counter of the requested metric, and inferred from
+    another metric otherwise.
+    """
+    if abs(change.change) < _LEAST_CHANGE:
         return Confidence.CO_LOCATED
-    proxy = not wanted.metrics and catalogue.find(change.metric).subsystem is not wanted.subsystem
+    # pods on the host network share its counters
     shared = identity is not None and identity.host_network
-    if wanted.subsystem is Subsystem.NETWORK and shared:
+    if query.subsystem is Subsystem.NETWORK and shared:
         return Confidence.INFERRED
-    grouped = change.who.instance.startswith(_GROUP)
+    proxy = not query.metrics and catalogue.find(change.metric).subsystem is not query.subsystem
+    grouped = change.key.instance.startswith(_PROCESS_GROUP_PREFIX)
     return Confidence.INFERRED if proxy or grouped else Confidence.MEASURED

@@ -1,9 +1,9 @@
-"""Shares of a host counter: what each subject used itself, and the rest that is nobody's.
+"""Shares of a host counter: what each subject used itself, and the unattributed rest.
 
-Conservation: all shares and ``unattributed`` add up to ``total``, and none is negative.
-``total`` is the host's counter.  Where the host counts otherwise than its cgroups (ticks of
-10 ms against ns, another moment of reading) the subjects may come to more than it says; then
-their sum is the total: the finer clock is right, and nothing is left over.
+All shares and ``unattributed`` add up to ``total``, and none is negative.  ``total`` is the host's
+counter.  Host and cgroups may be counted differently (ticks of 10 ms against nanoseconds, other
+moments of reading), so that the subjects add up to more than the host.  Their sum is the total
+then, because the finer clock is right, and nothing is unattributed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 from reveal_contract.channels import Channel
 
-Places = tuple[int, ...]
-# Subject metric -> the host's counters of the same thing, the finest first; each is a sum.
+ChannelIndices = tuple[int, ...]
+_MEMORY_USAGE = "memory.subject.usage"
+# subject metric -> alternatives of the host's counters of the same quantity, finest first; the
+# counters of one alternative are added up
 _HOST: dict[str, tuple[tuple[str, ...], ...]] = {
     "cpu.subject.usage": (
         ("cpu.run_time",),
@@ -34,87 +36,81 @@ _HOST: dict[str, tuple[tuple[str, ...], ...]] = {
 
 @dataclass(frozen=True)
 class Shares:
-    """``own`` by subject: its counter without what subjects inside its cgroup used."""
+    """``own`` is the counter of each subject without the subjects inside its cgroup."""
 
     own: Mapping[str, float]
     unattributed: float
     total: float
 
     def percent(self, subject: str) -> float:
-        """Of the total; 0 where nothing was used at all."""
+        """Return the subject's percentage of the total; 0 if the total is 0."""
         return 100 * self.own.get(subject, 0.0) / self.total if self.total > 0 else 0.0
 
 
 def split(
     values: Mapping[str, float], parents: Mapping[str, str], host: float = math.nan
 ) -> Shares:
-    """Shares of ``host`` (NaN: it has no such counter) from the counters of subjects.
+    """Return the shares of ``host`` (NaN: no such counter) from the counters of subjects.
 
-    A parent's counter includes its children's.  All are read at slightly different moments: a
-    parent that seems to have used less than its children used as much as they.
+    The counter of a parent cgroup includes those of its descendants.  They are read at slightly
+    different moments: a parent that seems to have used less than its descendants used as much.
     """
-    children: dict[str, list[str]] = {}
+    inner: dict[str, list[str]] = {}
     for name in values:
-        above = _above(name, values, parents)
-        children.setdefault(above, []).append(name)
+        inner.setdefault(_nearest_ancestor(name, values, parents), []).append(name)
     own: dict[str, float] = {}
 
-    def whole(name: str) -> float:
-        inside = sum(map(whole, children.get(name, ())))
+    def used_by(name: str) -> float:
+        inside = sum(map(used_by, inner.get(name, ())))
         value = max(values[name], 0.0)
         own[name] = max(value - inside, 0.0)
         return max(value, inside)
 
-    used = sum(map(whole, children.get("", ())))
+    used = sum(map(used_by, inner.get("", ())))
     rest = 0.0 if math.isnan(host) else max(host - used, 0.0)
     return Shares(own, rest, used + rest)
 
 
-def _above(name: str, values: Mapping[str, float], parents: Mapping[str, str]) -> str:
-    """The nearest parent that has a value; "" at the top, and where parents go round."""
-    chain, above = [name], parents.get(name, "")
-    while above and above not in chain:
-        chain.append(above)
-        above = parents.get(above, "")
-    return "" if above else next((one for one in chain[1:] if one in values), "")
+def _nearest_ancestor(name: str, values: Mapping[str, float], parents: Mapping[str, str]) -> str:
+    """Return the nearest ancestor with a value; "" for none, and where parents form a cycle."""
+    chain, parent = [name], parents.get(name, "")
+    while parent and parent not in chain:
+        chain.append(parent)
+        parent = parents.get(parent, "")
+    is_cycle = bool(parent)
+    return "" if is_cycle else next((above for above in chain[1:] if above in values), "")
 
 
-def host_places(channels: Sequence[Channel]) -> dict[str, Places]:
-    """By subject metric, where the host's counters of it are among ``channels``.
+def host_indices(channels: Sequence[Channel]) -> dict[str, ChannelIndices]:
+    """Return, by subject metric, the indices of the host's counters of it among ``channels``.
 
-    The host's own row where there is one, else all instances (CPUs, disks).
+    These are the host's own row if there is one, else all instances (CPUs, disks).
     """
     by_metric: dict[str, dict[str, int]] = {}
-    for at, channel in enumerate(channels):
-        by_metric.setdefault(channel.metric, {})[channel.instance] = at
-    found: dict[str, Places] = {}
-    for metric, choices in _HOST.items():
-        for names in choices:
+    for index, channel in enumerate(channels):
+        by_metric.setdefault(channel.metric, {})[channel.instance] = index
+    found: dict[str, ChannelIndices] = {}
+    for metric, alternatives in _HOST.items():
+        for names in alternatives:
             if all(name in by_metric for name in names):
-                found[metric] = tuple(at for name in names for at in _whole(by_metric[name]))
+                found[metric] = tuple(i for name in names for i in _host_rows(by_metric[name]))
                 break
-    for metric, level in _memory_in_use(by_metric).items():
-        found[metric] = level
+    memory = ("memory.mem_total", "memory.mem_free")
+    if all("" in by_metric.get(name, {}) for name in memory):
+        found[_MEMORY_USAGE] = tuple(by_metric[name][""] for name in memory)
     return found
 
 
-def host_value(metric: str, places: Places, second: Callable[[int], float]) -> float:
-    """The host's figure from its channels' seconds; of memory, all less what is free."""
-    values = [second(at) for at in places]
-    if metric == _MEMORY and values:
+def host_value(metric: str, indices: ChannelIndices, value_of: Callable[[int], float]) -> float:
+    """Return the host's value of a subject metric: the sum of its counters.
+
+    Memory in use is the total less what is free.
+    """
+    values = [value_of(index) for index in indices]
+    if metric == _MEMORY_USAGE and values:
         return values[0] - sum(values[1:])
     return math.fsum(values)
 
 
-_MEMORY = "memory.subject.usage"
-
-
-def _memory_in_use(by_metric: Mapping[str, Mapping[str, int]]) -> dict[str, Places]:
-    names = ("memory.mem_total", "memory.mem_free")
-    if not all("" in by_metric.get(name, {}) for name in names):
-        return {}
-    return {_MEMORY: tuple(by_metric[name][""] for name in names)}
-
-
-def _whole(instances: Mapping[str, int]) -> Sequence[int]:
+def _host_rows(instances: Mapping[str, int]) -> Sequence[int]:
     return [instances[""]] if "" in instances else list(instances.values())

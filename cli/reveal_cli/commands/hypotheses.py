@@ -16,7 +16,7 @@ from reveal_cli.summary_text import width
 from reveal_contract.metric import Subsystem
 
 if TYPE_CHECKING:
-    from reveal_analyzer.hypotheses.model import Rule
+    from reveal_analyzer.hypotheses.model import HypothesisRule
 
 _NAME_WIDTH = 26
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     return DONE
 
 
-def loaded(paths: Sequence[Path]) -> tuple[Rule, ...]:
+def loaded(paths: Sequence[Path]) -> tuple[HypothesisRule, ...]:
     """All hypotheses, with those of these files and folders."""
     from reveal_analyzer.hypotheses.loader import (  # noqa: PLC0415 - needs an extra
         HypothesisError,
@@ -76,7 +76,7 @@ def loaded(paths: Sequence[Path]) -> tuple[Rule, ...]:
         raise CliError(str(error), ERROR) from None
 
 
-def checked(paths: Sequence[Path], rules: Sequence[Rule]) -> Iterator[str]:
+def checked(paths: Sequence[Path], rules: Sequence[HypothesisRule]) -> Iterator[str]:
     """What each file adds to the built-in hypotheses, replaces or takes away."""
     from reveal_analyzer.hypotheses.loader import files  # noqa: PLC0415 - needs an extra
 
@@ -92,7 +92,7 @@ def checked(paths: Sequence[Path], rules: Sequence[Rule]) -> Iterator[str]:
         yield f"taken away: {', '.join(gone)}"
 
 
-def shown(arguments: argparse.Namespace, rules: Sequence[Rule]) -> Iterator[str]:
+def shown(arguments: argparse.Namespace, rules: Sequence[HypothesisRule]) -> Iterator[str]:
     """The list, or the one that was asked for, in the shape that was asked for."""
     from reveal_analyzer.hypotheses import page  # noqa: PLC0415 - numpy, for --help too
     from reveal_analyzer.hypotheses.parser import plain  # noqa: PLC0415
@@ -114,7 +114,7 @@ def shown(arguments: argparse.Namespace, rules: Sequence[Rule]) -> Iterator[str]
         yield from listing(rules, width())
 
 
-def one(name: str, rules: Sequence[Rule]) -> Rule:
+def one(name: str, rules: Sequence[HypothesisRule]) -> HypothesisRule:
     """The hypothesis of that name, however it is capitalised."""
     found = [rule for rule in rules if rule.name.lower() == name.lower()]
     if not found:
@@ -124,7 +124,7 @@ def one(name: str, rules: Sequence[Rule]) -> Rule:
     return found[0]
 
 
-def listing(rules: Sequence[Rule], columns: int) -> Iterator[str]:
+def listing(rules: Sequence[HypothesisRule], columns: int) -> Iterator[str]:
     """For people: name, whether it is certain, claim, and the file of one's own ones."""
     order = list(Subsystem)
     ordered = sorted(rules, key=lambda rule: order.index(rule.subsystem))
@@ -138,7 +138,7 @@ def listing(rules: Sequence[Rule], columns: int) -> Iterator[str]:
     yield "`reveal hypotheses NAME` shows one in full."
 
 
-def _row(rule: Rule, columns: int) -> Iterator[str]:
+def _row(rule: HypothesisRule, columns: int) -> Iterator[str]:
     mark = "*" if rule.certain else " "
     origin = f"  [{rule.source}]" if "/" in rule.source else ""
     lines = textwrap.wrap(
@@ -149,7 +149,7 @@ def _row(rule: Rule, columns: int) -> Iterator[str]:
         yield f"{mark if name else ' '} {name:<{_NAME_WIDTH}}  {line}"
 
 
-def full(rule: Rule, columns: int) -> Iterator[str]:
+def full(rule: HypothesisRule, columns: int) -> Iterator[str]:
     """For people: one hypothesis with all that speaks for and against it."""
     from reveal_analyzer.hypotheses import page  # noqa: PLC0415 - numpy, for --help too
 
@@ -165,8 +165,8 @@ def full(rule: Rule, columns: int) -> Iterator[str]:
         ("victims", [f"by {', '.join(rule.victims)}"] if rule.victims else []),
     ]
     if rule.certain:
-        held = f"{rule.certain.severity.value}, {page.held(rule.certain)}"
-        parts.insert(3, ("certain", [held, *page.signature(rule.certain)]))
+        matched = f"{rule.certain.severity.value}, {page.duration(rule.certain)}"
+        parts.insert(3, ("certain", [matched, *page.signature(rule.certain)]))
     for title, lines in parts:
         for number, line in enumerate(lines):
             head = f"  {title if number == 0 else '':<16}"

@@ -34,7 +34,7 @@ def run(
 ) -> list[FindingUpdate]:
     updates = []
     for _ in range(seconds):
-        updates += judge.step(node.slice(changed), node.table)
+        updates += judge.analyze(node.slice(changed), node.table)
     return updates
 
 
@@ -154,7 +154,7 @@ def test_left_out_channels_cannot_raise_a_finding_but_are_named(node: Node) -> N
 
 def test_silent_steps_learn_and_report_nothing(node: Node) -> None:
     judge = analyzer()
-    assert judge.step(node.slice({"memory.vm.oom_kill": 10.0}), node.table, silent=True) == []
+    assert judge.analyze(node.slice({"memory.vm.oom_kill": 10.0}), node.table, silent=True) == []
     assert judge.status().seconds == 1
 
 
@@ -165,7 +165,7 @@ def test_a_clock_step_is_survived(node: Node, hours: int) -> None:
     for _ in range(20):
         made = node.slice()
         moved = replace(made, start_ns=made.start_ns + hours * 3600 * NS_PER_SECOND)
-        assert judge.step(moved, node.table) == []
+        assert judge.analyze(moved, node.table) == []
 
 
 @pytest.mark.parametrize("seconds", [-7200, -30, 30, 18000])
@@ -176,7 +176,7 @@ def test_a_clock_that_is_set_during_a_fault_leaves_it_one_finding(node: Node, se
     for changed in [RETRANSMISSION] * 12 + [None] * 30:
         made = node.slice(changed)
         moved = replace(made, start_ns=made.start_ns + seconds * NS_PER_SECOND)
-        updates += judge.step(moved, node.table)
+        updates += judge.analyze(moved, node.table)
     told = [one for one in updates if one.change is not FindingChange.SUSPECTED]
     assert len({one.finding.id for one in told}) == 1
     over = told[-1].finding
@@ -190,7 +190,7 @@ def test_missing_values_are_no_news(node: Node) -> None:
     for _ in range(15):
         made = node.slice(RETRANSMISSION)
         gone = replace(made, fast_missing=np.ones(made.fast.shape, bool))
-        assert judge.step(gone, node.table) == []
+        assert judge.analyze(gone, node.table) == []
 
 
 def test_a_level_that_stays_is_one_finding_until_the_levels_from_before_return(node: Node) -> None:

@@ -52,7 +52,7 @@ def run(seconds: int, changed: dict[str, float], quiet: int = 30) -> list[Findin
     updates = []
     for second in range(quiet + seconds):
         now = AT_WORK | (changed if second >= quiet else {})
-        updates += judge.step(node.slice(now), node.table)
+        updates += judge.analyze(node.slice(now), node.table)
     return updates
 
 

@@ -38,7 +38,7 @@ def run(
     return [
         update
         for message in watched.slices(values)
-        for update in judge.step(message, watched.table)
+        for update in judge.analyze(message, watched.table)
     ]
 
 

@@ -40,7 +40,7 @@ def told(changed: dict[str, float]) -> set[Subsystem]:
     updates = []
     for second in range(150):
         message = node.slice(changed if second >= 120 else {})
-        updates += judge.step(message, node.table)
+        updates += judge.analyze(message, node.table)
     return {one.finding.subsystem for one in updates if one.change is FindingChange.OPENED}
 
 

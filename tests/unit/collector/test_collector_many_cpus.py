@@ -10,7 +10,7 @@ import pytest
 
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.signatures import Now, Signatures
+from reveal_analyzer.hypotheses.signatures import ConditionInputs, SignatureMatcher
 from reveal_analyzer.live.scaling import _capacity
 from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import Roots, Source
@@ -107,10 +107,10 @@ def test_the_number_of_cpus_is_known(seconds: Sequence[Second]) -> None:
 
 def test_one_cpu_overloaded_is_certain(seconds: Sequence[Second]) -> None:
     rule = next(rule for rule in load() if rule.name == "OneCPUOverloaded")
-    signatures = Signatures([rule])
+    signatures = SignatureMatcher([rule])
     for second in seconds[1:]:
         past = np.zeros(second.values.size)
-        present = signatures.step(second.plan, Now(second.values, past, len(CPUS)))[1]
+        present = signatures.match(second.plan, ConditionInputs(second.values, past, len(CPUS)))[1]
         assert [hit.rule.name for hit in present] == ["OneCPUOverloaded"]
 
 

@@ -187,7 +187,7 @@ def found(name: str) -> Finding:
     said = []
     for begin in range(0, len(played), 10):
         made = message(node, played[begin : begin + 10])
-        said += judge.step(made, node.table)
+        said += judge.analyze(made, node.table)
     assert said, QUIET
     return said[-1].finding
 

@@ -247,7 +247,7 @@ def test_an_engine_tells_the_steps_that_its_heartbeat_reads(
     monkeypatch.setattr(Heart, "beats", property(lambda self: beats))
     node, engine = Node(), NodeAnalyzer("n1", AnalyzerSettings(), rules=())
     for at in range(61):
-        engine.step(replace(node.slice(), start_ns=START + at * 10**9), TABLE)
+        engine.analyze(replace(node.slice(), start_ns=START + at * 10**9), TABLE)
     ended = engine.minutes.take()
     assert ended is not None
     told = ended.levels().subjects

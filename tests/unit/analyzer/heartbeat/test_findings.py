@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.derive.columns import Plan, plan
-from reveal_analyzer.episodes.trace import Observed
+from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.findings import Heart
 from reveal_analyzer.heartbeat.recent_excess import Glimpses
 from reveal_analyzer.heartbeat.reference import Reading
@@ -197,7 +197,7 @@ def test_what_moved_at_the_onset_names_the_subsystem() -> None:
     for message in node.slices():
         seen = observed(columns, message.start_ns)
         if message.sequence >= ONSET:
-            seen.excess[0, place] = seen.shown[place] = 12.0
+            seen.excess[0, place] = seen.weighted_excess[place] = 12.0
             seen.values[place] = 4e8
         made += heart.step(message, node.table, seen, ())
     opened = made[0].finding
@@ -206,9 +206,9 @@ def test_what_moved_at_the_onset_names_the_subsystem() -> None:
     assert opened.evidence[0].metric == "storage.pressure.some"
 
 
-def observed(columns: Plan, start_ns: int) -> Observed:
+def observed(columns: Plan, start_ns: int) -> ObservedSecond:
     width = len(columns.columns)
-    return Observed(
+    return ObservedSecond(
         start_ns, columns, np.zeros(width), np.zeros((2, width)), np.zeros(width), np.zeros(width)
     )
 
@@ -219,13 +219,13 @@ def test_glimpses_keep_what_stood_out_near_an_onset_only() -> None:
     kept = Glimpses()
     for second in range(60):
         seen = observed(columns, BEGIN_NS + second * NS_PER_SECOND)
-        seen.excess[0, place] = seen.shown[place] = float(second == 30) * 42.0
+        seen.excess[0, place] = seen.weighted_excess[place] = float(second == 30) * 42.0
         kept.take(seen)
     near = kept.around(BEGIN_NS + 32 * NS_PER_SECOND)
-    assert near.weight[place] == pytest.approx(42 / 21)
-    assert kept.around(BEGIN_NS + 50 * NS_PER_SECOND).weight.max() == 0
+    assert near.weights[place] == pytest.approx(42 / 21)
+    assert kept.around(BEGIN_NS + 50 * NS_PER_SECOND).weights.max() == 0
     kept.clear()
-    assert kept.around(BEGIN_NS + 32 * NS_PER_SECOND).weight.size == 0
+    assert kept.around(BEGIN_NS + 32 * NS_PER_SECOND).weights.size == 0
 
 
 def beat(*percents: float) -> Beat:

@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.derive.columns import LEVEL, Column
-from reveal_analyzer.hypotheses.choice import CERTAIN, EXPLAINS, NAMED, Cause, Shown, choose
+from reveal_analyzer.hypotheses.choice import (
+    EXPLAINING_FIT,
+    LEAST_FIT,
+    MATCHED_CONFIDENCE,
+    Cause,
+    EpisodeEvidence,
+    choose,
+)
 from reveal_analyzer.hypotheses.loader import load, parse
-from reveal_analyzer.hypotheses.model import Expectation, Rule
-from reveal_analyzer.hypotheses.signatures import FULL, Evidence, confidence
+from reveal_analyzer.hypotheses.model import Expectation, HypothesisRule
+from reveal_analyzer.hypotheses.signatures import FULL_EXCESS, ColumnStats, confidence
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
 
@@ -35,22 +42,22 @@ class Made:
         return self
 
     def moved(self, metric: str, value: float = 0.0) -> Made:
-        return self.met([Expectation(metric, at_least=value)])
+        return self.met([Expectation(metric, minimum=value)])
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> ColumnStats:
         columns = tuple(
             Column(catalogue.find(metric), instance, feature)
             for metric, instance, feature in self._values
         )
         rows = np.array(list(self._values.values())).reshape(-1, 3)
-        return Evidence(columns, rows[:, 0], rows[:, 1:].T)
+        return ColumnStats(columns, rows[:, 0], rows[:, 1:].T)
 
     def shown(
         self, opened_by: Subsystem, held: Sequence[str] = (), others: Sequence[Subsystem] = ()
-    ) -> Shown:
+    ) -> EpisodeEvidence:
         evidence = self.evidence()
         weight = np.where(evidence.excess.max(axis=0) > 0, _HARM, 0.0)
-        return Shown(evidence, weight, held, opened_by, [opened_by, *others])
+        return EpisodeEvidence(evidence, weight, held, opened_by, [opened_by, *others])
 
     def _meet(self, item: Expectation) -> None:
         own = self._row(item.metric, item.instance, item.feature)
@@ -62,34 +69,34 @@ class Made:
                 value = 1.5 * value * _WHOLE if item.above is not None else 0.5 * value * _WHOLE
             own[0] = value
         else:
-            own[1 + (item.direction == "down")] = FULL
-            own[0] = max(own[0], item.at_least or 0.0)
+            own[1 + (item.direction == "down")] = FULL_EXCESS
+            own[0] = max(own[0], item.minimum or 0.0)
 
     def _row(self, metric: str, instance: str, feature: str) -> list[float]:
         return self._values.setdefault((metric, instance, feature or LEVEL), [0.0, 0.0, 0.0])
 
 
-def by_evidence(rule: Rule, *contradictions: Expectation) -> Cause:
+def by_evidence(rule: HypothesisRule, *contradictions: Expectation) -> Cause:
     made = Made().met(rule.expects).met(contradictions)
     return choose(RULES, made.shown(rule.subsystem))
 
 
 @BUILT_IN
-def test_a_rule_wins_on_what_it_expects(rule: Rule) -> None:
+def test_a_rule_wins_on_what_it_expects(rule: HypothesisRule) -> None:
     cause = by_evidence(rule)
     assert cause.rule is rule
-    assert cause.sureness == pytest.approx(1.0)
+    assert cause.confidence == pytest.approx(1.0)
     assert cause.subsystem is rule.subsystem
 
 
 @BUILT_IN
-def test_a_rule_loses_to_what_contradicts_it(rule: Rule) -> None:
+def test_a_rule_loses_to_what_contradicts_it(rule: HypothesisRule) -> None:
     for item in rule.contradicts:
         assert by_evidence(rule, item).rule is not rule, item.metric
 
 
 @BUILT_IN
-def test_optional_evidence_is_not_needed(rule: Rule) -> None:
+def test_optional_evidence_is_not_needed(rule: HypothesisRule) -> None:
     needed = [item for item in rule.expects if not item.optional]
     assert needed or all(item.above is not None for item in rule.expects)
     if needed:
@@ -97,7 +104,7 @@ def test_optional_evidence_is_not_needed(rule: Rule) -> None:
 
 
 @BUILT_IN
-def test_a_rule_is_not_named_on_nothing(rule: Rule) -> None:
+def test_a_rule_is_not_named_on_nothing(rule: HypothesisRule) -> None:
     assert confidence(rule, Made().moved("cpu.load.tasks").evidence()) == 0.0
 
 
@@ -111,7 +118,9 @@ def test_no_two_rules_explain_each_other() -> None:
 
 def test_a_rule_does_not_name_its_own_footing_as_its_symptom() -> None:
     for rule in RULES:
-        assert not rule.leads() <= {symptom.metric for symptom in rule.symptoms}, rule.name
+        assert not rule.required_metrics() <= {symptom.metric for symptom in rule.symptoms}, (
+            rule.name
+        )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +150,7 @@ def test_a_signature_that_held_needs_no_other_evidence() -> None:
     held = BY_NAME["ContextSwitchStorm"]
     cause = choose(RULES, Made().met(held.expects[:1]).shown(Subsystem.CPU, [held.name]))
     assert cause.rule is held
-    assert cause.sureness == CERTAIN
+    assert cause.confidence == MATCHED_CONFIDENCE
     assert cause.explained == ()
 
 
@@ -161,7 +170,7 @@ def test_of_signatures_that_fit_alike_the_first_to_hold_is_taken() -> None:
 def test_weak_evidence_names_nothing_and_explains_nothing() -> None:
     network = BY_NAME["PacketStorm"].expects[2:]  # a fifth of what is expected
     made = Made().met(network)
-    assert confidence(BY_NAME["PacketStorm"], made.evidence()) < NAMED < EXPLAINS
+    assert confidence(BY_NAME["PacketStorm"], made.evidence()) < LEAST_FIT < EXPLAINING_FIT
     assert choose(RULES, made.shown(Subsystem.NETWORK)).rule is None
     held = made.met(BY_NAME["ContextSwitchStorm"].expects)
     cause = choose(RULES, held.shown(Subsystem.CPU, ["ContextSwitchStorm"]))
@@ -195,7 +204,7 @@ hypotheses:
 
 
 def test_of_two_that_fit_alike_the_one_that_explains_more_is_taken() -> None:
-    rules = [rule for rule in parse(TWO, "two.yaml") if isinstance(rule, Rule)]
+    rules = [rule for rule in parse(TWO, "two.yaml") if isinstance(rule, HypothesisRule)]
     made = Made().moved("cpu.steal").moved("cpu.pressure.some").moved("storage.procs_blocked")
     assert choose(rules, made.shown(Subsystem.CPU)).rule is rules[1]
     assert choose(rules[::-1], made.shown(Subsystem.CPU)).rule is rules[1]
@@ -214,15 +223,15 @@ def test_a_quotient_of_nothing_is_no_evidence() -> None:
                ("network.tcp_ext.tcpdsack_recv", "network.tcp.retrans_segs")]  # fmt: skip
     for whole, met in ((0.0, 0.0), (float("nan"), 0.0), (10.0, 1.0)):
         values = np.array([6.0, whole])
-        assert confidence(rule, Evidence(tuple(columns), values, np.zeros((2, 2)))) == met
+        assert confidence(rule, ColumnStats(tuple(columns), values, np.zeros((2, 2)))) == met
 
 
 def test_an_instance_is_meant_by_its_name_or_a_pattern() -> None:
     item = Expectation("network.softirqs", instance="NET_?X")
     metric = catalogue.find("network.softirqs")
     columns = tuple(Column(metric, name, LEVEL) for name in ("NET_RX", "NET_TX", "BLOCK"))
-    evidence = Evidence(columns, np.zeros(3), np.zeros((2, 3)))
-    assert evidence.places(item).tolist() == [0, 1]
+    evidence = ColumnStats(columns, np.zeros(3), np.zeros((2, 3)))
+    assert evidence.indices(item).tolist() == [0, 1]
 
 
 FAINT = """
@@ -245,8 +254,8 @@ hypotheses:
 
 def test_a_signature_whose_level_was_learned_as_usual_yields_to_no_faint_cause() -> None:
     """An analyzer that was killed when a fault began has learned from its first seconds."""
-    rules = [rule for rule in parse(FAINT, "faint.yaml") if isinstance(rule, Rule)]
+    rules = [rule for rule in parse(FAINT, "faint.yaml") if isinstance(rule, HypothesisRule)]
     fell = Expectation("cpu.subject.throttled_time", direction="down")
     made = Made().met([fell]).moved("cpu.steal")
-    assert 0 < confidence(rules[1], made.evidence()) < NAMED
+    assert 0 < confidence(rules[1], made.evidence()) < LEAST_FIT
     assert choose(rules, made.shown(Subsystem.CPU, ["Held"])).rule is rules[0]

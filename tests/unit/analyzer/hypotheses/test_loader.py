@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reveal_analyzer.hypotheses.loader import HypothesisError, load, parse
-from reveal_analyzer.hypotheses.model import Rule
+from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.parser import plain, read
 from reveal_contract import catalogue
 
@@ -21,7 +21,7 @@ ENTRY = """  - name: X
 BUILT_IN = {rule.name: rule for rule in load()}
 
 
-def metrics(rule: Rule) -> set[str]:
+def metrics(rule: HypothesisRule) -> set[str]:
     """All that a rule names."""
     signature = rule.certain
     conditions = (*signature.conditions, *signature.any, *signature.unless) if signature else ()
@@ -38,7 +38,7 @@ def test_built_in_rules_name_only_explicit_rows_or_kernel_fields() -> None:
 
 
 @pytest.mark.parametrize("rule", BUILT_IN.values(), ids=BUILT_IN)
-def test_every_built_in_rule_says_what_why_and_what_to_do(rule: Rule) -> None:
+def test_every_built_in_rule_says_what_why_and_what_to_do(rule: HypothesisRule) -> None:
     assert rule.claim.format(value="5 %")
     assert rule.remediation.endswith(".")
     assert rule.reference
@@ -48,8 +48,8 @@ def test_every_built_in_rule_says_what_why_and_what_to_do(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", BUILT_IN.values(), ids=BUILT_IN)
-def test_a_rule_written_down_is_read_back(rule: Rule) -> None:
-    assert read(Rule, plain(rule), "x") == rule
+def test_a_rule_written_down_is_read_back(rule: HypothesisRule) -> None:
+    assert read(HypothesisRule, plain(rule), "x") == rule
 
 
 def test_a_users_file_adds_and_replaces_in_its_place(tmp_path: Path) -> None:
@@ -119,11 +119,11 @@ CERTAIN = "    certain: {hold: [1, 2], all: [{metric: cpu.busy, %s}]}\n"
         ("version: 1\nrules: []", "unknown key rules; allowed are version, hypotheses"),
         ("version: 1\nhypotheses: 5", "hypotheses: must be a list"),
         (HEAD + ENTRY.replace("cpu.busy", "cpu.bussy"),
-         r"X: expects\[0\]: metric: cpu.bussy is not in the catalogue: is cpu.busy meant\?"),
+         r"X: expects\[0\]: metric: cpu.bussy is not in the catalogue; did you mean cpu.busy\?"),
         (HEAD + ENTRY.replace("subsystem: CPU", "subsystem: Cpu"),
          "X: subsystem: must be one of CPU, GPU, Memory, Network, Storage, not 'Cpu'"),
-        (HEAD + ENTRY.replace("    remediation: r\n", ""), r"lacks remediation \(what to do"),
-        (HEAD + ENTRY.replace("[{metric: cpu.busy}]", "[]"), "expects: must hold at least 1"),
+        (HEAD + ENTRY.replace("    remediation: r\n", ""), r"remediation is missing \(what to do"),
+        (HEAD + ENTRY.replace("[{metric: cpu.busy}]", "[]"), "expects: must have at least 1 item"),
         (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, abov: 3}"),
          "unknown key 'abov'; allowed are metric, instance, feature"),
         (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, weight: 0}"),
@@ -131,16 +131,16 @@ CERTAIN = "    certain: {hold: [1, 2], all: [{metric: cpu.busy, %s}]}\n"
         (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, above: .nan}"), "must be a number, not nan"),
         (HEAD + ENTRY.replace("cpu.busy}", "cpu.busy, direction: sideways}"),
          "must be one of up, down, not 'sideways'"),
-        (HEAD + ENTRY.replace("{value}", "{valeu}"), "claim: may hold {value}"),
-        (HEAD + ENTRY.replace("{value}", "{value"), "claim: may hold {value}"),
+        (HEAD + ENTRY.replace("{value}", "{valeu}"), "claim: may contain {value}"),
+        (HEAD + ENTRY.replace("{value}", "{value"), "claim: may contain {value}"),
         (HEAD + ENTRY.replace("name: X", "name: my rule"), "letters and digits"),
         (HEAD + ENTRY + "    certain: {hold: [5, 3], all: []}\n", "hold"),
-        (HEAD + ENTRY + "    certain: {hold: [1, 2]}\n", "certain: lacks all or any"),
+        (HEAD + ENTRY + "    certain: {hold: [1, 2]}\n", "certain: all or any is missing"),
         (HEAD + ENTRY + CERTAIN % "per: gpus", r"all\[0\]: per: must be one of cpus"),
         (HEAD + ENTRY + CERTAIN % "feature: median", "feature: must be one of mean, mean_change"),
         (HEAD + ENTRY + "    subjects: [cpu.user]\n", "cpu.user is not counted by subject"),
         (HEAD + ENTRY + "    subjects_fell: maybe\n", "must be true or false"),
-        (HEAD + ENTRY + ENTRY, "X: stands twice in this file"),
+        (HEAD + ENTRY + ENTRY, "X: is defined twice in this file"),
         (HEAD + "  - 5\n", "entry 1: must be a mapping, not 5"),
         (HEAD + "  - {disabled: true}\n", "entry 1: name"),
     ],

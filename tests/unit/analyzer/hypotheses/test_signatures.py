@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.derive.deriver import Deriver, Second
-from reveal_analyzer.hypotheses.loader import Rule, parse
-from reveal_analyzer.hypotheses.signatures import Evidence, Now, Signatures, confidence
+from reveal_analyzer.hypotheses.loader import HypothesisRule, parse
+from reveal_analyzer.hypotheses.signatures import (
+    ColumnStats,
+    ConditionInputs,
+    SignatureMatcher,
+    confidence,
+)
 from support.synthetic_node import Node
 
 RULE = """
@@ -24,7 +29,7 @@ hypotheses:
 """
 
 
-def rule(conditions: str, unless: str = "") -> Rule:
+def rule(conditions: str, unless: str = "") -> HypothesisRule:
     (made,) = parse(RULE % (conditions, unless), "x.yaml")
     return made
 
@@ -34,11 +39,11 @@ def second(changed: dict[str, float]) -> Second:
     return Deriver().second(node.slice(changed), node.table)
 
 
-def lasting(made: Rule, changed: dict[str, float], highest: float = 0.0) -> list[int]:
+def lasting(made: HypothesisRule, changed: dict[str, float], highest: float = 0.0) -> list[int]:
     """How many signatures hold after each of three like seconds."""
-    signatures, one = Signatures([made]), second(changed)
-    now = Now(one.values, np.full(one.values.size, highest), cpus=2)
-    return [len(signatures.step(one.plan, now)[0]) for _ in range(3)]
+    signatures, one = SignatureMatcher([made]), second(changed)
+    now = ConditionInputs(one.values, np.full(one.values.size, highest), cpus=2)
+    return [len(signatures.match(one.plan, now)[0]) for _ in range(3)]
 
 
 RETRANS = {"network.tcp.retrans_segs": 60.0}
@@ -77,8 +82,8 @@ def test_a_metric_this_node_lacks_never_holds() -> None:
 def test_confidence_weighs_what_is_expected_and_what_contradicts() -> None:
     made, one = rule(ABOVE), second(RETRANS)
     moved = np.zeros((2, one.values.size))
-    assert confidence(made, Evidence(one.plan.columns, one.values, moved)) == 0.25
+    assert confidence(made, ColumnStats(one.plan.columns, one.values, moved)) == 0.25
     moved[0] = 6.0
-    assert confidence(made, Evidence(one.plan.columns, one.values, moved)) == 1.0
+    assert confidence(made, ColumnStats(one.plan.columns, one.values, moved)) == 1.0
     dropped = second(RETRANS | {"network.softnet.dropped": 20.0})
-    assert confidence(made, Evidence(dropped.plan.columns, dropped.values, moved)) == 0.0
+    assert confidence(made, ColumnStats(dropped.plan.columns, dropped.values, moved)) == 0.0

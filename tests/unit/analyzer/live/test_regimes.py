@@ -91,7 +91,7 @@ def test_a_job_that_returns_after_the_past_has_forgotten_it_is_no_finding() -> N
         node.table = job if busy else TABLE
         said = []
         for _ in range(seconds):
-            said += judge.step(node.slice(waiting if busy else None), node.table)
+            said += judge.analyze(node.slice(waiting if busy else None), node.table)
         return [update for update in said if update.change.value == "Opened"]
 
     node, judge = Node(), NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))

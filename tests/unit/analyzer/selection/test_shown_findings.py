@@ -28,9 +28,9 @@ def shown(by: str, *gone: str, scored: bool = False) -> Shown:
 
 def judged(selected: Shown) -> NodeAnalyzer:
     """An analyzer that is ten seconds into tasks waiting for CPUs."""
-    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS, shown=selected)
+    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS, selection=selected)
     for second in range(100):
-        analyzer.step(node.slice(WAITING if second >= 90 else None), TABLE)
+        analyzer.analyze(node.slice(WAITING if second >= 90 else None), TABLE)
     return analyzer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reveal_analyzer.subjects.directory import REMEMBERED_S, Acquainted
+from reveal_analyzer.subjects.directory import KEPT_S, KnownSubjects
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -12,40 +12,40 @@ def pod(name: str, uid: str = "1", until_s: int = 0) -> Identity:
     return Identity(f"ml/{name}", SubjectKind.POD, uid, "ml", name, until_ns=until_ns)
 
 
-def seen(acquainted: Acquainted, second: int) -> list[Identity]:
-    return list(acquainted.now(second * NS_PER_SECOND))
+def seen(subjects: KnownSubjects, second: int) -> list[Identity]:
+    return list(subjects.current(second * NS_PER_SECOND))
 
 
 def test_who_was_announced_to_nobody_is_not_known() -> None:
     announced = [pod("gone")]
-    acquainted = Acquainted(lambda: announced)
+    subjects = KnownSubjects(lambda: announced)
     announced[:] = [pod("here")]
-    assert seen(acquainted, 100) == [pod("here")]
+    assert seen(subjects, 100) == [pod("here")]
 
 
 def test_a_collector_that_starts_again_takes_nobody_away() -> None:
     announced = [pod("gone"), pod("here")]
-    acquainted = Acquainted(lambda: announced)
-    seen(acquainted, 100)
+    subjects = KnownSubjects(lambda: announced)
+    seen(subjects, 100)
     announced[:] = [pod("here")]
-    assert seen(acquainted, 110) == [pod("gone", until_s=110), pod("here")]
-    assert seen(acquainted, 110 + REMEMBERED_S - 1) == [pod("gone", until_s=110), pod("here")]
-    assert seen(acquainted, 110 + REMEMBERED_S) == [pod("here")]
+    assert seen(subjects, 110) == [pod("gone", until_s=110), pod("here")]
+    assert seen(subjects, 110 + KEPT_S - 1) == [pod("gone", until_s=110), pod("here")]
+    assert seen(subjects, 110 + KEPT_S) == [pod("here")]
 
 
 def test_who_is_announced_again_has_not_ended() -> None:
     announced = [pod("job")]
-    acquainted = Acquainted(lambda: announced)
-    seen(acquainted, 100)
+    subjects = KnownSubjects(lambda: announced)
+    seen(subjects, 100)
     announced.clear()
-    seen(acquainted, 110)
+    seen(subjects, 110)
     announced[:] = [pod("job"), pod("job", "2")]
-    assert seen(acquainted, 120) == [pod("job"), pod("job", "2")]
+    assert seen(subjects, 120) == [pod("job"), pod("job", "2")]
 
 
 def test_who_is_said_to_have_ended_did_so_then() -> None:
     announced = [pod("done", until_s=90)]
-    acquainted = Acquainted(lambda: announced)
-    seen(acquainted, 100)
+    subjects = KnownSubjects(lambda: announced)
+    seen(subjects, 100)
     announced.clear()
-    assert seen(acquainted, 110) == [pod("done", until_s=90)]
+    assert seen(subjects, 110) == [pod("done", until_s=90)]

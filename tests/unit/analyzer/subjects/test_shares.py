@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.subjects.shares import host_places, host_value, split
+from reveal_analyzer.subjects.shares import host_indices, host_value, split
 from reveal_contract.channels import Channel
 from support.property_tests import examples
 
@@ -55,12 +55,12 @@ def test_the_host_is_the_finest_counter_there_is() -> None:
     cpu = [(f"cpu.{name}", "") for name in ("user", "nice", "system", "irq", "softirq")]
     disks = [("cpu.user", "0"), ("storage.disk.reads", "sda"), ("storage.disk.reads", "sdb")]
     names = [*cpu, *disks, ("memory.mem_total", ""), ("memory.mem_free", "")]
-    places = host_places([Channel(*name) for name in names])
-    assert places["cpu.subject.usage"] == (0, 1, 2, 3, 4)
-    assert places["storage.subject.reads"] == (6, 7)
-    assert "storage.subject.writes" not in places
+    indices = host_indices([Channel(*name) for name in names])
+    assert indices["cpu.subject.usage"] == (0, 1, 2, 3, 4)
+    assert indices["storage.subject.reads"] == (6, 7)
+    assert "storage.subject.writes" not in indices
     figures = {8: 100.0, 9: 30.0}
-    used = host_value("memory.subject.usage", places["memory.subject.usage"], figures.__getitem__)
+    used = host_value("memory.subject.usage", indices["memory.subject.usage"], figures.__getitem__)
     assert used == 70.0
-    finer = host_places([Channel(*name) for name in (*names, ("cpu.run_time", "0"))])
+    finer = host_indices([Channel(*name) for name in (*names, ("cpu.run_time", "0"))])
     assert finer["cpu.subject.usage"] == (10,)

@@ -95,8 +95,8 @@ def test_a_file_that_cannot_be_used_fails_the_check(
     path.write_text(MINE.replace("cpu.steal", "cpu.stael"))
     text = said(capsys, "--check", str(path), code=ERROR)
     assert text == (
-        f"reveal: {path}: Mine: expects[0]: metric: cpu.stael is not in the catalogue:"
-        " is cpu.steal meant?\n"
+        f"reveal: {path}: Mine: expects[0]: metric: cpu.stael is not in the catalogue;"
+        " did you mean cpu.steal?\n"
     )
 
 

@@ -1,0 +1,133 @@
+"""Who is named in a finding: pods by their share of the host's counter, one uid each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reveal_analyzer.derive.columns import plan
+from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.subjects.history import CulpritQuery, NamedSubjects, SubjectHistory
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import Confidence
+from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.subjects import Identity, SubjectKind
+from reveal_contract.time_units import NS_PER_SECOND
+
+USAGE = "cpu.subject.usage"
+POD, CONTAINER = SubjectKind.POD, SubjectKind.CONTAINER
+Used = dict[str, tuple[float, float]]  # CPUs by instance, before and from second 60 on
+
+
+def changed(
+    used: Used, identities: list[Identity], subsystem: Subsystem = Subsystem.CPU, host: float = 2.0,
+    metric: str = "",
+) -> NamedSubjects:  # fmt: skip
+    """Two minutes of CPU use; the episode is the second one of them."""
+    channels = [Channel(metric or USAGE, name, Kind.COUNTER) for name in used]
+    table = ChannelTable((*channels, Channel("cpu.run_time", "0", Kind.COUNTER)), ())
+    history = SubjectHistory(lambda: identities)
+    made = plan(table)
+    for second in range(120):
+        values = [each[second >= 60] * 1e9 for each in used.values()]
+        seen = np.array([*values, host * 1e9])
+        history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
+    return history.culprits(
+        CulpritQuery((metric,) if metric else (), subsystem),
+        60 * NS_PER_SECOND,
+        120 * NS_PER_SECOND,
+    )
+
+
+def pod(name: str, uid: str = "u1", **more: object) -> Identity:
+    return Identity(f"ml/{name}", POD, uid, "ml", name, **more)  # type: ignore[arg-type]
+
+
+def test_a_pod_that_grew_is_named_with_its_share_of_the_host() -> None:
+    named = changed(
+        {"ml/a": (0.2, 1.2), "ml/b": (0.5, 0.5)}, [pod("a", container="main"), pod("b", "u2")]
+    )
+    (first,) = named.pods
+    assert (first.namespace, first.name, first.uid, first.container) == ("ml", "a", "u1", "main")
+    assert (first.share_percent, first.change_percent) == (60, 50)
+    assert first.confidence is Confidence.MEASURED
+    assert (named.subjects, named.first) == ((), "ml/a")
+
+
+def test_a_pod_that_was_held_back_in_the_minute_before_is_not_named_for_the_next_one() -> None:
+    throttled = {"ml/now": (0.0, 0.9), "ml/before": (0.8, 0.0)}
+    named = changed(
+        throttled, [pod("now"), pod("before", "u2")], metric="cpu.subject.throttled_time"
+    )
+    assert [one.name for one in named.pods] == ["now"]
+
+
+def test_what_a_subject_inside_used_is_not_its_parents() -> None:
+    inner = Identity("/docker/c/pod", SubjectKind.CGROUP, "7", parent="/docker/c")
+    outer = Identity("/docker/c", CONTAINER, "c")
+    named = changed({"/docker/c": (0.2, 1.2), "/docker/c/pod": (0.1, 1.1)}, [outer, inner])
+    assert [(one.name, one.kind, one.share_percent) for one in named.subjects] == [
+        ("/docker/c/pod", "Cgroup", 55)
+    ]
+
+
+def test_a_pod_made_again_is_not_compared_with_the_one_before() -> None:
+    old = pod("a", "old", until_ns=60 * NS_PER_SECOND)
+    new = pod("a", "new", since_ns=60 * NS_PER_SECOND)
+    named = changed({"ml/a": (1.0, 1.1)}, [new, old])
+    assert [(one.uid, one.share_percent, one.change_percent) for one in named.pods] == [
+        ("new", 55, 55)  # one pod of one name, compared with what it was itself
+    ]  # fmt: skip
+
+
+def test_a_pod_that_is_gone_is_named_where_none_took_its_place() -> None:
+    gone = pod("a", "old", until_ns=60 * NS_PER_SECOND)
+    named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 0.3)}, [gone, pod("b", "u2")])
+    assert [(one.uid, one.share_percent) for one in named.pods] == [("old", 0)]
+
+
+def test_a_pod_that_was_gone_before_it_began_has_no_part_in_it() -> None:
+    gone = pod("a", "old", until_ns=50 * NS_PER_SECOND)
+    named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 1.3)}, [gone, pod("b", "u2")])
+    assert [one.name for one in named.pods] == ["b"]
+
+
+def test_a_container_carries_its_pods_uid() -> None:
+    worker = Identity("ml/a/w", CONTAINER, "c1", "ml", "a", "w", parent="ml/a")
+    named = changed({"ml/a": (0.3, 1.3), "ml/a/w": (0.2, 1.2)}, [pod("a"), worker])
+    assert [(one.uid, one.container) for one in named.pods] == [("u1", "w")]
+
+
+@pytest.mark.parametrize("subsystem", [Subsystem.NETWORK, Subsystem.GPU])
+def test_what_only_cpu_time_tells_is_inferred(subsystem: Subsystem) -> None:
+    named = changed({"ml/a": (0.2, 1.2)}, [pod("a", host_network=True)], subsystem)
+    assert named.pods[0].confidence is Confidence.INFERRED
+
+
+def test_where_nobody_changed_the_pods_that_were_there_are_said() -> None:
+    used = {"ml/a": (0.5, 0.5), "ml/idle": (0.0, 0.0), "/system.slice/x.service": (0.4, 0.4)}
+    named = changed(used, [pod("a"), pod("idle", "u2")])
+    assert [(one.name, one.confidence) for one in named.pods] == [("a", Confidence.CO_LOCATED)]
+    assert named.subjects == ()
+
+
+def test_without_a_subject_table_names_are_those_of_the_channels() -> None:
+    named = changed({"/system.slice/x.service": (0.1, 1.0), "pgrp:job[7]": (0.1, 0.9)}, [])
+    assert [(one.kind, one.confidence) for one in named.subjects] == [
+        ("Unit", Confidence.MEASURED), ("ProcessGroup", Confidence.INFERRED)
+    ]  # fmt: skip
+
+
+def test_a_pod_stays_named_by_a_finding_that_outlasts_its_collector() -> None:
+    announced = [pod("job")]
+    channels = (Channel("cpu.subject.throttled_time", "ml/job", Kind.COUNTER),)
+    history, made = SubjectHistory(lambda: announced), plan(ChannelTable(channels, ()))
+    for second in range(100):
+        seen = np.array([9e8 if second >= 70 else 0.0])
+        history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
+    query = CulpritQuery(("cpu.subject.throttled_time",), Subsystem.CPU)
+    opened = history.culprits(query, 70 * NS_PER_SECOND, 80 * NS_PER_SECOND)
+    announced.clear()
+    over = history.culprits(query, 70 * NS_PER_SECOND, 100 * NS_PER_SECOND)
+    assert over.names == opened.names == ("ml/job",)
+    assert [one.uid for one in over.pods] == ["u1"]
