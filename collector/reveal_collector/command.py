@@ -1,4 +1,4 @@
-"""``reveal-collector``: samples this host and ships to Redis, into a recording, or both."""
+"""``reveal-collector``: samples this host and ships to Redis, to a recording, or both."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from reveal_contract.settings import CollectorSettings, SettingsError
 
 log = logging.getLogger(__name__)
 
-# Less than the 5 ms of the interpreter: how long an encoder may hold up a tick.
+# The longest time that an encoder may delay a tick; the interpreter's default is 5 ms.
 SWITCH_SECONDS = 0.001
-# For what waits for Redis at the end: a pod has 30 s unless told otherwise.
+# For slices that wait for Redis at the end: a pod has 30 s by default.
 DRAIN_SECONDS = 20.0
 _HELP_WIDTH = 98
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM, SIGINT or the end of ``--duration``; 0 done, 1 error, 2 usage.
+    """Run until SIGTERM, SIGINT or the end of ``--duration``; return the exit status.
 
-    A second signal ends the process at once.
+    0 means success, 1 an error, 2 a usage error.  A second signal ends the process at once.
     """
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format)
@@ -63,16 +63,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(collector: Collector, duration: float | None, drain: float) -> int:
-    """From start to clean stop, with the signals that end it; ``drain`` seconds are its end's."""
+    """Start the collector, wait for a signal or the duration, and stop within ``drain`` seconds."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    with TerminationSignal() as ending:
+    with TerminationSignal() as termination:
         collector.start()
         try:
             _announce(collector)
             if collector.settings.metrics_port:
                 _serve(collector)
             memory_saving.release_startup_memory()
-            ending.wait(duration)
+            termination.wait(duration)
         finally:
             collector.stop(drain)
     return 0
@@ -84,22 +84,22 @@ def _announce(collector: Collector) -> None:
 
 
 def _serve(collector: Collector) -> None:
-    """Answer scrapes; go without where the port of the host is taken, by another profile's."""
+    """Serve scrapes; continue without them where another collector on this host has the port."""
     # prometheus_client and its web server take 3 MB
     from reveal_collector.exporter.metrics import serve  # noqa: PLC0415
 
     try:
         serve(collector, collector.settings.metrics_port)
     except OSError as error:
-        log.warning("no metrics are served: %s", error.strerror)
+        log.warning("metrics are not served: %s", error.strerror)
 
 
 def parser() -> argparse.ArgumentParser:
-    """One flag a setting, named as the setting, and what belongs to this run only."""
-    made = argparse.ArgumentParser(
+    """Return the parser: one flag for each setting, named like it, and flags of this run only."""
+    command = argparse.ArgumentParser(
         prog="reveal-collector",
         description=__doc__,
-        # asked for the terminal's width, argparse loads what unpacks archives: 0.5 MB
+        # to find the terminal's width, argparse loads shutil and its archive modules: 0.5 MB
         formatter_class=partial(argparse.HelpFormatter, width=_HELP_WIDTH),
     )
     for spec in fields(CollectorSettings):
@@ -108,47 +108,49 @@ def parser() -> argparse.ArgumentParser:
             kind = {"action": argparse.BooleanOptionalAction, "default": None}
         if isinstance(spec.default, tuple):
             kind = {"nargs": "*", "metavar": "NAME"}
-        shown = "" if spec.default in (MISSING, (), "") else f"default {spec.default}"
-        made.add_argument(f"--{spec.name.replace('_', '-')}", help=shown, **kind)
-    made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
-    made.add_argument(
+        text = "" if spec.default in (MISSING, (), "") else f"default {spec.default}"
+        command.add_argument(f"--{spec.name.replace('_', '-')}", help=text, **kind)
+    command.add_argument(
+        "--settings", type=Path, metavar="FILE", help="settings as JSON; flags override them"
+    )
+    command.add_argument(
         "--redis-file", type=Path, metavar="FILE",
-        help=f"file that holds the URL of Redis; as {REDIS_VARIABLE} in the environment,"
-        " it keeps a password out of the list of processes",
+        help=f"file with the URL of Redis; like {REDIS_VARIABLE} in the environment,"
+        " it keeps a password out of the process list",
     )  # fmt: skip
-    made.add_argument("--record", type=Path, metavar="FILE", help="write a recording as well")
-    _add_of_process(made)
-    made.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    return made
+    command.add_argument("--record", type=Path, metavar="FILE", help="also write a recording")
+    _add_process_flags(command)
+    command.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return command
 
 
-def _add_of_process(made: argparse.ArgumentParser) -> None:
-    """How the process lives and ends."""
-    made.add_argument("--duration", type=float, metavar="SECONDS", help="end after this long")
-    made.add_argument(
+def _add_process_flags(command: argparse.ArgumentParser) -> None:
+    """Add the flags that control how the process lives and stops."""
+    command.add_argument("--duration", type=float, metavar="SECONDS", help="stop after this time")
+    command.add_argument(
         "--drain-seconds", type=float, default=DRAIN_SECONDS, metavar="SECONDS",
-        help="for the end: what waits for Redis still goes out (default %(default)g)",
+        help="time to deliver buffered slices to Redis at the end (default %(default)g)",
     )  # fmt: skip
-    made.add_argument(
-        "--run-folder", type=Path, metavar="FOLDER", help="touch files there for a probe"
+    command.add_argument(
+        "--run-folder", type=Path, metavar="FOLDER", help="touch files there for probes"
     )
-    made.add_argument(
-        "--die-with-parent", action="store_true", help="end when the parent process ends"
+    command.add_argument(
+        "--die-with-parent", action="store_true", help="stop when the parent process ends"
     )
-    logs.add_flag(made)
+    logs.add_flag(command)
 
 
 def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> CollectorSettings:
-    """The file's settings, overridden by the environment and that by flags.
+    """Return the settings of the file, overridden by the environment, overridden by flags.
 
-    The node is this host unless said.
+    The default node name is the host name.
     """
     given: dict[str, Any] = {"node": socket.gethostname(), "redisUrl": ""}
     if arguments.settings is not None:
-        given |= file_settings(arguments.settings)
+        given |= read_settings(arguments.settings)
     if node := environment.get(NODE_VARIABLE):
         given["node"] = node
-    given |= redis_elsewhere(arguments.redis_file, environment)
+    given |= redis_settings(arguments.redis_file, environment)
     flags: dict[str, Any] = {
         spec.name: tuple(value) if isinstance(value, list) else value
         for spec in fields(CollectorSettings)
@@ -160,22 +162,23 @@ def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     return replace(
         settings,
         redis_url=with_credentials(settings.redis_url, environment),
-        leave_out_subjects=(*settings.leave_out_subjects, *ourselves(settings, environment)),
+        leave_out_subjects=(*settings.leave_out_subjects, *own_subjects(settings, environment)),
     )
 
 
-def redis_elsewhere(file: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """The Redis URL of a file, else of the environment, as settings."""
+def redis_settings(file: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the Redis URL of a file or else of the environment, as settings."""
     if file is not None:
         return {"redisUrl": file.read_text(errors="replace").strip()}
     url = environment.get(REDIS_VARIABLE)
     return {"redisUrl": url} if url else {}
 
 
-def ourselves(settings: CollectorSettings, environment: Mapping[str, str]) -> list[str]:
-    """The pod we run in, by name and cgroup: what we cost is told as ``own``, not as a subject's.
+def own_subjects(settings: CollectorSettings, environment: Mapping[str, str]) -> list[str]:
+    """Return the collector's own pod by name and cgroup, to exclude it from the subjects.
 
-    Only where the operator made it: who looks around by hand in a pod wants to see that one.
+    The ``own`` metrics report its cost.  Only the operator sets the variables: someone who runs the
+    collector manually in a pod wants to see that pod.
     """
     pod, namespace = environment.get(POD_VARIABLE), environment.get(NAMESPACE_VARIABLE)
     if not pod or not namespace:
@@ -183,8 +186,8 @@ def ourselves(settings: CollectorSettings, environment: Mapping[str, str]) -> li
     return [f"{namespace}/{pod}", *own_pod_cgroups(Path(settings.proc_root))]
 
 
-def file_settings(path: Path) -> dict[str, Any]:
-    """The JSON object in a settings file."""
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the JSON object of a settings file; raises ``SettingsError`` for other content."""
     try:
         given = json.loads(path.read_bytes())
     except ValueError as error:
@@ -195,12 +198,15 @@ def file_settings(path: Path) -> dict[str, Any]:
 
 
 def sinks_of(settings: CollectorSettings, recording: Path | None) -> list[Sink]:
-    """Redis where a URL is given, a recording where a file is; one at least."""
-    made: list[Sink] = []
+    """Return the Redis sink where a URL is given and the recording where a file is given.
+
+    Raises ``SettingsError`` where neither is given.
+    """
+    sinks: list[Sink] = []
     if settings.redis_url:
-        made.append(RedisSink(settings))
+        sinks.append(RedisSink(settings))
     if recording is not None:
-        made.append(RecordingSink(Writer(recording)))
-    if not made:
-        raise SettingsError("nowhere to ship to: give --redis-url or --record")
-    return made
+        sinks.append(RecordingSink(Writer(recording)))
+    if not sinks:
+        raise SettingsError("no destination: give --redis-url or --record")
+    return sinks

@@ -1,6 +1,6 @@
-"""What this host gives, what it does not and why, and what would grant it.
+"""Diagnosis of a host: which channels it provides, what is missing and why, and the remedy.
 
-``inventory`` opens every source once and closes it again; ``reveal catalog`` shows its rows,
+``diagnose`` opens every source once and closes it again.  ``reveal catalog`` displays its rows,
 ``reveal doctor`` its advice.
 """
 
@@ -22,51 +22,51 @@ from reveal_contract.settings import CollectorSettings
 # bits of CapEff, capabilities(7)
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAP_SYS_PTRACE, _CAP_SYS_NICE = 1, 2, 19, 23
 
-# what is lost without a source, for the reader of the advice
+# what each source measures, for the reader of the advice; the most useful source first
 _GIVES = {
-    "psi": "how long tasks waited for CPU, memory and I/O: the plainest sign of contention",
+    "psi": "how long tasks wait for CPU, memory and I/O: the clearest sign of contention",
     "perf": "context switches, migrations and page faults by CPU",
     "tracepoints": "single events: retransmissions, OOM kills, failed requests, direct reclaim",
     "cpuclock": "CPU time finer than ticks of 10 ms",
     "pmu": "instructions per cycle, branch and cache misses, stalls on memory",
-    "msr": "busy share and clock while busy of the CPUs (Busy%, Bzy_MHz)",
+    "msr": "busy time of CPUs and their clock while busy (Busy%, Bzy_MHz)",
     "cpufreq": "CPU clocks",
-    "frequency-limits": "clocks held down by a policy",
+    "frequency-limits": "CPU clocks that a policy limits",
     "throttling": "thermal throttling of packages",
     "core-throttling": "thermal throttling of cores",
     "energy": "power of packages and DRAM (PkgWatt, RAMWatt)",
     "uncore": "memory bandwidth by package",
     "hwmon": "temperature of packages (PkgTmp)",
     "sensors": "temperature of cores, drives, modules and boards",
-    "smi": "time the firmware takes from all CPUs (SMI)",
+    "smi": "time that firmware takes from all CPUs (SMI)",
     "cpuidle": "idle states and how often CPUs wake up",
     "cstates": "residency of cores and packages in C-states",
-    "qdisc": "what bandwidth limits of this host hold back and drop",
-    "tcpdiag": "TCP connections by state and what they have in flight",
+    "qdisc": "packets that bandwidth limits of this host delay and drop",
+    "tcpdiag": "TCP connections by state, and their data in flight",
     "nic": "link state and its changes",
-    "nicstats": "link speed and errors the card itself counts",
+    "nicstats": "link speed, and errors that the card counts",
     "numa": "memory by NUMA node",
-    "nvml": "what GPUs do: utilisation, memory, power, clocks",
-    "nvml-state": "what holds GPUs back: heat, power, memory errors, links, XID errors",
-    "nvml-subjects": "who uses the GPUs",
+    "nvml": "GPU utilization, memory, power and clocks",
+    "nvml-state": "what slows GPUs: heat, power limits, memory errors, links, XID errors",
+    "nvml-subjects": "which pod or process uses each GPU",
     "hugepages": "huge page pools by size and node",
     "snmp6": "IPv6 traffic and errors",
     "sockstat6": "IPv6 sockets",
-    "cgroups": "which cgroup or unit is at fault",
-    "edac": "memory errors by controller and module, before they stop the host",
-    "pcie": "PCIe lanes and speed in use against what both ends can do",
+    "cgroups": "CPU, memory and I/O by pod, unit and other cgroup",
+    "edac": "memory errors by controller and module, before they crash the host",
+    "pcie": "PCIe lanes and speed in use, compared with what both ends support",
     "aer": "errors on the PCIe links of GPUs, network cards and NVMe drives",
     "infiniband": "traffic of InfiniBand and RoCE ports",
     "infiniband-errors": "errors, congestion and state of InfiniBand and RoCE ports",
     "ethtool": "drops, pauses and stalls inside network cards",
     "amdgpu": "load, memory, clocks, power and errors of AMD GPUs",
-    "process-groups": "which process group is at fault, where there are no cgroups",
+    "process-groups": "CPU and I/O by process group, where there are no cgroups",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelRow:
-    """One channel of this host, as people and ``--json`` see it."""
+    """One channel of this host, as ``reveal catalog`` prints it."""
 
     channel: str
     metric: str
@@ -83,7 +83,7 @@ class ChannelRow:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something this host lacks: what it would give and how to grant it."""
+    """What is missing on this host, what it would measure, and the remedy."""
 
     missing: str
     gives: str
@@ -92,6 +92,8 @@ class Advice:
 
 @dataclass(frozen=True)
 class Diagnosis:
+    """All channels of a host, its missing sources, and the advice."""
+
     rows: tuple[ChannelRow, ...]
     missing: tuple[MissingSource, ...]
     advice: tuple[Advice, ...]
@@ -99,18 +101,18 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """What the process may do, as far as collecting depends on it."""
+    """Rights of the process on which collecting depends."""
 
     root: bool
     real_time: bool
-    sees_others: bool  # what /proc shows of a process to who might trace it
-    reads_all: bool  # files and folders that are closed to others
+    sees_others: bool  # reads entries in /proc that need the right to trace a process
+    reads_all: bool  # reads files and folders without read permission
 
 
 def diagnose(roots: Roots, settings: CollectorSettings) -> Diagnosis:
-    """All channels of the host under ``roots`` and what is missing.
+    """Return all channels of the host under ``roots`` and what is missing.
 
-    Raises ``SettingsError`` when the settings name a source that does not exist.
+    Raises ``SettingsError`` where the settings name an unknown source.
     """
     probed = probe_all(roots, settings)
     try:
@@ -124,21 +126,19 @@ def diagnose(roots: Roots, settings: CollectorSettings) -> Diagnosis:
 
 
 def advice(roots: Roots, missing: Iterable[MissingSource], privileges: Privileges) -> list[Advice]:
-    """What to do about what is missing, the most rewarding first."""
+    """Return the advice for what is missing, the most useful first."""
     found = [
-        Advice(
-            f"{lacking.source}: {lacking.reason}", _GIVES.get(lacking.source, ""), lacking.remedy
-        )
-        for lacking in missing
+        Advice(f"{each.source}: {each.reason}", _GIVES.get(each.source, ""), each.remedy)
+        for each in missing
     ]
     found.sort(key=lambda each: _rank(each.missing.partition(":")[0]))
     if not roots.live:
         return found
-    return [*_of_process(privileges), *_of_build(load()), *found, *_of_host(roots)]
+    return [*_process_advice(privileges), *_build_advice(load()), *found, *_host_advice(roots)]
 
 
 def current_privileges() -> Privileges:
-    """The privileges of this process."""
+    """Return the privileges of this process."""
     limit, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
     granted = capabilities(Path("/proc/self/status").read_text())
     return Privileges(
@@ -150,7 +150,7 @@ def current_privileges() -> Privileges:
 
 
 def capabilities(status: str) -> int:
-    """The effective capabilities of ``/proc/PID/status`` as a bit set; 0 where it has none."""
+    """Return the effective capabilities in ``/proc/PID/status`` as a bit set; 0 without any."""
     return int(parse_fields(status).get("CapEff", "0"), 16)
 
 
@@ -173,73 +173,73 @@ def _rank(source: str) -> int:
     return order.index(source) if source in order else len(order)
 
 
-def _of_process(privileges: Privileges) -> list[Advice]:
+def _process_advice(privileges: Privileges) -> list[Advice]:
     found = []
     if not privileges.root:
         found.append(
             Advice(
                 "not run as root",
-                "the host's own network namespace, other users' processes, tracepoints",
+                "the host's network namespace, processes of other users, tracepoints",
                 "run with sudo, or grant CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
             )
         )
     else:
-        found += _of_bounded_root(privileges)
+        found += _container_advice(privileges)
     if not privileges.real_time:
         found.append(
             Advice(
                 "SCHED_FIFO is not permitted",
-                "ticks on time when the host is saturated: 0.1 ms late instead of 10 ms",
+                "punctual ticks on a saturated host: 0.1 ms late instead of 10 ms",
                 "grant CAP_SYS_NICE, or set an rtprio limit of 1 for the user",
             )
         )
     return found
 
 
-def _of_bounded_root(privileges: Privileges) -> list[Advice]:
-    """Root without all of root's rights, as a container has it."""
+def _container_advice(privileges: Privileges) -> list[Advice]:
+    """Return the advice for root without all of root's rights, as in a container."""
     found = []
     if not privileges.sees_others:
         found.append(
             Advice(
                 "CAP_SYS_PTRACE is not held",
-                "network by pod, what process groups read and write, room on the host's file"
+                "network traffic by pod, I/O of process groups, free space on the host's file"
                 " systems",
-                "grant CAP_SYS_PTRACE, and lift AppArmor's profile of the container",
+                "grant CAP_SYS_PTRACE, and run without the container's AppArmor profile",
             )
         )
     if not privileges.reads_all:
         found.append(
             Advice(
                 "CAP_DAC_READ_SEARCH is not held",
-                "what process groups of other users read and write, room on file systems below"
-                " closed folders",
+                "I/O of other users' process groups, free space on file systems below folders"
+                " without read permission",
                 "grant CAP_DAC_READ_SEARCH",
             )
         )
     return found
 
 
-def _of_build(native: LoadedLibrary) -> list[Advice]:
-    """Where the C parts are not in use."""
+def _build_advice(native: LoadedLibrary) -> list[Advice]:
+    """Return the advice for a collector without its C parts."""
     if native.library is not None:
         return []
     return [
         Advice(
             native.unavailable,
             "the same samples at half the CPU and half the memory",
-            "install a C compiler (Debian, Ubuntu: apt install gcc libc6-dev) and install anew",
+            "install a C compiler (Debian, Ubuntu: apt install gcc libc6-dev) and reinstall",
         )
     ]
 
 
-def _of_host(roots: Roots) -> list[Advice]:
+def _host_advice(roots: Roots) -> list[Advice]:
     found = []
     if not (roots.cgroup / "cgroup.controllers").exists():
         found.append(
             Advice(
                 "cgroup version 2 is not the host's main hierarchy",
-                "pressure and I/O by unit, all controllers in one place",
+                "pressure and I/O by unit, all controllers in one hierarchy",
                 "boot with systemd.unified_cgroup_hierarchy=1",
             )
         )

@@ -1,4 +1,4 @@
-"""All sources, by explicit list: what to build, what opens here, what does not and why."""
+"""The explicit list of all sources: builds them and finds which ones open on this host."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
 
 
 class MissingSource(NamedTuple):
-    """A source this host does not give: why, and what would grant it."""
+    """A source that is not available on this host: the reason, and a remedy."""
 
     source: str
     reason: str
@@ -114,9 +114,9 @@ class MissingSource(NamedTuple):
 
 
 class Probed(NamedTuple):
-    """What ``probe_all`` found: ``sources`` are open and belong to the caller now.
+    """Result of ``probe_all``: the caller owns ``sources``, which are open.
 
-    ``absent`` are closed, and may open later: a driver is loaded, a card is plugged in.
+    ``absent`` sources are closed and may open later: a driver is loaded, a card is plugged in.
     """
 
     sources: list[Source]
@@ -125,32 +125,33 @@ class Probed(NamedTuple):
 
 
 def roots_of(settings: CollectorSettings) -> Roots:
+    """Return the roots of the host's file systems in the settings."""
     return Roots(Path(settings.proc_root), Path(settings.sys_root), Path(settings.cgroup_root))
 
 
 def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
-    """The sources the settings ask for, none opened yet.
+    """Return the sources that the settings request; none is open yet.
 
-    ``include`` and ``exclude`` hold names of sources; an unknown one raises ``SettingsError``.
+    ``include`` and ``exclude`` contain names of sources; an unknown one raises ``SettingsError``.
     """
     tracker = subject_tracker(roots, settings)
-    made: list[Source] = []
+    sources: list[Source] = []
     for factory in (*FACTORIES, *plugins.parts("sources")):
         if factory is nvml.sources:
             owner = PidOwner(roots.proc, tracker)
-            made += nvml.sources(roots, settings.gpu_profiling, owner)
+            sources += nvml.sources(roots, settings.gpu_profiling, owner)
         else:
-            made += factory(roots)
-    made += cgroups.subject_sources(roots, tracker)
+            sources += factory(roots)
+    sources += cgroups.subject_sources(roots, tracker)
     if settings.perf_cgroups:
-        made.append(SubjectEvents(roots, tracker))
+        sources.append(SubjectEvents(roots, tracker))
     if settings.fine_lane != "off":
-        made.append(FineCpu(tracker))
-    return selected(made, settings.include, settings.exclude)
+        sources.append(FineCpu(tracker))
+    return selected(sources, settings.include, settings.exclude)
 
 
 def subject_tracker(roots: Roots, settings: CollectorSettings) -> SubjectTracker:
-    """The subjects of this host, which several sources share."""
+    """Return the tracker of this host's subjects, which several sources share."""
     selection = SubjectSelection(
         settings.max_subjects, settings.leave_out_subjects, settings.container_subjects
     )
@@ -158,13 +159,14 @@ def subject_tracker(roots: Roots, settings: CollectorSettings) -> SubjectTracker
 
 
 class PidOwner:
-    """The subject of a process: a tracked one, else what its cgroup or process group says."""
+    """Returns the subject of a process: a tracked one, else its cgroup or process group."""
 
     def __init__(self, proc: Path, tracker: SubjectTracker) -> None:
         self._proc, self._tracker = proc, tracker
         self._other = ProcessOwner(proc)
 
     def __call__(self, pid: int) -> str | None:
+        """Return the subject of this process, or None where it has ended."""
         try:
             return self._tracker.subject_of(pid, self._proc) or self._other(pid)
         except OSError:
@@ -172,9 +174,9 @@ class PidOwner:
 
 
 def pod_source(settings: CollectorSettings) -> PodSource:
-    """Where the names of pods come from, as the settings say."""
+    """Return the source of pod names that the settings request."""
     if settings.pod_source == "api":
-        # its TLS takes 6 MB, which only a node of Kubernetes needs
+        # its TLS library takes 6 MB, which only a Kubernetes node needs
         from reveal_collector.subjects.pods.api import ApiPods, access_of  # noqa: PLC0415
 
         return ApiPods(partial(access_of, settings), settings.node)
@@ -186,29 +188,29 @@ def pod_source(settings: CollectorSettings) -> PodSource:
 def selected(
     sources: Sequence[Source], include: Sequence[str], exclude: Sequence[str]
 ) -> list[Source]:
-    """Those to run, in their order: all or the included ones, less the excluded ones."""
+    """Return the included or all sources, without the excluded ones, in their order."""
     known = {source.name for source in sources}
     unknown = [name for name in (*include, *exclude) if name not in known]
     if unknown:
         raise SettingsError(
             f"no such source: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
         )
-    wanted = set(include) or known
-    return [source for source in sources if source.name in wanted and source.name not in exclude]
+    requested = set(include) or known
+    return [source for source in sources if source.name in requested and source.name not in exclude]
 
 
 def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
-    """Open every source the settings ask for; one that does not open never stops the others."""
+    """Open every source that the settings request; a source that fails never stops the others."""
     opened: list[Source] = []
     missing: list[MissingSource] = []
     absent: list[Source] = []
     for source in build(roots, settings):
-        lacking = _open(source)
-        if lacking is None:
+        missing_source = _open(source)
+        if missing_source is None:
             opened.append(source)
         else:
             source.close()
-            missing.append(lacking)
+            missing.append(missing_source)
             absent.append(source)
     return Probed(opened, missing, absent)
 
@@ -216,9 +218,9 @@ def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
 def _open(source: Source) -> MissingSource | None:
     try:
         source.open()
-    except Unsupported as lacking:
-        return MissingSource(source.name, lacking.reason, lacking.remedy)
-    except Exception as error:  # garbled files of a foreign tree, a defect of one source
+    except Unsupported as unsupported:
+        return MissingSource(source.name, unsupported.reason, unsupported.remedy)
+    except Exception as error:  # malformed files, or a defect of one source
         log.debug("source %s does not open", source.name, exc_info=True)
         return MissingSource(source.name, f"cannot be opened: {error}", "")
     return None

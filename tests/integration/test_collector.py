@@ -162,7 +162,7 @@ def test_a_status_before_the_start_is_refused() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "nowhere to ship to"),
+        ([], "no destination"),
         (["--redis-url", "nonsense"], "redisUrl"),
         (["--record", "r", "--sample-period-milliseconds", "7"], "samplePeriodMilliseconds"),
         (["--record", "r", "--include", "nope"], "no such source: nope"),
@@ -284,7 +284,7 @@ def test_a_taken_port_is_a_warning_and_the_samples_go_on(
         port = taken.getsockname()[1]
         flags = ["--metrics-port", str(port), "--record", str(tmp_path / "r"), "--duration", "1.7"]
         assert main([*flags, "--include", "stat"]) == 0
-    said = f"no metrics are served: port {port} for metrics: Address already in use"
+    said = f"metrics are not served: port {port} for metrics: Address already in use"
     assert capsys.readouterr().err.count(said) == 1
     assert list(Reader(tmp_path / "r"))
 

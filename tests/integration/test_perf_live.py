@@ -62,8 +62,8 @@ def test_a_cpus_own_work_is_counted(cpu: int) -> None:
     assert before is not None
     assert after is not None
     assert after[0] - before[0] >= 50_000_000
-    assert counted.last_step is not None
-    elapsed, steps = counted.last_step
+    assert counted.last_increment is not None
+    elapsed, steps = counted.last_increment
     assert elapsed >= 50_000_000
     assert steps == (after[0] - before[0], after[1] - before[1])
 
@@ -75,7 +75,7 @@ def test_an_event_the_kernel_does_not_know_is_left_out(cpu: int) -> None:
         assert len(counted.read() or ()) == 2
     finally:
         counted.close()
-    with pytest.raises(OSError, match="no event known") as raised:
+    with pytest.raises(OSError, match="knows none of the events") as raised:
         PerfGroup(cpu, [UNKNOWN])
     assert raised.value.errno == errno.ENOENT
 
@@ -160,7 +160,7 @@ def test_a_group_of_many_cpus_is_read_a_share_at_a_time(monkeypatch: pytest.Monk
     if len(cpus) < 2:
         pytest.skip("one CPU only")
     group(cpus[0], [SWITCHES]).close()
-    monkeypatch.setattr("reveal_collector.readers.perf_groups.READ_AT_ONCE", -(-len(cpus) // 2))
+    monkeypatch.setattr("reveal_collector.readers.perf_groups.GROUPS_PER_READ", -(-len(cpus) // 2))
 
     def plan(_: Roots) -> CountingPlan:
         return CountingPlan(

@@ -191,7 +191,7 @@ def test_two_collectors_of_a_node_share_a_port_in_peace(pod: Pod, tmp_path: Path
         until(lambda: answer(pod.port, "/metrics")[0] == 200, "the first serves")
         flags = ("--settings", str(pod.settings(COLLECTOR)), "--profile", "q")
         with running(COLLECTOR, second, *flags, environment=pod.environment) as other:
-            until(lambda: other.said("no metrics are served"), "the warning")
+            until(lambda: other.said("metrics are not served"), "the warning")
             with pod.client as client:
                 key = names.samples_key("q", names.shard(NODE))
                 until(lambda: client.xlen(key), "the second ships")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Unsupported(Exception):
-    """This host does not give what the source reads: why, and what would grant it."""
+    """This host does not provide what the source reads; ``remedy`` says what would provide it."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
         super().__init__(reason)
@@ -13,8 +13,8 @@ class Unsupported(Exception):
 
 
 class ParseError(OSError):
-    """A kernel file holds text its interface does not give; said with file and token."""
+    """A kernel file has unexpected content; the message names the file and the token."""
 
 
 class LayoutChanged(Exception):
-    """The columns are others than before; ``channels`` holds the new ones, read again."""
+    """The columns have changed: ``channels`` has the new ones, and the next read returns them."""

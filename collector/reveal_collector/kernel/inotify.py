@@ -1,4 +1,4 @@
-"""inotify(7) by ctypes: just enough to learn that a folder got or lost an entry."""
+"""inotify(7) through ctypes: notifies when an entry of a folder is created, deleted or moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ONLY_DIRECTORIES = 0x0100_0000
 
 
 class Inotify:
-    """Watches folders; selectable, readable when something happened in one of them."""
+    """Watches folders; its descriptor is readable after an event in one of them."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -24,12 +24,15 @@ class Inotify:
             raise _error("inotify_init1")
 
     def watch(self, folder: Path) -> bool:
-        """Add a folder (again is harmless); false where the kernel refuses (gone, limit)."""
+        """Add a folder; return False where the kernel refuses (folder removed, limit reached).
+
+        Adding a folder twice is harmless.
+        """
         events = _CREATE | _DELETE | _MOVED | _ONLY_DIRECTORIES
         return bool(self._libc.inotify_add_watch(self._fd, bytes(folder), events) >= 0)
 
     def drain(self) -> None:
-        """Throw away what was reported so far."""
+        """Discard all pending events."""
         try:
             while os.read(self._fd, READ_SIZE):
                 pass
@@ -37,6 +40,7 @@ class Inotify:
             return
 
     def fileno(self) -> int:
+        """Return the descriptor, for ``select`` and ``poll``."""
         return int(self._fd)
 
     def __enter__(self) -> Self:
@@ -44,9 +48,9 @@ class Inotify:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         os.close(self._fd)
 

@@ -1,12 +1,12 @@
-"""Memory given back: a collector shares its node with what the node is there for.
+"""Functions that reduce the memory of a collector, which shares its node with the jobs.
 
-glibc's allocator keeps an arena a thread and never returns what start-up needed; both are
-tunable (mallopt(3), malloc_trim(3)).  Other C libraries lack the calls and are left alone.
+glibc's allocator keeps one arena for each thread and never returns the memory that the start-up
+needed.  Both are tunable (mallopt(3), malloc_trim(3)).  Other C libraries have no such calls.
 
-Some modules of the standard library import others that they seldom need: ``dataclasses`` asks
-``inspect`` for the docstring of a class without one (ours all have theirs), ``logging`` asks
-``traceback`` how an error came, ``urllib.parse`` asks ``ipaddress`` of an address in brackets.
-With what these import they are 1.4 MB: they are loaded with the first question.
+Some modules of the standard library import others that they rarely need.  ``dataclasses`` needs
+``inspect`` for the docstring of a class without one (all classes here have one), ``logging``
+needs ``traceback`` for exceptions, ``urllib.parse`` needs ``ipaddress`` for addresses in brackets.
+With their own imports these modules take 1.4 MB: they are loaded at the first use.
 """
 
 from __future__ import annotations
@@ -20,38 +20,41 @@ from types import ModuleType
 
 from reveal_contract.runtime.malloc_trim import give_back
 
-_STEPPING_ASIDE = Lock()
-_SELDOM_ASKED = ("inspect", "traceback", "ipaddress")
+_REPLACING = Lock()
+_RARELY_NEEDED = ("inspect", "traceback", "ipaddress")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h
-_KEPT_FREE = 64 << 10  # bytes at the heap's end; more goes back to the kernel
-_OWN_PAGES = 64 << 10  # blocks from this size on are mapped, and unmapped when freed
-# The buffer of one read: of _OWN_PAGES, each read would map it, fault, shrink and unmap it.
+_KEPT_FREE = 64 << 10  # bytes kept at the end of the heap; more is returned to the kernel
+_OWN_PAGES = 64 << 10  # blocks of this size and larger are mapped, and unmapped when freed
+# The buffer of one read.  A buffer of _OWN_PAGES would be mapped and unmapped for each read.
 READ_SIZE = _OWN_PAGES // 2
 
 
 def defer_rare_imports() -> None:
-    """To be called before ``dataclasses`` is imported, in a process of our own."""
-    for name in _SELDOM_ASKED:
+    """Replace rarely needed modules by lazy ones; call this before ``dataclasses`` is imported.
+
+    It changes ``sys.modules``, so call it only in a process of the collector's own.
+    """
+    for name in _RARELY_NEEDED:
         if name not in sys.modules:
-            sys.modules[name] = _loaded_when_asked(name)
+            sys.modules[name] = _lazy_module(name)
 
 
-def _loaded_when_asked(name: str) -> ModuleType:
-    """A module that becomes the one it stands for with the first question (PEP 562)."""
-    stand_in = ModuleType(name)
+def _lazy_module(name: str) -> ModuleType:
+    """Return a proxy that the real module replaces at the first attribute access (PEP 562)."""
+    proxy = ModuleType(name)
 
-    def answer(attribute: str) -> object:
-        with _STEPPING_ASIDE:
-            if sys.modules.get(name) is stand_in:
+    def load_attribute(attribute: str) -> object:
+        with _REPLACING:
+            if sys.modules.get(name) is proxy:
                 del sys.modules[name]
         return getattr(import_module(name), attribute)
 
-    stand_in.__dict__["__getattr__"] = answer
-    return stand_in
+    proxy.__dict__["__getattr__"] = load_attribute
+    return proxy
 
 
 def limit_allocator() -> None:
-    """To be called first: the threads started later share one arena."""
+    """Let all threads share one malloc arena; call this before any thread is started."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
@@ -60,7 +63,7 @@ def limit_allocator() -> None:
 
 
 def release_startup_memory() -> None:
-    """Once all is running: start-up's garbage goes, what is left is never walked again."""
+    """Free the garbage of the start-up; exclude the remaining objects from later collections."""
     gc.collect()
     gc.freeze()
     give_back()

@@ -1,16 +1,16 @@
-"""perf_event_open without the perf tool: groups of counting events, of a CPU or of a cgroup.
+"""perf_event_open(2) without the perf tool: groups of counting events of a CPU or of a cgroup.
 
-The layout of ``perf_event_attr`` and of what a group's descriptor reads as: perf_event_open(2).
-With PERF_FORMAT_GROUP, TOTAL_TIME_ENABLED and TOTAL_TIME_RUNNING one read of the leader's
-descriptor gives unsigned 64-bit integers of the machine's byte order::
+The manual page describes ``perf_event_attr`` and the data of a group's descriptor.  With
+PERF_FORMAT_GROUP, TOTAL_TIME_ENABLED and TOTAL_TIME_RUNNING one read of the leader's descriptor
+returns unsigned 64-bit integers in the machine's byte order::
 
     number of events | time enabled (ns) | time running (ns) | count of event 0 | count of 1 ...
 
-Reading a group costs about 1 us on the own CPU and 10 us on another, as that one is interrupted.
+Reading a group costs about 1 us on the same CPU and 10 us on another, which is interrupted.
 
-Where more is to be counted than there are counters, the kernel lets groups take turns, all
-events of a group together.  What a group would have counted all the time is estimated from the
-*step* between two readings, never from the totals: ``step`` says how.
+Where there are fewer hardware counters than events, the kernel multiplexes the groups; all events
+of a group are counted together.  The count over the full time is estimated from the *increments*
+between two readings, never from the totals: see ``scaled_counts``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _U64 = (1 << 64) - 1
 
 
 class PerfEvent(NamedTuple):
-    """What to count: ``kind`` (attr.type) and the config words of perf_event_attr."""
+    """An event to count: ``kind`` (attr.type) and the config words of perf_event_attr."""
 
     kind: int
     config: int
@@ -53,12 +53,12 @@ class GroupReading(NamedTuple):
 
 
 def scaled_counts(before: GroupReading, after: GroupReading) -> tuple[int, ...] | None:
-    """What the events counted between two readings, had they run all the time.
+    """Return the events counted between two readings, extrapolated to the full time.
 
     With dE and dR the differences of time enabled and running, dN that of a count (modulo 2^64):
 
-    - dR = dE (the usual case, and dE = 0: no time went by for the group): dN as it is;
-    - dR = 0 < dE: the group never had a counter: nothing is known, None;
+    - dR = dE (the normal case, and dE = 0: no time passed for the group): dN unchanged;
+    - dR = 0 < dE: the group never had a counter: None, as nothing is known;
     - else dN * dE / dR, rounded down, in integers wide enough for the product.
     """
     enabled = after.enabled - before.enabled & _U64
@@ -74,17 +74,17 @@ def scaled_counts(before: GroupReading, after: GroupReading) -> tuple[int, ...] 
 class PerfGroup:
     """Events of one CPU that are read together.
 
-    ``OSError`` of the first event is raised; a later one that the kernel does not know, or for
-    which the group has no counter left, has no place in ``events``.  ``fd`` is the leader's.
+    The constructor raises the ``OSError`` of the first event.  It leaves later events out of
+    ``events`` where the kernel does not know them or the group has no counter left for them.
     """
 
     _pid, _flags = -1, _CLOSE_ON_EXEC
 
-    def __init__(self, cpu: int, wanted: Sequence[PerfEvent]) -> None:
+    def __init__(self, cpu: int, requested: Sequence[PerfEvent]) -> None:
         self.cpu = cpu
         self.events: list[PerfEvent] = []
         self._fds: list[int] = []
-        for event in wanted:
+        for event in requested:
             try:
                 self._fds.append(self._open(event))
             except OSError as error:
@@ -96,20 +96,21 @@ class PerfGroup:
             else:
                 self.events.append(event)
         if not self._fds:
-            raise OSError(errno.ENOENT, "no event known to this kernel")
+            raise OSError(errno.ENOENT, "this kernel knows none of the events")
         self._layout = struct.Struct(f"={_HEAD + len(self.events)}Q")
-        # A cgroup's time enabled begins at the machine's uptime, not at 0: only differences
-        # from this first reading mean anything.
+        # A cgroup's time enabled starts at the machine's uptime, not at 0: only differences
+        # from this first reading are meaningful.
         self._last = self.raw()
         self._before: GroupReading | None = None
-        self._added: tuple[int, ...] | None = None  # by scaling, so far
+        self._added: tuple[int, ...] | None = None  # counts that scaling added so far
 
     @property
     def fd(self) -> int:
+        """The leader's descriptor."""
         return self._fds[0]
 
     def raw(self) -> GroupReading | None:
-        """The reading as it is; None when the CPU is offline."""
+        """Return the current reading; None while the CPU is offline."""
         data = os.read(self._fds[0], self._layout.size)
         if len(data) < self._layout.size:
             return None
@@ -117,30 +118,31 @@ class PerfGroup:
         return GroupReading(enabled, running, tuple(counts))
 
     def read(self) -> tuple[int, ...] | None:
-        """The counts since opening, in the order of ``events``; None when they did not run."""
+        """Return the scaled counts since opening, by event; None if the events did not run."""
         now, before = self.raw(), self._last
         if now is None or before is None:
             self._last = now
             return None
         if now.running - before.running != now.enabled - before.enabled:
             steps = scaled_counts(before, now)
-            if steps is None:  # the next step reaches back to the last reading that ran
+            if steps is None:  # the next increment starts at the last reading that ran
                 return None
-            seen = map(sub, now.counts, before.counts)
-            more = map(sub, steps, (each & _U64 for each in seen))
-            self._added = tuple(map(add, self._added or (0,) * len(steps), more))
+            counted = map(sub, now.counts, before.counts)
+            missed = map(sub, steps, (each & _U64 for each in counted))
+            self._added = tuple(map(add, self._added or (0,) * len(steps), missed))
         self._before, self._last = before, now
         return now.counts if self._added is None else tuple(map(add, now.counts, self._added))
 
     @property
-    def last_step(self) -> tuple[int, tuple[int, ...]] | None:
-        """The time the last two readings are apart (ns) and what was counted meanwhile."""
+    def last_increment(self) -> tuple[int, tuple[int, ...]] | None:
+        """The time (ns) between the last two readings, and the scaled counts of that time."""
         if self._before is None or self._last is None:
             return None
         steps = scaled_counts(self._before, self._last)
         return None if steps is None else (self._last.enabled - self._before.enabled, steps)
 
     def close(self) -> None:
+        """Close all descriptors."""
         for fd in self._fds:
             os.close(fd)
         self._fds = []
@@ -151,11 +153,11 @@ class PerfGroup:
 
 
 class CgroupPerfGroup(PerfGroup):
-    """Events that count on one CPU while a task of one cgroup runs there.
+    """Events that are counted on one CPU while a task of one cgroup runs there.
 
-    ``cgroup_fd`` is the open directory of the cgroup, of version 2 or of version 1's perf_event
-    hierarchy; it may be closed afterwards.  One group a CPU gives the whole cgroup.  Time is
-    enabled while the cgroup runs only: a cgroup that slept has counted nothing, and says so.
+    ``cgroup_fd`` is the open directory of the cgroup, in version 2 or in version 1's perf_event
+    hierarchy; it may be closed afterwards.  Open one group on each CPU to count the whole cgroup.
+    Time is enabled only while the cgroup runs: a cgroup that slept reports that it counted nothing.
     """
 
     def __init__(self, cgroup_fd: int, cpu: int, events: Sequence[PerfEvent]) -> None:
@@ -166,7 +168,7 @@ class CgroupPerfGroup(PerfGroup):
 def _open(event: PerfEvent, pid: int, cpu: int, leader: int, flags: int) -> int:
     number = _NUMBERS.get(os.uname().machine)
     if number is None:
-        raise OSError(errno.ENOSYS, f"perf is not known here on {os.uname().machine}")
+        raise OSError(errno.ENOSYS, f"perf_event_open has no known number on {os.uname().machine}")
     attr = bytearray(_ATTR_SIZE)
     _ATTR.pack_into(
         attr, 0, event.kind, _ATTR_SIZE, event.config, 0, 0, _READ_FORMAT, 0,

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as a wish to end, heard whichever thread the kernel hands them to."""
+"""SIGTERM and SIGINT as a request to stop, received by whichever thread the kernel chooses."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from types import FrameType
 from typing import Self
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_DAY_S = 86_400.0  # ``poll`` counts milliseconds in 32 bits: no more than 24 days at once
+_DAY_S = 86_400.0  # ``poll`` takes milliseconds in 32 bits: 24 days at most
 
 
 class TerminationSignal:
-    """Awaited by the main thread.  A second signal ends the process at once.
+    """Lets the main thread wait for a signal; a second signal ends the process at once.
 
-    A wait on a lock ends only with a signal to the main thread itself, and the kernel passes
-    that thread over while it is stopped or has another signal pending (``wants_signal``,
-    kernel/signal.c): of SIGTERMs just after a SIGCONT, a half is handed to others.  Python's
-    wakeup descriptor is written to by whichever thread it is.
+    A wait on a lock ends only with a signal to the main thread itself.  The kernel passes that
+    thread over while it is stopped or has another signal pending (``wants_signal``,
+    kernel/signal.c): half of the SIGTERMs shortly after a SIGCONT go to other threads.  Python's
+    wakeup descriptor receives the signals of all threads.
     """
 
     def __init__(self) -> None:
-        self._asked = False
-        self._heard, self._told = os.pipe()
-        os.set_blocking(self._told, False)
-        self._before = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)
+        self._requested = False
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._previous_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in _SIGNALS:
-            signal.signal(number, self._end)
+            signal.signal(number, self._handle)
 
     def wait(self, seconds: float | None) -> bool:
-        """Until a signal, which may have come before (True), or for ``seconds``; None: no limit."""
+        """Wait for a signal, also an earlier one, for ``seconds``; return whether one arrived.
+
+        None waits without a limit.
+        """
         waiting = select.poll()
-        waiting.register(self._heard, select.POLLIN)
+        waiting.register(self._reader, select.POLLIN)
         end = math.inf if seconds is None else time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if waiting.poll(min(left, _DAY_S) * 1_000):
@@ -45,12 +48,12 @@ class TerminationSignal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the descriptors; the signals keep their meaning, for what ends slowly."""
-        signal.set_wakeup_fd(self._before)
-        os.close(self._told)
-        os.close(self._heard)
+        """Close the descriptors; the handlers stay, for a second signal during a slow stop."""
+        signal.set_wakeup_fd(self._previous_fd)
+        os.close(self._writer)
+        os.close(self._reader)
 
-    def _end(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
-            os._exit(128 + number)  # process 1 of a container has no default action for signals
-        self._asked = True
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._requested:
+            os._exit(128 + number)  # process 1 of a container ignores signals by default
+        self._requested = True

@@ -164,7 +164,7 @@ class Packer:
     def _form(self, form: TextForm) -> CForm:
         made = CForm(keep_length=len(form.keep), base=form.base, ends=form.ends)
         made.keep = self._bytes(form.keep)
-        made.cut = self._strings(word + b" " for word in form.cut)
+        made.cut = self._strings(word + b" " for word in form.truncate)
         if form.blanks or form.deleted:
             table = array("h", range(256))
             for byte in form.blanks:

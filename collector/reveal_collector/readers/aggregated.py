@@ -1,4 +1,4 @@
-"""Many sysfs numbers that make few columns: counters summed up, of gauges the highest."""
+"""Many sysfs numbers aggregated into few columns: counters are added, gauges are folded."""
 
 from __future__ import annotations
 
@@ -16,74 +16,82 @@ def number_attributes(
     name: str,
     lane: Lane,
     find: Callable[[], Mapping[Path, Channel]],
-    mark: Callable[[], object],
+    fingerprint: Callable[[], object],
     absent: Unsupported,
 ) -> AttributeSource:
-    """Files of one number each; looked for anew when ``mark`` says something else."""
+    """Return a source of files with one number each.
+
+    ``find`` is called again when ``fingerprint`` returns another value.
+    """
 
     def attributes() -> list[AttributeFile]:
         return [single_column(path, column) for path, column in find().items()]
 
-    return AttributeSource(name, lane, attributes, mark, absent)
+    return AttributeSource(name, lane, attributes, fingerprint, absent)
 
 
 class AggregatedSource:
-    """A source whose columns of the same channel become one.
+    """A source that combines the columns of one channel into one column.
 
-    Counters add up by their steps: one that goes away (its CPU went offline) or comes back with
-    what it counted meanwhile makes no jump; where all are learned anew one reading is missing.
-    Of gauges ``fold`` takes one, the highest unless told.
+    Counters are added by their increments: a part that disappears (its CPU went offline) or
+    reappears with other counts causes no jump.  After the layout is learned again, one reading is
+    missing.  ``fold`` combines gauges; the default is the maximum.
     """
 
-    def __init__(self, parts: Source, fold: Callable[[Iterable[int]], int] = max) -> None:
-        self.name, self.lane = parts.name, parts.lane
+    def __init__(self, source: Source, fold: Callable[[Iterable[int]], int] = max) -> None:
+        self.name, self.lane = source.name, source.lane
         self.channels: tuple[Channel, ...] = ()
-        self._source, self._fold = parts, fold
+        self._source, self._fold = source, fold
         self._last: list[int | None] = []
         self._totals: list[int] = []
-        self._parts: list[list[int]] = []
-        self._lost = False
+        self._members: list[list[int]] = []
+        self._relearned = False
 
     def open(self) -> None:
+        """Open the source and learn its columns."""
         self._source.open()
         self._learn()
 
     def read(self) -> Sequence[int | None]:
+        """Return one value for each distinct channel."""
         try:
             values = self._source.read()
         except LayoutChanged:
             self._learn()
-            self._lost = True
+            self._relearned = True
             raise
-        reduced = [
-            self._added(at, values) if column.kind is Kind.COUNTER else self._folded(at, values)
-            for at, column in enumerate(self.channels)
+        row = [
+            self._added(index, values)
+            if column.kind is Kind.COUNTER
+            else self._folded(index, values)
+            for index, column in enumerate(self.channels)
         ]
-        self._last, self._lost = list(values), False
-        return reduced
+        self._last, self._relearned = list(values), False
+        return row
 
     def close(self) -> None:
+        """Close the source."""
         self._source.close()
         self.channels = ()
 
     def _learn(self) -> None:
-        places: dict[Channel, list[int]] = {}
-        for at, column in enumerate(self._source.channels):
-            places.setdefault(column, []).append(at)
+        positions: dict[Channel, list[int]] = {}
+        for index, column in enumerate(self._source.channels):
+            positions.setdefault(column, []).append(index)
         totals = dict(zip(self.channels, self._totals, strict=False))
-        self.channels, self._parts = tuple(places), list(places.values())
+        self.channels, self._members = tuple(positions), list(positions.values())
         self._totals = [totals.get(column, 0) for column in self.channels]
         self._last = list(self._source.read())
 
-    def _added(self, at: int, values: Sequence[int | None]) -> int | None:
-        read = False
-        for part in self._parts[at]:
+    def _added(self, index: int, values: Sequence[int | None]) -> int | None:
+        any_known = False
+        for part in self._members[index]:
             now, last = values[part], self._last[part]
             if now is not None:
-                read = True
-                self._totals[at] += max(now - last, 0) if last is not None else 0
-        return self._totals[at] if read and not self._lost else None
+                any_known = True
+                self._totals[index] += max(now - last, 0) if last is not None else 0
+        return self._totals[index] if any_known and not self._relearned else None
 
-    def _folded(self, at: int, values: Sequence[int | None]) -> int | None:
-        known = [value for part in self._parts[at] if (value := values[part]) is not None]
+    def _folded(self, index: int, values: Sequence[int | None]) -> int | None:
+        known = [value for part in self._members[index] if (value := values[part]) is not None]
         return self._fold(known) if known else None

@@ -1,8 +1,8 @@
-"""A source read by a thread of its own: for what asks firmware and may take its time.
+"""A source that a thread of its own reads, for interfaces that query firmware and may take long.
 
-The tick thread never waits.  Each ``read`` hands out what the last round gave and asks for the
-next one, so a value is one read old, evenly spaced, and needs no clock of its own.  While a round
-is not over (a device that does not answer) values are missing, not repeated.
+The tick thread never waits.  Each ``read`` returns the values of the last round and requests the
+next one.  A value is therefore one read old, evenly spaced, and needs no timer of its own.  While
+a round has not finished (a device does not answer), values are missing and never repeated.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.readers.source import Source
 from reveal_contract.channels import Channel
 
-_STUCK_SECONDS = 0.2  # how long closing waits for a round to end
+_STUCK_SECONDS = 0.2  # how long ``close`` waits for a round to finish
 
 
 class _Round(NamedTuple):
-    """What one round gave: columns and values of one layout, or why there are none."""
+    """Result of one round: columns and values of one layout, or the error."""
 
     channels: tuple[Channel, ...]
     values: Sequence[int | None]
@@ -27,7 +27,7 @@ class _Round(NamedTuple):
 
 
 class BackgroundSource:
-    """Another source, read in a thread; its ``open`` runs in the caller's."""
+    """Wraps a source and reads it in a thread; ``open`` runs in the caller's thread."""
 
     def __init__(self, source: Source) -> None:
         self.name, self.lane = source.name, source.lane
@@ -36,6 +36,7 @@ class BackgroundSource:
         self._runner: _Runner | None = None
 
     def open(self) -> None:
+        """Open the source and start the thread with its first round."""
         self.close()
         self._source.open()
         self.lane = self._source.lane
@@ -43,61 +44,63 @@ class BackgroundSource:
         self._runner = _Runner(self._source)
 
     def read(self) -> Sequence[int | None]:
-        done = self._runner.take() if self._runner else None
-        if done is None:
+        """Return the values of the last round; blanks while it has not finished."""
+        finished = self._runner.take() if self._runner else None
+        if finished is None:
             return (None,) * len(self.channels)
-        if done.channels != self.channels:
-            self.channels = done.channels
+        if finished.channels != self.channels:
+            self.channels = finished.channels
             raise LayoutChanged(self.name)
-        if done.error is not None:
-            raise done.error
-        return done.values
+        if finished.error is not None:
+            raise finished.error
+        return finished.values
 
     def settle(self, timeout: float) -> bool:
-        """Wait until the round under way is over; whether it is."""
+        """Wait until the current round has finished; return False on timeout."""
         return self._runner is None or self._runner.idle.wait(timeout)
 
     def close(self) -> None:
-        """End the thread; one stuck in the kernel closes the files when it comes back."""
+        """Stop the thread; one that is stuck in the kernel closes the files when it returns."""
         if self._runner is not None:
             self._runner.end()
         self._runner, self.channels = None, ()
 
 
 class _Runner:
-    """The thread: one round for each ``take``."""
+    """The thread: it runs one round after each call of ``take``."""
 
     def __init__(self, source: Source) -> None:
         self.idle = threading.Event()
         self._source = source
-        self._wanted = threading.Event()
-        self._ending = False
+        self._requested = threading.Event()
+        self._stopping = False
         self._last: _Round | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"reveal-{source.name}"[:15], daemon=True
         )
-        self._wanted.set()  # the first values should be there when they are asked for
+        self._requested.set()  # the first values should be available at the first read
         self._thread.start()
 
     def take(self) -> _Round | None:
-        """The round that ended since the last call; ``None`` while there is none."""
+        """Return the finished round and request the next one; None while no round has finished."""
         if not self.idle.is_set():
             return None
         last, self._last = self._last, None
         self.idle.clear()
-        self._wanted.set()
+        self._requested.set()
         return last
 
     def end(self) -> None:
-        self._ending = True
-        self._wanted.set()
+        """Stop the thread after its current round."""
+        self._stopping = True
+        self._requested.set()
         self._thread.join(_STUCK_SECONDS)
 
     def _run(self) -> None:
         while True:
-            self._wanted.wait()
-            self._wanted.clear()
-            if self._ending:
+            self._requested.wait()
+            self._requested.clear()
+            if self._stopping:
                 break
             self._last = self._round()
             self.idle.set()
@@ -109,10 +112,10 @@ class _Runner:
                 values = self._source.read()
             except LayoutChanged:
                 values = self._source.read()
-        except LayoutChanged:  # twice running: things are still coming and going
+        except LayoutChanged:  # twice in a row: the layout is still changing
             return _Round(self._source.channels, (None,) * len(self._source.channels))
         except OSError as error:
             return _Round(self._source.channels, (), error)
-        except Exception as error:  # a defect of one source must not end its thread unseen
+        except Exception as error:  # a defect must not end the thread silently
             return _Round(self._source.channels, (), OSError(f"{type(error).__name__}: {error}"))
         return _Round(self._source.channels, values)

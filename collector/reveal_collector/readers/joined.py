@@ -7,27 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
-from reveal_collector.readers.plan import (
-    FileScan,
-    Mismatch,
-    TokenPlan,
-    is_stale,
-    numbers,
-    scans_of,
-)
+from reveal_collector.readers.plan import FileScan, TokenPlan, is_stale, scans_of
+from reveal_collector.readers.reference_reader import Mismatch, numbers
 from reveal_collector.readers.source import CHECK_EVERY, Source
 from reveal_collector.readers.textfile import OpenFile, word_scans
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-# how sysfs spells what a number would say; "unknown" is a link without carrier detection
+# words of sysfs and their values; "unknown" is a link without carrier detection
 _WORDS = {b"up": 1, b"unknown": 1, b"down": 0, b"lowerlayerdown": 0, b"dormant": 0,
           b"notpresent": 0, b"testing": 0}  # fmt: skip
-_ONE_NUMBER = TokenPlan(1, (), (0,))
+_SINGLE_NUMBER = TokenPlan(1, (), (0,))
 
 
 class Joined:
-    """The columns of several sources one after the other; one that fails leaves its own empty."""
+    """Concatenates the columns of several sources; a source that fails leaves its columns empty.
+
+    ``find`` returns the sources.  ``open`` raises ``Unsupported`` if none of them opens: with the
+    reason of the first one, or else with ``absent``.
+    """
 
     def __init__(
         self, name: str, lane: Lane, find: Callable[[], Sequence[Source]], absent: str
@@ -38,13 +36,14 @@ class Joined:
         self._parts: list[Source] = []
 
     def open(self) -> None:
+        """Find and open the sources."""
         self.close()
         reason: Unsupported | None = None
         for part in self._find():
             try:
                 part.open()
-            except Unsupported as why:
-                reason = reason or why
+            except Unsupported as error:
+                reason = reason or error
             else:
                 self._parts.append(part)
         if not self._parts:
@@ -52,6 +51,7 @@ class Joined:
         self._join()
 
     def read(self) -> Sequence[int | None]:
+        """Return the values of all sources."""
         values: list[int | None] = []
         changed = False
         for part in self._parts:
@@ -67,13 +67,16 @@ class Joined:
         return values
 
     def scans(self) -> Sequence[FileScan] | None:
+        """Return the scans of all sources, or None if one of them has none."""
         found = [scans_of(part) for part in self._parts]
         return None if None in found else [each for scans in found for each in scans or ()]
 
     def stale(self) -> bool:
+        """Return whether one of the sources is stale."""
         return any(is_stale(part) for part in self._parts)
 
     def close(self) -> None:
+        """Close all sources."""
         for part in self._parts:
             part.close()
         self._parts, self.channels = [], ()
@@ -83,12 +86,12 @@ class Joined:
 
 
 class NumberFiles:
-    """Files that hold one number each, as sysfs has them.
+    """Source of files with one number each, as in sysfs.
 
-    ``find`` lists them with their channels; it is asked again when the entries of ``folder``
-    (the interfaces, the CPUs) are others than before, unless they are ``lasting``; where the
-    scanner in C reads the files that is looked at every ``LOOK_EVERY`` seconds.  A file that
-    cannot be read now (EINVAL for the speed of a link that is down) gives ``None``.
+    ``find`` returns the files with their channels.  It is called again when the entries of
+    ``folder`` (interfaces, CPUs) change, unless the files are ``lasting``.  Where the native
+    scanner reads the files, the entries are checked every ``CHECK_EVERY`` seconds.  A file that
+    cannot be read at the moment (EINVAL for the speed of a link that is down) gives ``None``.
     """
 
     def __init__(
@@ -103,28 +106,30 @@ class NumberFiles:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
         self._folder, self._find, self._remedy = folder, find, remedy
-        self._lasting, self._asked = lasting, 0
+        self._lasting, self._checks = lasting, 0
         self._entries: list[str] = []
         self._files: list[OpenFile] = []
         self._words: dict[OpenFile, bytes] = {}
-        self._known = False  # whether all were read since they were opened
+        self._known = False  # all files were read since they were opened
 
     def open(self) -> None:
+        """Find and open the files."""
         try:
             self._learn()
         except OSError as error:
             raise Unsupported(f"{self._folder}: {error.strerror}", self._remedy) from None
         if not self.channels:
-            raise Unsupported(f"{self._folder} has none of the files wanted", self._remedy)
+            raise Unsupported(f"{self._folder} has none of the expected files", self._remedy)
 
     def read(self) -> Sequence[int | None]:
-        if self._others():
+        """Return one number for each file."""
+        if self._has_other_entries():
             self._learn()
             raise LayoutChanged(self.name)
         return self._numbers()
 
     def scans(self) -> Sequence[FileScan] | None:
-        """Of words the scanner knows only that they are what they were when read last."""
+        """Return the scans; a file with a word is scanned for a change of that word only."""
         if not self._known:
             try:
                 self._numbers()
@@ -133,16 +138,17 @@ class NumberFiles:
         return [scan for file in self._files for scan in self._scans(file)]
 
     def stale(self) -> bool:
-        """Whether others may be there; asked once a second, and answered every so many."""
-        self._asked += 1
-        return self._asked % CHECK_EVERY == 0 and self._others()
+        """Return whether the entries have changed; called each second, checks every few seconds."""
+        self._checks += 1
+        return self._checks % CHECK_EVERY == 0 and self._has_other_entries()
 
-    def _others(self) -> bool:
+    def _has_other_entries(self) -> bool:
         if self._lasting:
             return False
         return os.listdir(self._folder) != self._entries  # noqa: PTH208 - a syscall less
 
     def close(self) -> None:
+        """Close all files."""
         for file in self._files:
             file.close()
         self._files, self._entries, self.channels = [], [], ()
@@ -179,10 +185,10 @@ class NumberFiles:
         try:
             return numbers([token])[0]
         except Mismatch:
-            raise ParseError(f"{file.path}: {token[:40]!r} is no number") from None
+            raise ParseError(f"{file.path}: {token[:40]!r} is not a number") from None
 
     def _scans(self, file: OpenFile) -> tuple[FileScan, ...]:
         word = self._words.get(file)
         if word is None:
-            return (FileScan(_ONE_NUMBER, file.fd),)
+            return (FileScan(_SINGLE_NUMBER, file.fd),)
         return word_scans(file.fd, word, [_WORDS[word]])

@@ -1,4 +1,4 @@
-"""Where the network files of the host are: per network namespace, so asked through process 1."""
+"""Paths of the host's network files: they are per network namespace, so process 1's are read."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from reveal_collector.readers.plan import Gated
 from reveal_collector.readers.source import Roots
 
-# What the protocols counted stands still while no interface, the loopback one among them,
-# carried a packet.  What has another cause (a timer ran out) shows with the next packet.
+# Protocol counters do not change while no interface, including loopback, carries a packet.
+# Counts with another cause (an expired timer) are read with the next packet.
 CARRIED = Gated("network", leads=True)
 COUNTED = Gated("network")
 
 
 def net_file(roots: Roots, name: str) -> Path:
-    """``/proc/1/net/NAME`` where it can be read, else the reader's own ``/proc/net/NAME``.
+    """Return ``/proc/1/net/NAME`` if it is readable, else ``/proc/net/NAME``.
 
     ``/proc/net`` is ``self/net``: in a pod it shows the pod's namespace, not the host's.
     """

@@ -1,4 +1,4 @@
-"""Groups of perf events on many CPUs as one source: opened, read in turn, summed into columns."""
+"""A source that counts perf events on many CPUs: opens groups, reads them, adds up columns."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dataclasses import dataclass
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel.perf_event import PerfEvent, PerfGroup
-from reveal_collector.readers.plan import picker
+from reveal_collector.readers.reference_reader import picker
 from reveal_collector.readers.source import CHECK_EVERY, Roots
 from reveal_collector.readers.sysfs_attributes import parse_fields, read_text
 from reveal_collector.readers.textfile import OpenFile
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-# Groups read at once: each costs an interrupt of its CPU, some 2 to 3 us on bare metal.
-READ_AT_ONCE = 80
+# Groups in one read: each interrupts its CPU, which costs 2 to 3 us on bare metal.
+GROUPS_PER_READ = 80
 _CAP_PERFMON, _CAP_SYS_ADMIN = 38, 21  # bits of CapEff, capabilities(7)
 _SECCOMP_FILTER = "2"  # Seccomp of /proc/PID/status, proc(5)
 
-CpuEvent = tuple[int, PerfEvent]  # an event on a CPU
+CpuEvent = tuple[int, PerfEvent]  # a CPU and an event counted on it
 
 
 @dataclass(frozen=True)
 class CountingPlan:
-    """What to count: groups of events, each of a CPU, and what each column is the sum of.
+    """What to count: groups of events, each on one CPU, and the events that each column adds.
 
-    A column is left out when the kernel refuses one of its parts.
+    A column is omitted when the kernel refuses one of its events.
     """
 
     groups: Sequence[tuple[int, Sequence[PerfEvent]]]
@@ -36,13 +36,14 @@ class CountingPlan:
 
 
 class PerfGroupSource:
-    """A source that counts perf events; ``plan`` is asked again whenever CPUs come or go.
+    """A source that counts perf events; ``plan`` is called again when CPUs come or go.
 
-    A CPU that went its own counters tell; whether one came is asked every ``LOOK_EVERY`` reads.
+    Missing counts reveal a CPU that went offline.  Whether a CPU came online is checked every
+    ``CHECK_EVERY`` reads.
 
-    In the slow lane a host of hundreds of CPUs is read in turn, a share of the groups each
-    second: the others keep their last counts, so that a column's steps are those of a few
-    seconds ago for some CPUs, and their sum over time is exact.
+    In the slow lane, a host of hundreds of CPUs is read in rotation: a share of the groups each
+    second.  The other groups keep their last counts.  The increments of a column are up to a few
+    seconds late for some CPUs, and their sum over time is exact.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class PerfGroupSource:
         self._roots, self._plan = roots, plan
         self._online = OpenFile(roots.sys / "devices/system/cpu/online")
         self._cpus = b""
-        self._turn = self._reads = 0
+        self._rotation = self._reads = 0
         self._counts: list[tuple[int | None, ...]] = []
         self._picks: list[Callable[[Sequence[int | None]], Sequence[int | None]]] = []
 
     def open(self) -> None:
+        """Open the groups; raises ``Unsupported`` where perf is refused."""
         if not self._roots.live:
-            raise Unsupported("events can be counted on the machine itself only")
+            raise Unsupported("events can be counted only on the running machine itself")
         self.close()
         self._online.open()
         try:
@@ -73,22 +75,26 @@ class PerfGroupSource:
             raise
 
     def read(self) -> Sequence[int | None]:
+        """Read the groups that are due and return the sum of each column."""
         self._refresh()
         self._reads += 1
-        if (self._lost or self._reads % CHECK_EVERY == 0) and self._online.read() != self._cpus:
+        if (
+            self._has_missing or self._reads % CHECK_EVERY == 0
+        ) and self._online.read() != self._cpus:
             self._learn()
             raise LayoutChanged(self.name)
         flat = [count for counts in self._counts for count in counts]
         return [_total(pick(flat)) for pick in self._picks]
 
     def close(self) -> None:
+        """Close all groups."""
         self._close_groups()
         self.channels = ()
         self._online.close()
 
     @property
-    def _lost(self) -> bool:
-        """Whether some CPU gave no counts: it is offline, or they did not run."""
+    def _has_missing(self) -> bool:
+        """Whether a CPU returned no counts: it is offline, or its events did not run."""
         return any(counts[:1] == (None,) for counts in self._counts)
 
     def _close_groups(self) -> None:
@@ -97,13 +103,13 @@ class PerfGroupSource:
         self.groups = []
 
     def _refresh(self) -> None:
-        turns = 1
+        rotations = 1
         if self.lane is not Lane.RARE:
-            turns = -(-len(self.groups) // READ_AT_ONCE)
-        self._turn = (self._turn + 1) % turns
-        for at in range(self._turn, len(self.groups), turns):
-            group = self.groups[at]
-            self._counts[at] = group.read() or (None,) * len(group.events)
+            rotations = -(-len(self.groups) // GROUPS_PER_READ)
+        self._rotation = (self._rotation + 1) % rotations
+        for index in range(self._rotation, len(self.groups), rotations):
+            group = self.groups[index]
+            self._counts[index] = group.read() or (None,) * len(group.events)
 
     def _learn(self) -> None:
         self._close_groups()
@@ -111,34 +117,34 @@ class PerfGroupSource:
         plan = self._plan(self._roots)
         allowed = affordable(len(plan.groups))
         self.groups = opened([(cpu, events[:allowed]) for cpu, events in plan.groups])
-        places = {
-            (group.cpu, event): at
-            for at, (group, event) in enumerate(
+        positions = {
+            (group.cpu, event): index
+            for index, (group, event) in enumerate(
                 (group, event) for group in self.groups for event in group.events
             )
         }
         columns = {
-            channel: [places[part] for part in parts]
+            channel: [positions[part] for part in parts]
             for channel, parts in plan.columns.items()
-            if parts and all(part in places for part in parts)
+            if parts and all(part in positions for part in parts)
         }
         if not columns:
-            raise OSError(errno.ENOENT, "no event known to this kernel")
+            raise OSError(errno.ENOENT, "this kernel knows none of the events")
         self.channels = tuple(columns)
         self._picks = [picker(parts) for parts in columns.values()]
         self._counts = [(0,) * len(group.events) for group in self.groups]
 
 
-def opened(wanted: Iterable[tuple[int, Sequence[PerfEvent]]]) -> list[PerfGroup]:
-    """The groups, those split up for which the CPU has too few counters of the kind they need.
+def opened(requested: Iterable[tuple[int, Sequence[PerfEvent]]]) -> list[PerfGroup]:
+    """Open the groups; split those that need more counters of a kind than the CPU has.
 
-    The first CPU shows how; what it does not know is not asked of the others again.  Raises
-    ``OSError``, with nothing left open, where perf is refused or no group opens.
+    The first CPU determines how to split; events it does not know are not tried on the others.
+    Raises ``OSError``, with nothing left open, where perf is refused or no group opens.
     """
     groups: list[PerfGroup] = []
     parts: dict[tuple[PerfEvent, ...], list[list[PerfEvent]]] = {}
     try:
-        for cpu, events in wanted:
+        for cpu, events in requested:
             key = tuple(events)
             if key in parts:
                 groups += [PerfGroup(cpu, part) for part in parts[key]]
@@ -147,7 +153,7 @@ def opened(wanted: Iterable[tuple[int, Sequence[PerfEvent]]]) -> list[PerfGroup]
                 groups += fitting
                 parts[key] = [group.events for group in fitting]
         if not groups:
-            raise OSError(errno.ENOENT, "no event known to this kernel")
+            raise OSError(errno.ENOENT, "this kernel knows none of the events")
     except OSError:
         for group in groups:
             group.close()
@@ -156,7 +162,10 @@ def opened(wanted: Iterable[tuple[int, Sequence[PerfEvent]]]) -> list[PerfGroup]
 
 
 def fitted(cpu: int, events: Sequence[PerfEvent]) -> list[PerfGroup]:
-    """These events of one CPU in as few groups as the kernel takes them; unknown ones in none."""
+    """Open these events of one CPU in as few groups as the kernel accepts.
+
+    Events that the kernel does not know are in none of them.
+    """
     groups: list[PerfGroup] = []
     left = list(events)
     try:
@@ -164,11 +173,11 @@ def fitted(cpu: int, events: Sequence[PerfEvent]) -> list[PerfGroup]:
             try:
                 groups.append(PerfGroup(cpu, left))
             except OSError as error:
-                if error.errno == errno.ENOENT:  # it knows none of them
+                if error.errno == errno.ENOENT:  # the kernel knows none of the events
                     break
                 if error.errno != errno.EINVAL:
                     raise
-                left = left[1:]  # it cannot be counted even alone
+                left = left[1:]  # this event cannot be counted even alone
             else:
                 left = [event for event in left if event not in groups[-1].events]
     except OSError:
@@ -179,7 +188,7 @@ def fitted(cpu: int, events: Sequence[PerfEvent]) -> list[PerfGroup]:
 
 
 def affordable(groups: int) -> int:
-    """How many events a group may have so that all descriptors fit into half of those allowed."""
+    """Return how many events a group may have if all groups use half of the file limit at most."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return 1 << 16
@@ -187,17 +196,17 @@ def affordable(groups: int) -> int:
 
 
 def refusal(error: OSError, roots: Roots) -> Unsupported:
-    """Why perf_event_open failed with this error, and what would grant it."""
+    """Return why perf_event_open failed with this error, and the remedy."""
     status = parse_fields(read_text(roots.proc / "self/status"))
     granted = int(status.get("CapEff", "0"), 16)
     capable = bool((granted >> _CAP_PERFMON | granted >> _CAP_SYS_ADMIN) & 1)
     filtered = status.get("Seccomp") == _SECCOMP_FILTER
-    paranoid = read_text(roots.proc / "sys/kernel/perf_event_paranoid") or "set so"
+    paranoid = read_text(roots.proc / "sys/kernel/perf_event_paranoid") or "restrictive"
     return explained(error, capable, filtered, paranoid)
 
 
 def explained(error: OSError, capable: bool, filtered: bool, paranoid: str) -> Unsupported:
-    """The refusal in words: ``capable`` of CAP_PERFMON, ``filtered`` by seccomp."""
+    """Return the reason and the remedy; ``capable`` of CAP_PERFMON, ``filtered`` by seccomp."""
     if error.errno in (errno.EACCES, errno.EPERM):
         if capable and filtered:
             return Unsupported(
@@ -206,8 +215,8 @@ def explained(error: OSError, capable: bool, filtered: bool, paranoid: str) -> U
             )
         if capable:
             return Unsupported(
-                "perf_event_open is refused in spite of CAP_PERFMON",
-                "look at the security module (SELinux, AppArmor, lockdown) of this host",
+                "perf_event_open is refused although the process has CAP_PERFMON",
+                "check the security module (SELinux, AppArmor, lockdown) of this host",
             )
         also = "; in a container also allow the perf_event_open system call" if filtered else ""
         return Unsupported(
@@ -218,7 +227,7 @@ def explained(error: OSError, capable: bool, filtered: bool, paranoid: str) -> U
     if error.errno == errno.ENOSYS:
         return Unsupported(
             "this kernel has no perf_event_open, or the container's seccomp profile hides it",
-            "a kernel with CONFIG_PERF_EVENTS; allow the system call in the profile",
+            "use a kernel with CONFIG_PERF_EVENTS; allow the system call in the profile",
         )
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return Unsupported("too few file descriptors for the counters of all CPUs",
@@ -228,6 +237,6 @@ def explained(error: OSError, capable: bool, filtered: bool, paranoid: str) -> U
 
 def _total(parts: Sequence[int | None]) -> int | None:
     try:
-        return sum(parts)  # type: ignore[arg-type]  # a None among them is the rare case
+        return sum(parts)  # type: ignore[arg-type]  # None is rare: handle it as an exception
     except TypeError:
         return None

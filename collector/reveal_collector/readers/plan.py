@@ -1,53 +1,42 @@
-"""Plans: how a kernel text file becomes int64 columns, and the reader that says what they mean.
+"""Plans: how a kernel text file becomes int64 columns.
 
-A source learns, in slow code, what stands where in its file and states it as a plan.  Both
-readers execute plans and nothing else: the one here, and the scanner in C (``native``), which
-gives the same rows at a fraction of the price.
+A source learns the layout of its file in slow code and describes it as a plan.  Two readers
+execute plans: the one in ``reference_reader``, and the native scanner in C, which returns the
+same rows at a fraction of the cost.
 
-A text is brought into its *form*, split at ASCII blanks, and must have as many tokens as were
-learned, with the same *watched* ones.  The *picked* tokens must be numbers: an optional minus
-sign and digits that fit into 64 bits (a u64 keeps its bits).  Anything else is no row at all.
+A text is first converted by its *form* and split at ASCII blanks.  It must have the learned number
+of tokens, with the same *watched* tokens.  The *picked* tokens must be numbers: an optional minus
+sign and digits that fit into 64 bits (a u64 keeps its bits).  Any other text gives no row.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from operator import itemgetter, mul, sub
-from typing import Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from reveal_collector.readers.raw_slice import MISSING, signed
-
-_BITS = (1 << 64) - 1
-_SIGN = 1 << 63
-T = TypeVar("T")
-
-# A gate is closed after QUIET reads of its leading file without a change, and looked behind at
-# every BACK_OFF-th time only; so is a fast file behind it (the throttling of a cgroup without a
-# quota) that was the same for as long, however much the leading one moves.
+# A gate closes after QUIET reads of its leading file without a change; its files are then read at
+# every BACK_OFF-th tick only.  The same applies to a single fast file behind an open gate that has
+# not changed for as long (the throttling of a cgroup without a quota).
 QUIET = 30
 BACK_OFF = 5
-EXTREMES = 3  # columns of a vector: the largest, whose it is, the spread
-
-
-class Mismatch(ValueError):
-    """The text is not of the layout that was learned, or a number in it is none."""
+EXTREMES = 3  # columns of a vector: the largest increment, its label, the spread
 
 
 @dataclass(frozen=True)
 class TextForm:
-    """What is done to a text before it is split.
+    """Conversion of a text before it is split into tokens.
 
-    ``cut``: of lines that begin with one of these words only the first number is kept (but of
-    the first and of an unfinished last line); ``keep``: lines that do not begin so are left
-    out; ``blanks`` count as blanks and ``deleted`` as nothing.  ``base`` is that of the numbers;
-    ``words`` says whether tokens that are no numbers are names, which must stay what they are.
-    ``ends`` puts a token ``;`` at the end of each line, for a layout that must watch where
-    lines of bare numbers end.
+    ``truncate``: lines that begin with one of these words are cut after their first number; the
+    first line and an unterminated last line are not.  ``keep``: other lines are dropped.
+    ``blanks`` are replaced by blanks, ``deleted`` are removed.  ``base`` is that of the numbers.
+    ``words`` says whether tokens that are not numbers are names, which must not change.  ``ends``
+    inserts a token ``;`` at the end of each line, for layouts of bare numbers that depend on line
+    ends.
     """
 
-    cut: tuple[bytes, ...] = ()
+    truncate: tuple[bytes, ...] = ()
     keep: bytes = b""
     blanks: bytes = b""
     deleted: bytes = b""
@@ -55,9 +44,10 @@ class TextForm:
     words: bool = True
     ends: bool = False
 
-    def shape(self, data: bytes) -> bytes:
-        for word in self.cut:
-            data = _cut(data, b"\n" + word + b" ")
+    def apply(self, data: bytes) -> bytes:
+        """Return the converted text."""
+        for word in self.truncate:
+            data = _truncate(data, b"\n" + word + b" ")
         if self.ends:
             data = data.replace(b"\n", b" ;\n")
         if self.keep:
@@ -72,23 +62,23 @@ class TextForm:
 PLAIN = TextForm()
 
 
-def _cut(data: bytes, mark: bytes) -> bytes:
-    at = 0
-    while (at := data.find(mark, at)) >= 0:
-        at += len(mark)
-        stop, end = data.find(b" ", at), data.find(b"\n", at)
-        if at <= stop < end:
+def _truncate(data: bytes, mark: bytes) -> bytes:
+    start = 0
+    while (start := data.find(mark, start)) >= 0:
+        start += len(mark)
+        stop, end = data.find(b" ", start), data.find(b"\n", start)
+        if start <= stop < end:
             data = data[:stop] + data[end:]
     return data
 
 
 @dataclass(frozen=True)
 class Vector:
-    """One number a CPU, each a sum of values; shown are the extremes of its steps only.
+    """One number for each CPU, each a sum of values; its columns are extremes of the increments.
 
-    Columns: the largest step of each reading, added up; the label of whose it was; the spread
-    (95th less 50th percentile, nearest rank) of each reading, added up.  A number that fell
-    made no step.
+    Columns: the running sum of the largest increment of each reading; the label of the CPU that had
+    it; the running sum of the spread (95th minus 50th percentile, nearest rank).  A number that
+    decreased counts as no increment.
     """
 
     elements: tuple[tuple[int, ...], ...]
@@ -97,7 +87,7 @@ class Vector:
 
 @dataclass(frozen=True)
 class Columns:
-    """What of the values a table shows: themselves, or ``sums`` of them, then ``vectors``.
+    """How values become columns: the values or ``sums`` of them, then the ``vectors``.
 
     ``weights`` are factors of the values in all sums.
     """
@@ -107,8 +97,9 @@ class Columns:
     weights: tuple[int, ...] = ()
 
     def width(self, values: int) -> int:
-        shown = values if self.sums is None else len(self.sums)
-        return shown + EXTREMES * len(self.vectors)
+        """Return the number of columns for this many values."""
+        columns = values if self.sums is None else len(self.sums)
+        return columns + EXTREMES * len(self.vectors)
 
 
 AS_READ = Columns()
@@ -116,7 +107,7 @@ AS_READ = Columns()
 
 @dataclass(frozen=True)
 class TokenPlan:
-    """A file of tokens: ``watched`` are (place, text), ``picks`` places of the values."""
+    """Plan for a file of tokens: ``watched`` are (position, text), ``picks`` are positions."""
 
     count: int
     watched: tuple[tuple[int, bytes], ...]
@@ -126,15 +117,16 @@ class TokenPlan:
 
     @property
     def width(self) -> int:
+        """The number of columns."""
         return self.columns.width(len(self.picks))
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A line of a matrix: ``head``, then ``counts`` numbers set apart by blanks, then ``rest``.
+    """A line of a matrix: ``head``, then ``counts`` numbers separated by blanks, then ``rest``.
 
-    A line without counts is all ``head``.  ``counted`` says whether the total must be above 0,
-    must be 0, or may be either (``None``).
+    A line without counts is all ``head``.  ``counted`` says whether the total must be above 0
+    (True), must be 0 (False), or may be either (None).
     """
 
     head: bytes
@@ -145,9 +137,9 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class MatrixPlan:
-    """A file of a header and rows of counts; values: each row's total, then each column's.
+    """Plan for a header and rows of counts; values: the total of each row, then of each column.
 
-    Only rows of as many counts as there are ``wide`` columns add to the columns.
+    Only rows with as many counts as there are ``wide`` columns add to the columns.
     """
 
     header: bytes
@@ -157,14 +149,15 @@ class MatrixPlan:
 
     @property
     def width(self) -> int:
+        """The number of columns."""
         return self.columns.width(len(self.rows) + self.wide)
 
 
 @dataclass(frozen=True)
 class SumPlan:
-    """A file of words and numbers, in whatever order and however often: a line a device.
+    """Plan for words and numbers in any order and any number, such as one line for each device.
 
-    Values: of each of ``keys`` the sum of all numbers that follow it, 0 where there is none.
+    Values: for each of ``keys``, the sum of all numbers that follow it; 0 if there are none.
     """
 
     keys: tuple[bytes, ...]
@@ -172,29 +165,31 @@ class SumPlan:
 
     @property
     def width(self) -> int:
+        """The number of columns."""
         return len(self.keys)
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryPlan:
-    """No file: values another thread puts into ``values`` (int64), taken as they are now.
+    """Plan without a file: the current content of ``values`` (int64), which another thread writes.
 
-    The buffer must stay where it is: its length never changes.
+    The buffer must stay in place: its length never changes.
     """
 
     values: array[int]
 
     @property
     def width(self) -> int:
+        """The number of columns."""
         return len(self.values)
 
 
 @dataclass(frozen=True)
 class Gated:
-    """One of several files that rest together while nothing happens (a cgroup, a network, a disk).
+    """One of several files that rest together while their object (cgroup, network, disk) is idle.
 
-    ``key`` is the same for all of them; ``leads`` marks the file whose change says that
-    something does.  They rest only while that one is read every tick.
+    ``key`` is the same for all of them; ``leads`` marks the file whose change shows activity.  The
+    files rest only while the leading one is read at every tick.
     """
 
     key: str
@@ -203,7 +198,7 @@ class Gated:
 
 @dataclass(frozen=True)
 class FileScan:
-    """An open file and its plan, for the scanner; ``length`` is about that of its text."""
+    """An open file and its plan, for the native scanner; ``length`` is about that of its text."""
 
     plan: TokenPlan | MatrixPlan | SumPlan | MemoryPlan
     fd: int = -1
@@ -212,184 +207,51 @@ class FileScan:
 
 
 class Scannable(Protocol):
-    """A source the scanner in C can read: its columns are those of ``scans``, one by one.
+    """A source that the native scanner can read: its columns are those of ``scans``, in order.
 
-    Where a plan fails, the source's own ``read`` is called, which learns anew; ``scans`` is
-    asked again afterwards.  A source may have a ``stale``, which says once a second whether it
-    must be read so because of something no plan can see (a new cgroup, another NIC).
+    Where a plan fails, the source's own ``read`` learns the new layout; ``scans`` is called again
+    afterwards.  A source may have a method ``stale``, called once a second.  It returns whether the
+    source must be read because of a change that no plan can detect (a new cgroup, another NIC).
     """
 
-    def scans(self) -> Sequence[FileScan] | None: ...
+    def scans(self) -> Sequence[FileScan] | None:
+        """Return the scans, or None where they are not possible at the moment."""
 
 
 @runtime_checkable
 class WakingSource(Protocol):
-    """A source that learns from a thread of its own that it is stale, and says so at once.
+    """A source that detects in a thread of its own that it is stale, and reports it at once.
 
-    From then to the next slice it is read tick by tick by its own code, so that nothing is
-    lost of what begins and ends meanwhile.
+    Until the next slice it is then read tick by tick by its own code, so that events that begin and
+    end meanwhile are not lost.
     """
 
-    def call_when_stale(self, call: Callable[[], None]) -> None: ...
+    def call_when_stale(self, call: Callable[[], None]) -> None:
+        """Set the function to call as soon as the source is stale."""
 
 
 @runtime_checkable
 class ObservingSource(Protocol):
-    """A scannable source with a say in what is shown of it, once a slice.
+    """A scannable source that observes its own values once a slice."""
 
-    ``took`` is told what the scanner read last of each column, ``MISSING`` where it read
-    nothing in this slice; ``hidden``, asked with the plans, names columns that show 0 for now;
-    from ``unwatched`` on its own code reads it alone.
-    """
+    def hidden_columns(self) -> Sequence[int]:
+        """Return the indices of columns that are reported as 0 for now; called with the plans."""
 
-    def hidden_columns(self) -> Sequence[int]: ...
+    def observe(self, row: Sequence[int]) -> None:
+        """Receive the last value of each column; ``MISSING`` where this slice has none."""
 
-    def observe(self, row: Sequence[int]) -> None: ...
-
-    def stop_observing(self) -> None: ...
+    def stop_observing(self) -> None:
+        """Stop: from now on only the source's own code reads it."""
 
 
 def scans_of(source: object) -> Sequence[FileScan] | None:
-    """The source's scans, none where it can be read by its own code only."""
+    """Return the source's scans; None where only its own code can read it."""
     scans = getattr(source, "scans", None)
     found: Sequence[FileScan] | None = scans() if scans else None
     return found
 
 
 def is_stale(source: object) -> bool:
+    """Return whether the source has a method ``stale`` that returns True."""
     stale = getattr(source, "stale", None)
     return bool(stale and stale())
-
-
-def packed(values: Sequence[int]) -> array[int]:
-    try:
-        return array("q", values)
-    except OverflowError:
-        return array("q", map(signed, values))
-
-
-class ColumnMaker:
-    """Values to a row of columns, reading after reading."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self._sums = [picker(group) for group in columns.sums or ()]
-        self._vectors = [_Extremes(vector) for vector in columns.vectors]
-
-    @property
-    def remembers(self) -> bool:
-        """Whether a row depends on the readings before."""
-        return bool(self._vectors)
-
-    def make(self, values: Sequence[int]) -> array[int]:
-        if self._columns.weights:
-            values = list(map(mul, values, self._columns.weights))
-        if self._columns.sums is None:
-            row = packed(values)
-        else:
-            row = packed([sum(pick(values)) for pick in self._sums])
-        for vector in self._vectors:
-            row.extend(vector.take(values))
-        return row
-
-
-@dataclass
-class _Extremes:
-    """What is left of a vector, reading by reading."""
-
-    vector: Vector
-    _before: list[int] | None = None
-    _largest: int = 0
-    _spread: int = 0
-    _pick: list[Callable[[Sequence[int]], tuple[int, ...]]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._pick = [picker(element) for element in self.vector.elements]
-
-    def take(self, values: Sequence[int]) -> tuple[int, int, int]:
-        now = [sum(pick(values)) for pick in self._pick]
-        before, self._before = self._before, now
-        if before is None:
-            return 0, MISSING, 0
-        steps = [max(0, signed(step)) for step in map(sub, now, before)]
-        most = max(steps)
-        self._largest = signed(self._largest + most)
-        if most:
-            self._spread = signed(self._spread + spread(steps))
-        return self._largest, self.vector.labels[steps.index(most)], self._spread
-
-
-def spread(steps: Sequence[int]) -> int:
-    """95th less 50th percentile, each the nearest rank."""
-    ordered, count = sorted(steps), len(steps)
-    return ordered[(95 * count + 99) // 100 - 1] - ordered[(count + 1) // 2 - 1]
-
-
-class TokenReader:
-    """Executes a ``TokenPlan``: the reference for the scanner in C."""
-
-    def __init__(self, plan: TokenPlan) -> None:
-        self.plan = plan
-        self._pick = picker(plan.picks)
-        self._pick_watched = picker([place for place, _ in plan.watched])
-        self._watched = tuple(text for _, text in plan.watched)
-        self._maker = ColumnMaker(plan.columns)
-        self._last: bytes | None = None
-        self._values: Sequence[int] = ()
-        self._row = array("q")
-
-    def row(self, data: bytes) -> array[int]:
-        """The columns of a text; raises ``Mismatch``."""
-        if data == self._last:
-            if self._maker.remembers:
-                self._row = self._maker.make(self._values)
-            return self._row
-        self._last = None
-        tokens = self.plan.form.shape(data).split()
-        if len(tokens) != self.plan.count or self._pick_watched(tokens) != self._watched:
-            raise Mismatch("another layout")
-        self._values = numbers(self._pick(tokens), self.plan.form.base)
-        self._row = self._maker.make(self._values)
-        self._last = data
-        return self._row
-
-
-def sum_row(plan: SumPlan, data: bytes) -> array[int]:
-    """Executes a ``SumPlan``, the reference for the scanner in C; raises ``Mismatch``."""
-    found: dict[bytes, list[bytes]] = {key: [] for key in plan.keys}
-    tokens = iter(plan.form.shape(data).split())
-    for token in tokens:
-        if token in found:
-            found[token].append(next(tokens, b""))
-    return packed([sum(numbers(each)) for each in found.values()])
-
-
-def numbers(tokens: Sequence[bytes], base: int = 10) -> list[int]:
-    """Tokens as integers; raises ``Mismatch`` for one that is none, or not of 64 bits."""
-    if base == 10 and b"".join(tokens).isdigit() and b"" not in tokens:
-        values = list(map(int, tokens))
-    else:
-        values = [_number(token, base) for token in tokens]
-    if values and (max(values) > _BITS or min(values) < -_SIGN):
-        raise Mismatch("a number of more than 64 bits")
-    return values
-
-
-_DIGITS = {10: frozenset(b"0123456789"), 16: frozenset(b"0123456789abcdefABCDEF")}
-
-
-def _number(token: bytes, base: int) -> int:
-    digits = token.removeprefix(b"-") if base == 10 else token
-    if not digits or not _DIGITS[base].issuperset(digits):
-        raise Mismatch(f"{token[:40]!r} is no number")
-    return int(token, base)
-
-
-def picker(places: Sequence[int]) -> Callable[[Sequence[T]], tuple[T, ...]]:
-    """``itemgetter`` that gives a tuple for any number of places, one and none too."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    if places:
-        only = places[0]
-        return lambda items: (items[only],)
-    return lambda _: ()

@@ -1,6 +1,6 @@
-"""One second of raw rows, as the sampler hands it over: plain integers in plain buffers.
+"""One second of raw rows, as the sampler delivers it: plain integers in plain buffers.
 
-Nothing here needs numpy: a collector with the native library never loads it.
+This module does not need numpy: a collector with the native library never loads it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import cast
 
 from reveal_contract.channels import ChannelTable
 
-# what stands where nothing was read; a counter that truly reads 2^63 loses this one sample
+# the value of a reading that is missing; a counter that is exactly 2^63 loses this sample
 MISSING = -(2**63)
-# over how many slices the step of a rare counter is paid out: its lane's period in seconds
+# slices over which the increment of a rare counter is distributed: its lane's period in seconds
 RARE_SLICES = 10
 
 Cells = Sequence[int | None]
@@ -22,14 +22,14 @@ Cells = Sequence[int | None]
 
 @dataclass(frozen=True)
 class RawSlice:
-    """What one second of ticks gave, as read.
+    """The readings of one second of ticks.
 
-    ``fast`` are int64 readings, row-major: all fast channels of the table at tick 0, then at
-    tick 1 and so on, one row for each of ``lateness`` (microseconds); ``slow`` one reading a
-    slow channel.  ``MISSING`` stands for what was not read; a kernel's u64 above 2^63 keeps
-    its bits, so that differences of it stay right.
+    ``fast`` has int64 readings in row-major order: all fast channels of the table at tick 0, then
+    at tick 1 and so on, one row for each element of ``lateness`` (microseconds).  ``slow`` has one
+    reading for each slow channel.  ``MISSING`` marks values that were not read.  A kernel's u64
+    above 2^63 keeps its bits, so that its differences stay correct.
 
-    A sampler may write the next seconds into the same buffers: who keeps one takes ``copy``.
+    A sampler may reuse the buffers for the next slices: use ``copy`` to keep one.
     """
 
     sequence: int
@@ -40,11 +40,11 @@ class RawSlice:
     lateness: Sequence[int]
 
     def copy(self) -> RawSlice:
-        """The same in buffers of its own."""
+        """Return a copy with buffers of its own."""
         return replace(self, fast=_copied(self.fast), slow=_copied(self.slow))
 
     def last_tick(self) -> RawSlice:
-        """Its last tick alone, in buffers of its own."""
+        """Return a copy of the last tick alone."""
         start = max(0, len(self.lateness) - 1) * len(self.table.fast)
         return replace(
             self,
@@ -56,7 +56,7 @@ class RawSlice:
 
 @dataclass(frozen=True)
 class SliceOrigin:
-    """Whose slices these are; the same for all slices of a collector."""
+    """Fields that are the same for all slices of a collector."""
 
     node: str
     boot: bytes
@@ -68,7 +68,7 @@ def _copied(cells: array[int] | memoryview) -> array[int]:
 
 
 def gather(row: array[int], cells: Cells) -> None:
-    """Append what a source read to a row of int64 (``array('q')``)."""
+    """Append the values of a source to a row of int64 (``array('q')``)."""
     try:
         row.fromlist(cast("list[int]", list(cells)))  # all of it or nothing
     except (TypeError, OverflowError):
@@ -76,6 +76,6 @@ def gather(row: array[int], cells: Cells) -> None:
 
 
 def signed(value: int) -> int:
-    """The int64 with the same lowest 64 bits."""
+    """Return the int64 with the same lowest 64 bits."""
     bits = value & 0xFFFF_FFFF_FFFF_FFFF
     return bits - (1 << 64) if bits >> 63 else bits

@@ -1,4 +1,4 @@
-"""What a source is: one reader of one kernel interface, one file each under ``sources``."""
+"""The interface of a source: a reader of one kernel interface, in one file under ``sources``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity
 
 _PROC = Path("/proc")
-# Reads until it is asked whether devices came, where to ask costs as much as to read them.
+# Reads between two checks for new devices, where a check costs as much as a read.
 CHECK_EVERY = 5
 
 
 @dataclass(frozen=True)
 class Roots:
-    """Where the host's file systems are seen; a recorded tree of another host is as good."""
+    """Where the host's file systems are mounted; recorded trees of other hosts work as well."""
 
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")
@@ -28,15 +28,15 @@ class Roots:
 
     @cached_property
     def live(self) -> bool:
-        """Whether these are this machine's own kernel (then syscalls may be asked as well).
+        """Whether these are file systems of the running kernel, so that system calls apply to it.
 
-        In a container the host's procfs is mounted elsewhere: it is procfs, of the same boot.
+        In a container the host's procfs is mounted elsewhere: it is recognized by the same boot id.
         """
         return self.proc == _PROC or (_is_procfs(self.proc) and _boot(self.proc) == _boot(_PROC))
 
 
 def _is_procfs(folder: Path) -> bool:
-    """A file system without a device whose root is inode 1 (PROC_ROOT_INO, linux/proc_fs.h)."""
+    """Return whether this is a procfs: no device, and inode 1 at the root (PROC_ROOT_INO)."""
     try:
         found = folder.stat()
     except OSError:
@@ -52,54 +52,60 @@ def _boot(proc: Path) -> str:
 
 
 class Source(Protocol):
-    """One kernel interface.
+    """A reader of one kernel interface.
 
-    ``open`` learns the layout or raises ``Unsupported``; afterwards ``channels`` names the
-    columns.  ``read`` gives one integer a column (``None`` where this one cannot be read
-    now), raises ``LayoutChanged`` after learning other columns, and ``OSError`` when the
-    whole source cannot be read this time.  ``read`` of a fast source runs in the tick thread:
-    descriptors kept open, no allocation that can be avoided, never a subprocess.
+    ``open`` learns the layout or raises ``Unsupported``; afterwards ``channels`` names the columns.
+    ``read`` returns one integer for each column, or ``None`` where this column cannot be read at
+    the moment.  It raises ``LayoutChanged`` after it learned other columns, and ``OSError`` when
+    the whole source cannot be read this time.  ``read`` of a fast source runs in the tick thread:
+    it keeps descriptors open, avoids allocations, and never starts a subprocess.
     """
 
     name: str
     lane: Lane
     channels: tuple[Channel, ...]
 
-    def open(self) -> None: ...
+    def open(self) -> None:
+        """Learn the layout; raise ``Unsupported`` if this host does not provide the interface."""
 
-    def read(self) -> Sequence[int | None]: ...
+    def read(self) -> Sequence[int | None]:
+        """Return one value for each column."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release all files; ``open`` may be called again."""
 
 
 @runtime_checkable
 class AdaptiveSource(Protocol):
-    """A source that asks less often what proves dear; ``degraded`` says what, a phrase each."""
+    """A source that runs expensive queries less often; ``degraded`` has a phrase for each."""
 
     @property
-    def degraded(self) -> Sequence[str]: ...
+    def degraded(self) -> Sequence[str]:
+        """One phrase for each query that is run less often."""
 
 
 @runtime_checkable
 class ThrottledSource(Protocol):
-    """A source that looks less often at what is idle, ``thrift`` times less often than usual."""
+    """A source that can read idle items ``slowdown_factor`` times less often than normal."""
 
     slowdown_factor: int
 
 
 @runtime_checkable
 class PausableSource(Protocol):
-    """A source that can be done without: it stops its own work and its columns while ``paused``."""
+    """An optional source: it stops its own work, and its columns are empty, while ``paused``."""
 
     paused: bool
 
 
 @runtime_checkable
 class SubjectSource(Protocol):
-    """A source that knows who stands behind its instances; ``trouble`` while it may not."""
+    """A source that knows the subjects of its instances; ``health_error`` says why it may not."""
 
     @property
-    def subjects(self) -> tuple[Identity, ...]: ...
+    def subjects(self) -> tuple[Identity, ...]:
+        """The subjects that the instances of this source belong to."""
 
     @property
-    def health_error(self) -> str: ...
+    def health_error(self) -> str:
+        """One sentence while the subjects may be out of date, else empty."""

@@ -1,8 +1,8 @@
-"""Files of devices, kept open, each with a reader of its own for what it holds.
+"""Files of devices that stay open, each with its own parser.
 
-``NumberFiles`` fits where every file is one number and one folder shows all that comes and goes.
-Devices need more: a file of many columns, a word for a number, a device that is replaced under
-its old name, counters by the hundred that never move.
+``NumberFiles`` fits where every file is one number and one folder shows all changes.  Devices
+need more: files of several columns, words instead of numbers, devices that are replaced under
+the same name, and hundreds of counters that rarely change.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Cells = Sequence[int | None]
 
 @dataclass(frozen=True)
 class AttributeFile:
-    """One file and the columns its text gives; ``parse`` raises ``ValueError`` for other text.
+    """One file and its columns; ``parse`` raises ``ValueError`` for other text.
 
-    ``plan`` gives the same columns of a text like this one, for the scanner in C.
+    ``plan`` returns a plan with the same columns for a text like this one, for the native scanner.
     """
 
     path: Path
@@ -39,12 +39,15 @@ class AttributeFile:
 def single_column(
     path: Path, channel: Channel, parse: Callable[[bytes], int | None] = int
 ) -> AttributeFile:
-    """A file of one column; a decimal number unless ``parse`` says otherwise."""
+    """Return a file of one column; a decimal number unless ``parse`` reads it otherwise."""
     return AttributeFile(path, (channel,), lambda data: (parse(data),))
 
 
 def entries(*folders: Path) -> tuple[tuple[str, ...], ...]:
-    """The entries of each folder, as a mark of what is there; none of one that is gone."""
+    """Return the sorted entries of each folder; none for a folder that cannot be read.
+
+    The result serves as a fingerprint of the devices.
+    """
     return tuple(_entries(folder) for folder in folders)
 
 
@@ -56,7 +59,7 @@ def _entries(folder: Path) -> tuple[str, ...]:
 
 
 def read_text(path: Path) -> str:
-    """A short file without its blanks; "" where it cannot be read (EINVAL of a link down)."""
+    """Return a short file without surrounding blanks; "" where it cannot be read."""
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:
@@ -64,7 +67,7 @@ def read_text(path: Path) -> str:
 
 
 def read_number(path: Path) -> int | None:
-    """The one number in a short file."""
+    """Return the number in a short file; None where it has none."""
     try:
         return int(read_text(path))
     except ValueError:
@@ -72,13 +75,13 @@ def read_number(path: Path) -> int | None:
 
 
 def parse_fields(text: str) -> dict[str, str]:
-    """The lines ``key: value`` of a text, without blanks around either; others are left out."""
+    """Return the lines ``key: value`` of a text without surrounding blanks; skip other lines."""
     parts = (line.partition(":") for line in text.splitlines())
     return {key.strip(): value.strip() for key, colon, value in parts if colon}
 
 
 def resolve_link(path: Path) -> Path:
-    """Where a link of sysfs leads; the path itself where it leads nowhere or around."""
+    """Return the target of a sysfs link, or the path itself where it cannot be resolved."""
     try:
         return path.resolve()
     except (OSError, RuntimeError):
@@ -86,7 +89,7 @@ def resolve_link(path: Path) -> Path:
 
 
 def link_target(link: Path) -> str:
-    """The last part of what a link leads to (a driver's name); "" where there is none."""
+    """Return the last component of a link's target (a driver's name); "" where there is no link."""
     try:
         return os.readlink(link).rpartition("/")[2]  # noqa: PTH115 - once a second and GPU
     except OSError:
@@ -96,14 +99,14 @@ def link_target(link: Path) -> str:
 class AttributeSource:
     """The columns of many device files.
 
-    ``find`` lists the files; it is asked again when ``mark`` gives something else than before,
-    and when a file answers ENODEV: its device went, and another may have its name by now.  Text
-    that ``parse`` refuses, or a file that cannot be read, costs its own columns alone.
+    ``find`` lists the files.  It is called again when ``fingerprint`` returns another value, and
+    when a file returns ENODEV: its device was removed, and another may use its name now.  A file
+    that cannot be read or parsed empties only its own columns.
 
-    ``turns`` spares what is quiet: a file that was the same for that many reads is read every
-    ``turns`` reads only, each file at a turn of its own, until it changes; ``mark`` is asked as
-    seldom.  Where every file has a plan the scanner in C spares them all, and ``mark`` is asked
-    every ``LOOK_EVERY`` seconds.
+    ``quiet_period`` saves reads: a file that did not change for that many reads is then read only
+    every ``quiet_period`` reads, until it changes.  The files are due at different reads.
+    ``fingerprint`` is called as rarely.  Where every file has a plan, the native scanner skips
+    quiet files itself, and ``fingerprint`` is called every ``CHECK_EVERY`` seconds.
     """
 
     def __init__(
@@ -111,56 +114,62 @@ class AttributeSource:
         name: str,
         lane: Lane,
         find: Callable[[], Iterable[AttributeFile]],
-        mark: Callable[[], object],
+        fingerprint: Callable[[], object],
         absent: Unsupported,
-        turns: int = 1,
+        quiet_period: int = 1,
     ) -> None:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
-        self._find, self._mark, self._absent = find, mark, absent
-        self._turns, self._round, self._asked = turns, 0, 0
-        self._seen: object = None
-        self._kept: list[_Kept] = []
+        self._find, self._current_fingerprint, self._absent = find, fingerprint, absent
+        self._quiet_period, self._round, self._checks = quiet_period, 0, 0
+        self._fingerprint: object = None
+        self._attributes: list[_OpenAttribute] = []
 
     def open(self) -> None:
+        """Find and open the files; raises ``Unsupported`` where there are none."""
         self._learn()
         if not self.channels:
             self.close()
             raise self._absent
 
     def read(self) -> Cells:
-        before = self.channels
+        """Return the values of all files, reading those that are due."""
+        previous = self.channels
         self._round += 1
-        if self._seen is None or (self._round % self._turns == 0 and self._mark() != self._seen):
+        due = self._round % self._quiet_period == 0
+        if self._fingerprint is None or (due and self._current_fingerprint() != self._fingerprint):
             self._learn()
-            if self.channels != before:
+            if self.channels != previous:
                 raise LayoutChanged(self.name)
         values: list[int | None] = []
-        for place, kept in enumerate(self._kept):
-            if kept.quiet < self._turns or (self._round + place) % self._turns == 0:
-                kept.renew()
-            values += kept.values
-        if any(kept.gone for kept in self._kept):
-            self._seen = None
+        period = self._quiet_period
+        for position, opened in enumerate(self._attributes):
+            if opened.quiet < period or (self._round + position) % period == 0:
+                opened.refresh()
+            values += opened.values
+        if any(opened.gone for opened in self._attributes):
+            self._fingerprint = None
         return values
 
     def scans(self) -> Sequence[FileScan] | None:
-        scans = [scan for kept in self._kept if (scan := kept.scan()) is not None]
-        return scans if scans and len(scans) == len(self._kept) else None
+        """Return the scans of all files, or None where one of them has none."""
+        scans = [scan for opened in self._attributes if (scan := opened.scan()) is not None]
+        return scans if scans and len(scans) == len(self._attributes) else None
 
     def stale(self) -> bool:
-        """Whether other devices may be there; asked once a second."""
-        self._asked += 1
-        return self._asked % CHECK_EVERY == 0 and self._mark() != self._seen
+        """Return whether the devices may have changed; called once a second."""
+        self._checks += 1
+        return self._checks % CHECK_EVERY == 0 and self._current_fingerprint() != self._fingerprint
 
     def close(self) -> None:
-        for kept in self._kept:
-            kept.file.close()
-        self._kept, self.channels = [], ()
+        """Close all files."""
+        for opened in self._attributes:
+            opened.file.close()
+        self._attributes, self.channels = [], ()
 
     def _learn(self) -> None:
-        before, self._kept = self._kept, []
-        self._seen = self._mark()
+        previous, self._attributes = self._attributes, []
+        self._fingerprint = self._current_fingerprint()
         channels: list[Channel] = []
         for attribute in self._find():
             file = OpenFile(attribute.path)
@@ -168,18 +177,19 @@ class AttributeSource:
                 file.open()
             except Unsupported:
                 continue
-            kept = _Kept(file, attribute)
-            kept.renew()
-            kept.quiet = self._turns  # most never move: quiet until seen otherwise
-            self._kept.append(kept)
+            opened = _OpenAttribute(file, attribute)
+            opened.refresh()
+            opened.quiet = self._quiet_period  # most files never change: start as quiet
+            self._attributes.append(opened)
             channels += attribute.channels
         self.channels = in_lane(channels, self.lane)
-        for kept in before:  # closed last: a new file has another descriptor, so another scan
-            kept.file.close()
+        # closed last: a new file must get another descriptor, so that its scan differs
+        for opened in previous:
+            opened.file.close()
 
 
-class _Kept:
-    """An open file, what it held last, and for how many reads that has been so."""
+class _OpenAttribute:
+    """An open file, its last content, and for how many reads it has not changed."""
 
     def __init__(self, file: OpenFile, attribute: AttributeFile) -> None:
         self.file = file
@@ -192,16 +202,17 @@ class _Kept:
         self.values: Cells = self._blank
 
     def scan(self) -> FileScan | None:
-        """None where it has no plan, or was not read as one is made of."""
+        """Return the scan; None without a plan, or while the last content has no values."""
         if self._attribute.plan is None or self._last is None or self.values is self._blank:
             return None
         return FileScan(self._attribute.plan(self._last), self.file.fd, len(self._last))
 
-    def renew(self) -> None:
+    def refresh(self) -> None:
+        """Read the file and parse it if it has changed."""
         try:
             data = self.file.read()
         except OSError as error:
-            # one that never answered is no device that went: learning again would not help
+            # a file that was never readable is no removed device: learning again is useless
             self.gone = error.errno == errno.ENODEV and self._answered
             self.values, self._last, self.quiet = self._blank, None, 0
             return
@@ -217,10 +228,10 @@ class _Kept:
 
 
 class SnapshotSource:
-    """A source of the rare lane whose columns are whatever one look at the host gives.
+    """A source of the rare lane whose columns are the keys that ``snapshot`` returns.
 
-    Nothing is kept open, so nothing has to be followed as it comes and goes.  Where ``absent``
-    is ``None`` the source waits without columns until there are any.
+    It keeps nothing open, so it need not track devices that come and go.  Where ``absent`` is
+    ``None`` the source waits without columns until there are any.
     """
 
     lane = Lane.RARE
@@ -228,37 +239,40 @@ class SnapshotSource:
     def __init__(
         self,
         name: str,
-        look: Callable[[], Mapping[Channel, int | None]],
+        snapshot: Callable[[], Mapping[Channel, int | None]],
         absent: Unsupported | None = None,
     ) -> None:
         self.name = name
         self.channels: tuple[Channel, ...] = ()
-        self._look, self._absent = look, absent
-        self._shown: tuple[Channel, ...] = ()
+        self._snapshot, self._absent = snapshot, absent
+        self._columns: tuple[Channel, ...] = ()
 
     def open(self) -> None:
+        """Take the first snapshot; raises ``Unsupported`` where it has no columns."""
         try:
-            self._show(self._look())
+            self._set_columns(self._snapshot())
         except OSError as error:
             raise Unsupported(f"{error.filename or self.name}: {error.strerror}") from None
         if not self.channels and self._absent is not None:
             raise self._absent
 
     def read(self) -> Cells:
-        seen = self._look()
-        if tuple(seen) != self._shown:
-            self._show(seen)
+        """Return the values of a new snapshot."""
+        values = self._snapshot()
+        if tuple(values) != self._columns:
+            self._set_columns(values)
             raise LayoutChanged(self.name)
-        return list(seen.values())
+        return list(values.values())
 
     def close(self) -> None:
-        self.channels = self._shown = ()
+        """Forget the columns."""
+        self.channels = self._columns = ()
 
-    def _show(self, seen: Mapping[Channel, int | None]) -> None:
-        self._shown = tuple(seen)
-        self.channels = in_lane(seen, self.lane)
+    def _set_columns(self, values: Mapping[Channel, int | None]) -> None:
+        self._columns = tuple(values)
+        self.channels = in_lane(values, self.lane)
 
 
 def in_lane(channels: Iterable[Channel], lane: Lane) -> tuple[Channel, ...]:
-    """The channels as a source of this lane gives them."""
+    """Return the channels with this lane."""
     return tuple(each if each.lane is lane else replace(each, lane=lane) for each in channels)

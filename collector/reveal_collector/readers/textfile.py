@@ -1,7 +1,8 @@
-"""Kernel text files kept open and read again and again, numbers picked by position.
+"""Kernel text files that stay open and are read repeatedly; numbers are selected by position.
 
-A descriptor of procfs or sysfs stays valid: each ``pread`` from 0 renders the file anew.  The
-layout is learned once, in slow code; while it holds, number k of the file is the same channel.
+A descriptor of procfs or sysfs stays valid: each ``pread`` from offset 0 generates the file
+again.  The layout is learned once, in slow code; while it is unchanged, the number at a position
+belongs to the same channel.
 """
 
 from __future__ import annotations
@@ -22,25 +23,23 @@ from reveal_collector.readers.plan import (
     FileScan,
     Gated,
     MemoryPlan,
-    Mismatch,
     TextForm,
     TokenPlan,
-    TokenReader,
-    packed,
 )
+from reveal_collector.readers.reference_reader import Mismatch, TokenReader, packed
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-# seq_file hands out whole records, a page at most: a read shorter than this is the end, as no
-# record we read is longer than 3 KiB but /proc/interrupts of hundreds of CPUs, read to EOF
+# seq_file returns whole records, one page at most.  A shorter read is the end of the file: only
+# /proc/interrupts of hundreds of CPUs has records over 3 KiB, and it is read to the end anyway.
 _FULL = 1024
-# str.split and bytes.split disagree on these; as "?" both see the same tokens
+# str.split and bytes.split treat these differently; with "?" both give the same tokens
 _SAME_BLANKS = bytes.maketrans(b"\x1c\x1d\x1e\x1f", b"????")
 
 
 class OpenFile:
-    """One file, opened once, read whole from the start each time."""
+    """A file that is opened once and read completely each time."""
 
     def __init__(self, path: Path, remedy: str = "") -> None:
         self.path = path
@@ -48,11 +47,14 @@ class OpenFile:
         self._fd = -1
 
     def open(self) -> None:
+        """Open the file; raises ``Unsupported`` where it cannot be opened."""
         self.close()
         try:
             self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except PermissionError:
-            raise Unsupported(f"{self.path} may not be read", "run as root") from None
+            raise Unsupported(
+                f"{self.path} may not be read: permission denied", "run as root"
+            ) from None
         except FileNotFoundError:
             raise Unsupported(f"{self.path} does not exist", self._remedy) from None
         except OSError as error:
@@ -60,45 +62,47 @@ class OpenFile:
 
     @property
     def fd(self) -> int:
-        """The descriptor, -1 while the file is closed."""
+        """The descriptor; -1 while the file is closed."""
         return self._fd
 
     def read(self) -> bytes:
+        """Return the current content."""
         data = os.pread(self._fd, READ_SIZE, 0)
         if len(data) < _FULL:
             return data
-        parts, at = [data], len(data)
-        while more := os.pread(self._fd, READ_SIZE, at):
+        parts, offset = [data], len(data)
+        while more := os.pread(self._fd, READ_SIZE, offset):
             parts.append(more)
-            at += len(more)
+            offset += len(more)
         return b"".join(parts) if len(parts) > 1 else data
 
     def close(self) -> None:
+        """Close the file; harmless if it is closed."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
-# (token of the file, its channel); None: not a channel, but the token must stay what it is
+# (position of a token, its channel); None: no channel, but the token must not change
 Layout = Sequence[tuple[int, Channel | None]]
 
 
 @dataclass(frozen=True)
 class ColumnSet:
-    """The columns of a source: the channels, and how they come of the values picked."""
+    """The columns of a source: their channels, and how the selected values make them."""
 
     channels: tuple[Channel, ...]
     columns: Columns = AS_READ
 
 
 class TokenSource:
-    """A source that is one file of blank-separated tokens.
+    """A source that is one file of tokens separated by blanks.
 
-    ``learn`` maps the text, in its form, to (token, channel) pairs.  Tokens that are no numbers
-    (names of CPUs, disks, NICs; not where the form has no words) and those the layout pairs with
-    ``None`` must not change; a change of them or of the token count is a new layout, and so is
-    a number that is none; where no layout can do without it, ``ParseError`` is raised.
-    ``arrange`` turns the picked channels into those shown, where they are not the same.
+    ``learn`` maps the text, in its ``form``, to (position, channel) pairs.  Some tokens must not
+    change: those that are not numbers (names of CPUs, disks, NICs; not if the form has no words),
+    and those paired with ``None``.  A change of these or of the number of tokens is a new layout,
+    and so is a channel's token that is no longer a number.  ``read`` raises ``ParseError`` if no
+    layout fits.  ``arrange`` turns the selected channels into other columns.
     """
 
     def __init__(
@@ -123,11 +127,12 @@ class TokenSource:
         self._length = 0
 
     def resting(self, gate: Gated) -> Self:
-        """The same source, which the scanner in C reads when something can have happened only."""
+        """Return this source; the native scanner reads it only while the gate is open."""
         self._gate = gate
         return self
 
     def open(self) -> None:
+        """Open the file and learn its layout."""
         self._file.open()
         try:
             self._learn(self._file.read())
@@ -136,23 +141,29 @@ class TokenSource:
             raise Unsupported(f"{self._file.path}: {error.strerror}", self._remedy) from None
         if not self.channels:
             self.close()
-            raise Unsupported(f"{self._file.path} holds no number known here", self._remedy)
+            raise Unsupported(f"{self._file.path} has no known number", self._remedy)
 
     def read(self) -> Sequence[int | None]:
+        """Return the values of all columns."""
         data = self._file.read()
         try:
             return self._reader.row(data)
         except Mismatch:
-            return self._read_anew(data)
+            return self._relearn(data)
 
     def scans(self) -> Sequence[FileScan]:
+        """Return the scan of the file, for the native scanner."""
         return [FileScan(self._reader.plan, self._file.fd, self._length, self._gate)]
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
-    def _read_anew(self, data: bytes) -> Sequence[int | None]:
-        """Learn; a number that is none costs its own channel alone, where a layout allows it."""
+    def _relearn(self, data: bytes) -> Sequence[int | None]:
+        """Learn the layout; a token that is no longer a number removes only its own channel.
+
+        Raises ``ParseError`` where the layout needs that channel.
+        """
         before = self.channels
         self._learn(data)
         if self.channels != before:
@@ -163,23 +174,23 @@ class TokenSource:
             raise ParseError(f"{self._file.path}: {error}") from None
 
     def _learn(self, data: bytes) -> None:
-        shaped = self._form.shape(data)
+        shaped = self._form.apply(data)
         text = shaped.translate(_SAME_BLANKS).decode("ascii", "replace")
         by_channel: dict[Channel, int] = {}
         watched = set()
-        for place, channel in self._learn_layout(text):
+        for position, channel in self._learn_layout(text):
             if channel is None:
-                watched.add(place)
+                watched.add(position)
             else:
-                by_channel.setdefault(channel, place)
+                by_channel.setdefault(channel, position)
         tokens = shaped.split()
         if self._form.words:
-            watched |= {at for at, token in enumerate(tokens) if not token.isdigit()}
+            watched |= {index for index, token in enumerate(tokens) if not token.isdigit()}
         watched.difference_update(by_channel.values())
         shape = self._arrange(tuple(by_channel))
         self._reader = TokenReader(
             TokenPlan(
-                len(tokens), tuple((place, tokens[place]) for place in sorted(watched)),
+                len(tokens), tuple((position, tokens[position]) for position in sorted(watched)),
                 tuple(by_channel.values()), self._form, shape.columns,
             )
         )  # fmt: skip
@@ -188,7 +199,7 @@ class TokenSource:
 
 
 def word_scans(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan, FileScan]:
-    """What words stand for: a file that must stay as it is, and its columns until it does not."""
+    """Return scans for a file of words: constant columns, invalidated when the words change."""
     tokens = text.split()
     plan = TokenPlan(len(tokens), tuple(enumerate(tokens)), ())
     return FileScan(plan, fd, len(text)), FileScan(_constant(tuple(values)))
@@ -196,18 +207,18 @@ def word_scans(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan, F
 
 @cache
 def _constant(values: tuple[int, ...]) -> MemoryPlan:
-    """One plan for the same values: what stands as it was is no other scan."""
+    """Return a plan for constant values; cached, so that equal values compare as the same plan."""
     return MemoryPlan(packed(values))
 
 
 def channel(metric: str, instance: str = "", scale: float = 1.0) -> Channel:
-    """A channel of a catalogued metric: kind and lane are the catalogue's."""
+    """Return a channel of a metric in the catalogue, which defines its kind and lane."""
     row = find(metric)
     return Channel(metric, instance, row.kind, scale, row.lane)
 
 
 def rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The lines that hold anything, split, each with the place of its first token."""
+    """Yield the non-empty lines as lists of tokens, each with the position of its first token."""
     start = 0
     for line in text.split("\n"):
         tokens = line.split()
@@ -217,6 +228,6 @@ def rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def is_number(token: str) -> bool:
-    """Whether ``int`` takes the token as a decimal number."""
+    """Return whether the token is a decimal integer, with an optional minus sign."""
     digits = token.removeprefix("-")
     return digits.isascii() and digits.isdecimal()

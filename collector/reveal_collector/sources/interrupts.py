@@ -15,7 +15,8 @@ from pathlib import Path
 
 from reveal_collector.devices.per_cpu import fold_large
 from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
-from reveal_collector.readers.plan import ColumnMaker, Columns, FileScan, MatrixPlan, MatrixRow
+from reveal_collector.readers.plan import Columns, FileScan, MatrixPlan, MatrixRow
+from reveal_collector.readers.reference_reader import ColumnMaker
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import ColumnSet, OpenFile, channel
 from reveal_contract.channels import Channel

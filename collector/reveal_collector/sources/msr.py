@@ -41,7 +41,7 @@ class Clocks(PerfGroupSource):
 
     def read(self) -> Sequence[int | None]:
         values = list(super().read())
-        return [*values, *extremes([group.last_step for group in self.groups])]
+        return [*values, *extremes([group.last_increment for group in self.groups])]
 
     def _learn(self) -> None:
         super()._learn()

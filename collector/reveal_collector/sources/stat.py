@@ -29,7 +29,7 @@ TOTALS = {
     "softirq": "cpu.softirqs.total",
 }
 # after its total, intr counts each interrupt: thousands of zeros on a large host
-_FORM = TextForm(cut=(b"intr",))
+_FORM = TextForm(truncate=(b"intr",))
 
 
 def sources(roots: Roots) -> list[Source]:

@@ -13,16 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.readers.plan import (
-    PLAIN,
-    Columns,
-    Mismatch,
-    SumPlan,
-    TextForm,
-    TokenPlan,
-    numbers,
-    sum_row,
-)
+from reveal_collector.readers.plan import PLAIN, Columns, SumPlan, TextForm, TokenPlan
+from reveal_collector.readers.reference_reader import Mismatch, numbers, sum_row
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile
 from reveal_contract.metric import Lane
@@ -133,7 +125,7 @@ class PressureTotal:
         return (int(digits[0]) if found and digits else None,)
 
     def plan(self, data: bytes, columns: Sequence[int]) -> TokenPlan:
-        tokens = self._FORM.shape(data).split()
+        tokens = self._FORM.apply(data).split()
         # Without the key, the plan requires it at token 0, so it matches no text.
         position = tokens.index(self._KEY) if self._KEY in tokens else 0
         count = max(len(tokens), position + 2)

@@ -106,7 +106,7 @@ def test_any_text_is_encoded_or_refused(terms: str) -> None:
     [
         (errno.EACCES, False, False, "perf_event_paranoid is 4"),
         (errno.EPERM, True, True, "seccomp profile refuses"),
-        (errno.EPERM, True, False, "in spite of CAP_PERFMON"),
+        (errno.EPERM, True, False, "although the process has CAP_PERFMON"),
         (errno.ENOSYS, True, False, "has no perf_event_open"),
         (errno.EMFILE, True, False, "too few file descriptors"),
         (errno.ENOENT, True, False, "no such thing"),
@@ -155,7 +155,7 @@ def test_totals_are_the_sum_of_scaled_steps() -> None:
     try:
         totals = [group.read() for _ in range(5)]
         assert totals == [(10, 1), (30, 3), None, (70, 11), (80, 12)]
-        assert group.last_step == (100, (10, 1))
+        assert group.last_increment == (100, (10, 1))
         assert group.read() is None  # nothing more to read: the CPU is offline
         assert group.read() is None
     finally:

@@ -12,16 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.native import load
-from reveal_collector.readers.plan import (
-    FileScan,
-    Mismatch,
-    SumPlan,
-    TextForm,
-    TokenPlan,
-    scans_of,
-    sum_row,
-)
+from reveal_collector.readers.plan import FileScan, SumPlan, TextForm, TokenPlan, scans_of
 from reveal_collector.readers.raw_slice import MISSING, RawSlice, gather
+from reveal_collector.readers.reference_reader import Mismatch, sum_row
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.subjects import cgroups

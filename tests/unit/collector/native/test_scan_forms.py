@@ -12,16 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reveal_collector.native import load
-from reveal_collector.readers.plan import (
-    Columns,
-    FileScan,
-    Mismatch,
-    TextForm,
-    TokenPlan,
-    TokenReader,
-    Vector,
-)
+from reveal_collector.readers.plan import Columns, FileScan, TextForm, TokenPlan, Vector
 from reveal_collector.readers.raw_slice import MISSING
+from reveal_collector.readers.reference_reader import Mismatch, TokenReader
 from support.property_tests import examples
 
 if load().library is None:
@@ -113,10 +106,10 @@ LINES = st.lists(
     max_size=6,
 ).map(lambda lines: b"\n".join(b" ".join(line) for line in lines))
 FORMS = (
-    TextForm(), TextForm(cut=(b"intr",)), TextForm(keep=b"cpu"),
+    TextForm(), TextForm(truncate=(b"intr",)), TextForm(keep=b"cpu"),
     TextForm(blanks=b"=/", deleted=b"."),
-    TextForm(cut=(b"intr", b"cpu0"), keep=b"c", blanks=b"="), TextForm(ends=True, words=False),
-    TextForm(ends=True, cut=(b"intr",), keep=b"i"),
+    TextForm(truncate=(b"intr", b"cpu0"), keep=b"c", blanks=b"="), TextForm(ends=True, words=False),
+    TextForm(ends=True, truncate=(b"intr",), keep=b"i"),
 )  # fmt: skip
 
 
@@ -124,7 +117,7 @@ FORMS = (
 @given(text=LINES, later=LINES, form=st.sampled_from(FORMS))
 def test_forms_are_the_same(folder: str, text: bytes, later: bytes, form: TextForm) -> None:
     """A plan learned from one text, read over it and over another."""
-    tokens = form.shape(text).split()
+    tokens = form.apply(text).split()
     picks = tuple(at for at, token in enumerate(tokens) if token.isdigit())
     words = tuple((at, token) for at, token in enumerate(tokens) if not token.isdigit())
     with OneFile(TokenPlan(len(tokens), words, picks, form), folder) as one:

@@ -23,13 +23,13 @@ from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 
-def counters(folder: Path, turns: int = 1) -> AttributeSource:
+def counters(folder: Path, quiet_period: int = 1) -> AttributeSource:
     def files() -> Iterator[AttributeFile]:
         for name in entries(folder)[0]:
             yield single_column(folder / name, channel("network.nic.rx_errs", name))
 
     return AttributeSource(
-        "test", Lane.SLOW, files, lambda: entries(folder), Unsupported("nothing there"), turns
+        "test", Lane.SLOW, files, lambda: entries(folder), Unsupported("nothing there"), quiet_period
     )
 
 
@@ -81,7 +81,7 @@ def test_garbled_text_costs_its_own_column(tmp_path: Path) -> None:
 
 def test_quiet_files_are_read_in_turn_and_at_once_when_they_move(tmp_path: Path) -> None:
     write(tmp_path, a=0, b=0)
-    source = counters(tmp_path, turns=4)
+    source = counters(tmp_path, quiet_period=4)
     source.open()
     write(tmp_path, a=5, b=6)
     seen = [tuple(source.read()) for _ in range(5)]
@@ -92,10 +92,10 @@ def test_quiet_files_are_read_in_turn_and_at_once_when_they_move(tmp_path: Path)
     source.close()
 
 
-def test_every_quiet_file_is_read_within_its_turns(tmp_path: Path) -> None:
+def test_every_quiet_file_is_read_within_its_period(tmp_path: Path) -> None:
     names = [f"f{at}" for at in range(7)]
     write(tmp_path, **dict.fromkeys(names, 0))
-    source = counters(tmp_path, turns=3)
+    source = counters(tmp_path, quiet_period=3)
     source.open()
     write(tmp_path, **dict.fromkeys(names, 1))
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_every_quiet_file_is_read_within_its_turns(tmp_path: Path) -> None:
 
 def test_a_file_that_moves_is_read_each_time_until_it_rests(tmp_path: Path) -> None:
     write(tmp_path, a=0)
-    source = counters(tmp_path, turns=3)
+    source = counters(tmp_path, quiet_period=3)
     source.open()
     write(tmp_path, a=1)
     while next(iter(source.read())) != 1:
