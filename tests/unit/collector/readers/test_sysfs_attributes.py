@@ -28,9 +28,8 @@ def counters(folder: Path, quiet_period: int = 1) -> AttributeSource:
         for name in entries(folder)[0]:
             yield single_column(folder / name, channel("network.nic.rx_errs", name))
 
-    return AttributeSource(
-        "test", Lane.SLOW, files, lambda: entries(folder), Unsupported("nothing there"), quiet_period
-    )
+    absent = Unsupported("nothing there")
+    return AttributeSource("test", Lane.SLOW, files, lambda: entries(folder), absent, quiet_period)
 
 
 def write(folder: Path, **numbers: object) -> None:

@@ -148,7 +148,7 @@ def test_what_is_missing_is_said_with_its_remedy(tmp_path: Path) -> None:
 def test_a_file_without_numbers_is_not_supported(path: Path) -> None:
     path.write_text("nothing here\n")
     source = TokenSource("counts", Lane.FAST, path, learn)
-    with pytest.raises(Unsupported, match="no number"):
+    with pytest.raises(Unsupported, match="no known number"):
         source.open()
 
 
