@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ node = Node(ChannelTable((*FAST, channel("storage.nfs.retransmissions")), SLOW))
 judge = NodeAnalyzer("n1", AnalyzerSettings())
 updates = []
 for rate in [0.0] * 90 + [20.0] * 20:
-    updates += judge.step(node.slice({"storage.nfs.retransmissions": rate}), node.table)
+    updates += judge.analyze(node.slice({"storage.nfs.retransmissions": rate}), node.table)
 print(json.dumps([update.finding.to_dict() for update in updates]))
 """
 NFS = "net 9 0 9 2\nrpc {calls} {again} 3\nproc4 2 3 1\n"
@@ -121,6 +122,13 @@ def python(environment: dict[str, str], *arguments: str) -> subprocess.Completed
     )  # fmt: skip
 
 
+def script_output(environment: dict[str, str], *arguments: str) -> Any:
+    """Return the JSON that a script prints; its own error stands in the failure otherwise."""
+    done = python(environment, "-c", *arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.mark.parametrize("module", [NUMBER_FILES, TEXT_FILE, PLATFORM])
 def test_a_metric_and_a_platform_take_under_twenty_lines(module: str) -> None:
     assert len(module.strip().splitlines()) < MOST_LINES
@@ -135,8 +143,8 @@ def test_an_example_imports_the_public_module_alone(module: str) -> None:
 
 def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], host: Path) -> None:
     roots = [f"--{name}-root={host / name}" for name in ("proc", "sys", "cgroup")]
-    told = python(plugged, "-m", "reveal_cli", "catalog", "--json", *roots)
-    channels = {row["channel"]: row for row in json.loads(told.stdout)["channels"]}
+    output = python(plugged, "-m", "reveal_cli", "catalog", "--json", *roots)
+    channels = {row["channel"]: row for row in json.loads(output.stdout)["channels"]}
     row = channels["storage.lustre.requests{scratch}"]
     assert (row["source"], row["lane"], row["unit"]) == ("lustre", "fast", "operations")
     found = python(plugged, "-m", "reveal_cli", "catalog", *roots, "--search", "req_waittime")
@@ -147,8 +155,7 @@ def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], hos
 def test_it_goes_over_the_wire_and_into_the_features(
     plugged: dict[str, str], tmp_path: Path
 ) -> None:
-    told = python(plugged, "-c", TO_THE_FEATURES, str(tmp_path / "host"))
-    found = json.loads(told.stdout)
+    found = script_output(plugged, TO_THE_FEATURES, str(tmp_path / "host"))
     assert found["wire"][1:] == ["70", "70", "70"]
     assert f"{LABEL}__mean" in found["columns"]
     assert found["features"][f"{LABEL}__mean"] == 7
@@ -156,7 +163,7 @@ def test_it_goes_over_the_wire_and_into_the_features(
 
 
 def test_a_metric_that_hurts_raises_a_finding(plugged: dict[str, str]) -> None:
-    findings = json.loads(python(plugged, "-c", TO_A_FINDING).stdout)
+    findings = script_output(plugged, TO_A_FINDING)
     assert findings[-1]["subsystem"] == "Storage"
     assert findings[-1]["evidence"][0]["metric"] == "storage.nfs.retransmissions"
     assert findings[-1]["evidence"][0]["knownAs"] == "rpc retrans"
@@ -165,17 +172,18 @@ def test_a_metric_that_hurts_raises_a_finding(plugged: dict[str, str]) -> None:
 def test_a_platform_of_the_sites_own_is_counted_by_its_table(
     plugged: dict[str, str], tmp_path: Path
 ) -> None:
-    unknown = python(plugged | {"REVEAL_PLUGINS": ""}, "-c", TO_THE_EVENTS, str(tmp_path / "h"))
-    assert "memory.pmu.stalls" not in json.loads(unknown.stdout)
-    told = python(plugged, "-c", TO_THE_EVENTS, str(tmp_path / "h"))
-    events = json.loads(told.stdout)
+    host = str(tmp_path / "h")
+    assert "memory.pmu.stalls" not in script_output(
+        plugged | {"REVEAL_PLUGINS": ""}, TO_THE_EVENTS, host
+    )
+    events = script_output(plugged, TO_THE_EVENTS, host)
     assert events["memory.pmu.stalls"] == [0x4005]
     assert events["cpu.pmu.branch_misses"] == [0x22]
 
 
-def test_a_plugin_that_cannot_be_imported_is_one_clear_error(host: Path) -> None:
+def test_a_plugin_that_cannot_be_imported_is_a_clear_error(host: Path) -> None:
     environment = os.environ | {"REVEAL_PLUGINS": "no_such_module_of_a_site"}
-    told = python(environment, "-m", "reveal_cli", "catalog", f"--proc-root={host / 'proc'}")
-    assert told.returncode == 2
-    assert "REVEAL_PLUGINS: no_such_module_of_a_site cannot be imported" in told.stderr
-    assert "Traceback" not in told.stderr
+    output = python(environment, "-m", "reveal_cli", "catalog", f"--proc-root={host / 'proc'}")
+    assert output.returncode == 2
+    assert "REVEAL_PLUGINS: no_such_module_of_a_site cannot be imported" in output.stderr
+    assert "Traceback" not in output.stderr
