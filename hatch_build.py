@@ -1,4 +1,4 @@
-"""Build hook: the collector's C part goes into the wheel where a compiler is there."""
+"""Build hook: compile the collector's C part into the wheel if there is a C compiler."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NATIVE = Path("collector/reveal_collector/native")
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Compiles next to the sources, so that an editable install finds it too."""
+    """Compile the C part beside its sources, so that an editable install finds it, too."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, str(Path(self.root) / NATIVE))
         try:
-            from build import build  # noqa: PLC0415 - lies beside the C sources
+            from build import build  # noqa: PLC0415 - it lies beside the C sources
         finally:
             del sys.path[0]
         try:

@@ -1,13 +1,13 @@
-"""Writes what the chart holds twice: it is in ``crds/`` and in ``charts/reveal/values.yaml``.
+"""Generate the parts of the chart that repeat ``crds/`` and ``charts/reveal/values.yaml``.
 
-    python charts/generate.py          writes what changed
-    python charts/generate.py --check  exits with 1 and says what is out of date
+    python charts/generate.py          write the files that changed
+    python charts/generate.py --check  exit with 1 and name the files that are out of date
 
-- templates of the CustomResourceDefinitions;
-- the schema of ``profiles`` in values.schema.json: of what Helm sends the API server drops fields
-  that it does not know, so a slip of the pen in a profile would pass in silence;
-- the table of values in the README: a value is described by the comment above its key that begins
-  with ``# --``.
+- The templates of the CustomResourceDefinitions.
+- The schema of ``profiles`` in values.schema.json.  The API server silently drops unknown fields
+  of what Helm sends, so only this schema shows a typing error in a profile.
+- The table of values in the README.  The comment above a key that begins with ``# --`` describes
+  the key.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SHARED = (
 
 
 class ChartError(Exception):
-    """A source that cannot be made into a part of the chart; the text says where and why."""
+    """A source file cannot become a part of the chart; the text says where and why."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """One row of the table: a dotted path, its default as JSON, what it is for."""
+    """One row of the table: a dotted path, its default as JSON, its description."""
 
     path: str
     default: str
@@ -53,10 +53,10 @@ class Value:
 
 
 def template(definition: str) -> str:
-    """A file of ``crds/`` as a template of the chart.
+    """Return a file of ``crds/`` as a template of the chart.
 
-    Its labels and annotations are the chart's, so it may have none of its own; and fields that
-    are selected by are shown to API servers that know them.
+    The chart adds labels and annotations, so the file may have none.  Only API servers that support
+    selectable fields get them.
     """
     if set(yaml.safe_load(definition)["metadata"]) != {"name"}:
         raise ChartError("metadata of a definition must be a name and nothing else")
@@ -70,7 +70,7 @@ def template(definition: str) -> str:
 
 
 def _conditional(lines: list[str]) -> Iterator[str]:
-    """The lines with the block of selectable fields under a condition."""
+    """Yield the lines, with the block of selectable fields under a condition."""
     depth: int | None = None
     for line in lines:
         stripped = line.lstrip()
@@ -87,12 +87,12 @@ def _conditional(lines: list[str]) -> Iterator[str]:
 
 
 def _leaves(stripped: str, indent: int, depth: int) -> bool:
-    """Whether a line is past the block of a key at ``depth``; items of its list may be as deep."""
+    """Return whether a line is past the block of a key at ``depth``, where list items may be."""
     return indent < depth or (indent == depth and not stripped.startswith("- "))
 
 
 def profile_schema(definition: str) -> dict[str, Any]:
-    """The ``spec`` of a profile as JSON Schema that knows no other keys."""
+    """Return the ``spec`` of a profile as a JSON Schema that refuses other keys."""
     [version] = yaml.safe_load(definition)["spec"]["versions"]
     return _closed(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
 
@@ -112,7 +112,7 @@ def _closed(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema(before: str, profile: dict[str, Any]) -> str:
-    """values.schema.json with the schema of a profile anew, on the one line that it has there."""
+    """Return values.schema.json with the schema of a profile, one line, replaced."""
     line = f'    "profile": {json.dumps(profile, separators=(",", ":"))},'
     if len(_PROFILE_LINE.findall(before)) != 1:
         raise ChartError(
@@ -122,7 +122,7 @@ def schema(before: str, profile: dict[str, Any]) -> str:
 
 
 def values(text: str) -> list[Value]:
-    """The rows of values.yaml in its order; ``ChartError`` for a leaf that nothing describes."""
+    """Return the rows of values.yaml; raise ``ChartError`` for a leaf without a comment."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         raise ChartError("values are not a map")
@@ -142,7 +142,7 @@ def _rows(node: yaml.MappingNode, prefix: str, lines: list[str]) -> Iterator[Val
 
 
 def _meaning(lines: list[str], line: int) -> str:
-    """The comment right above a key, from its mark on; empty where there is none."""
+    """Return the comment directly above a key, from its mark on, or an empty string."""
     comment: list[str] = []
     for above in reversed(lines[:line]):
         stripped = above.strip()
@@ -159,7 +159,7 @@ def _default(node: yaml.Node) -> str:
 
 
 def table(rows: list[Value]) -> str:
-    """The rows as a table of Markdown."""
+    """Return the rows as a Markdown table."""
     lines = ["| value | default | what |", "|---|---|---|"]
     for row in rows:
         cells = (f"`{row.path}`", f"`{row.default}`", row.meaning)
@@ -168,15 +168,15 @@ def table(rows: list[Value]) -> str:
 
 
 def readme(before: str, rows: list[Value]) -> str:
-    """The README with the table between its marks anew."""
+    """Return the README with the table between its marks replaced."""
     if before.count(BEGIN) != 1 or before.count(END) != 1:
         raise ChartError(f"README.md must hold {BEGIN} and {END}, once each")
     head, _, rest = before.partition(BEGIN)
     return f"{head}{BEGIN}\n\n{table(rows)}\n\n{END}{rest.partition(END)[2]}"
 
 
-def made() -> dict[Path, str]:
-    """Every generated file with what it should hold."""
+def generated() -> dict[Path, str]:
+    """Return every generated file with the content that it should have."""
     definitions = {
         path.name.removeprefix("reveal.dev_"): path.read_text()
         for path in sorted((ROOT / "crds").glob("*.yaml"))
@@ -192,14 +192,20 @@ def _templates() -> Path:
     return CHART / "templates" / "crds"
 
 
+def _differs(path: Path, text: str) -> bool:
+    return not path.exists() or path.read_text() != text
+
+
 def main() -> int:
-    """Exit status: 0, or 1 with ``--check`` where a file is out of date."""
+    """Return the exit status: 1 with ``--check`` if a file is out of date, else 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, say what would change")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; name the files that are out of date"
+    )
     checking = parser.parse_args().check
-    wanted = made()
-    extra = [path for path in _templates().glob("*.yaml") if path not in wanted]
-    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    contents = generated()
+    extra = [path for path in _templates().glob("*.yaml") if path not in contents]
+    stale = [path for path, text in contents.items() if _differs(path, text)]
     if checking:
         for path in [*stale, *extra]:
             sys.stderr.write(f"{path.relative_to(ROOT)} is out of date: run `make chart`\n")
@@ -208,7 +214,7 @@ def main() -> int:
     for path in extra:
         path.unlink()
     for path in stale:
-        path.write_text(wanted[path])
+        path.write_text(contents[path])
     return 0
 
 

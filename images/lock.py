@@ -1,8 +1,8 @@
-"""Writes the lock files of the images, or says with ``--check`` whether they are in step.
+"""Write the lock files of the images, or check with ``--check`` that they are current.
 
-Each pins exact versions and the SHA-256 of every file of them, for all platforms and Pythons the
-project supports, so that one file serves every base image.  What is locked stays until
-pyproject.toml no longer allows it; ``--upgrade`` takes the newest.
+A lock file pins exact versions and the SHA-256 of each of their files, for all platforms and
+Python versions that the project supports, so that one file serves every base image.  A locked
+version stays until pyproject.toml no longer allows it; ``--upgrade`` takes the newest ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMMAND = "make locks"
 
 @dataclass(frozen=True)
 class Lock:
-    """What a lock file is made of: extras of the project, less what its image never imports."""
+    """Content of a lock file: extras of the project without what its image never imports."""
 
     name: str
     extras: tuple[str, ...] = ()  # none: what builds the package
@@ -38,7 +38,7 @@ LOCKS = (
     Lock("collector", ("collector",), without=("numpy",)),
     # of the client of Kubernetes the synchronous half: aiohttp is kopf's own
     Lock("operator", ("operator",), without=("aiohttp-retry",)),
-    # pandas reads tables of others for the command line
+    # pandas reads tables of other tools for the command line
     Lock(
         "analyzer",
         ("analyzer", "kubernetes", "fast"),
@@ -48,12 +48,12 @@ LOCKS = (
 
 
 class LockError(Exception):
-    """No lock file can be made; the text says why."""
+    """A lock file cannot be compiled; the text says why."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 done or in step, 1 not."""
-    arguments = parser().parse_args(argv)
+    """Return 0 if the lock files are written or current, else 1."""
+    arguments = command_parser().parse_args(argv)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     stale = []
     try:
@@ -69,29 +69,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"lock: {error}", file=sys.stderr)
         return 1
     if arguments.check and stale:
-        print(f"not in step with pyproject.toml: {', '.join(stale)}; run `{COMMAND}`")
+        print(f"out of date with pyproject.toml: {', '.join(stale)}; run `{COMMAND}`")
         return 1
-    print(f"written: {', '.join(stale)}" if stale else "all in step")
+    print(f"written: {', '.join(stale)}" if stale else "all lock files are current")
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    made.add_argument("--check", action="store_true", help="write nothing, exit 1 when stale")
-    made.add_argument("--upgrade", action="store_true", help="take the newest versions")
-    return made
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if out of date")
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
+    return parser
 
 
 def requirements(project: dict[str, Any], lock: Lock) -> list[str]:
-    """What the image asks for by name, as pyproject.toml has it."""
+    """Return the requirements of the image as pyproject.toml states them."""
     if not lock.extras:
         return list(project["build-system"]["requires"])
     extras = project["project"]["optional-dependencies"]
-    return sorted({one for extra in lock.extras for one in extras[extra]})
+    return sorted({requirement for extra in lock.extras for requirement in extras[extra]})
 
 
 def compiled(project: dict[str, Any], lock: Lock, before: str) -> str:
-    """The text of a lock file; versions in ``before`` are kept where they are still allowed."""
+    """Return the text of a lock file; keep the versions of ``before`` that are still allowed."""
     with tempfile.TemporaryDirectory() as folder:
         output, excludes = Path(folder, "lock.txt"), Path(folder, "excludes.txt")
         output.write_text(before)
@@ -112,7 +113,7 @@ def compiled(project: dict[str, Any], lock: Lock, before: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Uv asks the index that pip would, where only pip was told of it."""
+    """Return the environment of uv, with the package index that is configured for pip."""
     known = dict(os.environ)
     if "PIP_INDEX_URL" in known:
         known.setdefault("UV_DEFAULT_INDEX", known["PIP_INDEX_URL"])

@@ -1,7 +1,8 @@
-"""Takes out of a virtual environment what no process of its image reads; ``build.sh`` runs it.
+"""Remove from a virtual environment the files that no process of its image reads.
 
-``trim.py FOLDER PACKAGE...``: FOLDER is the environment, of our own packages the named ones stay.
-What pip wrote down of the files (RECORD) stays true, so that scanners can still check them.
+``build.sh`` runs ``trim.py FOLDER PACKAGE...``: FOLDER is the environment; of the project's
+packages the named ones stay.  pip's list of installed files (RECORD) is updated, so that scanners
+can check it.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from pathlib import Path
 OURS = "reveal_"
 # sources and stubs of compiled modules: for compilers and type checkers
 SOURCES = frozenset({".a", ".c", ".cpp", ".h", ".hpp", ".pxd", ".pyi", ".pyx"})
-# Of the client of Kubernetes only the transport is used, with plain objects (``kube/transport.py``
-# of the contract): no asynchronous twin, no method for each call
+# Only the transport of the Kubernetes client is used, with plain objects (``kube/transport.py`` of
+# the contract): not the asynchronous client, not the generated method of each call
 UNUSED = ("kubernetes/aio", "kubernetes/client/api")
-STRIPPED_MIN_BYTES = 1 << 16  # what is smaller gives nothing back
+STRIPPED_MIN_BYTES = 1 << 16  # stripping a smaller file saves nothing
 
 
 def main(home: Path, kept: Collection[str]) -> None:
-    """Trim the environment at ``home``; of our packages those in ``kept`` stay."""
+    """Trim the environment at ``home``; of the project's packages those in ``kept`` stay."""
     site = next(home.glob("lib/python3.*/site-packages"))
     for path in [*others(site, kept), *unused(site)]:
         remove(path)
@@ -34,20 +35,20 @@ def main(home: Path, kept: Collection[str]) -> None:
         path.unlink()
     for library in strippable(site):
         strip(library)
-    for one in distributions(path=[str(site)]):
-        rewrite_record(site, one)
+    for distribution in distributions(path=[str(site)]):
+        rewrite_record(site, distribution)
 
 
 def others(site: Path, kept: Collection[str]) -> list[Path]:
-    """Our packages that this image has no use for."""
+    """Return the project's packages that this image does not use."""
     ours = [path for path in site.iterdir() if path.is_dir() and path.name.startswith(OURS)]
     if missing := set(kept) - {path.name for path in ours}:
-        raise SystemExit(f"no such package of ours: {', '.join(sorted(missing))}")
+        raise SystemExit(f"the project has no package {', '.join(sorted(missing))}")
     return [path for path in ours if path.name not in kept and not path.name.endswith(".dist-info")]
 
 
 def unused(site: Path) -> list[Path]:
-    """Tests, sources of compiled modules, and ``UNUSED``."""
+    """Return tests, sources of compiled modules, and the paths in ``UNUSED``."""
     found = [site / name for name in UNUSED]
     for path in site.rglob("*"):
         is_tests = path.name == "tests" and path.is_dir() and path.parent != site
@@ -57,32 +58,33 @@ def unused(site: Path) -> list[Path]:
 
 
 def remove(path: Path) -> None:
+    """Delete a file or a folder."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
-        path.unlink(missing_ok=True)  # it may have gone with a folder around it
+        path.unlink(missing_ok=True)  # it may have been in a deleted folder
 
 
 def scripts(home: Path, site: Path, kept: Collection[str]) -> list[Path]:
-    """Commands of other packages, and of ours those whose package is gone."""
-    wanted = {
+    """Return the commands of other packages and of removed packages of the project."""
+    needed = {
         point.name
-        for one in distributions(path=[str(site)])
-        for point in one.entry_points
+        for distribution in distributions(path=[str(site)])
+        for point in distribution.entry_points
         if point.group == "console_scripts" and point.value.partition(".")[0] in kept
     }
     return [
         path
         for path in sorted((home / "bin").iterdir())
-        if path.name not in wanted and not path.name.startswith("python")
+        if path.name not in needed and not path.name.startswith("python")
     ]
 
 
 def strippable(site: Path) -> Iterator[Path]:
-    """Libraries that nothing was grafted into.
+    """Yield the libraries that strip(1) can handle.
 
-    What auditwheel patched (the wheels that bring a folder ``NAME.libs``) may be broken by
-    strip(1): patchelf moves sections to where it does not expect them.
+    strip(1) may break a library that auditwheel patched (its wheel has a folder ``NAME.libs``):
+    patchelf moves sections to where strip does not expect them.
     """
     patched = {name for folder in site.glob("*.libs") for name in _beside(site, folder.name)}
     for path in sorted(site.rglob("*.so*")):
@@ -93,31 +95,32 @@ def strippable(site: Path) -> Iterator[Path]:
 
 
 def strip(library: Path) -> None:
-    """Without symbols and debugging sections, where it then loads as it did before."""
-    made = library.with_name(f"{library.name}.stripped")
-    subprocess.run(["strip", "--strip-unneeded", "-o", made, library], check=True)
-    if made.stat().st_size < library.stat().st_size and loads(made) == loads(library):
-        made.chmod(library.stat().st_mode & 0o777)
-        made.replace(library)
+    """Remove symbols and debugging sections if the library still loads as before."""
+    stripped = library.with_name(f"{library.name}.stripped")
+    subprocess.run(["strip", "--strip-unneeded", "-o", stripped, library], check=True)
+    smaller = stripped.stat().st_size < library.stat().st_size
+    if smaller and loads(stripped) == loads(library):
+        stripped.chmod(library.stat().st_mode & 0o777)
+        stripped.replace(library)
     else:
-        made.unlink()
+        stripped.unlink()
 
 
 def loads(library: Path) -> bool:
-    """Whether a process like those of the image can load it."""
+    """Return whether a process like those of the image can load the library."""
     code = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
     command = [sys.executable, "-B", "-c", code, library]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def rewrite_record(site: Path, one: Distribution) -> None:
-    """Drop what is gone from the list of installed files, state anew what was changed."""
-    text = one.read_text("RECORD")
+def rewrite_record(site: Path, distribution: Distribution) -> None:
+    """Update the list of installed files: drop deleted files, restate changed ones."""
+    text = distribution.read_text("RECORD")
     if text is None:
         return
     rows = [_true_row(site, row) for row in csv.reader(text.splitlines()) if _is_there(site, row)]
-    record = next(Path(str(one.locate_file(path))) for path, *_ in rows if path.endswith("/RECORD"))
-    with record.open("w", newline="") as file:
+    record = next(path for path, *_ in rows if path.endswith("/RECORD"))
+    with Path(str(distribution.locate_file(record))).open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(sorted(rows))
 
 
@@ -136,9 +139,9 @@ def _true_row(site: Path, row: list[str]) -> list[str]:
 
 
 def _beside(site: Path, libs: str) -> set[str]:
-    """What the wheel that brought the folder ``libs`` put into site-packages."""
-    for one in distributions(path=[str(site)]):
-        names = {file.parts[0] for file in one.files or ()}
+    """Return the top-level names of the wheel that brought the folder ``libs``."""
+    for distribution in distributions(path=[str(site)]):
+        names = {file.parts[0] for file in distribution.files or ()}
         if libs in names:
             return names
     return set()
