@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from report import RESULTS
-
+from benchmark_report import RESULTS
 from cluster import handle, machine
 from cluster.daemons import StartError
 from cluster.handle import Cluster

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from report import machine, shown
+from benchmark_report import machine, shown
 from soak import usage
 from soak.usage import Cost, Sample
 
