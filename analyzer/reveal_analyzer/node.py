@@ -15,7 +15,7 @@ from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.episodes.tracker import SecondVerdict
 from reveal_analyzer.fleet.minute import Minutes
-from reveal_analyzer.heartbeat.findings import Heart as JobMonitor
+from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.signatures import (
     ConditionInputs,
@@ -126,7 +126,7 @@ class NodeAnalyzer:
         self._methods.push(message, table, b"" if self._paper else data)
         updates = self._decide(second)
         if not self._paper:
-            updates = self._jobs.step(message, table, self._findings.latest, updates)
+            updates = self._jobs.update(message, table, self._findings.latest, updates)
         return [] if silent else updates
 
     def finish(self) -> list[FindingUpdate]:
@@ -201,7 +201,7 @@ class NodeAnalyzer:
 
     def _periods(self) -> dict[str, float]:
         """Return the current step times of the jobs, in seconds, if they can be trusted."""
-        steps = self._jobs.beats.items()
+        steps = self._jobs.step_times.items()
         return {subject: step.period for subject, step in steps if step.readings}
 
     def _agreeing(self) -> tuple[Method, ...]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from heartbeatbench.schedule import Episode
 from heartbeatbench.step_log import Steps
-from reveal_analyzer.heartbeat.findings import Heart
+from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.heartbeat.reference import REFERENCE_S, WINDOWS
-from reveal_analyzer.heartbeat.tracker import Beat
+from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
@@ -72,30 +72,30 @@ class Error:
 
 def play(slices: Iterable[tuple[Message, ChannelTable]], start_ns: int) -> Played:
     """What an analyzer's heartbeats would have said of a recording."""
-    made, heart = Played(), Heart("bench", (), SubjectHistory())
+    made, monitor = Played(), JobMonitor("bench", (), SubjectHistory())
     for message, table in slices:
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
         end = (end_ns - start_ns) / 1e9
-        for update in heart.step(message, table, None, ()):
+        for update in monitor.update(message, table, None, ()):
             impact = update.finding.impact
             if impact is not None:
                 made.told.append(Told(
                     end, str(update.change), impact.subject, impact.slowdown_percent,
                     update.finding.claim,
                 ))  # fmt: skip
-        for subject, beat in heart.beats.items():
-            _note(made.jobs.setdefault(subject, Job()), beat, end)
+        for subject, step in monitor.step_times.items():
+            _note(made.jobs.setdefault(subject, Job()), step, end)
         made.seconds += 1
-    made.last_lines = heart.lines()
+    made.last_lines = monitor.lines()
     return made
 
 
-def _note(job: Job, beat: Beat, end: float) -> None:
+def _note(job: Job, step: StepTime, end: float) -> None:
     if job.locked is None:
         job.locked = end
-    if beat.readings:
+    if step.readings:
         job.seconds += 1
-    job.reads += [Read(end, one.window, one.percent, one.level) for one in beat.readings]
+    job.reads += [Read(end, one.window, one.percent, one.level) for one in step.readings]
 
 
 def errors(job: Job, steps: Steps, edges: Iterable[float]) -> Iterator[Error]:

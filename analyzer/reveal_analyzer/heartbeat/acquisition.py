@@ -1,4 +1,4 @@
-"""Searching a job's counters for a rhythm: a lock needs several looks that agree."""
+"""Acquisition: the search of a job's counters for a rhythm, locked once several results agree."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ import numpy as np
 
 from reveal_analyzer.heartbeat import comb
 from reveal_analyzer.heartbeat.guards import is_alias
-from reveal_analyzer.heartbeat.ring import Ring
+from reveal_analyzer.heartbeat.ring import RingBuffer
 
 LEAST_S = 30
-LOOK_S = 5  # between two looks while nothing shows; every second once something does
-_AGREEING, _APART = 5, 1.05
-_STRONG, _STRONG_FINE = 0.20, 0.10  # a wider band holds more noise beside the teeth
-_MANY_TURNS_S = 2.5
-_COARSE_HZ = 4.6  # the band of a counter read at 10 Hz
+SEARCH_INTERVAL_S = 5  # while there is no candidate; every second once there is one
+_AGREEING, _MOST_RATIO = 5, 1.05
+# a finer counter has a wider band, with more noise between the teeth
+_NEEDED_STRENGTH, _NEEDED_STRENGTH_FINE = 0.20, 0.10
+_LONG_PERIOD_S = 2.5
+_COARSE_HZ = 4.6  # upper end of the band of a counter that is read at 10 Hz
 _FINE_RATE = 25
 
 NO_RHYTHM = "no rhythm in its counters"
-ALIAS = "its rhythm may be the shadow of a faster one"
-TIMER = "its rhythm is a timer's"
-UNCERTAIN = "a rhythm is not yet certain"
+ALIAS = "its rhythm may be an alias of a faster one"
+TIMER = "its rhythm is that of a timer"
+UNCERTAIN = "its rhythm is not certain yet"
 
 
 @dataclass(frozen=True)
-class Lock:
-    """A rhythm: period in s, the counter that carries it, and those that share it.
+class RhythmLock:
+    """A rhythm: its period in s, the counter that carries it, and those that share it.
 
-    ``top`` (Hz) ends the band in which its strength was seen; ``needed`` is the least there.
+    ``top`` (Hz) is the upper end of the band in which ``strength`` was measured (``None``: the
+    whole band); ``needed`` is the least strength for a lock in that band.
     """
 
     period: float
@@ -41,78 +43,86 @@ class Lock:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Candidate:
     channel: str
-    claim: comb.Claim
+    fit: comb.CombFit
     needed: float
     top: float | None
 
 
-def strong(rate: float, period: float, top: float | None = None) -> float:
-    """The strength that a claim of this period (s) needs in a band of this width.
+def needed_strength(rate: float, period: float, top: float | None = None) -> float:
+    """Return the least strength of a comb with this period (s) in a band of this width.
 
-    A minute holds few turns of a long step, and what a server or a host does wanders slowly:
-    both put more into the teeth of long steps.
+    A minute has few periods of a long step, and the load of a server or a host wanders slowly.
+    Both put more noise into the teeth of long steps.
     """
-    needed = _STRONG_FINE if rate > _FINE_RATE and top is None else _STRONG
-    return float(needed * max(1.0, period / _MANY_TURNS_S) ** 1.5)
+    fine = rate > _FINE_RATE and top is None
+    needed = _NEEDED_STRENGTH_FINE if fine else _NEEDED_STRENGTH
+    return float(needed * max(1.0, period / _LONG_PERIOD_S) ** 1.5)
 
 
-class Search:
-    """Looks for the rhythm of one job; ``why`` says what speaks against one so far.
+class RhythmSearch:
+    """Searches for the rhythm of one job; ``reason`` says why there is no lock yet.
 
-    It begins after ``wait`` seconds: so that those of many jobs spread, and one that was refused
-    is left alone for a while.
+    It starts after ``wait`` seconds: this spreads the searches of many jobs, and leaves a job
+    alone for a while whose rhythm was refused.
     """
 
-    def __init__(self, wait: int = 0, why: str = NO_RHYTHM) -> None:
-        self.why = why
-        self._looks: list[_Look] = []
+    def __init__(self, wait: int = 0, reason: str = NO_RHYTHM) -> None:
+        self.reason = reason
+        self._best: list[_Candidate] = []  # of the last searches, all on one channel
         self._wait = wait
 
-    def step(self, rings: Mapping[str, Ring]) -> Lock | None:
-        """Once a second; most of them cost nothing."""
+    def update(self, rings: Mapping[str, RingBuffer]) -> RhythmLock | None:
+        """Search once a second; most seconds only count down."""
         self._wait -= 1
         if self._wait > 0:
             return None
-        looks, self.why = _look(rings)
-        if not looks:
-            self._looks, self._wait = [], LOOK_S
+        candidates, self.reason = _candidates(rings)
+        if not candidates:
+            self._best, self._wait = [], SEARCH_INTERVAL_S
             return None
-        first = looks[0]
-        held = [look for look in self._looks if look.channel == first.channel]
-        self._looks = [*held[1 - _AGREEING :], first]
-        return self._agreed(looks)
+        first = candidates[0]
+        same = [candidate for candidate in self._best if candidate.channel == first.channel]
+        self._best = [*same[1 - _AGREEING :], first]
+        return self._agreed(candidates)
 
-    def _agreed(self, looks: list[_Look]) -> Lock | None:
-        periods = [look.claim.period for look in self._looks]
-        if len(periods) < _AGREEING or max(periods) > _APART * min(periods):
+    def _agreed(self, candidates: list[_Candidate]) -> RhythmLock | None:
+        """Return a lock if the last searches found about the same period."""
+        periods = [candidate.fit.period for candidate in self._best]
+        if len(periods) < _AGREEING or max(periods) > _MOST_RATIO * min(periods):
             return None
-        period, first = float(np.median(periods)), looks[0]
-        near = (look for look in looks if 1 / _APART < look.claim.period / period < _APART)
-        shared = tuple(dict.fromkeys(look.channel for look in near))
-        return Lock(period, first.channel, first.claim.strength, first.needed, first.top, shared)
+        period, first = float(np.median(periods)), candidates[0]
+        near = (c for c in candidates if 1 / _MOST_RATIO < c.fit.period / period < _MOST_RATIO)
+        shared = tuple(dict.fromkeys(candidate.channel for candidate in near))
+        return RhythmLock(
+            period, first.channel, first.fit.strength, first.needed, first.top, shared
+        )
 
 
-def _look(rings: Mapping[str, Ring]) -> tuple[list[_Look], str]:
-    """Claims that can be believed, the one that most surpasses what it needs first."""
-    found: list[_Look] = []
-    why = NO_RHYTHM
+def _candidates(rings: Mapping[str, RingBuffer]) -> tuple[list[_Candidate], str]:
+    """Return the credible rhythms, and the reason against a lock.
+
+    The first candidate is the one whose strength exceeds the needed one by the largest factor.
+    """
+    found: list[_Candidate] = []
+    reason = NO_RHYTHM
     for name, ring in rings.items():
         values = ring.last() if ring.seconds >= LEAST_S else None
         if values is None:
             continue
-        seen = comb.spectrum(values, ring.rate)
+        spectrum = comb.spectrum(values, ring.rate)
+        # a slow rhythm may be strong only in the lower part of a wide band
         for top in (None, _COARSE_HZ) if ring.rate > _FINE_RATE else (None,):
-            claim = comb.best(seen, top)
-            if claim is None:
+            fit = comb.best_fit(spectrum, top)
+            if fit is None:
                 continue
-            needed = strong(ring.rate, claim.period, top)
-            if claim.strength < needed:
+            needed = needed_strength(ring.rate, fit.period, top)
+            if fit.strength < needed:
                 continue
-            if is_alias(seen, claim.period):
-                why = ALIAS
+            if is_alias(spectrum, fit.period):
+                reason = ALIAS
                 continue
-            found.append(_Look(name, claim, needed, top))
-    found.sort(key=lambda look: -look.claim.strength / look.needed)
-    return found, UNCERTAIN if found else why
+            found.append(_Candidate(name, fit, needed, top))
+    found.sort(key=lambda candidate: -candidate.fit.strength / candidate.needed)
+    return found, UNCERTAIN if found else reason

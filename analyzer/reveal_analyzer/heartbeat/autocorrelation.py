@@ -1,7 +1,7 @@
-"""Long steps: the highest autocorrelation near the known lag.
+"""Long steps: the period at the highest autocorrelation near the known one.
 
-A step of over 2.5 s turns too seldom for its phase; the counters' autocorrelations, summed, peak
-at its length and, twice as exactly, at twice that.
+A step longer than 2.5 s has too few periods for its phase.  The summed autocorrelation of the
+counters has a peak at the step's length and another at twice that, which is twice as exact.
 """
 
 from __future__ import annotations
@@ -11,49 +11,54 @@ from collections.abc import Sequence
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.heartbeat.comb import summit, tamed
+from reveal_analyzer.heartbeat.comb import clipped, parabola_peak
 
-_NEAR = 1.4  # to either side of the known lag
+_MOST_RATIO = 1.4  # of the known lag, in both directions
 _TINY = 1e-12
 
 
 def periods(
     channels: Sequence[Floats], rate: float, period: float, windows: tuple[int, ...]
 ) -> dict[int, float]:
-    """The period (s) over each window (s) that the last values fill, near ``period``."""
+    """Return the period (s) near ``period`` over each window (s) that the last values fill."""
     found = {}
     for window in windows:
         count = int(window * rate)
         parts = [channel[-count:] for channel in channels if len(channel) >= count]
         if not parts:
             continue
-        peak = _peak(sum((_correlation(part) for part in parts), np.zeros(count)), rate * period)
-        if peak is not None:
-            found[window] = peak / rate
+        summed = sum((_autocorrelation(part) for part in parts), np.zeros(count))
+        lag = _peak_lag(summed, rate * period)
+        if lag is not None:
+            found[window] = lag / rate
     return found
 
 
-def _correlation(values: Floats) -> Floats:
-    """Autocorrelation by lag, 1 at lag 0, evened for the values a lag leaves."""
+def _autocorrelation(values: Floats) -> Floats:
+    """Return the unbiased autocorrelation by lag; 1 at lag 0."""
     count = len(values)
-    off = tamed(values)
+    off = clipped(values)
     transformed = np.fft.rfft(off - off.mean(), 1 << (2 * count - 1).bit_length())
     raw = np.fft.irfft(transformed * transformed.conj())[:count]
-    evened: Floats = raw / (raw[0] + _TINY) * count / (count - np.arange(count))
-    return evened
+    unbiased: Floats = raw / (raw[0] + _TINY) * count / (count - np.arange(count))
+    return unbiased
 
 
-def _peak(correlation: Floats, lag: float) -> float | None:
-    """The lag of the highest value near ``lag``, in samples."""
-    low, high = int(lag / _NEAR), int(lag * _NEAR) + 1
+def _peak_lag(correlation: Floats, lag: float) -> float | None:
+    """Return the lag of the highest value near ``lag``, in samples."""
+    low, high = int(lag / _MOST_RATIO), int(lag * _MOST_RATIO) + 1
     if low < 1 or high >= len(correlation):
         return None
-    at = low + int(np.argmax(correlation[low:high]))
-    if not low < at < high - 1:
+    index = low + int(np.argmax(correlation[low:high]))
+    # a maximum at the edge belongs to a peak outside
+    if not low < index < high - 1:
         return None
-    once = summit(correlation[at - 1 : at + 2], at)
+    once = parabola_peak(correlation[index - 1 : index + 2], index)
+    # the second peak needs enough values behind its lag
     if 2.2 * once >= 0.6 * len(correlation):
         return once
     low, high = int(1.9 * once), int(2.1 * once) + 2
-    at = low + int(np.argmax(correlation[low:high]))
-    return summit(correlation[at - 1 : at + 2], at) / 2 if low < at < high - 1 else once
+    index = low + int(np.argmax(correlation[low:high]))
+    if not low < index < high - 1:
+        return once
+    return parabola_peak(correlation[index - 1 : index + 2], index) / 2

@@ -1,7 +1,8 @@
-"""Acquisition: the harmonic comb that holds most of a counter's spectrum, if any does.
+"""Harmonic comb: the period whose multiples hold most of the spectrum of a counter.
 
-A step that repeats puts power at 1/T and its multiples.  A candidate gains by the amplitude at
-its teeth and loses by that halfway between them, so that neither half nor twice the period wins.
+A step that repeats puts power at 1/T and its multiples, the teeth of the comb.  A candidate gains
+by the amplitude at its teeth and loses by the amplitude halfway between them, so that neither half
+nor twice the period wins.
 """
 
 from __future__ import annotations
@@ -9,27 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Floats
+from reveal_analyzer.arrays import Floats, Indices
 
 LONGEST_S = 7.5  # eight steps must fit into the longest window
 _TEETH = 4
-_FADING = 0.84  # what each further tooth counts
+_TOOTH_WEIGHT = 0.84  # of each tooth relative to the one before
 _PADDING = 4
-_LEAST_TURNS = 3.0  # periods that must fit into the stretch
-_BAND = 0.46  # of the sampling rate: candidates end a little below Nyquist's half
+_LEAST_PERIODS = 3.0  # that must fit into the values
+_BAND = 0.46  # of the sampling rate: candidates end a little below the Nyquist frequency
 _LINE = 1.5  # half the width of a Hann window's line, in bins of the unpadded transform
-_STILL = 0.1
+_BURSTY = 0.1
 _TINY = 1e-30
-_WHOLE_BAND = 4.6  # Hz looked at: of small steps two teeth must lie in it
-_WHOLE_LEAST = 1.8  # small steps that a whole one has at least
-_APART = 0.02  # Hz that the highest tooth moves between two candidates: less than its line
+_SLOWER_BAND = 4.6  # Hz: two teeth of the shorter step must lie in it
+_SLOWER_LEAST = 1.8  # short steps in a whole step, at least
+_SPACING = 0.02  # Hz that the highest tooth moves between two candidates: less than its line
 _CLEARLY = 0.1
 
 
 @dataclass(frozen=True)
-class Claim:
+class CombFit:
     """A period in s, and the share of power in its teeth beyond chance, 0 to 1."""
 
     period: float
@@ -38,35 +38,34 @@ class Claim:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Power of a windowed stretch, ``step`` Hz a bin, lines ``wide`` bins to either side.
+    """Power spectrum of increments: ``step`` Hz per bin, lines ``line_width`` bins to each side.
 
-    ``mean`` is the counter's own, before anything was taken off; ``gain`` turns the power of a
-    line into half its squared amplitude.
+    ``mean`` is that of the counter, before clipping; ``gain`` converts the power of a line to half
+    its squared amplitude.
     """
 
     power: Floats
     step: float
-    wide: int
+    line_width: int
     rate: float
     mean: float
     gain: float
     seconds: float
 
 
-def tamed(values: Floats) -> Floats:
-    """Around its median, without the few values far outside: a checkpoint is no rhythm."""
-    middle = np.median(values)
-    off = values - middle
+def clipped(values: Floats) -> Floats:
+    """Return the values around their median, with outliers clipped: a checkpoint is no rhythm."""
+    off = values - np.median(values)
     most, nearly_all = np.percentile(np.abs(off), (97, 99.5))
-    # what nearly always stands still: its few bursts are the rhythm
-    reach = 2 * (most if most > _STILL * nearly_all else nearly_all)
+    # where the counter stands still nearly always, its few bursts are the rhythm
+    reach = 2 * (most if most > _BURSTY * nearly_all else nearly_all)
     return np.clip(off, -reach - _TINY, reach + _TINY)
 
 
 def spectrum(values: Floats, rate: float) -> Spectrum:
-    """The spectrum of a stretch of increments, ``rate`` of them a second."""
+    """Return the spectrum of increments, of which there are ``rate`` a second."""
     count = len(values)
-    off = tamed(values)
+    off = clipped(values)
     window = np.hanning(count)
     size = 1 << (_PADDING * count - 1).bit_length()
     power = np.abs(np.fft.rfft((off - off.mean()) * window, size)) ** 2
@@ -76,89 +75,97 @@ def spectrum(values: Floats, rate: float) -> Spectrum:
     )  # fmt: skip
 
 
-def best(seen: Spectrum, top: float | None = None) -> Claim | None:
-    """The comb with most amplitude; ``top`` (Hz) leaves out what lies above it."""
-    end = len(seen.power) if top is None else min(len(seen.power), int(top / seen.step))
-    power = seen.power[:end]
+def best_fit(spectrum: Spectrum, top: float | None = None) -> CombFit | None:
+    """Return the comb with most amplitude; ``top`` (Hz) is the upper end of the band."""
+    end = _end(spectrum, top)
+    power = spectrum.power[:end]
     if power.sum() < _TINY:
         return None
-    slowest = max(1 / LONGEST_S, _LEAST_TURNS / seen.seconds)
-    fastest = min(_BAND * seen.rate, (end - 1) * seen.step)
-    places = np.arange(max(1, int(slowest / seen.step)), int(fastest / seen.step))
-    if not places.size:
+    slowest = max(1 / LONGEST_S, _LEAST_PERIODS / spectrum.seconds)
+    fastest = min(_BAND * spectrum.rate, (end - 1) * spectrum.step)
+    bins = np.arange(max(1, int(slowest / spectrum.step)), int(fastest / spectrum.step))
+    if not bins.size:
         return None
-    place = int(places[np.argmax(_heights(np.sqrt(power), places))])
-    frequency = _refined(power, place, seen.wide) * seen.step
-    return Claim(1 / frequency, strength(seen, 1 / frequency, top))
+    fundamental = int(bins[np.argmax(_heights(np.sqrt(power), bins))])
+    frequency = _refined(power, fundamental, spectrum.line_width) * spectrum.step
+    return CombFit(1 / frequency, strength(spectrum, 1 / frequency, top))
 
 
-def strength(seen: Spectrum, period: float, top: float | None = None) -> float:
-    """The share of power in the teeth of ``period`` (s) beyond chance."""
-    end = len(seen.power) if top is None else min(len(seen.power), int(top / seen.step))
-    low = int(0.5 / period / seen.step)
+def strength(spectrum: Spectrum, period: float, top: float | None = None) -> float:
+    """Return the share of power in the teeth of ``period`` (s) beyond chance."""
+    end = _end(spectrum, top)
+    low = int(0.5 / period / spectrum.step)
     if end <= low:
         return 0.0
-    return _held(seen, 1 / period, low, end)
+    return _tooth_share(spectrum, 1 / period, low, end)
 
 
-def whole(seen: Spectrum, period: float) -> Claim | None:
-    """The slower comb that holds clearly more power than that of ``period``, if one does.
+def slower_fit(spectrum: Spectrum, period: float) -> CombFit | None:
+    """Return a slower comb that holds clearly more power than that of ``period``, if there is one.
 
-    A step of several smaller ones shows the small ones' lines, but what is done between whole
-    steps, as exchanging gradients, moves only the slow rhythm.
+    The lines of a step that consists of several smaller ones are those of the small ones.  Only
+    what happens between whole steps, such as exchanging gradients, moves with the slow rhythm.
     """
-    top = min(_WHOLE_BAND, _BAND * seen.rate)
-    first, last = 1 / LONGEST_S, 1 / (_WHOLE_LEAST * period)
+    top = min(_SLOWER_BAND, _BAND * spectrum.rate)
+    first, last = 1 / LONGEST_S, 1 / (_SLOWER_LEAST * period)
     if last <= first or 2 / period > top:
         return None
-    low, end = int(0.5 * first / seen.step), int(top / seen.step)
-    count = int(np.log(last / first) * top / _APART) + 2
+    low, end = int(0.5 * first / spectrum.step), int(top / spectrum.step)
+    count = int(np.log(last / first) * top / _SPACING) + 2
     candidates = np.geomspace(first, last, count)
-    held = np.array([_held(seen, frequency, low, end) for frequency in candidates])
-    best_at = int(np.argmax(held))
-    if held[best_at] < _held(seen, 1 / period, low, end) + _CLEARLY:
+    shares = np.array([_tooth_share(spectrum, frequency, low, end) for frequency in candidates])
+    best = int(np.argmax(shares))
+    if shares[best] < _tooth_share(spectrum, 1 / period, low, end) + _CLEARLY:
         return None
-    return Claim(float(1 / candidates[best_at]), float(held[best_at]))
+    return CombFit(float(1 / candidates[best]), float(shares[best]))
 
 
-def _held(seen: Spectrum, frequency: float, low: int, end: int) -> float:
-    """The share of the power of these bins in teeth at multiples of a frequency beyond chance."""
-    power, turns = seen.power[low:end], np.arange(low, end) * (seen.step / frequency)
-    tooth = np.abs(turns - np.round(turns)) * frequency <= seen.wide * seen.step
+def _end(spectrum: Spectrum, top: float | None) -> int:
+    size = len(spectrum.power)
+    return size if top is None else min(size, int(top / spectrum.step))
+
+
+def _tooth_share(spectrum: Spectrum, frequency: float, low: int, end: int) -> float:
+    """Return the share beyond chance of the power of these bins that is near a comb's teeth."""
+    power = spectrum.power[low:end]
+    multiples = np.arange(low, end) * (spectrum.step / frequency)
+    reach = spectrum.line_width * spectrum.step
+    tooth = np.abs(multiples - np.round(multiples)) * frequency <= reach
     chance, total = float(tooth.mean()), float(power.sum())
     if chance >= 1 or total < _TINY:
         return 0.0
     return max(0.0, (float(power[tooth].sum()) / total - chance) / (1 - chance))
 
 
-def _heights(amplitude: Floats, places: NDArray[np.intp]) -> Floats:
-    heights = np.zeros(len(places))
+def _heights(amplitude: Floats, bins: Indices) -> Floats:
+    """Return the score of the comb of each fundamental: teeth less the gaps between them."""
+    heights = np.zeros(len(bins))
     for tooth in range(1, _TEETH + 1):
-        for at, sign in ((tooth * places, 1), (tooth * places - places // 2, -1)):
-            inside = int(np.searchsorted(at, len(amplitude)))
-            heights[:inside] += sign * _FADING**tooth * amplitude[at[:inside]]
+        for indices, sign in ((tooth * bins, 1), (tooth * bins - bins // 2, -1)):
+            inside = int(np.searchsorted(indices, len(amplitude)))
+            heights[:inside] += sign * _TOOTH_WEIGHT**tooth * amplitude[indices[:inside]]
     return heights
 
 
-def _refined(power: Floats, place: int, wide: int) -> float:
-    """The fundamental in bins, from where its teeth really peak, higher ones telling it finer."""
+def _refined(power: Floats, fundamental: int, line_width: int) -> float:
+    """Return the fundamental in bins, from the peaks of its teeth; higher ones are more exact."""
     found, weights = [], []
     for tooth in range(1, _TEETH + 1):
-        at = tooth * place
-        if at + 3 * tooth >= len(power):
+        center = tooth * fundamental
+        if center + 3 * tooth >= len(power):
             break
-        low = max(1, at - wide // 3)
-        peak = low + int(np.argmax(power[low : at + wide // 3 + 1]))
+        low = max(1, center - line_width // 3)
+        peak = low + int(np.argmax(power[low : center + line_width // 3 + 1]))
         if peak + 1 < len(power):
-            found.append(summit(np.log(power[peak - 1 : peak + 2] + _TINY), peak) / tooth)
+            found.append(parabola_peak(np.log(power[peak - 1 : peak + 2] + _TINY), peak) / tooth)
             weights.append(float(power[peak]) * tooth * tooth)
     if not found or sum(weights) <= 0:
-        return float(place)
+        return float(fundamental)
     return float(np.average(found, weights=weights))
 
 
-def summit(around: Floats, place: float) -> float:
-    """Where the parabola through the values beside ``place`` and at it has its top."""
-    before, at, after = around.tolist()
-    bend = before - 2 * at + after
-    return place + (0.5 * (before - after) / bend if bend < 0 else 0.0)
+def parabola_peak(values: Floats, position: float) -> float:
+    """Return the top of the parabola through three values, the middle one at ``position``."""
+    left, middle, right = values.tolist()
+    bend = left - 2 * middle + right
+    return position + (0.5 * (left - right) / bend if bend < 0 else 0.0)

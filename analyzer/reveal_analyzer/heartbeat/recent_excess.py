@@ -1,7 +1,7 @@
-"""What left its past lately: enough of each second to say later what moved with a slowdown.
+"""Columns outside their baseline in the last seconds, to find later what moved with a slowdown.
 
-A slowdown is known some ten to forty seconds after it began.  Of the seconds before it is known
-only the columns that stood out are kept: hundreds of bytes each, instead of tens of thousands.
+A slowdown is detected 10 to 40 seconds after it began.  Of every second only the columns that
+stand out are kept: hundreds of bytes instead of tens of thousands.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Floats
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import Plan
 from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond, Trace
 from reveal_contract.time_units import NS_PER_SECOND
@@ -23,50 +22,52 @@ _NEAR_S = 10  # of an onset
 
 
 @dataclass(frozen=True)
-class _Glimpse:
+class _SparseSecond:
     start_ns: int
     plan: Plan
     baseline: Floats  # shared between seconds
-    places: NDArray[np.intp]
+    indices: Indices
     values: Floats
     excess: AnyFloats
-    shown: AnyFloats
+    weighted_excess: AnyFloats
 
 
-class Glimpses:
-    """The last seconds of one node."""
+class RecentExcess:
+    """The last seconds of one node, without the columns that are near their baseline."""
 
     def __init__(self) -> None:
-        self._kept: deque[_Glimpse] = deque(maxlen=_KEPT_S)
+        self._kept: deque[_SparseSecond] = deque(maxlen=_KEPT_S)
 
-    def take(self, seen: ObservedSecond) -> None:
-        """Keep what stood out in one second."""
-        places = np.flatnonzero(seen.excess.max(axis=0, initial=0.0) > _STANDS_OUT)
+    def push(self, second: ObservedSecond) -> None:
+        """Keep the columns of one second that stand out."""
+        indices = np.flatnonzero(second.excess.max(axis=0, initial=0.0) > _STANDS_OUT)
         self._kept.append(
-            _Glimpse(
-                seen.start_ns, seen.plan, seen.baseline, places, seen.values[places],
-                seen.excess[:, places], seen.weighted_excess[places],
+            _SparseSecond(
+                second.start_ns, second.plan, second.baseline, indices, second.values[indices],
+                second.excess[:, indices], second.weighted_excess[indices],
             )
         )  # fmt: skip
 
     def clear(self) -> None:
-        """Nobody will ask about these seconds."""
+        """Drop all seconds."""
         self._kept.clear()
 
     def around(self, onset_ns: int) -> Trace:
-        """What moved within ten seconds of an onset."""
+        """Return the trace of the seconds close to an onset."""
         trace = Trace()
-        for glimpse in self._kept:
-            if abs(glimpse.start_ns - onset_ns) <= _NEAR_S * NS_PER_SECOND:
-                trace.add(_whole(glimpse))
+        for second in self._kept:
+            if abs(second.start_ns - onset_ns) <= _NEAR_S * NS_PER_SECOND:
+                trace.add(_restored(second))
         return trace
 
 
-def _whole(glimpse: _Glimpse) -> ObservedSecond:
-    """The second again, all that did not stand out at its usual."""
-    width = len(glimpse.plan.columns)
-    values, shown = np.nan_to_num(glimpse.baseline), np.zeros(width)
+def _restored(sparse: _SparseSecond) -> ObservedSecond:
+    """Return a whole second, with the columns that were not kept at their baseline."""
+    width = len(sparse.plan.columns)
+    values, weighted_excess = np.nan_to_num(sparse.baseline), np.zeros(width)
     excess = np.zeros((2, width))
-    values[glimpse.places], shown[glimpse.places] = glimpse.values, glimpse.shown
-    excess[:, glimpse.places] = glimpse.excess
-    return ObservedSecond(glimpse.start_ns, glimpse.plan, values, excess, shown, glimpse.baseline)
+    values[sparse.indices], weighted_excess[sparse.indices] = sparse.values, sparse.weighted_excess
+    excess[:, sparse.indices] = sparse.excess
+    return ObservedSecond(
+        sparse.start_ns, sparse.plan, values, excess, weighted_excess, sparse.baseline
+    )

@@ -1,4 +1,4 @@
-"""What is usual for a job: the step time of its first two minutes, and how its readings scatter."""
+"""Reference of a job: the step time of its first two minutes, and the scatter of its readings."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reveal_analyzer.heartbeat.guards import LEAST_REFERENCE_S, STEADY, is_timer
+from reveal_analyzer.heartbeat.guards import LEAST_REFERENCE_S, MOST_SCATTER, is_timer
 
 WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
-LEVEL, SPREADS = 1.5, 4.0  # percent, and of the job's own: what is a slowdown
-LEAST_SCATTER = 0.5  # percent: what the interval allows for at least
-_PUNCTUAL = 0.3  # percent of scatter: a clock's, not a computation's
-_DEVIATION = 148.26  # a median deviation as one spread of a normal law, in percent
+# a slowdown is at least this many percent, and this many times the job's own scatter
+LEAST_SLOWDOWN, SLOWDOWN_SPREADS = 1.5, 4.0
+LEAST_SCATTER = 0.5  # percent: least scatter for the width of an interval
+_TIMER_SCATTER = 0.3  # percent: a smaller scatter is that of a timer, not of a computation
+_PERCENT_PER_DEVIATION = 148.26  # median deviation to one spread of a normal law, in percent
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How much slower the steps of a window (s) are than the reference, in percent.
+class WindowReading:
+    """By how many percent the steps of a window (s) are slower than the reference.
 
-    ``scatter`` is the job's own (one spread), ``level`` what is called a slowdown.
+    ``scatter`` is the job's own (one spread); a slowdown is more than ``level`` percent.
     """
 
     window: int
@@ -35,75 +36,75 @@ class Reading:
 
     @property
     def margin(self) -> float:
-        """Half the interval, in percent."""
+        """Half the width of the interval, in percent."""
         return 2 * max(self.scatter, LEAST_SCATTER)
 
 
-class Usual:
-    """Learned once, from the first healthy minutes after a lock."""
+class StepReference:
+    """The step time of a job, learned once from its first healthy minutes after a lock."""
 
     def __init__(self) -> None:
-        self.reference = 0.0
+        self.period = 0.0  # s; 0 until it is known
         self._values: dict[int, list[float]] = {window: [] for window in WINDOWS}
         self._scatters: dict[int, float] = {}
 
     def learn(self, periods: dict[int, float]) -> None:
-        """One healthy second: the period (s) over each window that could be read."""
+        """Add one healthy second: the period (s) over each window that could be read."""
         for window, period in periods.items():
             if len(self._values[window]) < REFERENCE_S:
                 self._values[window].append(period)
                 self._scatters = {}
         shortest = self._values[self._shortest()]
         if len(shortest) >= LEAST_REFERENCE_S and not self._scatters:
-            self.reference = float(np.median(shortest))
+            self.period = float(np.median(shortest))
             self._scatters = {window: self._scatter(window) for window in WINDOWS}
 
     @property
     def is_learned(self) -> bool:
-        """Whether its minutes are over."""
+        """Whether the two minutes are over."""
         return len(self._values[self._shortest()]) >= REFERENCE_S
 
-    def why_not(self) -> str:
-        """Why nothing can be read; empty where something can."""
-        if not self.reference:
-            return "its usual step is being learned"
+    def unreadable_reason(self) -> str:
+        """Return why there are no readings; empty if there are."""
+        if not self.period:
+            return "its baseline step time is being learned"
         scatter = self._scatters[self._shortest()]
-        return f"its steps scatter by {scatter:.1f} %" if scatter > 100 * STEADY else ""
+        return f"its steps scatter by {scatter:.1f} %" if scatter > 100 * MOST_SCATTER else ""
 
     def is_timer(self) -> bool:
-        """Whether it steps by the clock: then it says nothing about work."""
-        punctual = self.reference and self._scatters[self._shortest()] < _PUNCTUAL
-        return bool(punctual) and is_timer(self.reference)
+        """Return whether a timer paces the job, so that its step time says nothing about work."""
+        exact = self.period and self._scatters[self._shortest()] < _TIMER_SCATTER
+        return bool(exact) and is_timer(self.period)
 
-    def readings(self, periods: dict[int, float]) -> tuple[Reading, ...]:
-        """Of each window of which enough has been seen to know its scatter."""
-        if self.why_not():
+    def readings(self, periods: dict[int, float]) -> tuple[WindowReading, ...]:
+        """Return a reading for each window whose scatter is known, shortest first."""
+        if self.unreadable_reason():
             return ()
-        made = []
+        readings = []
         for window, period in sorted(periods.items()):
             if len(self._values[window]) >= LEAST_REFERENCE_S:
                 scatter = self._scatters[window]
-                level = max(LEVEL, SPREADS * scatter)
-                percent = 100 * (period / self.reference - 1)
-                made.append(Reading(window, percent, scatter, level))
-        return tuple(made)
+                level = max(LEAST_SLOWDOWN, SLOWDOWN_SPREADS * scatter)
+                percent = 100 * (period / self.period - 1)
+                readings.append(WindowReading(window, percent, scatter, level))
+        return tuple(readings)
 
     def _shortest(self) -> int:
-        """The shortest window of which enough is known, else the one of which most is."""
+        """Return the shortest window with enough values, else the one with most."""
         known = {window: min(len(self._values[window]), LEAST_REFERENCE_S) for window in WINDOWS}
         return max(WINDOWS, key=lambda window: (known[window], -window))
 
     def _scatter(self, window: int) -> float:
-        """One spread of the values of a window, in percent of the reference.
+        """Return one spread of the values of a window, in percent of the reference.
 
-        The windows of two minutes are few that do not overlap: what steps that differ by chance
-        leave of the scatter of a shorter window is the least to expect.
+        Two minutes hold few long windows that do not overlap.  The scatter of a long window is
+        therefore at least what independent steps leave of the scatter of the shortest one.
         """
         values = np.array(self._values[window])
         own = 0.0
         if values.size:
             off = np.abs(values - np.median(values))
-            own = _DEVIATION * float(np.median(off)) / self.reference
+            own = _PERCENT_PER_DEVIATION * float(np.median(off)) / self.period
         shortest = self._shortest()
         if window <= shortest:
             return own

@@ -1,4 +1,4 @@
-"""The last minute of one counter of one job, on an even grid of time."""
+"""The last minute of one counter of one job, on an even time grid."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from reveal_analyzer.arrays import Floats
 
 SPAN_S = 60
-_MISSING = 0.1  # of a stretch, beyond which it tells nothing
-_BLANK_S = 3  # seconds without a value: what comes later does not go on with what was before
+_MOST_MISSING = 0.1  # share of the values, beyond which they are not used
+_MOST_BLANK_S = 3  # seconds without a value, after which the values before are dropped
 
 
-class Ring:
-    """Increments, ``rate`` of them a second; NaN where nothing was read."""
+class RingBuffer:
+    """Increments of a counter, ``rate`` of them a second; NaN where nothing was read."""
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
@@ -21,16 +21,17 @@ class Ring:
         self._values = np.full(SPAN_S * rate, np.nan)
 
     def push(self, second: Floats) -> None:
-        """Take the ``rate`` increments of one more second."""
+        """Append the ``rate`` increments of one second."""
         self._values[: -self.rate] = self._values[self.rate :]
         self._values[-self.rate :] = second
         self._blank = self._blank + 1 if np.isnan(second).all() else 0
-        self.seconds = 0 if self._blank >= _BLANK_S else min(self.seconds + 1, SPAN_S)
+        self.seconds = 0 if self._blank >= _MOST_BLANK_S else min(self.seconds + 1, SPAN_S)
 
     def last(self, seconds: int = SPAN_S) -> Floats | None:
-        """The increments of the last seconds, or of as many as there are, gaps at their mean.
+        """Return the increments of the last seconds, or of as many as there are.
 
-        ``None`` where too many are missing, or none ever changed.
+        Gaps are filled with the mean.  The result is ``None`` if too many increments are missing,
+        or if all are equal.
         """
         count = min(seconds, self.seconds) * self.rate
         if not count:
@@ -38,7 +39,7 @@ class Ring:
         values = self._values[-count:]
         missing = np.isnan(values)
         share = float(missing.mean())
-        if share > _MISSING:
+        if share > _MOST_MISSING:
             return None
         filled = np.where(missing, np.nanmean(values), values) if share else values
         return filled if np.ptp(filled) > 0 else None

@@ -1,8 +1,8 @@
-"""Which channels of a table carry a job's rhythm, and their increments of one second.
+"""Counters that may carry a job's rhythm, and their increments within each second.
 
-A subject's CPU clock is read at 50 Hz or 10 Hz; what it read, faulted and received once a second
-only.  The host's counters of those are read every tick: where nearly all of one is a single
-subject's, it is that subject's.
+The CPU clock of a subject is read at 50 Hz or 10 Hz; its reads, page faults and received bytes
+only once a second.  The host's counters of these are read at every tick.  If nearly all of a
+host counter comes from one subject, it is used as that subject's counter.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.wire import Message
 
 FINE, USAGE = "cpu.subject.usage.fine", "cpu.subject.usage"
-# of the subject, once a second; of the host, every tick
-LENT = {
+# metric of a subject, read once a second -> the host's metric, read at every tick
+HOST_METRICS = {
     "storage.subject.read_bytes": "storage.disk.read_bytes",
     "memory.subject.page_faults": "memory.vm.pgfault",
     "network.subject.rx_bytes": "network.nic.rx_bytes",
 }
-_LENT_FROM, _LENT_TO = 0.8, 0.6  # of the host's counter: to be lent, and to stay so
-_FADING = 59 / 60  # a second: sums and means over about a minute
-_BUSY, _IDLE = 0.05, 0.02  # of a CPU: to be watched, and to stay so
+# shares of a host counter from which it counts as a subject's, and with which it stays so
+_ASSIGN_SHARE, _KEEP_SHARE = 0.8, 0.6
+_DECAY = 59 / 60  # a second: sums and means over about a minute
+_BUSY, _IDLE = 0.05, 0.02  # CPUs from which a subject is watched, and with which it stays so
 
 Channels = Iterable[tuple[int, Channel]]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Where in a message stand the CPU clocks of subjects and what may be lent to them.
+class SeriesPlan:
+    """Indices of a message's columns that may carry the rhythm of a subject.
 
-    ``usage`` and ``scales`` (to CPU seconds) follow ``subjects``; ``fine`` are the columns of a
-    subject's clock in the order of time, ``own`` those of its slow metrics, ``host`` the columns
-    of a host's metric, one an instance.
+    ``usage`` and ``scales`` (to CPU seconds) are in the order of ``subjects``; ``fine`` are the
+    columns of a subject's CPU clock in order of time, ``own`` those of its slow metrics, ``host``
+    the columns of a host metric, one per instance.
     """
 
     subjects: tuple[str, ...]
@@ -47,17 +48,18 @@ class Plan:
     host: Mapping[str, Indices]
 
 
-def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
-    """The plan of a table, without the channels ``leave_out`` names."""
+def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> SeriesPlan:
+    """Return the plan of a channel table without the channels that ``leave_out`` selects."""
     fast, slow = (
-        [one for one in enumerate(channels) if not (leave_out and leave_out(one[1]))]
+        [(i, channel) for i, channel in enumerate(channels)
+         if not (leave_out and leave_out(channel))]
         for channels in (table.fast, table.slow)
-    )
-    clocks = [(at, one) for at, one in fast if one.metric == USAGE and one.instance]
-    return Plan(
-        subjects=tuple(one.instance for _, one in clocks),
-        usage=np.array([at for at, _ in clocks], np.intp),
-        scales=np.array([one.scale / 1e9 for _, one in clocks]),
+    )  # fmt: skip
+    clocks = [(i, channel) for i, channel in fast if channel.metric == USAGE and channel.instance]
+    return SeriesPlan(
+        subjects=tuple(channel.instance for _, channel in clocks),
+        usage=np.array([i for i, _ in clocks], np.intp),
+        scales=np.array([channel.scale / 1e9 for _, channel in clocks]),
         fine=_fine(fast),
         own=_own(slow),
         host=_host(fast),
@@ -65,59 +67,60 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
 
 
 def _fine(fast: Channels) -> dict[str, Indices]:
+    """Return the columns of each fine CPU clock; their instances are SUBJECT#NUMBER."""
     found: dict[str, dict[int, int]] = {}
-    for at, channel in fast:
-        subject, _, place = channel.instance.rpartition("#")
-        if channel.metric == FINE and place.isdigit():
-            found.setdefault(subject, {})[int(place)] = at
+    for index, channel in fast:
+        subject, _, number = channel.instance.rpartition("#")
+        if channel.metric == FINE and number.isdigit():
+            found.setdefault(subject, {})[int(number)] = index
     return {
-        subject: np.array([places[one] for one in sorted(places)], np.intp)
-        for subject, places in found.items()
+        subject: np.array([columns[number] for number in sorted(columns)], np.intp)
+        for subject, columns in found.items()
     }
 
 
 def _own(slow: Channels) -> dict[str, dict[str, int]]:
     own: dict[str, dict[str, int]] = {}
-    for at, channel in slow:
-        if channel.metric in LENT:
-            own.setdefault(channel.instance, {})[channel.metric] = at
+    for index, channel in slow:
+        if channel.metric in HOST_METRICS:
+            own.setdefault(channel.instance, {})[channel.metric] = index
     return own
 
 
 def _host(fast: Channels) -> dict[str, Indices]:
     found: dict[str, list[int]] = {}
-    for at, channel in fast:
-        if channel.metric in LENT.values():
-            found.setdefault(channel.metric, []).append(at)
-    return {metric: np.array(places, np.intp) for metric, places in found.items()}
+    for index, channel in fast:
+        if channel.metric in HOST_METRICS.values():
+            found.setdefault(channel.metric, []).append(index)
+    return {metric: np.array(columns, np.intp) for metric, columns in found.items()}
 
 
-class Series:
-    """The increments of every busy subject of a node, second by second."""
+class CounterSeries:
+    """Increments of every busy subject of a node, second by second."""
 
     def __init__(self) -> None:
-        self._busy: dict[str, float] = {}  # mean use of a CPU
-        self._used: dict[tuple[str, str], float] = {}
-        self._there: dict[str, Floats] = {}
-        self._lent: set[tuple[str, str]] = set()
+        self._busy: dict[str, float] = {}  # subject -> mean CPUs used
+        self._own_sums: dict[tuple[str, str], float] = {}  # subject and metric
+        self._host_sums: dict[str, Floats] = {}  # host metric -> by instance
+        self._assigned: set[tuple[str, str]] = set()
 
-    def second(self, message: Message, where: Plan) -> dict[str, dict[str, Floats]]:
-        """By subject and metric what was counted, evenly over the second; NaN where it was not."""
+    def second(self, message: Message, where: SeriesPlan) -> dict[str, dict[str, Floats]]:
+        """Return by subject and metric the increments of a second; NaN where none was read."""
         watched = self._watched(message, where)
         if not watched:
-            self._used, self._there, self._lent = {}, {}, set()
+            self._own_sums, self._host_sums, self._assigned = {}, {}, set()
             return {}
-        self._follow_host(message, where)
-        made = {}
+        self._add_host(message, where)
+        series = {}
         for subject, usage in watched.items():
             fine = where.fine.get(subject)
-            name, places = (USAGE, np.array([usage])) if fine is None else (FINE, fine)
-            made[subject] = {name: _taken(message, places).ravel()}
-            made[subject] |= self._borrowed(subject, message, where)
-        return made
+            name, columns = (USAGE, np.array([usage])) if fine is None else (FINE, fine)
+            series[subject] = {name: _increments(message, columns).ravel()}
+            series[subject] |= self._assigned_host(subject, message, where)
+        return series
 
-    def _watched(self, message: Message, where: Plan) -> dict[str, int]:
-        """The busy subjects and the column of their CPU clock."""
+    def _watched(self, message: Message, where: SeriesPlan) -> dict[str, int]:
+        """Return the busy subjects and the column of their CPU clock."""
         if not where.subjects:
             self._busy = {}
             return {}
@@ -134,46 +137,52 @@ class Series:
             before = self._busy.get(subject)
             if before is None and now < _BUSY:
                 continue
-            mean = now if before is None else before + (1 - _FADING) * (now - before)
+            mean = now if before is None else before + (1 - _DECAY) * (now - before)
             if mean >= _IDLE:
                 means[subject], watched[subject] = mean, column
         self._busy = means
         return watched
 
-    def _follow_host(self, message: Message, where: Plan) -> None:
-        there = {}
-        for metric, places in where.host.items():
-            now = np.nansum(_taken(message, places), axis=0)
-            before = self._there.get(metric)
+    def _add_host(self, message: Message, where: SeriesPlan) -> None:
+        """Update the decaying sums of the host's counters."""
+        sums = {}
+        for metric, columns in where.host.items():
+            now = np.nansum(_increments(message, columns), axis=0)
+            before = self._host_sums.get(metric)
+            # other instances, such as a new disk: the sum starts again
             if before is not None and before.shape == now.shape:
-                now += _FADING * before
-            there[metric] = now
-        self._there = there
+                now += _DECAY * before
+            sums[metric] = now
+        self._host_sums = sums
 
-    def _borrowed(self, subject: str, message: Message, where: Plan) -> dict[str, Floats]:
-        """The host's counters that are nearly all this subject's."""
-        made = {}
-        for metric, at in where.own.get(subject, {}).items():
-            now = 0.0 if message.slow_missing[at] else float(message.slow[at])
-            key, host = (subject, metric), LENT[metric]
-            used = self._used[key] = now + _FADING * self._used.get(key, 0.0)
-            there = self._there.get(host)
-            if there is None or used <= 0:
+    def _assigned_host(
+        self, subject: str, message: Message, where: SeriesPlan
+    ) -> dict[str, Floats]:
+        """Return the host's counters that come almost entirely from this subject."""
+        assigned = {}
+        for metric, column in where.own.get(subject, {}).items():
+            now = 0.0 if message.slow_missing[column] else float(message.slow[column])
+            key, host = (subject, metric), HOST_METRICS[metric]
+            used = self._own_sums[key] = now + _DECAY * self._own_sums.get(key, 0.0)
+            of_host = self._host_sums.get(host)
+            if of_host is None or used <= 0:
                 continue
-            busiest = int(np.argmax(there))
-            if used < (_LENT_TO if key in self._lent else _LENT_FROM) * there[busiest]:
-                self._lent.discard(key)
+            busiest = int(np.argmax(of_host))
+            share = _KEEP_SHARE if key in self._assigned else _ASSIGN_SHARE
+            if used < share * of_host[busiest]:
+                self._assigned.discard(key)
                 continue
-            self._lent.add(key)
-            made[host] = _taken(message, where.host[host][busiest : busiest + 1]).ravel()
-        return made
+            self._assigned.add(key)
+            columns = where.host[host][busiest : busiest + 1]
+            assigned[host] = _increments(message, columns).ravel()
+        return assigned
 
 
-def _taken(message: Message, places: Indices) -> Floats:
-    """What was counted in each tick of a whole second; what a short slice lacks is missing."""
+def _increments(message: Message, columns: Indices) -> Floats:
+    """Return the increments of each tick of a second; the ticks that a short slice has not: NaN."""
     ticks = round(1_000_000 / message.tick_us)
-    values = np.full((ticks, places.size), np.nan)
-    there = min(ticks, len(message.fast))
-    counted = message.fast[:there, places].astype(np.float64)
-    values[:there] = np.where(message.fast_missing[:there, places], np.nan, counted)
+    values = np.full((ticks, columns.size), np.nan)
+    count = min(ticks, len(message.fast))
+    counted = message.fast[:count, columns].astype(np.float64)
+    values[:count] = np.where(message.fast_missing[:count, columns], np.nan, counted)
     return values

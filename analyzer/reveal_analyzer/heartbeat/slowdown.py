@@ -1,4 +1,4 @@
-"""A job's slowdown told as a finding: whose steps, how much, since when, and what moved then."""
+"""Findings of slowdowns: which job, by how much, since when, and what moved at its onset."""
 
 from __future__ import annotations
 
@@ -16,39 +16,48 @@ from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract import severity
 from reveal_contract.finding import Finding, Impact, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
 
-_MOVED = 1.5  # spreads, meant over the seconds around the onset: what moved with it
-NOT_SEEN = "cause not seen"
+_MOVED = 1.5  # mean excess in spreads around the onset, from which a column moved with it
+CAUSE_NOT_SEEN = "cause not seen"
 
 
 @dataclass(frozen=True)
-class Context:
-    """What there is to find a cause in."""
+class OnsetEvidence:
+    """Where the cause of a slowdown is searched; ``trace`` is that of the onset."""
 
     trace: Trace
     rules: Sequence[HypothesisRule]
     history: SubjectHistory
 
 
-def opened(node: str, impact: Impact, context: Context, now_ns: int) -> Finding:
-    """The finding of a slowdown as it begins; ``told`` puts its cost into words."""
-    moved = _moved(context.trace)
+def base_finding(node: str, impact: Impact, onset: OnsetEvidence, now_ns: int) -> Finding:
+    """Return the finding of a slowdown that begins, without its impact."""
+    moved = _moved(onset.trace)
     subsystem = moved or Subsystem.CPU
     episode = Episode(impact.since_ns, now_ns, subsystem, [subsystem], opened_ns=now_ns)
-    record = EpisodeRecord(node, episode, context.trace, (), State.OPEN)
-    cause = attribution.attribute(record, context.rules, context.history)
-    found = attribution.finding(record, cause, context.history)
-    found = replace(found, id=finding_id(f"{node}\0{impact.subject}", subsystem, impact.since_ns))
+    record = EpisodeRecord(node, episode, onset.trace, (), State.OPEN)
+    found = attribution.attribute(record, onset.rules, onset.history)
+    finding = replace(
+        attribution.finding(record, found, onset.history),
+        # jobs slow down at the same time: the subject makes the id unique
+        id=finding_id(f"{node}\0{impact.subject}", subsystem, impact.since_ns),
+    )
     if moved is not None:
-        return replace(found, claim=f"seen with it: {found.claim}")
-    job = context.history.identify(impact.subject, impact.since_ns)
+        return replace(finding, claim=f"observed with it: {finding.claim}")
+    job = onset.history.identify(impact.subject, impact.since_ns)
     return replace(
-        found, claim=NOT_SEEN, hypothesis=None, evidence=(), pods=job.pods, subjects=job.subjects
+        finding,
+        claim=CAUSE_NOT_SEEN,
+        hypothesis=None,
+        evidence=(),
+        pods=job.pods,
+        subjects=job.subjects,
     )
 
 
-def told(base: Finding, impact: Impact, resolved_ns: int | None = None) -> Finding:
-    """The finding with its cost as it is known now; over where ``resolved_ns`` is given."""
+def with_impact(base: Finding, impact: Impact, resolved_ns: int | None = None) -> Finding:
+    """Return the finding with its current impact, resolved if ``resolved_ns`` is given."""
     percent = impact.slowdown_percent
     return replace(
         base,
@@ -63,17 +72,17 @@ def told(base: Finding, impact: Impact, resolved_ns: int | None = None) -> Findi
 
 
 def _sentence(impact: Impact) -> str:
-    usual, now = (human(ms * 1e6, "ns", Kind.GAUGE) for ms in (impact.usual_ms, impact.period_ms))
-    since = datetime.fromtimestamp(impact.since_ns // 1_000_000_000, UTC)
+    before, now = (human(ms * 1e6, "ns", Kind.GAUGE) for ms in (impact.usual_ms, impact.period_ms))
+    since = datetime.fromtimestamp(impact.since_ns // NS_PER_SECOND, UTC)
     return (
-        f"Steps of {impact.subject} take {usual} -> {now}:"
+        f"Steps of {impact.subject} take {before} -> {now}:"
         f" {impact.slowdown_percent:.1f} % slower since {since:%H:%M:%S}Z"
     )
 
 
 def _moved(trace: Trace) -> Subsystem | None:
-    """The subsystem of what left its past most around the onset, if anything did."""
-    weight = trace.weights
-    if not weight.size or weight.max() < _MOVED:
+    """Return the subsystem of the column that moved most around the onset, if one did."""
+    weights = trace.weights
+    if not weights.size or weights.max() < _MOVED:
         return None
-    return trace.stats.columns[int(weight.argmax())].metric.subsystem
+    return trace.stats.columns[int(weights.argmax())].metric.subsystem

@@ -1,228 +1,248 @@
-"""One job's heartbeat: searched, locked, followed, and held against its own first minutes."""
+"""Step time of one job: search of its rhythm, lock, and comparison with its first minutes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.heartbeat import autocorrelation, comb, phase
-from reveal_analyzer.heartbeat.acquisition import LEAST_S, LOOK_S, TIMER, Lock, Search
-from reveal_analyzer.heartbeat.guards import FOLLOW, steps_fit
-from reveal_analyzer.heartbeat.reference import WINDOWS, Reading, Usual
-from reveal_analyzer.heartbeat.ring import SPAN_S, Ring
+from reveal_analyzer.heartbeat.acquisition import (
+    LEAST_S,
+    SEARCH_INTERVAL_S,
+    TIMER,
+    RhythmLock,
+    RhythmSearch,
+)
+from reveal_analyzer.heartbeat.guards import is_same_rhythm, steps_fit
+from reveal_analyzer.heartbeat.presence import Presence, PresenceCheck
+from reveal_analyzer.heartbeat.reference import WINDOWS, StepReference, WindowReading
+from reveal_analyzer.heartbeat.ring import SPAN_S, RingBuffer
 
-_LONG_S = 2.5  # steps whose phase turns too seldom
-_CHECK_S = 5
-_KEEP = 0.5  # of the strength that a lock needs, to keep it
-_SHOWS = 0.4  # of the strength it was locked with, for a slowdown to be believed
-_WEAK, _WEAK_YOUNG = 6, 2  # checks that find it weak: lost; fewer before there is a reference
-_WHOLE, _SAME = 3, 0.05  # checks that agree on a whole step of which the one found is a part
-_MOVED, _MOVES = 0.06, 2
-_UNSETTLED = 0.15  # moved by so much while it is learned: learned anew
-_FAR = 0.35  # from the period followed: told only once the comb has followed it
-_CLEARLY = 1.5  # times as strong: another rhythm, too far off to be the same
-_SETTLED, _FOLLOWS = 0.06, 0.1
+_LONG_PERIOD_S = 2.5  # a longer step has too few periods for its phase
+_CHECK_INTERVAL_S = 5
+_SHOWS = 0.4  # of the strength of the lock: needed to believe a slowdown
+_AGREEING, _SAME_PERIOD = 3, 0.05  # checks that find the same whole step
+_UNSETTLED = 0.15  # moved by more while the reference is learned: learn it again
+_MOST_CHANGE = 0.35  # from the tracked period: reported only after the lock has moved
+_SETTLED, _ADAPTATION = 0.06, 0.1  # the tracked period adapts to changes below, by this share
 _REFUSED_S = 300
-_AGAIN_S = 60  # a lock lost for no longer meets its reference again
+_SAME_JOB_S = 60  # a lock that was lost for no longer keeps its reference
 CHANGING = "its rhythm is changing"
 
 
 @dataclass(frozen=True)
-class Beat:
-    """A rhythm that is followed: periods in s; no readings while the reference is learned."""
+class StepTime:
+    """A tracked rhythm, periods in s; there are no readings while the reference is learned."""
 
     period: float
     reference: float
     channel: str
     strength: float
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[WindowReading, ...] = ()
 
     @property
     def slower(self) -> bool:
-        """By a window that those within it do not contradict: it may speak of what is over."""
+        """Whether a window shows a slowdown; the slowdown may be over already."""
         return self.slowest is not None
 
     @property
-    def slowest(self) -> Reading | None:
-        """The shortest window that speaks of a slowdown."""
+    def slowest(self) -> WindowReading | None:
+        """The shortest window with a slowdown that no shorter window contradicts."""
         for reading in self.readings:
-            within = (one for one in self.readings if one.window < reading.window)
-            if reading.slower and all(one.percent > reading.level / 2 for one in within):
+            shorter = (other for other in self.readings if other.window < reading.window)
+            if reading.slower and all(other.percent > reading.level / 2 for other in shorter):
                 return reading
         return None
 
 
 @dataclass
-class _Left:
-    """What was followed until a lock was lost."""
+class _Tracked:
+    """State that exists only while a rhythm is locked."""
+
+    lock: RhythmLock
+    period: float
+    presence: PresenceCheck
+    reference: StepReference
+    age: int = 0
+    whole_periods: list[float] = field(default_factory=list)
+    is_whole: bool = False
+
+
+@dataclass
+class _LostLock:
+    """What was tracked until a lock was lost."""
 
     clock: int
     channel: str
-    usual: Usual
+    reference: StepReference
 
 
-class Tracker:
-    """Follows one job; ``why`` says why there is no heartbeat to read, empty where there is.
+class RhythmTracker:
+    """Tracks the step time of one job.
 
-    ``turn`` spreads the searches of a node's jobs over the seconds.
+    ``reason`` says why there are no readings; it is empty if there are.  ``offset`` spreads the
+    searches of a node's jobs over the seconds.
     """
 
-    def __init__(self, turn: int = 0) -> None:
-        self.why = "it was watched for too short a time"
-        self._rings: dict[str, Ring] = {}
-        self._search = Search(LEAST_S + turn % LOOK_S)
-        self._lock: Lock | None = None
-        self._period = self._strength = 0.0
-        self._clock = self._age = self._weak = self._moved = self._other = 0
-        self._whole: list[float] = []
-        self._is_whole = False
-        self._usual = Usual()
-        self._left: _Left | None = None
+    def __init__(self, offset: int = 0) -> None:
+        self.reason = "it has been watched too briefly"
+        self._rings: dict[str, RingBuffer] = {}
+        self._search = RhythmSearch(LEAST_S + offset % SEARCH_INTERVAL_S)
+        self._tracked: _Tracked | None = None
+        self._clock = 0
+        self._lost: _LostLock | None = None
 
-    def step(self, second: Mapping[str, Floats], *, learn: bool = True) -> Beat | None:
-        """Take one second of the job's counters, increments on an even grid.
+    def update(self, second: Mapping[str, Floats], *, learn: bool = True) -> StepTime | None:
+        """Add one second of the job's counters: increments on an even grid.
 
-        ``learn`` is false during an alarm: then nothing becomes the job's usual.
+        ``learn`` is false during an alarm: then the reference does not change.
         """
         self._clock += 1
         self._push(second)
-        if self._lock is None:
-            self._look()
-        if self._lock is None:
+        if self._tracked is None:
+            self._tracked = self._acquire()
+        tracked = self._tracked
+        if tracked is None:
             return None
-        periods = self._read(self._lock)
+        periods = self._read(tracked)
         if not periods:
             return None
         longest = periods[max(periods)]
-        if abs(longest / self._period - 1) < _SETTLED:
-            self._period += _FOLLOWS * (longest - self._period)
-        return self._judge(self._lock, periods, learn)
+        # a small change is adapted to; a large one waits until the presence check confirms it
+        if abs(longest / tracked.period - 1) < _SETTLED:
+            tracked.period += _ADAPTATION * (longest - tracked.period)
+        return self._step_time(tracked, periods, learn)
 
     def _push(self, second: Mapping[str, Floats]) -> None:
         for name, values in second.items():
             ring = self._rings.get(name)
             if ring is None or ring.rate != len(values):
-                ring = self._rings[name] = Ring(len(values))
+                ring = self._rings[name] = RingBuffer(len(values))
             ring.push(values)
         for name, ring in self._rings.items():
             if name not in second:
                 ring.push(np.full(ring.rate, np.nan))
 
-    def _look(self) -> None:
-        """Search on; a rhythm that comes back soon meets what was usual before."""
-        lock = self._search.step(self._rings)
+    def _acquire(self) -> _Tracked | None:
+        """Continue the search; a rhythm that returns soon keeps its reference."""
+        lock = self._search.update(self._rings)
         if any(ring.seconds >= LEAST_S for ring in self._rings.values()):
-            self.why = self._search.why
+            self.reason = self._search.reason
         if lock is None:
-            return
-        self._lock, self._period, self._strength = lock, lock.period, lock.strength
-        self._age = self._weak = self._moved = self._other = 0
-        self._whole, self._is_whole = [], False
-        left, self._left = self._left, None
-        self._usual = left.usual if left and self._is_back(left, lock) else Usual()
+            return None
+        lost, self._lost = self._lost, None
+        reference = lost.reference if lost and self._is_back(lost, lock) else StepReference()
+        return _Tracked(lock, lock.period, PresenceCheck(lock), reference)
 
-    def _is_back(self, left: _Left, lock: Lock) -> bool:
-        if self._clock - left.clock > _AGAIN_S or left.channel != lock.channel:
+    def _is_back(self, lost: _LostLock, lock: RhythmLock) -> bool:
+        if self._clock - lost.clock > _SAME_JOB_S or lost.channel != lock.channel:
             return False
-        return FOLLOW[0] < lock.period / left.usual.reference < FOLLOW[1]
+        return is_same_rhythm(lock.period, lost.reference.period)
 
-    def _read(self, lock: Lock) -> dict[int, float]:
-        """The period over each window in which enough steps fit; none once the lock is lost."""
-        ring = self._rings[lock.channel]
+    def _read(self, tracked: _Tracked) -> dict[int, float]:
+        """Return the period over each window that enough steps fit into; {} if the lock is lost."""
+        ring = self._rings[tracked.lock.channel]
         values = ring.last()
         if values is None:
-            self._lose("its counter is no longer read")
+            self._lose(tracked, "its counter is no longer read")
             return {}
-        self._age += 1
-        if self._age % _CHECK_S == 0:
-            if not self._is_there(lock, ring):
-                self._lose("its rhythm was lost")
+        tracked.age += 1
+        if tracked.age % _CHECK_INTERVAL_S == 0:
+            if not _check_presence(tracked, ring):
+                self._lose(tracked, "its rhythm was lost")
                 return {}
-            if not self._usual.reference:
-                self._lengthen(ring)
-        windows = tuple(window for window in WINDOWS if steps_fit(window, self._period))
-        if self._is_whole or self._period <= _LONG_S:
-            return phase.periods(values, ring.rate, self._period, windows)
-        shared = (self._rings[name] for name in lock.shared)
+            if not tracked.reference.period:
+                _find_whole_step(tracked, ring)
+        windows = tuple(window for window in WINDOWS if steps_fit(window, tracked.period))
+        # the autocorrelation of a whole step peaks at multiples of its smaller steps, too
+        if tracked.is_whole or tracked.period <= _LONG_PERIOD_S:
+            return phase.periods(values, ring.rate, tracked.period, windows)
+        shared = (self._rings[name] for name in tracked.lock.shared)
         known = [other.last() for other in shared if other.rate == ring.rate]
         return autocorrelation.periods(
-            [one for one in known if one is not None], ring.rate, self._period, windows
+            [values for values in known if values is not None], ring.rate, tracked.period, windows
         )
 
-    def _is_there(self, lock: Lock, ring: Ring) -> bool:
-        """Whether the rhythm still shows; where it moved, it is followed."""
-        values = ring.last(LEAST_S if steps_fit(LEAST_S, self._period) else SPAN_S)
-        if values is None:
-            return False
-        seen = comb.spectrum(values, ring.rate)
-        claim = comb.best(seen, lock.top)
-        ratio = claim.period / self._period if claim else 0.0
-        followed = FOLLOW[0] < ratio < FOLLOW[1]
-        here = comb.strength(seen, self._period, lock.top)
-        self._strength = max(here, claim.strength) if claim and followed else here
-        self._weak = self._weak + 1 if self._strength < _KEEP * lock.needed else 0
-        other = 0.0 if claim is None or followed or self._is_whole else claim.strength
-        self._other = self._other + 1 if other > _CLEARLY * here else 0
-        if self._weak >= (_WEAK if self._usual.reference else _WEAK_YOUNG):
-            return False
-        if self._other >= _MOVES:
-            return False
-        self._moved = self._moved + 1 if followed and abs(ratio - 1) > _MOVED else 0
-        if claim and self._moved >= _MOVES:
-            self._period, self._moved = claim.period, 0
-            if abs(ratio - 1) > _UNSETTLED and not self._usual.is_learned:
-                self._usual = Usual()  # else the reference stays
-        return True
+    def _lose(self, tracked: _Tracked, reason: str) -> None:
+        if tracked.reference.period:
+            self._lost = _LostLock(self._clock, tracked.lock.channel, tracked.reference)
+        self._tracked, self.reason, self._search = None, reason, RhythmSearch()
 
-    def _lengthen(self, ring: Ring) -> None:
-        """Before anything is learned: the whole step, where the one found is a part of it."""
-        values = ring.last()
-        if values is None or ring.seconds < SPAN_S:
-            return
-        claim = comb.whole(comb.spectrum(values, ring.rate), self._period)
-        if claim is None:
-            return
-        self._whole.append(claim.period)
-        same = [one for one in self._whole if abs(one / claim.period - 1) < _SAME]
-        if len(same) >= _WHOLE:
-            self._period, self._whole, self._is_whole = float(np.median(same)), [], True
-            self._usual = Usual()
+    def _refuse_timer(self) -> None:
+        """Leave a job alone for a while that a timer paces."""
+        self._tracked, self.reason = None, TIMER
+        self._search = RhythmSearch(_REFUSED_S, TIMER)
 
-    def _lose(self, why: str) -> None:
-        if self._lock and self._usual.reference:
-            self._left = _Left(self._clock, self._lock.channel, self._usual)
-        self._lock, self.why, self._search = None, why, Search()
-
-    def _refuse(self) -> None:
-        """It steps by a clock: left alone for a while."""
-        self._lock, self.why, self._search = None, TIMER, Search(_REFUSED_S, TIMER)
-
-    def _judge(self, lock: Lock, periods: dict[int, float], learn: bool) -> Beat | None:
-        usual = self._usual
-        readings = usual.readings(periods)
+    def _step_time(
+        self, tracked: _Tracked, periods: dict[int, float], learn: bool
+    ) -> StepTime | None:
+        reference = tracked.reference
+        readings = reference.readings(periods)
+        # a slow second is no example of the job's healthy step time
         if learn and not any(reading.slower for reading in readings):
-            usual.learn(periods)
-        if usual.is_timer():
-            self._refuse()
+            reference.learn(periods)
+        if reference.is_timer():
+            self._refuse_timer()
             return None
-        self.why = usual.why_not()
-        reference = usual.reference or self._period
-        beat = Beat(self._period, reference, lock.channel, self._strength, readings)
-        if beat.slowest is None or self._shows(lock, beat.slowest, periods):
-            return beat
-        self.why = CHANGING
-        return Beat(self._period, reference, lock.channel, self._strength)
+        self.reason = reference.unreadable_reason()
+        channel, strength = tracked.lock.channel, tracked.presence.strength
+        baseline = reference.period or tracked.period
+        step = StepTime(tracked.period, baseline, channel, strength, readings)
+        if step.slowest is None or self._shows(tracked, step.slowest, periods):
+            return step
+        self.reason = CHANGING
+        return StepTime(tracked.period, baseline, channel, strength)
 
-    def _shows(self, lock: Lock, reading: Reading, periods: dict[int, float]) -> bool:
-        """Whether the slower rhythm is there at all: a job may just do something else now."""
+    def _shows(self, tracked: _Tracked, reading: WindowReading, periods: dict[int, float]) -> bool:
+        """Return whether the slower rhythm is in the spectrum: the job may do something else."""
+        lock = tracked.lock
         ring = self._rings[lock.channel]
         values = ring.last(reading.window)
         period = periods[reading.window]
-        if values is None or abs(period / self._period - 1) > _FAR:
+        if values is None or abs(period / tracked.period - 1) > _MOST_CHANGE:
             return False
-        seen = comb.spectrum(values, ring.rate)
-        there = comb.strength(seen, period, lock.top)
-        return there >= _SHOWS * min(lock.strength, 3 * lock.needed)
+        strength = comb.strength(comb.spectrum(values, ring.rate), period, lock.top)
+        return strength >= _SHOWS * min(lock.strength, 3 * lock.needed)
+
+
+def _check_presence(tracked: _Tracked, ring: RingBuffer) -> bool:
+    """Return whether the rhythm still shows; track it where it moved to."""
+    values = ring.last(LEAST_S if steps_fit(LEAST_S, tracked.period) else SPAN_S)
+    if values is None:
+        return False
+    presence = tracked.presence.check(
+        comb.spectrum(values, ring.rate),
+        tracked.period,
+        has_reference=bool(tracked.reference.period),
+        is_whole=tracked.is_whole,
+    )
+    if presence is Presence.MOVED:
+        _move(tracked, tracked.presence.moved_to)
+    return presence is not Presence.LOST
+
+
+def _move(tracked: _Tracked, period: float) -> None:
+    far = abs(period / tracked.period - 1) > _UNSETTLED
+    tracked.period = period
+    # a learned reference stays: the move may be the slowdown
+    if far and not tracked.reference.is_learned:
+        tracked.reference = StepReference()
+
+
+def _find_whole_step(tracked: _Tracked, ring: RingBuffer) -> None:
+    """Track the whole step, if the locked one is a part of it; before anything is learned."""
+    values = ring.last()
+    if values is None or ring.seconds < SPAN_S:
+        return
+    fit = comb.slower_fit(comb.spectrum(values, ring.rate), tracked.period)
+    if fit is None:
+        return
+    tracked.whole_periods.append(fit.period)
+    same = [p for p in tracked.whole_periods if abs(p / fit.period - 1) < _SAME_PERIOD]
+    if len(same) >= _AGREEING:
+        tracked.period = float(np.median(same))
+        tracked.whole_periods, tracked.is_whole = [], True
+        tracked.reference = StepReference()

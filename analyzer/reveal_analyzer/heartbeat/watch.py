@@ -1,4 +1,4 @@
-"""The heartbeats of one node: every busy subject's slices followed, at a bounded cost."""
+"""Step times of one node's jobs: the busiest subjects are tracked, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -8,101 +8,103 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.formatting import human
-from reveal_analyzer.heartbeat.series import Plan, Series, plan
-from reveal_analyzer.heartbeat.tracker import Beat, Tracker
+from reveal_analyzer.heartbeat.series import CounterSeries, SeriesPlan, plan
+from reveal_analyzer.heartbeat.tracker import RhythmTracker, StepTime
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
 
-MOST = 16  # jobs followed at a time
-_BRIDGED_S = 3  # a longer gap in the slices ends what was followed
+MOST_JOBS = 16  # tracked at the same time
+_LONGEST_GAP_S = 3  # in the slices; a longer one ends all tracking
 _FORGOTTEN_S = 60
-_TABLES = 8
+_MOST_PLANS = 8
 
 
-class HeartbeatWatch:
-    """Follows the jobs of one node; ``leave_out`` names channels that it must not see."""
+class StepWatch:
+    """Tracks the jobs of one node; ``leave_out`` selects channels that it must ignore."""
 
     def __init__(self, leave_out: Callable[[Channel], bool] | None = None) -> None:
         self._leave_out = leave_out
-        self._plans: dict[bytes, Plan] = {}
-        self._series = Series()
-        self._trackers: dict[str, Tracker] = {}
-        self._seen: dict[str, int] = {}
-        self._clock = self._turn = 0
+        self._plans: dict[bytes, SeriesPlan] = {}
+        self._series = CounterSeries()
+        self._trackers: dict[str, RhythmTracker] = {}
+        self._last_busy: dict[str, int] = {}  # subject -> clock
+        self._clock = self._started = 0
         self._last: tuple[bytes, int] | None = None
-        self.beats: dict[str, Beat] = {}
+        self.step_times: dict[str, StepTime] = {}
 
-    def step(self, message: Message, table: ChannelTable, *, learn: bool = True) -> dict[str, Beat]:
-        """The heartbeats that could be followed this second, by subject.
+    def update(
+        self, message: Message, table: ChannelTable, *, learn: bool = True
+    ) -> dict[str, StepTime]:
+        """Add one slice; return the step times that could be tracked, by subject.
 
-        ``learn`` is false during an alarm: then nothing becomes a job's usual.
+        ``learn`` is false during an alarm: then no reference changes.
         """
-        self._bridge(message)
+        self._bridge_gap(message)
         self._clock += 1
         if table.key not in self._plans:
-            if len(self._plans) >= _TABLES:
+            if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[table.key] = plan(table, self._leave_out)
         seconds = self._series.second(message, self._plans[table.key])
-        if seconds or self._seen:
+        if seconds or self._last_busy:
             self._choose(seconds)
-        self.beats = {}
+        self.step_times = {}
         for subject, tracker in self._trackers.items():
-            beat = tracker.step(seconds.get(subject, {}), learn=learn)
-            if beat is not None:
-                self.beats[subject] = beat
-        return self.beats
+            step = tracker.update(seconds.get(subject, {}), learn=learn)
+            if step is not None:
+                self.step_times[subject] = step
+        return self.step_times
 
     def lines(self) -> tuple[str, ...]:
-        """How each job that is watched steps, or why that cannot be read: one line a job."""
+        """Return a line for each watched job: its step time, or why that cannot be read."""
         return tuple(
-            line(subject, self.beats.get(subject), tracker.why)
+            line(subject, self.step_times.get(subject), tracker.reason)
             for subject, tracker in self._trackers.items()
         )
 
     def _choose(self, seconds: dict[str, dict[str, Floats]]) -> None:
-        """Who is followed: who was already, then the busiest; who was long away is let go."""
+        """Choose the tracked jobs: those tracked before, then the busiest new ones."""
         for subject in seconds:
-            self._seen[subject] = self._clock
-        gone = [one for one, at in self._seen.items() if self._clock - at > _FORGOTTEN_S]
+            self._last_busy[subject] = self._clock
+        gone = [s for s, clock in self._last_busy.items() if self._clock - clock > _FORGOTTEN_S]
         for subject in gone:
-            del self._seen[subject]
+            del self._last_busy[subject]
             self._trackers.pop(subject, None)
         new = [subject for subject in seconds if subject not in self._trackers]
-        new.sort(key=lambda subject: (-_sum(seconds[subject]), subject))
-        for subject in new[: MOST - len(self._trackers)]:
-            self._trackers[subject] = Tracker(self._turn)
-            self._turn += 1
+        new.sort(key=lambda subject: (-_cpu_time(seconds[subject]), subject))
+        for subject in new[: MOST_JOBS - len(self._trackers)]:
+            self._trackers[subject] = RhythmTracker(self._started)
+            self._started += 1
 
-    def _bridge(self, message: Message) -> None:
-        """A short gap is missing seconds; after a longer one, or a restart, all begins anew."""
+    def _bridge_gap(self, message: Message) -> None:
+        """Count a short gap as missing seconds; start again after a longer one or a reboot."""
         last, self._last = self._last, (message.boot, message.sequence)
         if last is None or (message.boot, message.sequence) == (last[0], last[1] + 1):
             return
         lost = message.sequence - last[1] - 1
-        if message.boot == last[0] and 0 < lost <= _BRIDGED_S:
+        if message.boot == last[0] and 0 < lost <= _LONGEST_GAP_S:
             for tracker in self._trackers.values():
                 for _ in range(lost):
-                    tracker.step({}, learn=False)
+                    tracker.update({}, learn=False)
             return
         self._trackers.clear()
-        self._seen.clear()
-        self._series = Series()
+        self._last_busy.clear()
+        self._series = CounterSeries()
 
 
-def line(subject: str, beat: Beat | None, why: str) -> str:
-    """One job in words."""
-    if beat is None or not beat.readings:
-        return f"{subject}: no heartbeat: {why}"
-    longest, step = beat.readings[-1], human(beat.period * 1e9, "ns", Kind.GAUGE)
+def line(subject: str, step: StepTime | None, reason: str) -> str:
+    """Return the step time of one job as text."""
+    if step is None or not step.readings:
+        return f"{subject}: no heartbeat: {reason}"
+    longest, period = step.readings[-1], human(step.period * 1e9, "ns", Kind.GAUGE)
     return (
-        f"{subject}: steps of {step},"
+        f"{subject}: steps of {period},"
         f" {longest.percent:+.1f} % (+-{longest.margin:.1f}) over {longest.window} s"
     )
 
 
-def _sum(second: dict[str, Floats]) -> float:
+def _cpu_time(second: dict[str, Floats]) -> float:
     return float(
         sum(np.nansum(values) for name, values in second.items() if name.startswith("cpu"))
     )

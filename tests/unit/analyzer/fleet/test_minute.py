@@ -13,9 +13,9 @@ from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.fleet.measures import Fold, fold, measure
 from reveal_analyzer.fleet.minute import Gathered, Layout, Levels, Minutes, Part
 from reveal_analyzer.fleet.summarise import UNKNOWN, Quanta, Setup, summarise
-from reveal_analyzer.heartbeat.findings import Heart
-from reveal_analyzer.heartbeat.reference import Reading
-from reveal_analyzer.heartbeat.tracker import Beat
+from reveal_analyzer.heartbeat.findings import JobMonitor
+from reveal_analyzer.heartbeat.reference import WindowReading
+from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
@@ -241,10 +241,10 @@ def test_the_steps_of_jobs_are_told_as_they_were_when_the_minute_ended() -> None
 def test_an_engine_tells_the_steps_that_its_heartbeat_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reading = Reading(window=30, percent=4.7, scatter=0.5, level=2.0)
-    learning = Beat(0.4, 0.4, "cpu", 1.0)  # its reference is not known yet
-    beats = {WORK: Beat(1.57, 1.5, "cpu", 1.0, (reading,)), OTHER: learning}
-    monkeypatch.setattr(Heart, "beats", property(lambda self: beats))
+    reading = WindowReading(window=30, percent=4.7, scatter=0.5, level=2.0)
+    learning = StepTime(0.4, 0.4, "cpu", 1.0)  # its reference is not known yet
+    step_times = {WORK: StepTime(1.57, 1.5, "cpu", 1.0, (reading,)), OTHER: learning}
+    monkeypatch.setattr(JobMonitor, "step_times", property(lambda self: step_times))
     node, engine = Node(), NodeAnalyzer("n1", AnalyzerSettings(), rules=())
     for at in range(61):
         engine.analyze(replace(node.slice(), start_ns=START + at * 10**9), TABLE)

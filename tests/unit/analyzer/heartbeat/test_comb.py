@@ -30,51 +30,51 @@ def last_minute(job: Job, seconds: int = 90) -> np.ndarray:
     ],
 )
 def test_the_comb_finds_the_step_of_a_training_job(job: Job) -> None:
-    claim = comb.best(comb.spectrum(last_minute(job), FINE_HZ))
-    assert claim is not None
-    assert claim.period == pytest.approx(job.usual(30, 90), rel=0.03)
-    assert claim.strength > 0.1
+    fit = comb.best_fit(comb.spectrum(last_minute(job), FINE_HZ))
+    assert fit is not None
+    assert fit.period == pytest.approx(job.usual(30, 90), rel=0.03)
+    assert fit.strength > 0.1
 
 
 def test_neither_half_nor_twice_the_step_holds_as_much() -> None:
-    seen = comb.spectrum(last_minute(Job(0.45, 0.3, 0.02, evaluates=0)), FINE_HZ)
-    there = comb.strength(seen, 0.45)
+    spectrum = comb.spectrum(last_minute(Job(0.45, 0.3, 0.02, evaluates=0)), FINE_HZ)
+    there = comb.strength(spectrum, 0.45)
     assert there > 0.5
-    assert comb.strength(seen, 0.45 / 1.5) < 0.2 * there
-    assert comb.strength(seen, 0.45 * 1.3) < 0.2 * there
+    assert comb.strength(spectrum, 0.45 / 1.5) < 0.2 * there
+    assert comb.strength(spectrum, 0.45 * 1.3) < 0.2 * there
 
 
 @given(st.integers(0, 10_000), st.floats(0.2, 20.0))
 @examples(40)
 def test_requests_that_come_by_chance_have_no_comb(seed: int, rate: float) -> None:
     counted = np.random.default_rng(seed).poisson(rate, MINUTE * FINE_HZ) * 1e-3
-    claim = comb.best(comb.spectrum(counted, FINE_HZ))
-    assert claim is None or claim.strength < 0.1
+    fit = comb.best_fit(comb.spectrum(counted, FINE_HZ))
+    assert fit is None or fit.strength < 0.1
 
 
 def test_a_band_leaves_out_what_lies_above_it() -> None:
     """What is left there of a faster rhythm is the shadow of its overtones."""
-    seen = comb.spectrum(last_minute(Job(0.128, 0.4, 0.0, evaluates=0)), FINE_HZ)
-    everything, low = comb.best(seen), comb.best(seen, 4.6)
+    spectrum = comb.spectrum(last_minute(Job(0.128, 0.4, 0.0, evaluates=0)), FINE_HZ)
+    everything, low = comb.best_fit(spectrum), comb.best_fit(spectrum, 4.6)
     assert everything is not None and low is not None
     assert everything.period == pytest.approx(0.128, rel=0.001)
     assert low.period > 0.2
-    assert is_alias(seen, low.period)
+    assert is_alias(spectrum, low.period)
 
 
 def test_a_counter_that_stands_still_has_no_comb() -> None:
-    assert comb.best(comb.spectrum(np.full(3000, 0.02), FINE_HZ)) is None
-    assert comb.best(comb.spectrum(np.zeros(600), 10)) is None
+    assert comb.best_fit(comb.spectrum(np.full(3000, 0.02), FINE_HZ)) is None
+    assert comb.best_fit(comb.spectrum(np.zeros(600), 10)) is None
 
 
-def test_a_burst_far_outside_is_tamed_and_sparse_bursts_are_not() -> None:
+def test_a_burst_far_outside_is_clipped_and_sparse_bursts_are_not() -> None:
     steady = np.tile([0.0, 1.0], 500)
     burst = steady.copy()
     burst[500] = 1000.0
-    assert comb.tamed(burst).max() < 5
+    assert comb.clipped(burst).max() < 5
     sparse = np.zeros(3000)
     sparse[::100] = 20.0
-    assert comb.tamed(sparse).max() > 2
+    assert comb.clipped(sparse).max() > 2
 
 
 @given(

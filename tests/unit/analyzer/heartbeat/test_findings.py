@@ -10,11 +10,11 @@ import pytest
 
 from reveal_analyzer.derive.columns import Plan, plan
 from reveal_analyzer.episodes.trace import ObservedSecond
-from reveal_analyzer.heartbeat.findings import Heart
-from reveal_analyzer.heartbeat.recent_excess import Glimpses
-from reveal_analyzer.heartbeat.reference import Reading
-from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S, Course
-from reveal_analyzer.heartbeat.tracker import Beat
+from reveal_analyzer.heartbeat.findings import JobMonitor
+from reveal_analyzer.heartbeat.recent_excess import RecentExcess
+from reveal_analyzer.heartbeat.reference import WindowReading
+from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S, SlowdownState
+from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
@@ -55,10 +55,10 @@ def told(
 ) -> dict[int, list[FindingUpdate]]:
     """What is told in each second in which something is."""
     node = Beating({JOB: job(percent)}, end)
-    heart = Heart("n1", (), SubjectHistory())
+    heart = JobMonitor("n1", (), SubjectHistory())
     made = {}
     for message in node.slices():
-        updates = heart.step(message, node.table, None, others(message.sequence))
+        updates = heart.update(message, node.table, None, others(message.sequence))
         if updates:
             made[message.sequence] = updates
     return made
@@ -90,8 +90,8 @@ def test_a_slowdown_that_lasts_is_opened_once_told_better_and_resolved() -> None
 def test_a_slowdown_that_gets_worse_or_better_is_told_again_a_few_times() -> None:
     for percent, later, severity in ((6, 40, Severity.CRITICAL), (40, 6, Severity.MEDIUM)):
         node = Beating({JOB: worsened(percent, later)}, ONSET + 200)
-        heart = Heart("n1", (), SubjectHistory())
-        made = {m.sequence: heart.step(m, node.table, None, ()) for m in node.slices()}
+        heart = JobMonitor("n1", (), SubjectHistory())
+        made = {m.sequence: heart.update(m, node.table, None, ()) for m in node.slices()}
         after = [one for at, some in made.items() if at > ONSET + 90 for one in some]
         assert {one.change for one in after} == {FindingChange.CHANGED}
         assert after[-1].finding.severity is severity
@@ -179,9 +179,9 @@ def test_suspicions_pass_as_they_are() -> None:
 
 def test_what_is_still_open_at_the_end_is_told_with_its_cost() -> None:
     node = Beating({JOB: job(10)}, OVER)
-    heart = Heart("n1", (), SubjectHistory())
+    heart = JobMonitor("n1", (), SubjectHistory())
     for message in node.slices():
-        heart.step(message, node.table, None, ())
+        heart.update(message, node.table, None, ())
     assert heart.slower
     (last,) = heart.finish(())
     assert last.change is FindingChange.CHANGED
@@ -192,17 +192,17 @@ def test_what_moved_at_the_onset_names_the_subsystem() -> None:
     node = Beating({JOB: job(10)}, OVER, others=(PRESSURE,))
     columns = plan(node.table)
     place = columns.labels.index("storage.pressure.some__mean")
-    heart = Heart("n1", (), SubjectHistory())
+    heart = JobMonitor("n1", (), SubjectHistory())
     made = []
     for message in node.slices():
         seen = observed(columns, message.start_ns)
         if message.sequence >= ONSET:
             seen.excess[0, place] = seen.weighted_excess[place] = 12.0
             seen.values[place] = 4e8
-        made += heart.step(message, node.table, seen, ())
+        made += heart.update(message, node.table, seen, ())
     opened = made[0].finding
     assert opened.subsystem is Subsystem.STORAGE
-    assert "seen with it" in opened.claim
+    assert "observed with it" in opened.claim
     assert opened.evidence[0].metric == "storage.pressure.some"
 
 
@@ -216,11 +216,11 @@ def observed(columns: Plan, start_ns: int) -> ObservedSecond:
 def test_glimpses_keep_what_stood_out_near_an_onset_only() -> None:
     columns = plan(ChannelTable((PRESSURE,), ()))
     place = columns.labels.index("storage.pressure.some__mean")
-    kept = Glimpses()
+    kept = RecentExcess()
     for second in range(60):
         seen = observed(columns, BEGIN_NS + second * NS_PER_SECOND)
         seen.excess[0, place] = seen.weighted_excess[place] = float(second == 30) * 42.0
-        kept.take(seen)
+        kept.push(seen)
     near = kept.around(BEGIN_NS + 32 * NS_PER_SECOND)
     assert near.weights[place] == pytest.approx(42 / 21)
     assert kept.around(BEGIN_NS + 50 * NS_PER_SECOND).weights.max() == 0
@@ -228,19 +228,19 @@ def test_glimpses_keep_what_stood_out_near_an_onset_only() -> None:
     assert kept.around(BEGIN_NS + 32 * NS_PER_SECOND).weights.size == 0
 
 
-def beat(*percents: float) -> Beat:
+def beat(*percents: float) -> StepTime:
     windows = (10, 30, 60)[: len(percents)]
     readings = tuple(
-        Reading(window, percent, 0.5, 2.0)
+        WindowReading(window, percent, 0.5, 2.0)
         for window, percent in zip(windows, percents, strict=True)
     )
-    return Beat(0.5, 0.45, "cpu.subject.usage.fine", 0.5, readings)
+    return StepTime(0.5, 0.45, "cpu.subject.usage.fine", 0.5, readings)
 
 
-def play(beats: Sequence[Beat | None]) -> Course:
-    course = Course(JOB)
+def play(beats: Sequence[StepTime | None]) -> SlowdownState:
+    course = SlowdownState(JOB)
     for second, one in enumerate(beats):
-        course.step(one, BEGIN_NS + second * NS_PER_SECOND)
+        course.update(one, BEGIN_NS + second * NS_PER_SECOND)
     return course
 
 
@@ -264,7 +264,7 @@ def test_a_rhythm_that_is_lost_ends_its_slowdown_after_a_while() -> None:
     assert play([*slow, *[None] * 10]).since_ns is not None
     ended = play([*slow, *[None] * 40])
     assert ended.since_ns is None
-    assert ended.silent
+    assert ended.is_lost
 
 
 def test_a_steady_job_counts_its_seconds() -> None:

@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reveal_analyzer.heartbeat import comb, guards
-from reveal_analyzer.heartbeat.acquisition import strong
-from reveal_analyzer.heartbeat.reference import LEVEL, REFERENCE_S, WINDOWS, Usual
-from reveal_analyzer.heartbeat.ring import Ring
+from reveal_analyzer.heartbeat.acquisition import needed_strength
+from reveal_analyzer.heartbeat.reference import LEAST_SLOWDOWN, REFERENCE_S, WINDOWS, StepReference
+from reveal_analyzer.heartbeat.ring import RingBuffer
 from support.heartbeat_nodes import FINE_HZ, TICK_HZ, Job
 from support.property_tests import examples
 
@@ -19,15 +19,15 @@ MINUTE = 60
 
 def accepted(values: np.ndarray, rate: int) -> list[float]:
     """The periods that would be believed of one look at a minute."""
-    seen = comb.spectrum(values, rate)
-    made = []
+    spectrum = comb.spectrum(values, rate)
+    periods = []
     for top in (None, 4.6) if rate > 25 else (None,):
-        claim = comb.best(seen, top)
-        if claim is None or claim.strength < strong(rate, claim.period, top):
+        fit = comb.best_fit(spectrum, top)
+        if fit is None or fit.strength < needed_strength(rate, fit.period, top):
             continue
-        if not guards.is_alias(seen, claim.period):
-            made.append(claim.period)
-    return made
+        if not guards.is_alias(spectrum, fit.period):
+            periods.append(fit.period)
+    return periods
 
 
 @given(
@@ -59,8 +59,8 @@ def test_steps_that_are_there_pass_the_guard(
     period: float, duty: float, jitter: float, seed: int
 ) -> None:
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
-    seen = comb.spectrum(job.clock(MINUTE), FINE_HZ)
-    assert not guards.is_alias(seen, period)
+    spectrum = comb.spectrum(job.clock(MINUTE), FINE_HZ)
+    assert not guards.is_alias(spectrum, period)
 
 
 @given(st.floats(0.01, 24.9))
@@ -89,31 +89,31 @@ def test_eight_steps_must_fit_into_a_window() -> None:
     assert not guards.steps_fit(10, 1.26)
 
 
-def usual(scatter: float, period: float = 0.45, seconds: int = REFERENCE_S) -> Usual:
+def usual(scatter: float, period: float = 0.45, seconds: int = REFERENCE_S) -> StepReference:
     """What a job with this scatter (spread over mean) of its readings would have learned."""
-    draw, made = np.random.default_rng(0), Usual()
+    draw, periods = np.random.default_rng(0), StepReference()
     for _ in range(seconds):
-        made.learn({window: period * draw.normal(1, scatter) for window in WINDOWS})
-    return made
+        periods.learn({window: period * draw.normal(1, scatter) for window in WINDOWS})
+    return periods
 
 
 def test_nothing_is_read_before_a_minute_of_reference() -> None:
     young = usual(0.005, seconds=59)
     assert young.readings({30: 0.5}) == ()
-    assert "being learned" in young.why_not()
+    assert "being learned" in young.unreadable_reason()
     assert usual(0.005, seconds=60).readings({30: 0.5})
 
 
 def test_steps_that_scatter_are_not_read() -> None:
     assert usual(0.04).readings({30: 0.5}) == ()
-    assert "scatter" in usual(0.04).why_not()
+    assert "scatter" in usual(0.04).unreadable_reason()
     assert usual(0.02).readings({30: 0.5})
 
 
 def test_the_level_follows_the_own_scatter_and_ends_at_one_and_a_half_percent() -> None:
     (calm,) = usual(0.0005).readings({30: 0.45})
     (loud,) = usual(0.02).readings({30: 0.45})
-    assert calm.level == LEVEL
+    assert calm.level == LEAST_SLOWDOWN
     assert 5 < loud.level < 11
     assert loud.margin == pytest.approx(2 * loud.scatter)
     assert calm.margin == 1.0
@@ -126,7 +126,7 @@ def test_a_job_that_steps_by_the_clock_is_a_timer_and_one_that_happens_to_is_not
 
 
 def test_a_ring_fills_few_gaps_and_refuses_many() -> None:
-    ring = Ring(10)
+    ring = RingBuffer(10)
     for second in range(30):
         values = np.arange(10.0) + second
         values[0] = np.nan
@@ -138,11 +138,11 @@ def test_a_ring_fills_few_gaps_and_refuses_many() -> None:
     ring.push(np.full(10, np.nan))
     ring.push(np.full(10, np.nan))
     assert ring.last(10) is None
-    assert Ring(10).last() is None
+    assert RingBuffer(10).last() is None
 
 
 def test_a_ring_that_never_changed_tells_nothing() -> None:
-    ring = Ring(10)
+    ring = RingBuffer(10)
     for _ in range(40):
         ring.push(np.zeros(10))
     assert ring.last() is None

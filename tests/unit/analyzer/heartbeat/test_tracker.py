@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from reveal_analyzer.heartbeat.acquisition import NO_RHYTHM, Search
-from reveal_analyzer.heartbeat.ring import Ring
-from reveal_analyzer.heartbeat.tracker import Beat, Tracker
+from reveal_analyzer.heartbeat.acquisition import NO_RHYTHM, RhythmSearch
+from reveal_analyzer.heartbeat.ring import RingBuffer
+from reveal_analyzer.heartbeat.tracker import RhythmTracker, StepTime
 from support.heartbeat_nodes import FINE_HZ, TICK_HZ, Job
 from support.property_tests import examples
 
@@ -19,19 +19,19 @@ LEARNED = 170
 
 
 def follow(
-    clock: np.ndarray, tracker: Tracker | None = None, rate: int = FINE_HZ, learn: bool = True
-) -> list[Beat | None]:
+    clock: np.ndarray, tracker: RhythmTracker | None = None, rate: int = FINE_HZ, learn: bool = True
+) -> list[StepTime | None]:
     """A beat a second of a job's CPU clock."""
-    tracker = tracker or Tracker()
+    tracker = tracker or RhythmTracker()
     seconds = clock.reshape(-1, rate)
-    return [tracker.step({CLOCK: second}, learn=learn) for second in seconds]
+    return [tracker.update({CLOCK: second}, learn=learn) for second in seconds]
 
 
 def slowed(percent: float, begin: float, end: float) -> Job:
     return Job(0.45, 0.2, 0.03, slower=lambda at: 1 + percent / 100 * (begin <= at < end))
 
 
-def percent(beat: Beat | None, window: int) -> float:
+def percent(beat: StepTime | None, window: int) -> float:
     assert beat is not None
     return next(reading.percent for reading in beat.readings if reading.window == window)
 
@@ -86,24 +86,24 @@ def test_a_job_that_gains_is_below_zero_and_never_slower() -> None:
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        (Job(0.03, 0.5, 0.0), "shadow"),
+        (Job(0.03, 0.5, 0.0), "alias"),
         (Job(0.43, 0.4, 0.3), ""),
         (Job(0.2, 0.3, 0.003, evaluates=0), "timer"),
     ],
 )
 def test_where_there_is_no_rhythm_to_trust_nothing_is_read(job: Job, said: str) -> None:
-    tracker = Tracker()
+    tracker = RhythmTracker()
     beats = follow(job.clock(260), tracker)
     assert not any(beat.readings for beat in beats if beat)
-    assert said in tracker.why
-    assert tracker.why
+    assert said in tracker.reason
+    assert tracker.reason
 
 
 def test_a_server_of_random_requests_is_never_read() -> None:
     counted = np.random.default_rng(4).poisson(3, 300 * FINE_HZ) * 2e-3
-    tracker = Tracker()
+    tracker = RhythmTracker()
     assert not any(beat.readings for beat in follow(counted, tracker) if beat)
-    assert tracker.why
+    assert tracker.reason
 
 
 def test_ten_ticks_a_second_are_enough_for_slow_steps_that_swing() -> None:
@@ -115,15 +115,15 @@ def test_ten_ticks_a_second_are_enough_for_slow_steps_that_swing() -> None:
 def test_a_job_that_ends_is_lost_and_not_slowed() -> None:
     clock = Job(0.45, 0.2, 0.03).clock(260)
     clock[200 * FINE_HZ :] = np.nan
-    tracker = Tracker()
+    tracker = RhythmTracker()
     beats = follow(clock, tracker)
     assert beats[-1] is None
     assert not any(beat.slower for beat in beats if beat)
-    assert "no longer read" in tracker.why
+    assert "no longer read" in tracker.reason
 
 
 def test_a_rhythm_that_changes_beyond_recognition_is_lost() -> None:
-    tracker = Tracker()
+    tracker = RhythmTracker()
     first = Job(0.45, 0.2, 0.03).clock(200)
     beats = follow(np.concatenate([first, Job(1.9, 0.2, 0.03).clock(80)]), tracker)
     assert not any(beat.slower for beat in beats[:200] if beat)
@@ -139,11 +139,11 @@ def test_a_rhythm_that_is_back_soon_meets_its_reference_again() -> None:
 
 
 def test_nothing_is_learned_during_an_alarm() -> None:
-    tracker = Tracker()
+    tracker = RhythmTracker()
     beats = follow(Job(0.45, 0.2, 0.03).clock(200), tracker, learn=False)
     assert beats[-1] is not None
     assert beats[-1].readings == ()
-    assert "being learned" in tracker.why
+    assert "being learned" in tracker.reason
 
 
 def test_a_few_lost_samples_change_little() -> None:
@@ -159,14 +159,14 @@ def test_the_same_counters_give_the_same_readings() -> None:
 
 
 def test_a_search_begins_when_it_is_its_turn() -> None:
-    ring = Ring(FINE_HZ)
+    ring = RingBuffer(FINE_HZ)
     for second in np.random.default_rng(0).poisson(3, 40 * FINE_HZ).reshape(-1, FINE_HZ):
         ring.push(second * 1e-3)
-    search = Search(wait=3, why="waiting")
+    search = RhythmSearch(wait=3, reason="waiting")
     whys = []
     for _ in range(4):
-        assert search.step({CLOCK: ring}) is None
-        whys.append(search.why)
+        assert search.update({CLOCK: ring}) is None
+        whys.append(search.reason)
     assert whys == ["waiting", "waiting", NO_RHYTHM, NO_RHYTHM]
 
 
@@ -210,7 +210,7 @@ def test_no_counter_however_odd_breaks_it_or_is_slower(
     seconds: list[np.ndarray], lasts: int
 ) -> None:
     """The same few seconds over and over, gaps and jumps in them: they keep their step."""
-    tracker = Tracker()
-    beats = [tracker.step({CLOCK: seconds[at % len(seconds)]}) for at in range(lasts)]
+    tracker = RhythmTracker()
+    beats = [tracker.update({CLOCK: seconds[at % len(seconds)]}) for at in range(lasts)]
     assert not any(beat.slower for beat in beats if beat)
-    assert tracker.why or beats[-1] is not None
+    assert tracker.reason or beats[-1] is not None

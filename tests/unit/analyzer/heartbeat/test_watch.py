@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reveal_analyzer.heartbeat.series import FINE, USAGE, Series, plan
-from reveal_analyzer.heartbeat.watch import MOST, HeartbeatWatch
+from reveal_analyzer.heartbeat.series import FINE, USAGE, CounterSeries, plan
+from reveal_analyzer.heartbeat.watch import MOST_JOBS, StepWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message
@@ -29,86 +29,86 @@ def reading(node: Beating, job_reads: int, disk_reads: int) -> tuple[Message, Ch
 
 def test_two_jobs_are_read_side_by_side() -> None:
     node = Beating({JOB: Job(0.45, 0.2), NEIGHBOUR: Job(1.57, 0.2, seed=1)}, 190)
-    watch = HeartbeatWatch()
+    watch = StepWatch()
     for message in node.slices():
-        beats = watch.step(message, node.table)
-    periods = {name: beat.period for name, beat in beats.items()}
+        step_times = watch.update(message, node.table)
+    periods = {name: step.period for name, step in step_times.items()}
     assert periods == pytest.approx({JOB: 0.45, NEIGHBOUR: 1.57}, rel=0.02)
-    assert beats[JOB].channel == FINE
+    assert step_times[JOB].channel == FINE
     assert all("steps of" in line for line in watch.lines())
 
 
 def test_a_channel_that_is_left_out_is_never_watched() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 60)
-    watch = HeartbeatWatch(leave_out=lambda channel: channel.instance.startswith(JOB))
+    watch = StepWatch(leave_out=lambda channel: channel.instance.startswith(JOB))
     for message in node.slices():
-        assert watch.step(message, node.table) == {}
+        assert watch.update(message, node.table) == {}
     assert watch.lines() == ()
 
 
 def test_idle_subjects_cost_nothing_and_say_nothing() -> None:
     node = Beating({"/idle": Job(0.5, 0.01, evaluates=0)}, 5)
-    watch = HeartbeatWatch()
+    watch = StepWatch()
     for message in node.slices():
-        watch.step(message, node.table)
+        watch.update(message, node.table)
     assert watch.lines() == ()
 
 
 def test_the_busiest_are_followed_and_no_more_than_are_paid_for() -> None:
-    jobs = {f"/job{at}": Job(0.5, 0.1 + at / 50, 0.0, evaluates=0) for at in range(MOST + 4)}
+    jobs = {f"/job{at}": Job(0.5, 0.1 + at / 50, 0.0, evaluates=0) for at in range(MOST_JOBS + 4)}
     node = Beating(jobs, 3, fine=False)
-    watch = HeartbeatWatch()
+    watch = StepWatch()
     for message in node.slices():
-        watch.step(message, node.table)
+        watch.update(message, node.table)
     followed = {line.partition(":")[0] for line in watch.lines()}
-    assert followed == {f"/job{at}" for at in range(4, MOST + 4)}
+    assert followed == {f"/job{at}" for at in range(4, MOST_JOBS + 4)}
 
 
 def test_why_there_is_no_heartbeat_is_said() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 10)
-    watch = HeartbeatWatch()
+    watch = StepWatch()
     for message in node.slices():
-        watch.step(message, node.table)
-    assert watch.lines() == (f"{JOB}: no heartbeat: it was watched for too short a time",)
+        watch.update(message, node.table)
+    assert watch.lines() == (f"{JOB}: no heartbeat: it has been watched too briefly",)
 
 
 @pytest.mark.parametrize(("lost", "kept"), [(2, True), (8, False)])
 def test_a_short_gap_is_bridged_and_a_long_one_begins_anew(lost: int, kept: bool) -> None:
     node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
-    watch = HeartbeatWatch()
+    watch = StepWatch()
     for message in node.slices():
         if not 165 <= message.sequence < 165 + lost:
-            beats = watch.step(message, node.table)
-    assert bool(beats and beats[JOB].readings) is kept
+            step_times = watch.update(message, node.table)
+    assert bool(step_times and step_times[JOB].readings) is kept
 
 
 def test_another_boot_begins_anew() -> None:
     node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
-    watch = HeartbeatWatch()
+    watch = StepWatch()
     for message in node.slices():
         boot = b"c" * 16 if message.sequence == 179 else message.boot
-        beats = watch.step(replace(message, boot=boot), node.table)
-    assert beats == {}
+        step_times = watch.update(replace(message, boot=boot), node.table)
+    assert step_times == {}
 
 
 def test_columns_that_move_in_the_table_are_followed() -> None:
     node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
     turned = ChannelTable(tuple(reversed(node.table.fast)), ())
-    watch = HeartbeatWatch()
+    watch = StepWatch()
     for message in node.slices():
         if message.sequence < 175:
-            beats = watch.step(message, node.table)
+            step_times = watch.update(message, node.table)
         else:
             fast = np.ascontiguousarray(message.fast[:, ::-1])
-            beats = watch.step(replace(message, fast=fast, table=turned.key), turned)
-    assert beats[JOB].readings
-    assert abs(beats[JOB].readings[0].percent) < 3
+            step_times = watch.update(replace(message, fast=fast, table=turned.key), turned)
+    assert step_times[JOB].readings
+    assert abs(step_times[JOB].readings[0].percent) < 3
 
 
 def test_fine_samples_stand_in_the_order_of_time() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))
-    taken = Series().second(message, plan(node.table))[JOB]
+    taken = CounterSeries().second(message, plan(node.table))[JOB]
     expected = np.round(Job(0.45, 0.2).clock(1) * 1e6)
     assert np.array_equal(taken[FINE], expected)
     assert USAGE not in taken
@@ -119,15 +119,15 @@ def test_a_counter_of_the_host_is_lent_to_whom_nearly_all_of_it_is() -> None:
     whole, table = reading(node, 1000, 1000)
     half, _ = reading(node, 500, 1000)
     where = plan(table)
-    assert DISK.metric in Series().second(whole, where)[JOB]
-    assert DISK.metric not in Series().second(half, where)[JOB]
+    assert DISK.metric in CounterSeries().second(whole, where)[JOB]
+    assert DISK.metric not in CounterSeries().second(half, where)[JOB]
 
 
 def test_what_was_lent_is_kept_for_a_while_and_then_taken_back() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
     whole, table = reading(node, 1000, 1000)
     little, _ = reading(node, 0, 1000)
-    series, where = Series(), plan(table)
+    series, where = CounterSeries(), plan(table)
     lent = [
         DISK.metric in series.second(message, where)[JOB]
         for message in [whole] * 60 + [little] * 60
@@ -141,7 +141,7 @@ def test_a_counter_that_leaves_the_table_is_lent_no_more() -> None:
     whole, table = reading(node, 1000, 1000)
     bare = ChannelTable(tuple(one for one in table.fast if one != DISK), table.slow)
     without = replace(whole, fast=whole.fast[:, :-1], fast_missing=whole.fast_missing[:, :-1])
-    series = Series()
+    series = CounterSeries()
     assert DISK.metric in series.second(whole, plan(table))[JOB]
     assert DISK.metric not in series.second(without, plan(bare))[JOB]
 
@@ -150,7 +150,7 @@ def test_what_was_not_read_is_missing_and_not_zero() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))
     message.fast_missing[3, 1:] = True
-    taken = Series().second(message, plan(node.table))[JOB][FINE]
+    taken = CounterSeries().second(message, plan(node.table))[JOB][FINE]
     assert np.isnan(taken[15:20]).all()
     assert not np.isnan(taken[:15]).any()
 
@@ -159,7 +159,7 @@ def test_what_a_short_slice_lacks_is_missing() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))
     short = replace(message, fast=message.fast[:7], fast_missing=message.fast_missing[:7])
-    taken = Series().second(short, plan(node.table))[JOB][FINE]
+    taken = CounterSeries().second(short, plan(node.table))[JOB][FINE]
     assert taken.size == 50
     assert np.isnan(taken[35:]).all()
     assert not np.isnan(taken[:35]).any()
