@@ -18,9 +18,9 @@ def api(kube: Kube) -> Kube:
 
 
 @pytest.fixture
-def made(api: Kube) -> Iterator[list[dict[str, Any]]]:
-    """What is put in here is deleted afterwards."""
+def to_delete(api: Kube) -> Iterator[list[dict[str, Any]]]:
+    """Yield a list; delete every object that a test adds to it."""
     objects: list[dict[str, Any]] = []
     yield objects
-    for one in objects:
-        api.delete(one)
+    for item in objects:
+        api.delete(item)

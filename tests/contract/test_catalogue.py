@@ -1,4 +1,4 @@
-"""The catalogue's rows: complete, consistent, and as the field knows them."""
+"""The catalogue's rows are complete, consistent, and use the field's names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = {row.name: row for row in catalogue.rows()}
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_row_is_whole(row: Metric) -> None:
+def test_row_is_complete(row: Metric) -> None:
     assert re.fullmatch(r"[a-z0-9_.]+", row.name)
     assert row.unit
     assert row.origin or row.source == "own"
@@ -28,7 +28,7 @@ def test_row_is_whole(row: Metric) -> None:
     assert find(row.name) is row
 
 
-# what is measured, in one unit each; everything else is a number of things, and says of which
+# quantities and their one unit; every other metric is a count whose name has the counted thing
 MEASURES = {
     "ns", "bytes", "bytes/s", "bits/s", "events/s", "Hz", "ppm", "percent", "celsius", "joules",
     "watts", "transfers/s",
@@ -40,7 +40,7 @@ OTHER_SPELLINGS = {
 }  # fmt: skip
 
 
-def test_a_quantity_has_one_unit_and_it_is_the_base_unit() -> None:
+def test_a_quantity_has_its_base_unit() -> None:
     for row in ROWS.values():
         thing = row.unit.isalnum() and row.unit.casefold() not in OTHER_SPELLINGS
         assert row.unit in MEASURES or thing, f"{row.name}: {row.unit}"
@@ -105,7 +105,7 @@ def test_subsystem(name: str, subsystem: Subsystem) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "other"),
     [
         ("memory.vm.nr_mlock", "memory.mlocked"),
         ("memory.vm.nr_zone_unevictable", "memory.unevictable"),
@@ -119,8 +119,8 @@ def test_subsystem(name: str, subsystem: Subsystem) -> None:
         ("cpu.load.running", "cpu.procs_running"),
     ],
 )
-def test_names_of_one_thing_have_one_vote(one: str, other: str) -> None:
-    assert find(one).vote == find(other).vote
+def test_aliases_of_a_metric_share_its_group(name: str, other: str) -> None:
+    assert find(name).vote == find(other).vote
 
 
 def test_families_are_named_after_a_metric_or_a_group_of_them() -> None:

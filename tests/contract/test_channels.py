@@ -1,4 +1,4 @@
-"""Channel tables: one announcement for equal tables, one error for what is none."""
+"""Channel tables: equal tables have equal announcements; an invalid one raises one error."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_an_announcement_gives_the_table_and_its_key_back(table: ChannelTable) -
 
 
 @given(tables, tables)
-def test_keys_differ_where_tables_do(one: ChannelTable, two: ChannelTable) -> None:
-    assert (one.key == two.key) == (one == two)
+def test_keys_differ_where_tables_do(first: ChannelTable, second: ChannelTable) -> None:
+    assert (first.key == second.key) == (first == second)
 
 
 def test_fast_and_slow_are_not_the_same() -> None:
@@ -51,7 +51,7 @@ def test_a_whole_scale_is_the_same_table_as_an_integer() -> None:
     assert ChannelTable((Channel("a", scale=1),), ()).key == ChannelTable((Channel("a"),), ()).key
 
 
-def test_the_key_is_the_one_of_the_first_release() -> None:
+def test_the_key_is_that_of_the_first_release() -> None:
     table = ChannelTable((Channel("cpu.user", "0", Kind.COUNTER, 1e7),), (Channel("memory.free"),))
     assert table.key.hex() == "0bff4196662e521d"
 
@@ -92,13 +92,13 @@ def announced(**parts: object) -> bytes:
     ],
     ids=range(26),
 )
-def test_what_is_no_announcement_is_one_error(data: bytes) -> None:
+def test_an_invalid_announcement_raises_channel_table_error(data: bytes) -> None:
     with pytest.raises(TableError, match="channel table"):
         ChannelTable.from_json(data)
 
 
 @given(st.binary(max_size=60))
-def test_random_bytes_are_one_error(data: bytes) -> None:
+def test_random_bytes_raise_channel_table_error(data: bytes) -> None:
     with pytest.raises(TableError):
         ChannelTable.from_json(data)
 
@@ -111,7 +111,7 @@ _json = st.recursive(
 
 
 @given(_json, _json)
-def test_any_json_is_a_table_or_one_error(fast: object, slow: object) -> None:
+def test_any_json_is_a_table_or_raises_channel_table_error(fast: object, slow: object) -> None:
     try:
         table = ChannelTable.from_json(announced(fast=fast, slow=slow))
     except TableError:
@@ -120,11 +120,14 @@ def test_any_json_is_a_table_or_one_error(fast: object, slow: object) -> None:
 
 
 def test_a_channel_that_several_tables_have_is_kept_once() -> None:
-    one, other = ChannelTable.from_json(announced()), ChannelTable.from_json(announced(slow=[ROW]))
-    assert one.fast[0] is other.fast[0] is other.slow[0]
+    first, other = (
+        ChannelTable.from_json(announced()),
+        ChannelTable.from_json(announced(slow=[ROW])),
+    )
+    assert first.fast[0] is other.fast[0] is other.slow[0]
 
 
-def test_what_equals_a_channel_that_is_known_is_not_taken_for_it() -> None:
+def test_values_that_only_compare_equal_are_not_interned_together() -> None:
     assert ChannelTable.from_json(announced(fast=[["a", "", "gauge", 1, "fast"]])).fast
     with pytest.raises(TableError, match="True is not a scale"):
         ChannelTable.from_json(announced(fast=[["a", "", "gauge", True, "fast"]]))

@@ -1,4 +1,4 @@
-"""The definitions of our API objects: strict, bounded, described, named as the contract says."""
+"""The custom resource definitions are strict, bounded, described and named as in the contract."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.crd_schema import (
 
 PLURALS = (names.PROFILES, names.REPORTS)
 OF_THE_SERVER = (".apiVersion", ".kind", ".metadata")  # it checks these itself
-# spelled so by who else uses the words: the finding, conditions, fields of nodes
+# spelled as in their other users: findings, conditions, fields of nodes
 NOT_PASCAL_CASE = {"up", "down", "metadata.name"}
 
 
@@ -37,24 +37,24 @@ def of_type(plural: str, kind: str) -> list[tuple[str, Schema]]:
 
 
 def test_there_are_two_definitions_named_as_the_contract_names_them() -> None:
-    found = {one.name: definition(one.stem.rpartition("_")[2]) for one in DEFINITIONS}
+    found = {file.name: definition(file.stem.rpartition("_")[2]) for file in DEFINITIONS}
     assert set(found) == {f"{names.GROUP}_{plural}.yaml" for plural in PLURALS}
     for plural, kind in zip(PLURALS, (names.PROFILE_KIND, names.REPORT_KIND), strict=True):
-        made = definition(plural)
-        assert made["metadata"]["name"] == f"{plural}.{names.GROUP}"
-        assert made["spec"]["group"] == names.GROUP
-        assert made["spec"]["scope"] == "Cluster"
-        assert made["spec"]["names"]["kind"] == kind
-        assert made["spec"]["names"]["plural"] == plural
-        assert made["spec"]["names"]["singular"] == kind.lower()
-        assert made["spec"]["names"]["categories"] == ["reveal"]
-        [version] = made["spec"]["versions"]
+        crd = definition(plural)
+        assert crd["metadata"]["name"] == f"{plural}.{names.GROUP}"
+        assert crd["spec"]["group"] == names.GROUP
+        assert crd["spec"]["scope"] == "Cluster"
+        assert crd["spec"]["names"]["kind"] == kind
+        assert crd["spec"]["names"]["plural"] == plural
+        assert crd["spec"]["names"]["singular"] == kind.lower()
+        assert crd["spec"]["names"]["categories"] == ["reveal"]
+        [version] = crd["spec"]["versions"]
         assert version["name"] == names.VERSION
         assert version["subresources"] == {"status": {}}
 
 
 @pytest.mark.parametrize("plural", PLURALS)
-def test_nothing_is_open_to_unknown_fields_and_nothing_is_a_float(plural: str) -> None:
+def test_no_object_takes_unknown_fields_and_no_field_is_a_float(plural: str) -> None:
     for path, part in every_part(plural):
         assert "x-kubernetes-preserve-unknown-fields" not in part, path
         assert "nullable" not in part, path
@@ -65,7 +65,7 @@ def test_nothing_is_open_to_unknown_fields_and_nothing_is_a_float(plural: str) -
 
 
 @pytest.mark.parametrize("plural", PLURALS)
-def test_everything_has_a_bound(plural: str) -> None:
+def test_every_field_has_a_bound(plural: str) -> None:
     for path, part in of_type(plural, "string"):
         assert {"maxLength", "enum", "format"} & part.keys(), path
     for path, part in of_type(plural, "integer"):
@@ -80,7 +80,7 @@ def test_everything_has_a_bound(plural: str) -> None:
 
 
 @pytest.mark.parametrize("plural", PLURALS)
-def test_kubectl_explain_has_a_sentence_on_every_field(plural: str) -> None:
+def test_every_field_has_a_description(plural: str) -> None:
     for path, part in every_part(plural):
         plain_entry = path.endswith(("[]", "{}")) and "properties" not in part
         if not plain_entry:
@@ -88,7 +88,7 @@ def test_kubectl_explain_has_a_sentence_on_every_field(plural: str) -> None:
 
 
 @pytest.mark.parametrize("plural", PLURALS)
-def test_words_to_choose_from_are_pascal_case(plural: str) -> None:
+def test_enumerations_are_pascal_case(plural: str) -> None:
     words = [word for _, part in every_part(plural) for word in part.get("enum", ())]
     assert words
     for word in words:
@@ -96,7 +96,7 @@ def test_words_to_choose_from_are_pascal_case(plural: str) -> None:
 
 
 @pytest.mark.parametrize("plural", PLURALS)
-def test_every_rule_says_what_to_do_and_about_which_field(plural: str) -> None:
+def test_every_rule_has_a_remedy_and_names_its_field(plural: str) -> None:
     rules = [
         (path, part, rule)
         for path, part in parts(schema(plural))
@@ -120,7 +120,7 @@ def sections(of: Schema) -> list[str]:
 
 
 def test_an_empty_spec_is_a_whole_profile() -> None:
-    """A default counts only where its parents have one."""
+    """The API server applies a default only if every parent has one."""
     spec = schema(names.PROFILES, "spec")
     filled = defaulted(schema(names.PROFILES), {})["spec"]
     # a Redis is the operator's or wholly the profile's
@@ -132,10 +132,10 @@ def test_an_empty_spec_is_a_whole_profile() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_fits_its_schema_and_is_explained(example: Any) -> None:
     text = example.read_text()
-    made = yaml.safe_load(text)
-    assert made["apiVersion"] == names.API_VERSION
-    assert made["kind"] == names.PROFILE_KIND
-    assert faults(schema(names.PROFILES), defaulted(schema(names.PROFILES), made)) == []
+    parsed = yaml.safe_load(text)
+    assert parsed["apiVersion"] == names.API_VERSION
+    assert parsed["kind"] == names.PROFILE_KIND
+    assert faults(schema(names.PROFILES), defaulted(schema(names.PROFILES), parsed)) == []
     comments = [line for line in text.splitlines() if line.strip().startswith("#")]
     assert f"kubectl apply -f {example.name}" in text
     assert len(comments) >= 4
@@ -143,13 +143,15 @@ def test_an_example_fits_its_schema_and_is_explained(example: Any) -> None:
 
 
 def test_examples_have_names_of_their_own() -> None:
-    made = [yaml.safe_load(example.read_text())["metadata"]["name"] for example in EXAMPLES]
-    assert len(set(made)) == len(made) == 5
+    metadata_names = [
+        yaml.safe_load(example.read_text())["metadata"]["name"] for example in EXAMPLES
+    ]
+    assert len(set(metadata_names)) == len(metadata_names) == 5
 
 
-def test_what_older_servers_refuse_stands_alone_between_two_marks() -> None:
+def test_lines_that_older_servers_refuse_stand_between_two_marks() -> None:
     """The chart leaves these lines out before Kubernetes 1.32."""
-    [path] = [one for one in DEFINITIONS if one.stem.endswith(names.REPORTS)]
+    [path] = [item for item in DEFINITIONS if item.stem.endswith(names.REPORTS)]
     head, block, rest = re.split(
         r"^ *# selectableFields: (?:begin|end)\n", path.read_text(), flags=re.M
     )
@@ -157,13 +159,13 @@ def test_what_older_servers_refuse_stands_alone_between_two_marks() -> None:
     [whole] = definition(names.REPORTS)["spec"]["versions"]
     assert yaml.safe_load(block).keys() == {"selectableFields"}
     assert version == {key: part for key, part in whole.items() if key != "selectableFields"}
-    selectable = [one["jsonPath"] for one in whole["selectableFields"]]
+    selectable = [item["jsonPath"] for item in whole["selectableFields"]]
     known = dict(parts(schema(names.REPORTS)))
     assert all(known[path]["type"] == "string" for path in selectable)
 
 
 @pytest.mark.parametrize(
-    ("plural", "shown", "wide"),
+    ("plural", "default", "wide"),
     [
         (
             names.PROFILES,
@@ -177,14 +179,14 @@ def test_what_older_servers_refuse_stands_alone_between_two_marks() -> None:
         ),
     ],
 )
-def test_columns(plural: str, shown: list[str], wide: list[str]) -> None:
+def test_columns(plural: str, default: list[str], wide: list[str]) -> None:
     [version] = definition(plural)["spec"]["versions"]
     columns = version["additionalPrinterColumns"]
-    assert [one["name"] for one in columns if not one.get("priority")] == shown
-    assert [one["name"] for one in columns if one.get("priority")] == wide
+    assert [column["name"] for column in columns if not column.get("priority")] == default
+    assert [column["name"] for column in columns if column.get("priority")] == wide
     known = dict(parts(schema(plural)))
-    for one in columns:
-        path = re.sub(r"\[[^]]*\]", "[]", one["jsonPath"])
+    for column in columns:
+        path = re.sub(r"\[[^]]*\]", "[]", column["jsonPath"])
         assert path in known or path == ".metadata.creationTimestamp", path
 
 

@@ -1,4 +1,4 @@
-"""Schemas, findings and settings say the same: what one side writes, the other has a field for."""
+"""Schemas, findings and settings agree: every field that one side writes exists on the other."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ OF_THE_OPERATOR = (
 
 
 def as_object(finding: Finding) -> dict[str, Any]:
-    """The report as the API has it."""
-    made = report(finding, "training", 3)
-    return {**made.to_create(), "status": made.status}
+    """Return the report as the API returns it."""
+    result = report(finding, "training", 3)
+    return {**result.to_create(), "status": result.status}
 
 
 def settings_of(kind: type, **values: Any) -> list[str]:
-    """What a component finds wrong with a setting."""
+    """Return the problems that a component finds in a setting."""
     base: dict[str, Any] = {"redis_url": "redis://r"}
     if kind is CollectorSettings:
         base["node"] = "n"
-    made = kind(**{**base, **values})
-    assert isinstance(made, CollectorSettings | AnalyzerSettings)
-    return made.problems()
+    settings = kind(**{**base, **values})
+    assert isinstance(settings, CollectorSettings | AnalyzerSettings)
+    return settings.problems()
 
 
 def test_every_part_of_a_finding_has_a_field_and_every_field_a_writer() -> None:
@@ -96,8 +96,10 @@ def test_names_are_those_of_the_json_row() -> None:
             assert set(part[0]) == set(status["properties"][name]["items"]["properties"])
 
 
-@pytest.mark.parametrize("finding", finding_factory.example_findings(NOW), ids=lambda one: one.id)
-def test_a_usual_finding_fits(finding: Finding) -> None:
+@pytest.mark.parametrize(
+    "finding", finding_factory.example_findings(NOW), ids=lambda finding: finding.id
+)
+def test_an_example_finding_fits_the_schema(finding: Finding) -> None:
     assert faults(REPORT, as_object(finding)) == []
 
 
@@ -115,7 +117,7 @@ def test_a_usual_finding_fits(finding: Finding) -> None:
         (".status.subjects[].confidence", Confidence),
     ],
 )
-def test_words_to_choose_from_are_those_of_a_finding(path: str, words: type[StrEnum]) -> None:
+def test_enumerations_of_the_schema_are_those_of_a_finding(path: str, words: type[StrEnum]) -> None:
     assert dict(parts(REPORT))[path]["enum"] == [word.value for word in words]
 
 
@@ -124,7 +126,7 @@ def field_of(path: str) -> Schema:
 
 
 def test_every_field_of_a_profile_goes_somewhere() -> None:
-    """No field that does nothing: each is a setting, or the operator's own."""
+    """Each field becomes a setting or is used by the operator."""
     plain = {
         path for path, part in parts(PROFILE_SPEC)
         if path and part.get("type") != "object" and not path.endswith(("[]", "{}"))
@@ -177,7 +179,7 @@ def test_the_bounds_of_a_number_are_good_settings(path: str) -> None:
         assert settings_of(kind, **values) == [], bound
 
 
-def test_words_of_a_profile_are_those_of_the_settings() -> None:
+def test_enumerations_of_a_profile_are_those_of_the_settings() -> None:
     assert tuple(field_of(".analyzer.sensitivity")["enum"]) == settings.SENSITIVITIES
     assert tuple(field_of(".reporting.minSeverity")["enum"]) == settings.SEVERITIES
     modes = tuple(word.lower() for word in field_of(".analyzer.mode")["enum"])

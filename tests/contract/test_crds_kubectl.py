@@ -1,4 +1,4 @@
-"""What kubectl shows an operator on call, at 120 columns, from a real API server."""
+"""The output of kubectl at 120 columns against a real API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.api_server import Kube
 from support.example_cluster import PROFILES, WATCHED, Shown, compare
 
 WIDTH = 120
-# what people type to see what there is; those that must fit into a terminal
+# commands that list objects, and whether the output must fit into a terminal
 TABLES = {
     "get_rvp": ("get rvp", True),
     "get_rvp_wide": ("get rvp -o wide", False),
@@ -25,7 +25,7 @@ TABLES = {
     "get_events": ("get events --all-namespaces --sort-by=.eventTime", False),
 }
 REPORT = report(finding_factory.cpu_contention(0), WATCHED, 1).name
-# and what of one thing
+# commands that describe an object
 DETAILS = {
     "describe_rvp": f"describe rvp {WATCHED}",
     "describe_anomalyreport": f"describe anomalyreport {REPORT}",
@@ -40,40 +40,40 @@ OPEN = "get_open"
 
 
 @pytest.fixture(scope="module")
-def shown(api: Kube, control_plane: ControlPlane) -> Iterator[Shown]:
-    cluster = Shown(api, control_plane)
-    yield cluster
-    cluster.clear()
+def cluster(api: Kube, control_plane: ControlPlane) -> Iterator[Shown]:
+    example = Shown(api, control_plane)
+    yield example
+    example.clear()
 
 
 @pytest.mark.parametrize("golden", TABLES)
-def test_a_table(shown: Shown, golden: str) -> None:
+def test_a_table(cluster: Shown, golden: str) -> None:
     command, fits = TABLES[golden]
-    said = shown.look(*command.split())
-    compare(golden, command, said)
+    output = cluster.look(*command.split())
+    compare(golden, command, output)
     if fits:
-        assert max(map(len, said.splitlines())) <= WIDTH
+        assert max(map(len, output.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize("golden", DETAILS)
-def test_a_detail(shown: Shown, golden: str) -> None:
+def test_a_detail(cluster: Shown, golden: str) -> None:
     command = DETAILS[golden]
-    compare(golden, command, shown.read(*command.split()))
+    compare(golden, command, cluster.read(*command.split()))
 
 
-def test_every_profile_and_report_is_a_line(shown: Shown) -> None:
-    assert len(shown.look("get", "rvp", "--no-headers").splitlines()) == len(PROFILES)
-    assert len(shown.look("get", "anomaly", "--no-headers").splitlines()) == 4
+def test_every_profile_and_report_is_a_line(cluster: Shown) -> None:
+    assert len(cluster.look("get", "rvp", "--no-headers").splitlines()) == len(PROFILES)
+    assert len(cluster.look("get", "anomaly", "--no-headers").splitlines()) == 4
 
 
-def test_what_is_open_is_found_by_field_and_by_label(shown: Shown) -> None:
+def test_open_reports_are_selected_by_field_and_by_label(cluster: Shown) -> None:
     command = "get anomalies --field-selector=status.state=Open"
-    by_field = shown.look(*command.split())
+    by_field = cluster.look(*command.split())
     compare(OPEN, command, by_field)
     assert "Resolved" not in by_field
-    assert by_field == shown.look("get", "anomalies", only=f"{names.LABEL_STATE}=Open")
+    assert by_field == cluster.look("get", "anomalies", only=f"{names.LABEL_STATE}=Open")
 
 
-def test_no_golden_is_left_of_a_command_that_is_gone() -> None:
+def test_every_golden_belongs_to_a_command() -> None:
     kept = {path.stem for path in (goldens.FIXTURES / "kubectl").iterdir()}
     assert kept == {*TABLES, *DETAILS, OPEN}

@@ -1,4 +1,4 @@
-"""RevealProfiles on a real API server: what it takes, fills in, refuses and in which words."""
+"""RevealProfiles on a real API server: accepted values, defaults and messages of refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 
 def refusal(api: Kube, document: Object) -> str:
-    """In which words the server refuses it."""
+    """Return the message with which the server refuses the object."""
     with pytest.raises(ApiError) as refused:
         api.apply(document, dry_run=True)
     assert refused.value.status == 422, refused.value
@@ -29,8 +29,8 @@ def refusal(api: Kube, document: Object) -> str:
 
 
 def test_the_definitions_are_established(api: Kube) -> None:
-    for one in DEFINITIONS:
-        name = yaml.safe_load(one.read_text())["metadata"]["name"]
+    for path in DEFINITIONS:
+        name = yaml.safe_load(path.read_text())["metadata"]["name"]
         found = api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
         assert found is not None
         conditions = {c["type"]: c["status"] for c in found["status"]["conditions"]}
@@ -39,9 +39,11 @@ def test_the_definitions_are_established(api: Kube) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_is_taken_and_filled_in(api: Kube, made: list[Object], example: Path) -> None:
+def test_an_example_is_taken_and_filled_in(
+    api: Kube, to_delete: list[Object], example: Path
+) -> None:
     given = yaml.safe_load(example.read_text())
-    made.append(given)
+    to_delete.append(given)
     stored = api.create(given)
     assert stored["spec"] == defaulted(schema(names.PROFILES), given)["spec"]
     text = yaml.safe_dump({"spec": stored["spec"]}, sort_keys=True)
@@ -51,8 +53,8 @@ def test_an_example_is_taken_and_filled_in(api: Kube, made: list[Object], exampl
     assert (parsed.name, parsed.generation) == (given["metadata"]["name"], 1)
 
 
-def test_the_example_of_least_privilege_has_no_more_than_it_says() -> None:
-    [example] = [one for one in EXAMPLES if one.stem == "least-privilege"]
+def test_the_example_of_least_privilege_has_only_its_stated_privileges() -> None:
+    [example] = [path for path in EXAMPLES if path.stem == "least-privilege"]
     parsed = operator_spec.parse(yaml.safe_load(example.read_text()))
     context = security.of_collector(parsed.collector, minor=34)
     assert context["privileged"] is False
@@ -60,30 +62,30 @@ def test_the_example_of_least_privilege_has_no_more_than_it_says() -> None:
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def test_no_golden_is_left_of_an_example_that_is_gone() -> None:
+def test_every_golden_belongs_to_an_example() -> None:
     kept = {path.stem for path in (goldens.FIXTURES / "crds").iterdir()}
     assert kept == {path.stem for path in EXAMPLES}
 
 
 @pytest.mark.parametrize("spec", GOOD.values(), ids=GOOD.keys())
-def test_what_makes_sense_is_taken(api: Kube, spec: Object) -> None:
+def test_valid_values_are_accepted(api: Kube, spec: Object) -> None:
     [stored] = api.apply(profile(spec), dry_run=True)
     operator_spec.parse(stored)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.what)
-def test_what_makes_no_sense_is_refused_in_our_words(api: Kube, bad: Bad) -> None:
-    said = refusal(api, profile(bad.spec))
-    assert bad.where in said
-    assert bad.words in said
-    # one mistake is told once
-    assert said.count("Invalid value") + said.count("Forbidden") <= 1, said
+def test_invalid_values_are_refused_with_the_messages_of_the_schema(api: Kube, bad: Bad) -> None:
+    message = refusal(api, profile(bad.spec))
+    assert bad.where in message
+    assert bad.words in message
+    # one mistake is reported once
+    assert message.count("Invalid value") + message.count("Forbidden") <= 1, message
 
 
-def test_a_name_that_children_could_not_bear_is_refused(api: Kube) -> None:
+def test_a_name_too_long_for_owned_objects_is_refused(api: Kube) -> None:
     api.apply(profile(name="p" * 52), dry_run=True)
-    said = refusal(api, profile(name="p" * 53))
-    assert "the name of a profile has at most 52 characters" in said
+    message = refusal(api, profile(name="p" * 53))
+    assert "the name of a profile has at most 52 characters" in message
 
 
 def test_unknown_fields_are_refused_by_name(api: Kube) -> None:
@@ -98,10 +100,10 @@ def test_unknown_fields_are_refused_by_name(api: Kube) -> None:
         assert f'unknown field "{field}"' in refused.value.message
 
 
-def test_two_managers_share_the_status(api: Kube, made: list[Object]) -> None:
-    """The analyzer writes ``telemetry``, the operator the rest; neither takes the other's away."""
+def test_two_managers_share_the_status(api: Kube, to_delete: list[Object]) -> None:
+    """The analyzer writes ``telemetry``, the operator the rest; neither removes the other's."""
     given = profile()
-    made.append(given)
+    to_delete.append(given)
     api.create(given)
     ready = {
         "type": "Ready", "status": "True", "reason": "AllReady", "message": "",

@@ -1,4 +1,4 @@
-"""AnomalyReports on a real API server: identity, bounds, size, and how they are found."""
+"""AnomalyReports on a real API server: identity, bounds, size and selectors."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Object = dict[str, Any]
         ("profileRef", {"name": "other"}, "never changes: delete the report"),
     ],
 )
-def test_what_a_report_is_about_never_changes(
-    api: Kube, made: list[Object], where: str, value: Any, words: str
+def test_the_spec_of_a_report_is_immutable(
+    api: Kube, to_delete: list[Object], where: str, value: Any, words: str
 ) -> None:
     body, _ = report_of(finding_factory.cpu_contention(time.time_ns()), unique("crds"))
-    made.append(body)
+    to_delete.append(body)
     api.create(body)
     with pytest.raises(ApiError) as refused:
         api.patch(body, {"spec": {where: value}})
@@ -44,10 +44,10 @@ def test_what_a_report_is_about_never_changes(
 
 
 def test_the_spec_does_not_touch_the_status_and_the_other_way_round(
-    api: Kube, made: list[Object]
+    api: Kube, to_delete: list[Object]
 ) -> None:
     body, applied = report_of(finding_factory.cpu_contention(time.time_ns()), unique("crds"))
-    made.append(body)
+    to_delete.append(body)
     created = api.create({**body, "status": applied["status"]})
     assert "status" not in created
     spec = {"spec": {**body["spec"], "nodeName": "other"}}
@@ -75,10 +75,10 @@ BAD_STATUS: list[tuple[str, Object, str]] = [
     ("what", "status", "words"), BAD_STATUS, ids=[row[0] for row in BAD_STATUS]
 )
 def test_a_status_that_breaks_a_bound_is_refused(
-    api: Kube, made: list[Object], what: str, status: Object, words: str
+    api: Kube, to_delete: list[Object], what: str, status: Object, words: str
 ) -> None:
     body, applied = report_of(finding_factory.cpu_contention(time.time_ns()), unique("crds"))
-    made.append(body)
+    to_delete.append(body)
     api.create(body)
     with pytest.raises(ApiError) as refused:
         api.patch(body, {"status": {**applied["status"], **status}}, "status")
@@ -91,11 +91,11 @@ def test_a_status_that_breaks_a_bound_is_refused(
     [finding_factory.finding_with_all_fields(1_700_000_000 * 10**9), largest()],
     ids=["whole", "largest"],
 )
-def test_all_of_a_finding_is_stored_and_small(
-    api: Kube, made: list[Object], finding: Finding
+def test_a_whole_finding_is_stored_and_is_small(
+    api: Kube, to_delete: list[Object], finding: Finding
 ) -> None:
     body, applied = report_of(finding, f"{'p' * 40}-{unique('x')}")
-    made.append(body)
+    to_delete.append(body)
     api.create(body)
     stored = apply_status(api, applied)
     assert stored["status"] == applied["status"]
@@ -103,15 +103,17 @@ def test_all_of_a_finding_is_stored_and_small(
     fields = stored["metadata"].pop("managedFields")
     size = len(json.dumps(stored, separators=(",", ":"), ensure_ascii=False).encode())
     assert size <= MAX_BYTES
-    assert len(json.dumps(fields)) < 4096  # who wrote what, of which the object has no say
+    assert len(json.dumps(fields)) < 4096  # field ownership, which the server adds
 
 
-def test_reports_are_found_by_what_people_look_for(api: Kube, made: list[Object]) -> None:
+def test_reports_are_selected_by_their_selectable_fields(
+    api: Kube, to_delete: list[Object]
+) -> None:
     owner = unique("crds")
     now = time.time_ns()
     for finding in finding_factory.example_findings(now):
         body, applied = report_of(finding, owner)
-        made.append(body)
+        to_delete.append(body)
         api.create(body)
         apply_status(api, applied)
     path = api.path(names.API_VERSION, names.REPORT_KIND)
@@ -119,7 +121,7 @@ def test_reports_are_found_by_what_people_look_for(api: Kube, made: list[Object]
     def nodes(**query: str) -> set[str]:
         label = f"{names.LABEL_PROFILE}={owner}"
         query["labelSelector"] = ",".join(filter(None, (label, query.get("labelSelector"))))
-        return {one["spec"]["nodeName"] for one in api.request("GET", path, query=query)["items"]}
+        return {item["spec"]["nodeName"] for item in api.request("GET", path, query=query)["items"]}
 
     assert len(nodes()) == 4
     assert nodes(fieldSelector="status.state=Resolved") == {"gpu-03"}

@@ -1,4 +1,4 @@
-"""Facts: what is written is read back, foreign bytes are refused, in recordings too."""
+"""Facts survive encoding, and invalid bytes are refused, also in recordings."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_equal_facts_have_equal_bytes() -> None:
     assert turned.to_json() == FULL.to_json()
 
 
-def test_what_is_unknown_takes_no_room() -> None:
+def test_unknown_facts_are_omitted() -> None:
     assert Facts(node="n").to_json() == b'{"version":1,"node":"n"}'
 
 
-def test_what_is_false_or_zero_is_not_unknown() -> None:
+def test_false_and_zero_are_kept() -> None:
     given = Facts(cpu=Cpu(boost=False, sockets=0), memory=Memory(zswap=False))
     back = Facts.from_json(given.to_json())
     assert back.cpu.boost is False
@@ -65,7 +65,7 @@ def test_what_is_false_or_zero_is_not_unknown() -> None:
     assert back.cpu.cores is None
 
 
-def test_a_newer_collector_may_tell_more() -> None:
+def test_unknown_keys_of_a_newer_collector_are_ignored() -> None:
     row = json.loads(FULL.to_json())
     row["colour"] = row["cpu"]["colour"] = "green"
     assert Facts.from_json(json.dumps(row)) == FULL
@@ -100,10 +100,10 @@ json_values = st.recursive(
 def test_any_json_is_facts_or_refused(value: object) -> None:
     row = {"version": 1, **value} if isinstance(value, dict) else value
     try:
-        made = Facts.from_json(json.dumps(row))
+        parsed = Facts.from_json(json.dumps(row))
     except FactsError:
         return
-    assert Facts.from_json(made.to_json()) == made
+    assert Facts.from_json(parsed.to_json()) == parsed
 
 
 def test_a_recording_keeps_facts_where_they_changed(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_recording_keeps_facts_where_they_changed(tmp_path: Path) -> None:
     assert found == [FULL, {"a": 1}, other]
 
 
-def test_a_recording_of_other_facts_says_so(tmp_path: Path) -> None:
+def test_invalid_facts_in_a_recording_raise_an_error(tmp_path: Path) -> None:
     with Writer(tmp_path / "r") as writer:
         writer.facts(b'{"version":9}')
     with pytest.raises(RecordingError, match="not of version 1"):

@@ -1,4 +1,4 @@
-"""Readers of mappings: each bad field is named with its path, and all of them at once."""
+"""Readers of mappings report every bad field at once, each with its path."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from reveal_contract.fields import (
         (strings, ["a"], ["a", None], "p[1]: must be a string, not None"),
     ],
 )
-def test_a_reader_takes_good_values_and_says_what_a_bad_one_must_be(
+def test_a_reader_accepts_good_values_and_reports_the_expected_type_of_bad_values(
     reader: Any, good: Any, bad: Any, sentence: str
 ) -> None:
     value = reader(good, "p")
@@ -46,7 +46,7 @@ def test_a_reader_takes_good_values_and_says_what_a_bad_one_must_be(
     assert str(caught.value) == sentence
 
 
-def test_all_problems_of_a_mapping_are_found_at_once() -> None:
+def test_all_problems_of_a_mapping_are_reported_together() -> None:
     given = {"size": "big", "color": "red", "name": "x"}
     values, problems = read_fields(
         given, {"size": integer, "name": string}, ("name", "place"), "box.", "no such field"
@@ -76,7 +76,7 @@ def test_a_bad_field_is_noted_and_its_default_used() -> None:
     ]
 
 
-def test_a_long_value_is_cut_and_one_without_an_end_is_named_by_its_type() -> None:
+def test_a_long_value_is_truncated_and_an_endless_value_is_named_by_its_type() -> None:
     endless: list[Any] = []
     endless.append(endless)
     assert describe("x" * 99) == f"'{'x' * 56}..."

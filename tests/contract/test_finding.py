@@ -1,4 +1,4 @@
-"""Findings: the JSON row others parse, stable identities, times as RFC 3339."""
+"""Findings: the JSON row that other programs parse, stable identities, times as RFC 3339."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from reveal_contract.finding import (
 )
 from reveal_contract.metric import Subsystem
 
-AT = 1_700_000_000_123_456_789
+NOW_NS = 1_700_000_000_123_456_789
 BARE = Finding(
-    "cpu-1", "n1", Subsystem.CPU, Severity.HIGH, State.OPEN, AT, AT + 10**9, "CPU is slow"
+    "cpu-1", "n1", Subsystem.CPU, Severity.HIGH, State.OPEN, NOW_NS, NOW_NS + 10**9, "CPU is slow"
 )
 FULL = replace(
     BARE,
@@ -40,16 +40,16 @@ FULL = replace(
     subjects=(Subject("Unit", "a.service", 60, 55, Confidence.CO_LOCATED),),
     score_percent=90,
     confidence_percent=80,
-    resolved_ns=AT + 5 * 10**9,
+    resolved_ns=NOW_NS + 5 * 10**9,
     notes=("learned under load",),
     peers=Peers(9, "0", "4294967296"),
     impact=Impact(
-        "/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, AT, 30, "cpu.subject.usage.fine", 88
+        "/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, NOW_NS, 30, "cpu.subject.usage.fine", 88
     ),
 )
 
 
-def test_the_row_is_the_one_of_the_anomaly_report() -> None:
+def test_the_row_has_the_fields_of_an_anomaly_report() -> None:
     row = json.loads(json.dumps(FULL.to_dict()))
     assert row == {
         "id": "cpu-1", "kind": "Anomaly", "nodeName": "n1", "scope": "Node",
@@ -103,21 +103,23 @@ def test_the_row_holds_no_floats() -> None:
 
 
 def test_an_identity_is_stable_and_a_name_kubernetes_takes() -> None:
-    name = finding_id("n1", Subsystem.CPU, AT)
+    name = finding_id("n1", Subsystem.CPU, NOW_NS)
     assert name == "cpu-b775d90229"
     assert name.replace("-", "").isalnum()
     assert name == name.lower()
 
 
-@given(st.text(max_size=9), st.sampled_from(Subsystem), st.integers(0, AT), st.integers(1, 10**9))
+@given(
+    st.text(max_size=9), st.sampled_from(Subsystem), st.integers(0, NOW_NS), st.integers(1, 10**9)
+)
 def test_other_episodes_have_other_identities(
-    node: str, subsystem: Subsystem, at: int, later: int
+    node: str, subsystem: Subsystem, opened_ns: int, later: int
 ) -> None:
     if node.isprintable():
-        name = finding_id(node, subsystem, at)
-        assert name == finding_id(node, subsystem, at)
-        assert name != finding_id(node, subsystem, at + later)
-        assert name != finding_id(f"{node}x", subsystem, at)
+        name = finding_id(node, subsystem, opened_ns)
+        assert name == finding_id(node, subsystem, opened_ns)
+        assert name != finding_id(node, subsystem, opened_ns + later)
+        assert name != finding_id(f"{node}x", subsystem, opened_ns)
 
 
 @given(st.integers(0, 4_000_000_000_000_000_000))

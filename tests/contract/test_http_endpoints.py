@@ -1,4 +1,4 @@
-"""The endpoint of the processes: metrics, probes, both families of addresses, a taken port."""
+"""The HTTP endpoint: metrics, probes, both address families, and a port in use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reveal_contract.runtime import http_endpoints
 from support.component_processes import answer
 
 
-class Told:
+class Checks:
     """What the checks say."""
 
     def __init__(self) -> None:
@@ -22,32 +22,32 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told() -> Told:
-    return Told()
+def checks() -> Checks:
+    return Checks()
 
 
 @pytest.fixture(scope="module")
-def port(told: Told) -> Iterator[int]:
+def port(checks: Checks) -> Iterator[int]:
     registry = CollectorRegistry()
     Gauge("reveal_thing", "A thing.", registry=registry).set(7)
-    yield http_endpoints.serve(registry, 0, lambda: told.health, lambda: told.ready)
+    yield http_endpoints.serve(registry, 0, lambda: checks.health, lambda: checks.ready)
 
 
-def test_metrics_are_at_their_path(port: int) -> None:
+def test_metrics_are_served(port: int) -> None:
     status, text = answer(port, "/metrics")
     assert status == 200
     assert "reveal_thing 7.0" in text
 
 
-def test_a_probe_answers_what_is_wrong(port: int, told: Told) -> None:
+def test_a_probe_answers_what_is_wrong(port: int, checks: Checks) -> None:
     assert answer(port, "/healthz") == (200, "ok\n")
     assert answer(port, "/readyz") == (503, "not yet\n")
-    told.ready, told.health = "", "the loop has stopped"
+    checks.ready, checks.health = "", "the loop has stopped"
     assert answer(port, "/readyz") == (200, "ok\n")
     assert answer(port, "/healthz") == (503, "the loop has stopped\n")
 
 
-def test_another_path_says_which_there_are(port: int) -> None:
+def test_an_unknown_path_lists_the_known_paths(port: int) -> None:
     assert answer(port, "/") == (404, "there is /metrics, /healthz, /readyz\n")
 
 
@@ -66,7 +66,7 @@ def test_both_families_are_answered(port: int) -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
-def test_a_taken_port_is_one_sentence(address: str) -> None:
+def test_a_port_in_use_is_a_readable_error(address: str) -> None:
     with socket.create_server((address, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"port {port} for metrics: Address already") as refused:
@@ -74,6 +74,6 @@ def test_a_taken_port_is_one_sentence(address: str) -> None:
     assert refused.value.errno == errno.EADDRINUSE
 
 
-def test_who_says_nothing_keeps_nobody_waiting(port: int) -> None:
+def test_a_silent_client_does_not_block_others(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)):
         assert answer(port, "/metrics")[0] == 200

@@ -1,4 +1,4 @@
-"""Events: what the API takes, names that are the same at a retry, series as client-go has them."""
+"""Events: valid bodies, names that stay the same on a retry, and series as in client-go."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from reveal_contract.runtime.token_bucket import Buckets, TokenBucket
 from reveal_contract.time_units import NS_PER_SECOND
 from support.property_tests import examples
 
-AT = 1_700_000_000_123_456_789
+NOW_NS = 1_700_000_000_123_456_789
 MINUTE = 60 * NS_PER_SECOND
 SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\Z")
-SAID = Event(
+EVENT = Event(
     events.ANOMALY_DETECTED,
     events.node("n1", "node-uid"),
     "CPU is slow",
@@ -29,11 +29,11 @@ SAID = Event(
 
 
 def test_the_body_of_an_event() -> None:
-    made = events.body(SAID, AT)
-    assert made == {
+    result = events.body(EVENT, NOW_NS)
+    assert result == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": events.event_name(SAID, AT), "namespace": "default"},
+        "metadata": {"name": events.event_name(EVENT, NOW_NS), "namespace": "default"},
         "eventTime": "2023-11-14T22:13:20.123456Z",
         "type": "Warning",
         "reason": "AnomalyDetected",
@@ -50,42 +50,42 @@ def test_the_body_of_an_event() -> None:
 
 
 def test_events_on_a_pod_belong_into_its_namespace_and_others_into_default() -> None:
-    told = replace(SAID, regarding=events.pod("team", "train-0", "u"))
-    assert events.body(told, AT)["metadata"]["namespace"] == "team"
-    told = replace(SAID, regarding=events.profile("gpu"))
-    assert events.body(told, AT)["metadata"]["namespace"] == "default"
+    event = replace(EVENT, regarding=events.pod("team", "train-0", "u"))
+    assert events.body(event, NOW_NS)["metadata"]["namespace"] == "team"
+    event = replace(EVENT, regarding=events.profile("gpu"))
+    assert events.body(event, NOW_NS)["metadata"]["namespace"] == "default"
 
 
 @given(st.text(max_size=2000), st.text(max_size=300), st.integers(0, 4 * 10**18))
 @examples(200)
-def test_any_words_make_an_event_that_the_api_takes(note: str, name: str, at: int) -> None:
+def test_any_text_makes_a_valid_event(note: str, name: str, time_ns: int) -> None:
     about = events.node("n" + "".join(c for c in name.lower() if c.isascii() and c.isalnum()))
-    made = events.body(replace(SAID, note=note, instance=name, regarding=about), at)
-    assert len(made["note"].encode()) <= 1024
-    assert len(made["reportingInstance"].encode()) <= 128
-    assert SUBDOMAIN.match(made["metadata"]["name"])
-    assert len(made["metadata"]["name"]) <= 253
+    result = events.body(replace(EVENT, note=note, instance=name, regarding=about), time_ns)
+    assert len(result["note"].encode()) <= 1024
+    assert len(result["reportingInstance"].encode()) <= 128
+    assert SUBDOMAIN.match(result["metadata"]["name"])
+    assert len(result["metadata"]["name"]) <= 253
 
 
-def test_a_long_note_says_that_it_was_cut() -> None:
-    note = events.body(replace(SAID, note="größer " * 500), AT)["note"]
+def test_a_long_note_is_marked_as_truncated() -> None:
+    note = events.body(replace(EVENT, note="größer " * 500), NOW_NS)["note"]
     assert note.endswith("…")
     assert 1010 < len(note.encode()) <= 1024
 
 
 @pytest.mark.parametrize("reason", events.REASONS, ids=lambda reason: reason.name)
-def test_the_name_is_the_same_at_a_retry_by_another_and_differs_by_subject_and_time(
+def test_the_name_is_the_same_on_a_retry_and_differs_by_subject_and_time(
     reason: events.Reason,
 ) -> None:
-    """Time does not tell the openings of one report apart: it opens once."""
-    said = replace(SAID, reason=reason)
-    name = events.event_name(said, AT)
-    other = replace(said, instance="another pod", note="other words")
-    assert events.event_name(other, AT) == name
-    assert events.event_name(replace(other, regarding=events.node("n1")), AT) == name
-    assert events.event_name(replace(said, related=events.report("x")), AT) != name
+    """The name of an opening Event has no time: a report opens once."""
+    event = replace(EVENT, reason=reason)
+    name = events.event_name(event, NOW_NS)
+    other = replace(event, instance="another pod", note="other words")
+    assert events.event_name(other, NOW_NS) == name
+    assert events.event_name(replace(other, regarding=events.node("n1")), NOW_NS) == name
+    assert events.event_name(replace(event, related=events.report("x")), NOW_NS) != name
     opening = reason in (events.ANOMALY_DETECTED, events.CROSS_NODE_OUTLIER)
-    assert (events.event_name(said, AT + 1) == name) == opening
+    assert (events.event_name(event, NOW_NS + 1) == name) == opening
 
 
 def test_reasons_are_unique_constants_that_the_api_takes() -> None:
@@ -99,37 +99,37 @@ def test_reasons_are_unique_constants_that_the_api_takes() -> None:
 
 def test_the_first_is_created_the_second_patched_others_counted() -> None:
     book = EventBook()
-    first = book.note(SAID, AT)
+    first = book.note(EVENT, NOW_NS)
     assert first is not None and first.patch is None
-    second = book.note(SAID, AT + MINUTE)
+    second = book.note(EVENT, NOW_NS + MINUTE)
     assert second is not None
     assert second.name == first.name
     series = {"count": 2, "lastObservedTime": "2023-11-14T22:14:20.123456Z"}
     assert second.patch == {"series": series}
     assert second.body == {**first.body, "series": series}
-    assert book.note(SAID, AT + 2 * MINUTE) is None
-    assert book.due(AT + 3 * MINUTE) == []
+    assert book.note(EVENT, NOW_NS + 2 * MINUTE) is None
+    assert book.due(NOW_NS + 3 * MINUTE) == []
 
 
-def test_a_series_is_written_at_its_end_and_the_next_time_begins_anew() -> None:
-    said = replace(SAID, reason=events.ANOMALY_ESCALATED)
+def test_a_series_is_written_when_it_ends_and_a_later_event_starts_a_new_series() -> None:
+    event = replace(EVENT, reason=events.ANOMALY_ESCALATED)
     book = EventBook()
-    first = book.note(said, AT)
+    first = book.note(event, NOW_NS)
     for minute in (1, 2, 3):
-        book.note(said, AT + minute * MINUTE)
-    assert book.due(AT + 8 * MINUTE) == []
-    (ended,) = book.due(AT + 9 * MINUTE)
+        book.note(event, NOW_NS + minute * MINUTE)
+    assert book.due(NOW_NS + 8 * MINUTE) == []
+    (ended,) = book.due(NOW_NS + 9 * MINUTE)
     assert ended.patch is not None and ended.patch["series"]["count"] == 4
-    assert book.due(AT + 10 * MINUTE) == []
-    anew = book.note(said, AT + 11 * MINUTE)
-    assert anew is not None and anew.patch is None
-    assert first is not None and anew.name != first.name
+    assert book.due(NOW_NS + 10 * MINUTE) == []
+    again = book.note(event, NOW_NS + 11 * MINUTE)
+    assert again is not None and again.patch is None
+    assert first is not None and again.name != first.name
 
 
-def test_one_event_alone_is_written_once() -> None:
+def test_a_single_event_is_written_once() -> None:
     book = EventBook()
-    book.note(SAID, AT)
-    assert book.due(AT + 10 * MINUTE) == []
+    book.note(EVENT, NOW_NS)
+    assert book.due(NOW_NS + 10 * MINUTE) == []
     assert book.rest() == []
 
 
@@ -137,55 +137,59 @@ def test_a_series_that_goes_on_is_refreshed_each_half_hour() -> None:
     book = EventBook()
     writes = []
     for minute in range(0, 121, 5):
-        writes += [one] if (one := book.note(SAID, AT + minute * MINUTE)) else []
-        writes += book.due(AT + minute * MINUTE)
-    counts = [one.patch["series"]["count"] if one.patch else 1 for one in writes]
+        writes += [write] if (write := book.note(EVENT, NOW_NS + minute * MINUTE)) else []
+        writes += book.due(NOW_NS + minute * MINUTE)
+    counts = [write.patch["series"]["count"] if write.patch else 1 for write in writes]
     assert counts == [1, 2, 8, 14, 20]
 
 
-def test_what_the_server_has_not_heard_is_told_at_the_end() -> None:
+def test_unsent_counts_are_written_on_shutdown() -> None:
     book = EventBook()
     for minute in range(4):
-        book.note(SAID, AT + minute * MINUTE)
+        book.note(EVENT, NOW_NS + minute * MINUTE)
     (last,) = book.rest()
     assert last.patch is not None and last.patch["series"]["count"] == 4
 
 
-def test_one_subject_cannot_flood_and_others_are_not_touched() -> None:
+def test_the_rate_limit_of_a_subject_does_not_affect_others() -> None:
     book = EventBook()
     sent = 0
     for number in range(100):
-        told = replace(SAID, related=events.report(f"r{number}"))
-        sent += book.note(told, AT + number) is not None
+        event = replace(EVENT, related=events.report(f"r{number}"))
+        sent += book.note(event, NOW_NS + number) is not None
     assert (sent, book.refused) == (events.BURST, 100 - events.BURST)
-    assert book.note(replace(SAID, regarding=events.node("n2")), AT) is not None
-    later = replace(SAID, related=events.report("later"))
-    assert book.note(later, AT + 100 + 5 * MINUTE) is not None
-    assert book.note(replace(SAID, related=events.report("more")), AT + 100 + 5 * MINUTE) is None
+    assert book.note(replace(EVENT, regarding=events.node("n2")), NOW_NS) is not None
+    later = replace(EVENT, related=events.report("later"))
+    assert book.note(later, NOW_NS + 100 + 5 * MINUTE) is not None
+    assert (
+        book.note(replace(EVENT, related=events.report("more")), NOW_NS + 100 + 5 * MINUTE) is None
+    )
 
 
 def test_the_book_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MAX_SERIES", 10)
     book = EventBook()
     for number in range(40):
-        book.note(replace(SAID, regarding=events.node(f"n{number}")), AT)
-    assert book.note(replace(SAID, regarding=events.node("n39")), AT) is not None  # still known
-    anew = book.note(replace(SAID, regarding=events.node("n0")), AT)
-    assert anew is not None and anew.patch is None
+        book.note(replace(EVENT, regarding=events.node(f"n{number}")), NOW_NS)
+    assert (
+        book.note(replace(EVENT, regarding=events.node("n39")), NOW_NS) is not None
+    )  # still known
+    again = book.note(replace(EVENT, regarding=events.node("n0")), NOW_NS)
+    assert again is not None and again.patch is None
 
 
 def test_a_bucket_fills_with_time_and_keeps_a_reserve() -> None:
     bucket = TokenBucket(3, every_s=2.0)
-    assert [bucket.take(AT, leave=1) for _ in range(3)] == [True, True, False]
-    assert bucket.take(AT)
-    assert not bucket.take(AT + NS_PER_SECOND)
-    assert bucket.take(AT + 2 * NS_PER_SECOND)
-    assert not bucket.take(AT - MINUTE)  # the clock stepped back
-    assert [bucket.take(AT + 100 * MINUTE) for _ in range(4)] == [True, True, True, False]
+    assert [bucket.take(NOW_NS, leave=1) for _ in range(3)] == [True, True, False]
+    assert bucket.take(NOW_NS)
+    assert not bucket.take(NOW_NS + NS_PER_SECOND)
+    assert bucket.take(NOW_NS + 2 * NS_PER_SECOND)
+    assert not bucket.take(NOW_NS - MINUTE)  # the clock stepped back
+    assert [bucket.take(NOW_NS + 100 * MINUTE) for _ in range(4)] == [True, True, True, False]
 
 
-def test_buckets_of_keys_unused_for_long_are_forgotten() -> None:
+def test_buckets_of_unused_keys_are_removed() -> None:
     buckets = Buckets(1, every_s=1e9, most=2)
-    assert buckets.take("a", AT) and not buckets.take("a", AT)
-    assert buckets.take("b", AT) and buckets.take("c", AT)
-    assert buckets.take("a", AT)
+    assert buckets.take("a", NOW_NS) and not buckets.take("a", NOW_NS)
+    assert buckets.take("b", NOW_NS) and buckets.take("c", NOW_NS)
+    assert buckets.take("a", NOW_NS)

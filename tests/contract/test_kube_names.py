@@ -27,7 +27,7 @@ def test_a_report_has_a_name_that_the_api_takes(profile: str, node: str) -> None
     assert name.endswith("-cpu-0123456789")
 
 
-def test_children_of_like_named_profiles_differ() -> None:
+def test_owned_objects_of_similarly_named_profiles_differ() -> None:
     assert child_name("collector", "gpu-pool") == "reveal-collector-gpu-pool"
     assert child_name("collector", "gpu.pool") != child_name("collector", "gpu-pool")
     assert "." not in child_name("collector", "gpu.pool")

@@ -1,4 +1,4 @@
-"""Proof of life: files for a probe, at most one touch a second, nothing of an earlier life."""
+"""Files for a liveness probe: at most one touch a second, and none left by an earlier process."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_readiness_is_a_file_that_stays(tmp_path: Path, clock: Clock) -> None:
     assert not is_touched(file)
 
 
-def test_a_container_started_anew_is_not_ready_by_what_the_last_one_left(tmp_path: Path) -> None:
+def test_a_restarted_container_removes_the_ready_file_of_its_predecessor(tmp_path: Path) -> None:
     Pulse(tmp_path).ready()
     backdate(tmp_path / ALIVE_FILE)
     pulse = Pulse(tmp_path)
@@ -54,19 +54,19 @@ def test_a_container_started_anew_is_not_ready_by_what_the_last_one_left(tmp_pat
     assert is_touched(tmp_path / ALIVE_FILE)
 
 
-def test_a_file_that_was_taken_away_comes_back(tmp_path: Path, clock: Clock) -> None:
+def test_a_removed_file_is_created_again(tmp_path: Path, clock: Clock) -> None:
     pulse = Pulse(tmp_path, clock)
     (tmp_path / ALIVE_FILE).unlink()
     pulse.beat()
     assert (tmp_path / ALIVE_FILE).exists()
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_a_readable_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"run folder .*missing: No such file or directory"):
         Pulse(tmp_path / "missing")
 
 
-def test_a_folder_that_is_gone_is_said_once_and_stops_nothing(
+def test_a_missing_folder_is_logged_once_and_stops_nothing(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "run"
@@ -82,7 +82,7 @@ def test_a_folder_that_is_gone_is_said_once_and_stops_nothing(
     assert str(folder) in caplog.text
 
 
-def test_who_has_not_beaten_for_long_is_stalled(clock: Clock) -> None:
+def test_a_process_without_a_recent_beat_is_stalled(clock: Clock) -> None:
     pulse = Pulse(clock=clock)
     clock.now += STALLED_SECONDS
     assert pulse.stalled() == ""

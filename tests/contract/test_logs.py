@@ -1,4 +1,4 @@
-"""One form of log lines for all processes."""
+"""The format of log lines is the same in all processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def put_back() -> Iterator[None]:
     logging.root.handlers[:], logging.root.level = handlers, level
 
 
-def test_a_line_of_json_says_when_how_bad_who_and_what(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_json_line_has_time_level_logger_and_message(capsys: pytest.CaptureFixture[str]) -> None:
     logs.set_up(logs.JSON)
     logging.getLogger("part").warning("%s gave\n%d", "é", 5)
     (line,) = capsys.readouterr().err.splitlines()
@@ -29,7 +29,7 @@ def test_a_line_of_json_says_when_how_bad_who_and_what(capsys: pytest.CaptureFix
     assert row == {"severity": "warning", "logger": "part", "message": "é gave\n5"}
 
 
-def test_what_a_line_is_about_and_what_went_wrong_are_in_it(
+def test_a_json_line_has_the_extra_fields_and_the_exception(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     logs.set_up(logs.JSON)
@@ -42,14 +42,14 @@ def test_what_a_line_is_about_and_what_went_wrong_are_in_it(
     assert row["error"].splitlines()[-1] == "ValueError: bad"
 
 
-def test_text_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_format_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
     logs.set_up()
     logging.getLogger("part").info("hello")
     assert capsys.readouterr().err.endswith(" INFO part: hello\n")
 
 
 @pytest.mark.parametrize("style", [logs.TEXT, logs.JSON])
-def test_the_last_words_are_in_the_form_of_the_log(
+def test_an_uncaught_exception_is_logged_in_the_same_format(
     style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs.set_up(style)
@@ -58,7 +58,7 @@ def test_the_last_words_are_in_the_form_of_the_log(
     assert (json.loads(line)["message"] if style == logs.JSON else line) == "it ends"
 
 
-def test_the_flag_takes_the_two_forms_alone() -> None:
+def test_the_flag_takes_only_the_two_formats() -> None:
     parser = argparse.ArgumentParser()
     logs.add_flag(parser)
     assert parser.parse_args([]).log_format == "text"

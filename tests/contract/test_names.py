@@ -1,4 +1,4 @@
-"""Names that components agree on: final from the first release on."""
+"""Names that components share do not change after the first release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reveal_contract import names
 _nodes = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
 
-def test_shards_are_the_ones_of_the_first_release() -> None:
+def test_shards_are_those_of_the_first_release() -> None:
     assert [names.shard(node) for node in ("node-0", "node-1", "gpu-a100-17", "ü")] == [
         9,
         31,
@@ -24,7 +24,7 @@ def test_shards_are_the_ones_of_the_first_release() -> None:
 
 
 @given(_nodes)
-def test_every_node_has_one_shard(node: str) -> None:
+def test_every_node_has_a_shard(node: str) -> None:
     assert names.shard(node) == names.shard(node)
     assert 0 <= names.shard(node) < names.SHARDS
 
@@ -35,7 +35,7 @@ def test_nodes_spread_evenly() -> None:
     assert max(load.values()) < 2 * min(load.values())
 
 
-def test_keys_are_the_ones_of_the_first_release() -> None:
+def test_keys_are_those_of_the_first_release() -> None:
     assert names.samples_key("default", 7) == "reveal:{default:7}:samples"
     assert names.owner_key("default", 7) == "reveal:{default:7}:owner"
     assert names.analyzers_key("default") == "reveal:{default}:analyzers"

@@ -1,4 +1,4 @@
-"""Recordings: as sent, readable up to where they were cut, and damage is said."""
+"""Recordings keep messages as sent, are readable up to a truncation, and report damage."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.recording import MAGIC, Reader, Record, RecordingError, Writer
 
-ONE = ChannelTable((Channel("a.one"),), ())
-TWO = ChannelTable((Channel("a.two"),), ())
+FIRST_TABLE = ChannelTable((Channel("a.one"),), ())
+SECOND_TABLE = ChannelTable((Channel("a.two"),), ())
 NOTE = {"fault": "cpu", "at": 5}
 
 
@@ -21,14 +21,19 @@ NOTE = {"fault": "cpu", "at": 5}
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "r.rvl"
     with Writer(path) as writer:
-        writer.message(b"first", ONE)
+        writer.message(b"first", FIRST_TABLE)
         writer.note(NOTE)
-        writer.message(b"second", TWO)
-        writer.message(b"third", ONE)
+        writer.message(b"second", SECOND_TABLE)
+        writer.message(b"third", FIRST_TABLE)
     return path
 
 
-EXPECTED = [Record(b"first", ONE), Record(note=NOTE), Record(b"second", TWO), Record(b"third", ONE)]
+EXPECTED = [
+    Record(b"first", FIRST_TABLE),
+    Record(note=NOTE),
+    Record(b"second", SECOND_TABLE),
+    Record(b"third", FIRST_TABLE),
+]
 
 
 def read(path: Path) -> tuple[list[Record], bool]:
@@ -52,37 +57,37 @@ def test_a_table_is_written_once(path: Path) -> None:
 def test_each_call_leaves_a_readable_file(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "r.rvl")
     assert read(writer.path) == ([], False)
-    writer.message(b"first", ONE)
+    writer.message(b"first", FIRST_TABLE)
     assert read(writer.path) == (EXPECTED[:1], False)
     writer.close()
 
 
-def test_a_file_cut_anywhere_is_read_up_to_there(path: Path) -> None:
+def test_a_truncated_file_is_read_up_to_its_end(path: Path) -> None:
     data = path.read_bytes()
-    seen = set()
+    observed = set()
     for length in range(len(MAGIC), len(data)):
         path.write_bytes(data[:length])
         records, truncated = read(path)
         assert records == EXPECTED[: len(records)]
-        seen.add((len(records), truncated))
-    assert {(number, True) for number in range(4)} <= seen
-    assert (4, False) not in seen
+        observed.add((len(records), truncated))
+    assert {(number, True) for number in range(4)} <= observed
+    assert (4, False) not in observed
 
 
 @pytest.mark.parametrize("data", [b"", b"RVLREC", b"PK\3\4" + bytes(50), b"RVLREC\x00\x02" + b"M"])
-def test_another_file_is_no_recording(tmp_path: Path, data: bytes) -> None:
+def test_a_file_of_another_format_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(data)
     with pytest.raises(RecordingError, match="not a recording"):
         read(path)
 
 
-def test_a_changed_byte_is_found_or_ends_the_file(path: Path) -> None:
-    """Only a changed length can pass for a cut: what is read is right in any case."""
+def test_a_changed_byte_is_detected_or_ends_the_file(path: Path) -> None:
+    """Only a changed length can pass for a truncation; every record that is read is correct."""
     data = bytearray(path.read_bytes())
     refused = 0
-    for at in range(len(MAGIC), len(data)):
-        data[at] ^= 0x41
+    for index in range(len(MAGIC), len(data)):
+        data[index] ^= 0x41
         path.write_bytes(data)
         try:
             records, truncated = read(path)
@@ -92,7 +97,7 @@ def test_a_changed_byte_is_found_or_ends_the_file(path: Path) -> None:
         else:
             assert truncated
             assert records == EXPECTED[: len(records)]
-        data[at] ^= 0x41
+        data[index] ^= 0x41
     assert refused > 0.8 * (len(data) - len(MAGIC))
 
 
@@ -104,9 +109,9 @@ def _forged(tmp_path: Path, kind: bytes, payload: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "payload", "said"),
+    ("kind", "payload", "message"),
     [
-        (b"M", ONE.key + b"data", "no channel table"),
+        (b"M", FIRST_TABLE.key + b"data", "no channel table"),
         (b"M", b"", "no channel table"),
         (b"T", b"no table", "channel table is not JSON"),
         (b"N", b"{", "not JSON"),
@@ -115,10 +120,10 @@ def _forged(tmp_path: Path, kind: bytes, payload: bytes) -> Path:
         (b"X", b"", "damaged at byte 8"),
     ],
 )
-def test_records_of_no_sense_are_said(
-    tmp_path: Path, kind: bytes, payload: bytes, said: str
+def test_an_invalid_record_raises_an_error(
+    tmp_path: Path, kind: bytes, payload: bytes, message: str
 ) -> None:
-    with pytest.raises(RecordingError, match=said):
+    with pytest.raises(RecordingError, match=message):
         read(_forged(tmp_path, kind, payload))
 
 
@@ -154,7 +159,7 @@ class FullFile:
 @pytest.mark.parametrize("room", [0, 1, 12, 60])
 def test_a_full_disk_leaves_whole_records_and_can_go_on(tmp_path: Path, room: int) -> None:
     writer = Writer(tmp_path / "r.rvl")
-    writer.message(b"first", ONE)
+    writer.message(b"first", FIRST_TABLE)
     writer._file = FullFile(writer._file, room)  # type: ignore[assignment]
     with pytest.raises(OSError, match="No space"):
         writer.note({"long": "x" * 100})

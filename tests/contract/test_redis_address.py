@@ -1,4 +1,4 @@
-"""Redis URLs: what redis-py takes is taken alike, all else is refused without showing a secret."""
+"""Redis URLs are parsed as in redis-py; errors never show a secret."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from support.property_tests import examples
         ),
     ],
 )  # fmt: skip
-def test_an_url_says_where_and_as_whom(url: str, address: Address) -> None:
+def test_an_url_has_address_and_credentials(url: str, address: Address) -> None:
     assert parse_url(url) == address
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("nonsense", "must begin with"),
         ("http://h", "must begin with"),
@@ -63,10 +63,8 @@ def test_an_url_says_where_and_as_whom(url: str, address: Address) -> None:
         ("redis://u:sec@a:1,b:2/0", "Cluster and Sentinel are not supported"),
     ],
 )
-def test_what_is_no_redis_url_is_refused_in_a_sentence_without_its_password(
-    url: str, said: str
-) -> None:
-    with pytest.raises(AddressError, match=said) as refused:
+def test_an_invalid_url_is_refused_without_showing_its_password(url: str, message: str) -> None:
+    with pytest.raises(AddressError, match=message) as refused:
         parse_url(url)
     assert "sec" not in str(refused.value)
     for settings in (CollectorSettings("n", url), AnalyzerSettings(redis_url=url)):
@@ -78,7 +76,7 @@ WORDS = st.text("abc@:/#?%& é", min_size=1, max_size=8)
 
 @given(WORDS, WORDS, st.integers(1, 65_535), st.integers(0, 99))
 @examples(100)
-def test_redis_py_reads_the_same_out_of_it(
+def test_redis_py_parses_the_same_address(
     username: str, password: str, port: int, database: int
 ) -> None:
     given = f"{quote(username, safe='')}:{quote(password, safe='')}"
@@ -90,12 +88,12 @@ def test_redis_py_reads_the_same_out_of_it(
     assert ours.database == theirs.get("db", 0)
 
 
-PLACES = st.sampled_from(
+LOCATIONS = st.sampled_from(
     ("redis://h:1/2", "rediss://[::1]?ssl_cert_reqs=none", "unix:///run/r.sock", "redis://")
 )
 
 
-@given(PLACES, st.just("") | WORDS, WORDS)
+@given(LOCATIONS, st.just("") | WORDS, WORDS)
 @examples(100)
 def test_secrets_of_the_environment_come_back_as_they_are(
     url: str, username: str, password: str
@@ -122,7 +120,7 @@ def test_without_secrets_in_the_environment_an_url_stays() -> None:
     )
 
 
-def test_what_is_printed_of_an_address_has_no_password() -> None:
+def test_a_printed_address_has_no_password() -> None:
     assert "secret" not in repr(parse_url("redis://u:secret@h"))
 
 

@@ -1,4 +1,4 @@
-"""Settings: what one side renders the other parses, and one error lists all that is bad."""
+"""Settings: one side renders what the other parses, and one error lists every bad field."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_defaults_are_good() -> None:
     assert CollectorSettings.from_mapping(COLLECTOR).problems() == []
 
 
-def test_one_error_lists_every_bad_field() -> None:
+def test_an_error_lists_every_bad_field() -> None:
     with pytest.raises(SettingsError) as caught:
         CollectorSettings.from_mapping(
             {
@@ -71,8 +71,8 @@ def test_one_error_lists_every_bad_field() -> None:
                 "metricsPort": True,
             }
         )
-    said = str(caught.value).split("; ")
-    assert [line.split(":")[0] for line in said] == [
+    messages = str(caught.value).split("; ")
+    assert [line.split(":")[0] for line in messages] == [
         "node", "wrongName", "maxSubjects", "include", "metricsPort", "redisUrl",
     ]  # fmt: skip
 
@@ -126,7 +126,7 @@ def test_analyzer_values_out_of_range_are_named(given: dict[str, object], field:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000])
-def test_what_is_no_json_object_is_said(text: str) -> None:
+def test_a_document_that_is_no_json_object_is_an_error(text: str) -> None:
     with pytest.raises(SettingsError, match="JSON"):
         AnalyzerSettings.from_json(text)
 
@@ -140,7 +140,7 @@ _values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.l
         _values,
     )
 )
-def test_any_mapping_gives_good_settings_or_one_error(given: dict[str, object]) -> None:
+def test_any_mapping_gives_valid_settings_or_a_settings_error(given: dict[str, object]) -> None:
     try:
         settings = CollectorSettings.from_mapping(given)
     except SettingsError as error:

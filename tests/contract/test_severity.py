@@ -52,6 +52,6 @@ def test_a_slowdown_is_severe_by_its_percent(percent: float, expected: Severity)
 
 def test_an_outlier_is_severe_by_its_score_unless_it_is_permanent() -> None:
     scores = (1.5, 2.0, 4.0)
-    assert [severity.of_outlier(one, permanent=False) for one in scores] == [LOW, MEDIUM, HIGH]
-    assert {severity.of_outlier(one, permanent=True) for one in scores} == {MEDIUM}
+    assert [severity.of_outlier(score, permanent=False) for score in scores] == [LOW, MEDIUM, HIGH]
+    assert {severity.of_outlier(score, permanent=True) for score in scores} == {MEDIUM}
     assert severity.of_outlier(None, permanent=True) is LOW

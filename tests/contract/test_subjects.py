@@ -1,4 +1,4 @@
-"""The announced subject table: what one side writes the other reads, and nothing else breaks it."""
+"""The announced subject table survives encoding, and invalid tables are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_is_written_is_read(subjects: list[Identity]) -> None:
     assert from_rows(json.loads(json.dumps(to_rows(subjects)))) == tuple(subjects)
 
 
-def test_what_is_usual_is_left_out_and_keys_are_camel_case() -> None:
+def test_defaults_are_omitted_and_keys_are_camel_case() -> None:
     assert to_rows([Identity("/a", SubjectKind.UNIT)]) == [{"instance": "/a", "kind": "Unit"}]
     row = to_rows([POD])[0]
     assert (row["hostNetwork"], row["untilNs"], row["containers"]) == (True, 9, ["worker=c1"])

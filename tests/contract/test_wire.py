@@ -1,10 +1,10 @@
 """Wire v1: golden bytes, round trips, and refusal of everything that is not a message.
 
 Golden files.  ``tests/fixtures/wire/v1-*.bin`` are messages as some release sent them; each must
-decode for ever to the message that ``GOLDEN`` builds for its name.  They are never written again:
+always decode to the message that ``GOLDEN`` builds for its name.  They are never rewritten:
 a file is added when the wire can carry something new, with ``path.write_bytes(encode(...))`` of
-its builder, and a new version gets new files beside the old ones.  zstd may choose other bytes in
-another release, so encoding is held to the golden *header*, and to decoding again.
+its builder, and a new version gets additional files.  zstd may choose other bytes in another
+release, so the test compares the encoded *header* with the golden one, and decodes the rest.
 """
 
 from __future__ import annotations
@@ -87,21 +87,21 @@ def gauges_of(message: Message) -> wire.Bools:
 
 
 def assert_equal(got: Message, sent: Message) -> None:
-    """Equal but for the values of what is missing, which mean nothing."""
+    """Compare two messages, except for the values of missing samples, which have no meaning."""
     for name in ("node", "boot", "sequence", "start_ns", "tick_us", "table"):
         assert getattr(got, name) == getattr(sent, name), name
     np.testing.assert_array_equal(got.fast_missing, sent.fast_missing)
     np.testing.assert_array_equal(got.slow_missing, sent.slow_missing)
-    seen, slow_seen = ~sent.fast_missing, ~sent.slow_missing
-    np.testing.assert_array_equal(got.fast[seen], sent.fast[seen])
-    np.testing.assert_array_equal(got.slow[slow_seen], sent.slow[slow_seen])
+    observed, slow_observed = ~sent.fast_missing, ~sent.slow_missing
+    np.testing.assert_array_equal(got.fast[observed], sent.fast[observed])
+    np.testing.assert_array_equal(got.slow[slow_observed], sent.slow[slow_observed])
     lateness = sent.lateness if sent.lateness.size else np.zeros(len(sent.fast), np.int32)
     np.testing.assert_array_equal(got.lateness, lateness)
     assert got.fast.dtype == got.slow.dtype == np.int64
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_golden_bytes_decode_for_ever(name: str) -> None:
+def test_golden_bytes_always_decode(name: str) -> None:
     message = GOLDEN[name]()
     assert_equal(wire.decode((FIXTURES / name).read_bytes(), gauges_of(message)), message)
 
@@ -110,11 +110,11 @@ def test_golden_bytes_decode_for_ever(name: str) -> None:
 def test_encoding_keeps_the_golden_header(name: str) -> None:
     message = GOLDEN[name]()
     golden = (FIXTURES / name).read_bytes()
-    made = wire.encode(message, gauges_of(message))
+    encoded = wire.encode(message, gauges_of(message))
     end = HEADER + len(message.node.encode())
-    without_crc = [bytes([*data[: CRC.start], *data[CRC.stop : end]]) for data in (made, golden)]
+    without_crc = [bytes([*data[: CRC.start], *data[CRC.stop : end]]) for data in (encoded, golden)]
     assert without_crc[0] == without_crc[1]
-    body = [zstandard.ZstdDecompressor().decompress(data[end:]) for data in (made, golden)]
+    body = [zstandard.ZstdDecompressor().decompress(data[end:]) for data in (encoded, golden)]
     assert body[0] == body[1]
 
 
@@ -166,7 +166,7 @@ def test_random_bytes_are_refused(data: bytes) -> None:
         wire.decode(data)
     with pytest.raises(WireError):
         wire.decode(b"RVL\x01" + data)
-    with pytest.raises(WireError):  # with a checksum that holds, deeper checks must
+    with pytest.raises(WireError):  # with a valid checksum, the later checks must refuse it
         wire.decode(b"RVL\x01" + struct.pack("<I", zlib.crc32(data)) + data)
 
 
@@ -183,19 +183,19 @@ def test_every_truncation_is_refused(name: str) -> None:
             wire.decode(data + extra)
 
 
-def test_every_mutation_of_one_byte_is_refused() -> None:
+def test_every_mutation_of_a_byte_is_refused() -> None:
     data = bytearray((FIXTURES / "v1-gaps.bin").read_bytes())
-    for at, right in enumerate(data):
+    for index, right in enumerate(data):
         for wrong in {right ^ 1, right ^ 128, right ^ 255, 0, (right + 1) % 256} - {right}:
-            data[at] = wrong
+            data[index] = wrong
             with pytest.raises(WireError):
                 wire.decode(bytes(data))
-        data[at] = right
+        data[index] = right
     wire.decode(bytes(data))
 
 
 def sealed(data: bytes) -> bytes:
-    """The bytes with a checksum that holds."""
+    """Return the bytes with a valid checksum."""
     return data[:4] + struct.pack("<I", zlib.crc32(data[8:])) + data[8:]
 
 
@@ -250,7 +250,7 @@ def test_giant_claims_allocate_nothing(data: bytes) -> None:
         tracemalloc.stop()
 
 
-def test_frames_that_lie_about_their_length_are_refused() -> None:
+def test_frames_with_a_wrong_length_are_refused() -> None:
     size = 40 + 7 * 2 + 36 * 2  # of claim()'s defaults
     honest = zstandard.ZstdCompressor().compress(bytes(size))
     wire.decode(claim(frame=honest))
@@ -297,7 +297,7 @@ def test_another_table_than_the_messages_is_refused() -> None:
         wire.decode(data, GAUGES[:3])
 
 
-def test_another_version_says_which() -> None:
+def test_an_unknown_version_is_named_in_the_error() -> None:
     data = wire.encode(plain(), GAUGES)
     with pytest.raises(WireError, match="version 9"):
         wire.decode(data[:3] + b"\x09" + data[4:])
