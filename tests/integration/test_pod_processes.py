@@ -89,7 +89,7 @@ def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str
     pod.server.stop()
     with pod.running(module) as process:
         until(lambda: answer(pod.port, "/healthz")[0] == 200, "it lives")
-        until(lambda: process.said("Redis does not take") or process.said("away"), "it knows")
+        until(lambda: process.said("Redis does not accept") or process.said("away"), "it knows")
         status, why = answer(pod.port, "/readyz")
         assert status == 503
         assert "yet" in why
@@ -142,7 +142,7 @@ def test_what_waits_is_delivered_before_the_end(pod: Pod) -> None:
         client = pod.client
         client.save()  # what the stream held outlives the outage
         pod.server.stop()
-        until(lambda: "Redis does not take" in process.text, "Redis is missed")
+        until(lambda: "Redis does not accept" in process.text, "Redis is missed")
         time.sleep(2.2)
         process.process.terminate()
         time.sleep(0.5)
@@ -177,7 +177,7 @@ def test_the_end_takes_no_longer_than_told(pod: Pod) -> None:
     with pod.running(COLLECTOR, "--drain-seconds", "1") as process:
         until(lambda: pod.is_ready, "it is ready")
         pod.server.stop()
-        until(lambda: "Redis does not take" in process.text, "Redis is missed")
+        until(lambda: "Redis does not accept" in process.text, "Redis is missed")
         began = time.monotonic()
         assert process.end() == 0
         assert time.monotonic() - began < 3

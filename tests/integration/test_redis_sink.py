@@ -165,7 +165,7 @@ def test_a_wrong_password_is_said_and_kept_trying(redis_launcher: Any) -> None:
 def test_a_table_redis_forgot_is_announced_again(
     redis_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_collector.shipping.redis_sink.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("reveal_collector.shipping.redis_sink.STATUS_SECONDS", 0.0)
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
         sink.put(shipment(0))
@@ -179,10 +179,10 @@ def test_a_table_redis_forgot_is_announced_again(
 def test_tables_no_message_needs_any_more_are_removed(
     redis_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_collector.shipping.redis_sink.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("reveal_collector.shipping.redis_sink.STATUS_SECONDS", 0.0)
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
-        sink._kept_seconds = 0.0
+        sink._table_seconds = 0.0
         sink.put(shipment(0))
         sink.put(shipment(1, OTHER))
         until(lambda: client.hkeys(names.CATALOGUE_KEY) == [OTHER.key.hex().encode()])

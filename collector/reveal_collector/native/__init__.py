@@ -1,4 +1,4 @@
-"""The shared library of the C parts: found, checked, loaded once; all else works without it."""
+"""The shared library of the C parts: found, checked and loaded once; without it, Python is used."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 ABI = 3
 SWITCH = "REVEAL_NO_NATIVE"
-# where ``build`` leaves it; another build of it, such as one with sanitizers, by the environment
+# the output of ``build``; REVEAL_NATIVE selects another build, such as one with sanitizers
 LIBRARY = Path(os.environ.get("REVEAL_NATIVE", Path(__file__).with_name("_native.so")))
-_PRICE = "the Python path costs about twice the CPU"
+_CONSEQUENCE = "the Python path needs about twice the CPU"
 
 
 class LoadedLibrary(NamedTuple):
-    """The library, or why there is none."""
+    """The library, or why it is unavailable."""
 
     library: ctypes.CDLL | None
     unavailable: str
@@ -24,18 +24,18 @@ class LoadedLibrary(NamedTuple):
 
 @cache
 def load() -> LoadedLibrary:
-    """Load the library; ``REVEAL_NO_NATIVE=1`` in the environment says not to."""
+    """Load the library, unless ``REVEAL_NO_NATIVE=1`` is in the environment."""
     if os.environ.get(SWITCH, "") not in ("", "0"):
-        return LoadedLibrary(None, f"C scanner switched off by {SWITCH}: {_PRICE}")
+        return LoadedLibrary(None, f"C scanner disabled by {SWITCH}: {_CONSEQUENCE}")
     if not LIBRARY.exists():
-        return LoadedLibrary(None, f"C scanner not built: no compiler; {_PRICE}")
+        return LoadedLibrary(None, f"C scanner not built: no compiler; {_CONSEQUENCE}")
     try:
         library = ctypes.CDLL(str(LIBRARY), use_errno=True)
         version = int(library.reveal_abi())
     except (OSError, AttributeError) as error:
-        return LoadedLibrary(None, f"C scanner cannot be loaded ({error}); {_PRICE}")
+        return LoadedLibrary(None, f"C scanner cannot be loaded ({error}); {_CONSEQUENCE}")
     if version != ABI:
         return LoadedLibrary(
-            None, f"C scanner is of version {version}, not {ABI}: build anew; {_PRICE}"
+            None, f"C scanner is of version {version}, not {ABI}: build it again; {_CONSEQUENCE}"
         )
     return LoadedLibrary(library, "")

@@ -1,8 +1,8 @@
 """Compiles the C parts into one shared library, next to their sources.
 
-``make native`` does it by hand (``python build.py [FILE [FLAG...]]``); installing the package
-does it where a C compiler is there, and goes on without where none is.  Nothing of the package
-is imported here, as the build has none of it yet.
+``make native`` runs it (``python build.py [FILE [FLAG...]]``).  Installing the package runs it
+where a C compiler is available, and continues without the library where none is.  It imports
+nothing of the package, which is not installed yet during the build.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ FLAGS = ("-std=gnu11", "-O3", "-g0", "-shared", "-fPIC", "-fvisibility=default",
 
 
 def compiler() -> str | None:
-    """The C compiler to use: ``$CC`` or the system's; none where there is none."""
+    """Return the path of the C compiler: ``$CC`` or the system's; None where there is none."""
     return shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
 
 
 def build(into: Path = HERE / LIBRARY, flags: Sequence[str] = FLAGS) -> Path:
-    """Compile all sources; raises ``OSError`` where it cannot be done, with the reason.
+    """Compile all sources and return the library; raises ``OSError`` with the compiler's message.
 
-    A process that has the old library loaded keeps it: the new one takes its name only.
+    A process that has loaded the old library keeps it: only the name refers to the new one.
     """
     program = compiler()
     if program is None:
@@ -36,12 +36,12 @@ def build(into: Path = HERE / LIBRARY, flags: Sequence[str] = FLAGS) -> Path:
     sources = sorted(str(path) for path in HERE.glob("*.c"))
     into.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
-        made = Path(folder) / into.name
-        command = [program, *flags, "-o", str(made), *sources]
+        output = Path(folder) / into.name
+        command = [program, *flags, "-o", str(output), *sources]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise OSError(f"{program} failed: {done.stderr.strip()[-2000:]}")
-        made.replace(into)
+        output.replace(into)
     return into
 
 

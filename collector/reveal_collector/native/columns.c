@@ -1,4 +1,4 @@
-/* Columns of a row: values as they are, sums of them, and what is left of one number a CPU. */
+/* Columns of a row: values, sums of values, and extremes of vectors with a number for each CPU. */
 #include "scan.h"
 
 #include <string.h>
@@ -24,32 +24,31 @@ static inline int64_t sum_of(const struct file *file, const struct lists *all, i
     return (int64_t)sum;
 }
 
-/* A step that is too large for 32 bits is INT32_MAX among the narrow ones. */
-static inline void take_step(struct state *state, int32_t element, int32_t place, int64_t now)
+/* An increment that is too large for 32 bits becomes INT32_MAX in `narrow`. */
+static inline void update_step(struct state *state, int32_t element, int32_t index, int64_t now)
 {
     const int64_t moved = (int64_t)((uint64_t)now - (uint64_t)state->before[element]);
     const int64_t step = moved > 0 ? moved : 0;
     state->before[element] = now;
-    state->steps[place] = step;
-    state->narrow[place] = (int32_t)(step < INT32_MAX ? step : INT32_MAX);
+    state->steps[index] = step;
+    state->narrow[index] = (int32_t)(step < INT32_MAX ? step : INT32_MAX);
 }
 
-/* Renew the elements of a vector and its steps.  One that fell made no step. */
-static void take_steps(const struct file *file, struct state *state, int32_t number)
+/* Update the elements of a vector and their increments.  A decrease counts as no increment. */
+static void update_steps(const struct file *file, struct state *state, int32_t number)
 {
     const int32_t from = first_of(file->vectors, number), count = file->vectors[number] - from;
     const int32_t stride = state->strides[number];
     if (stride) {
         const int32_t first = file->elements.items[first_of(file->elements.ends, from)];
         for (int32_t n = 0; n < count; n++)
-            take_step(state, from + n, n, state->values[first + n * stride]);
+            update_step(state, from + n, n, state->values[first + n * stride]);
     } else
         for (int32_t n = 0; n < count; n++)
-            take_step(state, from + n, n, sum_of(file, &file->elements, from + n, state->values));
+            update_step(state, from + n, n, sum_of(file, &file->elements, from + n, state->values));
 }
 
-/* What lies between the values a vector is made of, one by one; 0: not always the same, or
- * its elements are sums. */
+/* Distance between the values of a vector's elements; 0 if it varies or elements are sums. */
 static int32_t stride_of(const struct file *file, int32_t number)
 {
     const int32_t from = first_of(file->vectors, number), to = file->vectors[number];
@@ -72,7 +71,7 @@ void find_strides(const struct file *file, struct state *state)
         state->strides[number] = stride_of(file, number);
 }
 
-/* Several of the narrow steps are compared at once, which is why they exist. */
+/* The compiler compares several narrow increments at once, which is why they exist. */
 static int64_t largest_of(const struct state *state, int32_t count)
 {
     int32_t narrow = 0;
@@ -98,8 +97,8 @@ static int32_t count_up_to(const struct state *state, int32_t count, int64_t lim
     return found;
 }
 
-/* The step that `rank` others do not exceed, counted from 0, by halving 0..`most`: the steps of
- * a tick are small, and no branch depends on them. */
+/* The increment of this rank, from 0 on, by bisection of 0..`most`: the increments of a tick are
+ * small, and no branch depends on their values. */
 static int64_t at_rank(const struct state *state, int32_t count, int32_t rank, int64_t most)
 {
     int64_t low = 0, high = most;
@@ -113,24 +112,25 @@ static int64_t at_rank(const struct state *state, int32_t count, int32_t rank, i
     return low;
 }
 
-/* 95th less 50th percentile, each the nearest rank. */
+/* 95th minus 50th percentile, each as the nearest rank. */
 static int64_t spread_of(const struct state *state, int32_t count, int64_t most)
 {
     const int64_t upper = at_rank(state, count, (95 * count + 99) / 100 - 1, most);
     return upper - at_rank(state, count, (count + 1) / 2 - 1, upper);
 }
 
-/* The sum as 64 bits hold it: counters that jump about (garbled text) may add up to more. */
-static int64_t wrapped(int64_t one, int64_t other)
+/* Sum modulo 2^64: counters in malformed text may overflow. */
+static int64_t wrapped(int64_t a, int64_t b)
 {
-    return (int64_t)((uint64_t)one + (uint64_t)other);
+    return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-/* Of one vector: the sum of the largest steps so far, who made the last, the sum of spreads. */
-static void show_vector(const struct file *file, struct state *state, int32_t number, int64_t *row)
+/* Columns of a vector: sum of the largest increments, label of the last one, sum of spreads. */
+static void make_extremes(const struct file *file, struct state *state, int32_t number,
+                          int64_t *row)
 {
     const int32_t from = first_of(file->vectors, number), count = file->vectors[number] - from;
-    take_steps(file, state, number);
+    update_steps(file, state, number);
     if (!state->known) {
         row[0] = row[2] = 0;
         row[1] = MISSING;
@@ -159,6 +159,6 @@ void make_columns(const struct file *file, struct state *state)
         for (int32_t n = 0; n < file->sums.count; n++)
             *row++ = sum_of(file, &file->sums, n, state->values);
     for (int32_t n = 0; n < file->vector_count; n++, row += 3)
-        show_vector(file, state, n, row);
+        make_extremes(file, state, n, row);
     state->known = 1;
 }

@@ -1,8 +1,8 @@
 /* One slice of raw readings -> the body of a wire v1 message (layout: reveal_contract.wire).
  *
- * The same, value for value, as slicemaker.SliceMaker and wire.encode do in numpy: differences
- * of counters, levels of gauges, masks of what is missing, steps of rare counters paid out,
- * zigzag, byte planes.  All buffers are the caller's; arithmetic wraps as the kernel's does.
+ * The results are those of numpy_encoder.MessageBuilder and wire.encode in numpy: differences of
+ * counters, levels of gauges, masks of missing values, distributed increments of rare counters,
+ * zigzag, byte planes.  The caller owns all buffers.  Arithmetic wraps as the kernel's does.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,20 +15,20 @@ enum { FAST_MISSING = 1, SLOW_MISSING = 2 }; /* flags of the header */
 
 struct reveal_part {
     int64_t width;        /* channels */
-    const int64_t *rows;  /* row-major, MISSING where nothing was read */
-    const uint8_t *kinds; /* one a channel */
-    int64_t *last;        /* the reading before; afterwards the last one of rows */
+    const int64_t *rows;  /* row-major, MISSING where not read */
+    const uint8_t *kinds; /* for each channel */
+    int64_t *last;        /* in: the previous reading; out: the last of rows */
 };
 
 struct reveal_encoding {
     int64_t ticks;
-    const int32_t *lateness; /* microseconds, one a tick */
+    const int32_t *lateness; /* microseconds, for each tick */
     struct reveal_part fast; /* ticks rows */
     struct reveal_part slow; /* one row */
-    int64_t *owed, *left;    /* of rare counters: what is not paid out yet, over how many slices */
+    int64_t *owed, *left;    /* of rare counters: what is left to distribute, slices left */
     int64_t rare_slices;     /* 0: the table has no rare counter */
     uint64_t *zigzags;       /* scratch: fast.width x ticks + slow.width */
-    uint8_t *masks;          /* scratch: a bit a value, each part's bytes filled up */
+    uint8_t *masks;          /* scratch: a bit for each value, each part padded to bytes */
     uint8_t *body;           /* room for 4 x ticks + 8 x zigzags + masks */
     int64_t length;          /* out: bytes of the body */
     int32_t flags, first_planes, step_planes; /* out: fields of the header */
@@ -44,20 +44,21 @@ static void mark(uint8_t *mask, int64_t at)
     mask[at >> 3] |= (uint8_t)(0x80 >> (at & 7));
 }
 
-/* The step from one reading to the next; false where an end is missing or the counter fell. */
+/* Increment between two readings; false if one is missing or the counter decreased. */
 static bool step(int64_t from, int64_t to, uint64_t *by)
 {
     *by = (uint64_t)to - (uint64_t)from;
     return from != MISSING && to != MISSING && *by >> 63 == 0;
 }
 
-/* Values of one channel: steps of a counter, or a level and its changes, gaps held. */
+/* Encode one channel: increments of a counter, or a level and its changes.  A missing level
+ * counts as unchanged. */
 static bool encode_column(struct reveal_part *part, int64_t ticks, int64_t column,
                           uint64_t *first, uint64_t *steps, uint8_t *mask)
 {
     bool level = part->kinds[column] & LEVEL, whole = true;
     int64_t before = part->last[column];
-    uint64_t held = 0;
+    uint64_t level_before = 0;
 
     for (int64_t tick = 0; tick < ticks; tick++) {
         int64_t now = part->rows[tick * part->width + column];
@@ -65,8 +66,8 @@ static bool encode_column(struct reveal_part *part, int64_t ticks, int64_t colum
         bool good = level ? now != MISSING : step(before, now, &value);
 
         if (level && good) {
-            value = (uint64_t)now - held;
-            held = (uint64_t)now;
+            value = (uint64_t)now - level_before;
+            level_before = (uint64_t)now;
         }
         if (!good) {
             value = 0;
@@ -80,14 +81,14 @@ static bool encode_column(struct reveal_part *part, int64_t ticks, int64_t colum
     return whole;
 }
 
-/* n / over rounded up, as Python's -(-n // over) does; over > 0. */
+/* n / over rounded up, as -(-n // over) in Python; over > 0. */
 static int64_t share(int64_t n, int64_t over)
 {
     return n / over + (n % over > 0);
 }
 
-/* What a rare counter's slice is paid of the steps it made: ten seconds' worth in one slice
- * would look like a burst. */
+/* The part of a rare counter's increment for this slice: the increment of ten seconds in one
+ * slice would look like a burst. */
 static int64_t pay(struct reveal_encoding *e, int64_t column, bool good, uint64_t by)
 {
     if (good && by > 0) {
@@ -162,7 +163,7 @@ static uint8_t *put_lateness(uint8_t *to, const int32_t *lateness, int64_t ticks
     return to;
 }
 
-/* Fill the out fields and the body; the caller has checked every length. */
+/* Fill the output fields and the body; the caller has checked all lengths. */
 void reveal_encode(struct reveal_encoding *e)
 {
     int64_t width = e->fast.width, further = width * (e->ticks - 1);

@@ -1,7 +1,8 @@
-/* The fine lane's thread: one number of a few files each, on a grid finer than the ticks.
+/* The thread of the fine lane: reads a number from each of a few files, on a grid finer than the
+ * ticks.
  *
- * Rings are the caller's: slot x ring of int64, a step's place is step % ring.  A reading that
- * fails leaves its place with an older step, which says that it is missing.
+ * The caller owns the rings: slots x ring of int64; step n is at index n % ring.  A failed reading
+ * leaves an older step number at its index, which marks it as missing.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,14 +16,14 @@
 #define TEXT 512
 
 struct slot {
-    int fd; /* -1: nobody */
+    int fd; /* -1: unused */
     int32_t skip;    /* bytes before the number */
-    int64_t divisor; /* of the number, to us */
+    int64_t divisor; /* from the number's unit to us */
 };
 
 struct fine {
     pthread_t thread;
-    pthread_mutex_t lock; /* of slots, active and stopping */
+    pthread_mutex_t lock; /* protects slots, active and stopping */
     pthread_cond_t changed;
     int64_t *steps, *used;
     int64_t period;
@@ -57,11 +58,11 @@ static int number(const struct slot *slot, int64_t *value)
 static void sample(struct fine *fine, int64_t step)
 {
     for (int32_t at = 0; at < fine->count; at++) {
-        int64_t place = (int64_t)at * fine->ring + step % fine->ring, value;
+        int64_t index = (int64_t)at * fine->ring + step % fine->ring, value;
         if (fine->slots[at].fd < 0 || !number(&fine->slots[at], &value))
             continue;
-        fine->used[place] = value;
-        __atomic_store_n(&fine->steps[place], step, __ATOMIC_RELEASE);
+        fine->used[index] = value;
+        __atomic_store_n(&fine->steps[index], step, __ATOMIC_RELEASE);
     }
 }
 
@@ -69,7 +70,7 @@ static void *run(void *given)
 {
     struct fine *fine = given;
     struct sched_param first = {.sched_priority = 1};
-    pthread_setschedparam(pthread_self(), SCHED_FIFO, &first); /* refused: late, no worse */
+    pthread_setschedparam(pthread_self(), SCHED_FIFO, &first); /* if refused: readings may be late */
     pthread_mutex_lock(&fine->lock);
     while (!fine->stopping) {
         if (!fine->active) {
@@ -82,14 +83,14 @@ static void *run(void *given)
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL))
             ;
         pthread_mutex_lock(&fine->lock);
-        if (now_ns() < due + fine->period) /* later, its figures would be another step's */
+        if (now_ns() < due + fine->period) /* a later reading would belong to another step */
             sample(fine, step);
     }
     pthread_mutex_unlock(&fine->lock);
     return NULL;
 }
 
-/* NULL: no memory or no thread. */
+/* Start the thread; NULL without memory or a thread. */
 struct fine *reveal_fine_start(int64_t *steps, int64_t *used, int32_t count, int32_t ring,
                                int64_t period)
 {
@@ -109,7 +110,7 @@ struct fine *reveal_fine_start(int64_t *steps, int64_t *used, int32_t count, int
     return fine;
 }
 
-/* From the next step on; fd -1: nobody any more, and the old one may be closed. */
+/* Read this file from the next step on; -1 frees the slot.  The old file may be closed then. */
 void reveal_fine_follow(struct fine *fine, int32_t at, int fd, int32_t skip, int64_t divisor)
 {
     pthread_mutex_lock(&fine->lock);

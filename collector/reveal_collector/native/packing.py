@@ -1,4 +1,4 @@
-"""Plans as the scanner in C takes them: flat arrays and the structs of ``scan.h``."""
+"""Plans in the form of the native scanner: flat arrays and the structs of ``scan.h``."""
 
 from __future__ import annotations
 
@@ -19,40 +19,50 @@ from reveal_collector.readers.plan import (
     TokenPlan,
 )
 
-_TOKENS, _MATRIX, _HELD, _SUMS = 0, 1, 2, 3
+_TOKENS, _MATRIX, _MEMORY, _SUMS = 0, 1, 2, 3
 _SKIPPED, _FIRST_WATCHED = -1, -2
 _AS_VALUES = -1
-_ROOM = 512  # a text grows as its numbers get longer
-_WORD = 8  # bytes that are compared at once
+_ROOM = 512  # spare bytes: a text grows with its numbers
+_WORD = 8  # bytes that the scanner compares at once
 
 
-# Addresses are plain numbers: a pointer of ctypes would be an object of 150 bytes for each.
+# Addresses are plain integers: a ctypes pointer would be an object of 150 bytes for each.
 
 
 class Lists(Structure):
+    """``struct lists``."""
+
     _fields_ = [("ends", c_void_p), ("items", c_void_p), ("count", c_int32)]
 
 
 class Strings(Structure):
+    """``struct strings``."""
+
     _fields_ = [("ends", c_void_p), ("bytes", c_void_p), ("count", c_int32)]
 
 
 class CForm(Structure):
+    """``struct form``."""
+
     _fields_ = [
         ("keep", c_void_p),
         ("keep_length", c_int32),
         ("base", c_int32),
         ("ends", c_int32),
-        ("cut", Strings),
+        ("truncate", Strings),
         ("translate", c_void_p),
     ]
 
 
 class CMatrixRow(Structure):
+    """``struct matrix_row``."""
+
     _fields_ = [("counts", c_int32), ("by_column", c_int32), ("shown", c_int32)]
 
 
 class CFile(Structure):
+    """``struct file``."""
+
     _fields_ = [
         ("fd", c_int32),
         ("kind", c_int32),
@@ -67,7 +77,7 @@ class CFile(Structure):
         ("ops", c_void_p),
         ("watched", Strings),
         ("rows", c_void_p),
-        ("held", c_void_p),
+        ("memory", c_void_p),
         ("form", CForm),
         ("weights", c_void_p),
         ("sums", Lists),
@@ -80,6 +90,8 @@ class CFile(Structure):
 
 
 class CShape(Structure):
+    """``struct shape``."""
+
     _fields_ = [
         ("fast", c_int32),
         ("slow", c_int32),
@@ -92,10 +104,10 @@ class CShape(Structure):
 
 
 class Packer:
-    """Fills structs; what they point to, and the files, live as long as the packer is open.
+    """Fills structs; the memory they refer to, and the files, live until ``close``.
 
-    Descriptors are doubled: a source that closes its own, whose number another file then gets,
-    must not make the scanner read that one.
+    Descriptors are duplicated.  If a source closes its descriptor and another file gets the same
+    number, the scanner must not read that file.
     """
 
     def __init__(self) -> None:
@@ -103,53 +115,60 @@ class Packer:
         self._fds: list[int] = []
 
     def close(self) -> None:
+        """Close the duplicated descriptors."""
         for fd in self._fds:
             os.close(fd)
         self._fds = []
 
     def file(self, scan: FileScan, room: int = 1) -> CFile:
-        """All of a file but its place in the table; ``room`` times the usual space for text."""
-        made = CFile(fd=self._doubled(scan.fd), capacity=room * (2 * scan.length + _ROOM), gate=-1)
+        """Return the struct of a file without its position in the table.
+
+        ``room`` is a factor of the space for its text.
+        """
+        packed = CFile(
+            fd=self._duplicate(scan.fd), capacity=room * (2 * scan.length + _ROOM), gate=-1
+        )
         plan = scan.plan
-        made.width = plan.width
+        packed.width = plan.width
         if isinstance(plan, MemoryPlan):
-            self._kept.append(memoryview(plan.values))  # which keeps them where they are
-            made.kind, made.held = _HELD, plan.values.buffer_info()[0]
-            return made
+            # an array with an exported buffer cannot move
+            self._kept.append(memoryview(plan.values))
+            packed.kind, packed.memory = _MEMORY, plan.values.buffer_info()[0]
+            return packed
         if isinstance(plan, SumPlan):
-            made.kind, made.values = _SUMS, len(plan.keys)
-            made.watched, made.form = self._strings(plan.keys), self._form(plan.form)
-            self._columns(made, AS_READ)
-            return made
+            packed.kind, packed.values = _SUMS, len(plan.keys)
+            packed.watched, packed.form = self._strings(plan.keys), self._form(plan.form)
+            self._columns(packed, AS_READ)
+            return packed
         if isinstance(plan, MatrixPlan):
-            self._matrix(made, plan)
+            self._matrix(packed, plan)
         else:
-            self._tokens(made, plan)
-        self._columns(made, plan.columns)
-        return made
+            self._tokens(packed, plan)
+        self._columns(packed, plan.columns)
+        return packed
 
-    def _doubled(self, fd: int) -> int:
+    def _duplicate(self, fd: int) -> int:
         try:
-            doubled = os.dup(fd)
-        except OSError:  # closed meanwhile: reading it fails, and is said
+            duplicate = os.dup(fd)
+        except OSError:  # closed meanwhile: the scanner reports the failed read
             return -1
-        self._fds.append(doubled)
-        return doubled
+        self._fds.append(duplicate)
+        return duplicate
 
-    def _tokens(self, made: CFile, plan: TokenPlan) -> None:
+    def _tokens(self, packed: CFile, plan: TokenPlan) -> None:
         ops = [_SKIPPED] * plan.count
-        for value, place in enumerate(plan.picks):
-            ops[place] = value
-        for number, (place, _) in enumerate(plan.watched):
-            ops[place] = _FIRST_WATCHED - number
-        made.kind, made.tokens, made.values = _TOKENS, plan.count, len(plan.picks)
-        made.ops = self._ints(ops)
-        made.watched = self._strings(text for _, text in plan.watched)
-        made.form = self._form(plan.form)
+        for value, position in enumerate(plan.picks):
+            ops[position] = value
+        for number, (position, _) in enumerate(plan.watched):
+            ops[position] = _FIRST_WATCHED - number
+        packed.kind, packed.tokens, packed.values = _TOKENS, plan.count, len(plan.picks)
+        packed.ops = self._ints(ops)
+        packed.watched = self._strings(text for _, text in plan.watched)
+        packed.form = self._form(plan.form)
 
-    def _matrix(self, made: CFile, plan: MatrixPlan) -> None:
-        made.kind, made.tokens = _MATRIX, len(plan.rows)
-        made.values = len(plan.rows) + plan.wide
+    def _matrix(self, packed: CFile, plan: MatrixPlan) -> None:
+        packed.kind, packed.tokens = _MATRIX, len(plan.rows)
+        packed.values = len(plan.rows) + plan.wide
         texts = [plan.header]
         rows = (CMatrixRow * max(len(plan.rows), 1))()
         for into, row in zip(rows, plan.rows, strict=False):
@@ -157,29 +176,29 @@ class Packer:
             into.counts, into.by_column = row.counts, row.counts == plan.wide
             into.shown = -1 if row.counted is None else row.counted
         self._kept.append(rows)
-        made.rows = ctypes.addressof(rows)
-        made.watched = self._strings(texts)
-        made.form.base = 10
+        packed.rows = ctypes.addressof(rows)
+        packed.watched = self._strings(texts)
+        packed.form.base = 10
 
     def _form(self, form: TextForm) -> CForm:
-        made = CForm(keep_length=len(form.keep), base=form.base, ends=form.ends)
-        made.keep = self._bytes(form.keep)
-        made.cut = self._strings(word + b" " for word in form.truncate)
+        packed = CForm(keep_length=len(form.keep), base=form.base, ends=form.ends)
+        packed.keep = self._bytes(form.keep)
+        packed.truncate = self._strings(word + b" " for word in form.truncate)
         if form.blanks or form.deleted:
             table = array("h", range(256))
             for byte in form.blanks:
                 table[byte] = ord(" ")
             for byte in form.deleted:
                 table[byte] = -1
-            made.translate = self._address(table)
-        return made
+            packed.translate = self._address(table)
+        return packed
 
-    def _columns(self, made: CFile, columns: Columns) -> None:
+    def _columns(self, packed: CFile, columns: Columns) -> None:
         if columns.weights:
-            made.weights = self._ints(columns.weights)
-        made.sums = self._lists(columns.sums or ())
+            packed.weights = self._ints(columns.weights)
+        packed.sums = self._lists(columns.sums or ())
         if columns.sums is None:
-            made.sums.count = _AS_VALUES
+            packed.sums.count = _AS_VALUES
         ends: list[int] = []
         elements: list[tuple[int, ...]] = []
         labels: list[int] = []
@@ -187,9 +206,9 @@ class Packer:
             elements += vector.elements
             labels += vector.labels
             ends.append(len(elements))
-        made.elements = self._lists(elements)
-        made.vectors, made.labels = self._ints(ends), self._ints(labels)
-        made.vector_count = len(columns.vectors)
+        packed.elements = self._lists(elements)
+        packed.vectors, packed.labels = self._ints(ends), self._ints(labels)
+        packed.vector_count = len(columns.vectors)
 
     def _lists(self, groups: Sequence[Sequence[int]]) -> Lists:
         items: list[int] = []

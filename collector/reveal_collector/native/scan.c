@@ -1,4 +1,4 @@
-/* Files to rows: reading, comparing with the last time, columns, lanes and gates. */
+/* Files to rows: reading, comparison with the last text, columns, lanes and gates. */
 #define _GNU_SOURCE
 #include "scan.h"
 
@@ -8,14 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* seq_file hands out whole records: a read shorter than this is the end (see textfile.py) */
+/* seq_file returns whole records: a shorter read is the end of the file (see textfile.py) */
 enum { FULL = 1024, LONGER = 3 };
 
-/* Files that rest together: a cgroup whose CPU clock stands still. */
+/* Files that rest together, such as those of a cgroup without CPU time. */
 struct gate {
     int32_t quiet;   /* reads of the leading file without a change */
-    int32_t moved;   /* in this tick */
-    int32_t stirred; /* since the slow files were last read */
+    int32_t moved;   /* whether the leading file changed in this tick */
+    int32_t moved_in_slice; /* the same, since the slow files were last read */
 };
 
 int reveal_abi(void)
@@ -35,10 +35,10 @@ static int64_t *numbers(long count)
     return calloc((size_t)(count > 0 ? count : 1), sizeof(int64_t));
 }
 
-/* Whether the row is the values as they were picked: then both are one memory. */
+/* Whether the row equals the picked values: then both share one buffer. */
 static int is_plain(const struct file *file)
 {
-    return file->kind != HELD && file->sums.count < 0 && file->width == file->values;
+    return file->kind != MEMORY && file->sums.count < 0 && file->width == file->values;
 }
 
 static int prepare(const struct file *file, struct state *state)
@@ -92,9 +92,9 @@ struct plan *reveal_plan_new(const struct file *files, int32_t count, const stru
             tokens = (size_t)files[n].tokens;
     }
     plan->text = malloc(longest + GUARD);
-    plan->shaped = malloc(LONGER * longest + GUARD);
+    plan->converted = malloc(LONGER * longest + GUARD);
     plan->edges = malloc((2 * tokens + GUARD) * sizeof *plan->edges);
-    if (done && plan->text && plan->shaped && plan->edges)
+    if (done && plan->text && plan->converted && plan->edges)
         return plan;
     reveal_plan_free(plan);
     return NULL;
@@ -122,13 +122,13 @@ void reveal_plan_free(struct plan *plan)
     free(plan->gates);
     free(plan->flags);
     free(plan->text);
-    free(plan->shaped);
+    free(plan->converted);
     free(plan->edges);
     free(plan);
 }
 
-/* The whole file from its start; its length, or -1. */
-static long slurp(int fd, uint8_t *into, long room)
+/* Read the whole file; return its length, or -1. */
+static long read_all(int fd, uint8_t *into, long room)
 {
     long at = 0;
     for (;;) {
@@ -149,29 +149,29 @@ static void fill(int64_t *into, int64_t value, int32_t count)
         into[n] = value;
 }
 
-/* New text into the values; flags. */
+/* Parse a new text into the values; return flags. */
 static int parse(const struct plan *plan, const struct file *file, struct state *state, long length)
 {
     if (file->kind == MATRIX)
         return parse_matrix(file, state, plan->text, length);
     const uint8_t *text = plan->text;
     const struct form *form = &file->form;
-    if (form->keep_length || form->cut.count || form->translate || form->ends) {
-        length = bring_into_shape(form, text, length, plan->shaped);
-        text = plan->shaped;
+    if (form->keep_length || form->truncate.count || form->translate || form->ends) {
+        length = convert_text(form, text, length, plan->converted);
+        text = plan->converted;
     }
     if (file->kind == SUMS)
         return parse_sums(file, text, length, state->values);
     return parse_tokens(file, text, length, plan->edges, state->values);
 }
 
-/* Renew the row; flags, and in `moved` whether the text is another than before. */
+/* Update the row; return flags, and in `moved` whether the text has changed. */
 static int read_text(const struct plan *plan, const struct file *file, struct state *state,
                      int *moved)
 {
     *moved = 0;
     uint8_t *text = plan->text;
-    const long length = slurp(file->fd, text, file->capacity);
+    const long length = read_all(file->fd, text, file->capacity);
     if (length < 0)
         return FAILED;
     if (length == file->capacity)
@@ -192,25 +192,30 @@ static int read_text(const struct plan *plan, const struct file *file, struct st
     return 0;
 }
 
-/* Whether the leading file of a gate says that something happened. */
+/* Update a gate after a read of its leading file. */
 static void note_gate(struct gate *gate, int moved)
 {
     gate->moved = moved;
-    gate->stirred |= moved;
+    gate->moved_in_slice |= moved;
     gate->quiet = moved ? 0 : gate->quiet + (gate->quiet < INT32_MAX);
 }
 
-/* Whether a file behind a gate is to be read now. */
+/* Whether a file behind a gate is due now. */
 static int is_open(const struct plan *plan, const struct file *file, struct state *state)
 {
     if (file->gate < 0 || state->length < 0)
         return 1;
     const struct gate *gate = plan->gates + file->gate;
-    const uint64_t place = (uint64_t)file->gate, every = (uint64_t)plan->shape.back_off;
+    const uint64_t offset = (uint64_t)file->gate, every = (uint64_t)plan->shape.back_off;
+    /* A slow file: due after activity in this slice, else every `back_off` seconds.  The
+     * gate's number spreads the reads of resting gates over time. */
     if (file->slot != EVERY_TICK)
-        return gate->stirred || (plan->second + place) % every == 0;
+        return gate->moved_in_slice || (plan->second + offset) % every == 0;
+    /* The leading file: due every tick until it has not changed for `quiet` reads. */
     if (file->leads)
-        return gate->quiet < plan->shape.quiet || (plan->tick + place) % every == 0;
+        return gate->quiet < plan->shape.quiet || (plan->tick + offset) % every == 0;
+    /* Another fast file: due with each change of the leading file, but rarely if it has not
+     * changed itself for `quiet` reads. */
     if (!gate->moved || (state->quiet >= plan->shape.quiet && ++state->passed < plan->shape.back_off))
         return 0;
     state->passed = 0;
@@ -219,9 +224,9 @@ static int is_open(const struct plan *plan, const struct file *file, struct stat
 
 static int scan_file(const struct plan *plan, const struct file *file, struct state *state)
 {
-    if (file->kind == HELD) {
+    if (file->kind == MEMORY) {
         for (int32_t n = 0; n < file->width; n++)
-            state->row[n] = __atomic_load_n(file->held + n, __ATOMIC_RELAXED);
+            state->row[n] = __atomic_load_n(file->memory + n, __ATOMIC_RELAXED);
         return 0;
     }
     const int leads = file->gate >= 0 && file->leads && file->slot == EVERY_TICK;
@@ -235,13 +240,13 @@ static int scan_file(const struct plan *plan, const struct file *file, struct st
         note_gate(plan->gates + file->gate, moved);
     state->quiet = moved ? 0 : state->quiet + (state->quiet < INT32_MAX);
     if (flags) {
-        state->length = -1; /* what was kept is not what the row shows */
+        state->length = -1; /* the row is not that of the last text: parse the next one */
         fill(state->row, MISSING, file->width);
     }
     return flags;
 }
 
-static void show(const struct plan *plan, int32_t number, int64_t *row, int32_t *spent,
+static void read_into_row(const struct plan *plan, int32_t number, int64_t *row, int32_t *spent,
                  int64_t *began)
 {
     const struct file *file = plan->files + number;
@@ -266,24 +271,24 @@ void reveal_blank(const struct plan *plan, int64_t *fast)
     fill(fast, MISSING, plan->shape.fast);
 }
 
-/* Files stand in the order of the table: the fast ones first, the slow ones by their slots. */
+/* Files are in the order of the table: fast ones first, then slow ones by their ticks. */
 void reveal_pass(struct plan *plan, int32_t tick, int64_t *fast, int64_t *slow, int32_t *spent)
 {
     int64_t began = monotonic_ns();
     plan->tick++;
-    if (plan->unread) /* columns of nobody's: of a source that is broken now */
+    if (plan->unread) /* columns without a file: a source is broken or read by Python */
         reveal_blank(plan, fast);
     int32_t number = 0;
     for (; number < plan->count && plan->files[number].slot == EVERY_TICK; number++)
-        show(plan, number, fast, spent, &began);
+        read_into_row(plan, number, fast, spent, &began);
     if (plan->next_slow < number)
         plan->next_slow = number;
     const int32_t waiting = plan->next_slow;
     while (plan->next_slow < plan->count && plan->files[plan->next_slow].slot <= tick)
-        show(plan, plan->next_slow++, slow, spent, &began);
+        read_into_row(plan, plan->next_slow++, slow, spent, &began);
     for (int32_t n = waiting; n < plan->next_slow; n++)
         if (plan->files[n].gate >= 0)
-            plan->gates[plan->files[n].gate].stirred = 0;
+            plan->gates[plan->files[n].gate].moved_in_slice = 0;
 }
 
 const uint8_t *reveal_flags(const struct plan *plan)

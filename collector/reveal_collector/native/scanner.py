@@ -1,4 +1,4 @@
-"""The scanner in C as Python sees it: a table of files to read, and the thread that ticks."""
+"""The native scanner in Python: plans of files to read, and the C thread that ticks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from reveal_collector.native.packing import CFile, CShape, Packer
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
 
 EVERY_TICK = -1
-MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner's files in a slice
+MISMATCH, FAILED, GROWN = 1, 2, 4  # flags of an owner in a slice, from its files
 
 
 @dataclass(frozen=True)
 class ScanEntry:
-    """The files of one source, its owner: where their columns begin, and when they are read."""
+    """The files of one source, the owner: their first column, and the tick they are read at."""
 
     owner: int
     scans: Sequence[FileScan]
@@ -36,7 +36,7 @@ class ScanEntry:
 
 @dataclass(frozen=True)
 class RowLayout:
-    """How wide the rows are, and when files behind a gate rest."""
+    """The widths of the rows, and when files behind a gate rest."""
 
     fast: int
     slow: int
@@ -46,7 +46,7 @@ class RowLayout:
 
 
 class Punctuality(NamedTuple):
-    """Counted since the thread began."""
+    """Counts since the thread started."""
 
     late_ticks: int
     missed_ticks: int
@@ -55,11 +55,12 @@ class Punctuality(NamedTuple):
 
 
 class NativeSlice(NamedTuple):
-    """One slice as read: ``fast`` ticks x columns (int64), ``spent`` (int32, ns) ticks x owners.
+    """One slice: ``fast`` is ticks x columns (int64), ``spent`` ticks x owners (int32, ns).
 
-    Both, ``slow`` and ``flags`` are the memory that the thread wrote to: they hold until the next
-    slice is waited for, and may be written to.  ``longest`` is the most of ``spent`` of owners
-    that are read every tick, ``longest_slow`` of the others; ``flagged`` owners have flags.
+    ``fast``, ``slow``, ``spent`` and ``flags`` are the memory that the thread wrote to.  They are
+    valid until the next call of ``wait``, and may be changed.  ``longest`` is the maximum of
+    ``spent`` of owners that are read every tick, ``longest_slow`` that of the others.  ``flagged``
+    is the number of owners with flags.
     """
 
     due: int
@@ -76,18 +77,18 @@ class NativeSlice(NamedTuple):
     counts: Punctuality
 
 
-_PLACES = 8  # of a ring, in the name of a slice
-_SAID = 10  # numbers before the lateness of each tick
+_RING_POSITIONS = 8  # slices of a ring, in the number of a slice
+_HEADER = 10  # numbers before the lateness of the ticks
 
 
 class _Slice(Structure):
-    """Up to what Python needs of it (``ticker.h``)."""
+    """The first fields of ``struct slice`` (``ticker.h``)."""
 
-    _fields_ = [(name, c_void_p) for name in ("said", "fast", "slow", "spent", "flags")]
+    _fields_ = [(name, c_void_p) for name in ("header", "fast", "slow", "spent", "flags")]
 
 
 class NativePlan:
-    """A plan in C.  ``entries``: fast ones first, then slow ones by their slots."""
+    """A plan in C.  ``entries``: fast ones first, then slow ones in the order of their ticks."""
 
     def __init__(self, entries: Sequence[ScanEntry], layout: RowLayout) -> None:
         self.layout = layout
@@ -106,16 +107,16 @@ class NativePlan:
         )  # fmt: skip
         self.handle = _library().reveal_plan_new(self._array, len(files), byref(self._shape))
         if not self.handle:
-            raise MemoryError("no memory for the scanner's plan")
+            raise MemoryError("not enough memory for the scanner's plan")
 
     def close(self) -> None:
-        """Free what the plan holds in C; nobody may use it any more."""
+        """Free the plan in C; it must not be in use any more."""
         _library().reveal_plan_free(self.handle)
         self.handle = None
         self._packer.close()
 
     def _files(self, entry: ScanEntry) -> list[CFile]:
-        made, column = [], entry.column
+        files, column = [], entry.column
         for scan in entry.scans:
             file = self._packer.file(scan, entry.room)
             file.owner, file.slot, file.column = entry.owner, entry.slot, column
@@ -123,12 +124,12 @@ class NativePlan:
                 file.gate = self._gates[scan.gate.key]
                 file.leads = scan.gate.leads
             column += file.width
-            made.append(file)
-        return made
+            files.append(file)
+        return files
 
 
 class PlanRunner:
-    """Drives a plan tick by tick in the calling thread; on leaving, the plan is closed."""
+    """Runs a plan tick by tick in the calling thread, for tests; on exit the plan is closed."""
 
     def __init__(self, scan: NativePlan) -> None:
         layout = scan.layout
@@ -144,17 +145,18 @@ class PlanRunner:
         self._scan.close()
 
     def begin(self) -> None:
+        """Start a slice."""
         _library().reveal_begin(self._scan.handle, self._slow)
 
     def tick(self, number: int) -> list[int]:
-        """The fast row of this tick."""
+        """Run a tick and return its fast row."""
         ctypes.memset(self._spent, 0, ctypes.sizeof(self._spent))
         _library().reveal_pass(self._scan.handle, number, self._fast, self._slow, self._spent)
         return list(self._fast)[: self._scan.layout.fast]
 
     @property
     def spent_ns(self) -> int:
-        """What the last tick took, all files together."""
+        """The duration of the last tick, all files together."""
         return sum(self._spent)
 
     @property
@@ -164,14 +166,14 @@ class PlanRunner:
 
     @property
     def flags(self) -> bytes:
-        """Of every owner, in this slice so far."""
+        """The flags of every owner in this slice so far."""
         return ctypes.string_at(
             _library().reveal_flags(self._scan.handle), self._scan.layout.owners
         )
 
 
 class _Ring:
-    """Memory for some seconds of a plan's rows; who still looks at it keeps it mapped."""
+    """Memory for some seconds of a plan's rows; it stays mapped while a view of it exists."""
 
     def __init__(self, scan: NativePlan, number: int, ticks: int) -> None:
         library = _library()
@@ -180,42 +182,43 @@ class _Ring:
         self._begin = ctypes.addressof(c_uint8.from_buffer(self._memory))
         self.handle = library.reveal_ring_new(scan.handle, number, ticks, self._begin)
         if not self.handle:
-            raise MemoryError("no memory for the scanner's rows")
+            raise MemoryError("not enough memory for the scanner's rows")
         self._rows: dict[int, _Rows] = {}
 
-    def rows(self, place: int) -> _Rows:
-        """Where the slice at this place of the ring keeps what was read."""
-        known = self._rows.get(place)
+    def rows(self, position: int) -> _Rows:
+        """Return the memory of the slice at this position of the ring."""
+        known = self._rows.get(position)
         if known is None:
-            known = self._rows[place] = self._find(place)
+            known = self._rows[position] = self._find(position)
         return known
 
     def close(self) -> None:
+        """Free the ring and its plan."""
         _library().reveal_ring_free(self.handle)
         self._scan.close()
 
-    def _find(self, place: int) -> _Rows:
-        made = _Slice.from_address(_library().reveal_ring_slice(self.handle, place))
+    def _find(self, position: int) -> _Rows:
+        parts = _Slice.from_address(_library().reveal_ring_slice(self.handle, position))
         layout, ticks = self._scan.layout, self._ticks
         return _Rows(
-            self._view(made.said, _SAID + ticks, "q"),
-            self._view(made.fast, ticks * layout.fast, "q"),
-            self._view(made.slow, layout.slow, "q"),
-            self._view(made.spent, ticks * layout.owners, "i"),
-            self._view(made.flags, layout.owners, "B"),
+            self._view(parts.header, _HEADER + ticks, "q"),
+            self._view(parts.fast, ticks * layout.fast, "q"),
+            self._view(parts.slow, layout.slow, "q"),
+            self._view(parts.spent, ticks * layout.owners, "i"),
+            self._view(parts.flags, layout.owners, "B"),
         )
 
     def _view(self, address: int, count: int, kind: Literal["q", "i", "B"]) -> memoryview[int]:
-        at, empty = address - self._begin, memoryview(array(kind))
-        if not count:  # nothing cannot be cast
+        offset, empty = address - self._begin, memoryview(array(kind))
+        if not count:  # an empty memoryview cannot be cast
             return empty
-        return memoryview(self._memory)[at : at + count * empty.itemsize].cast(kind)
+        return memoryview(self._memory)[offset : offset + count * empty.itemsize].cast(kind)
 
 
 class _Rows(NamedTuple):
-    """The parts of one slice in its ring, of as many ticks as it can have."""
+    """The arrays of one slice in its ring, for the full number of ticks."""
 
-    said: memoryview[int]
+    header: memoryview[int]
     fast: memoryview[int]
     slow: memoryview[int]
     spent: memoryview[int]
@@ -223,7 +226,7 @@ class _Rows(NamedTuple):
 
 
 class Ticker:
-    """The thread in C.  One thread of Python starts it, waits for slices and swaps plans."""
+    """The C thread.  One Python thread starts it, waits for slices and swaps plans."""
 
     def __init__(self, scan: NativePlan, phase_ns: int, period_ns: int) -> None:
         self._ticks = 1_000_000_000 // period_ns
@@ -233,7 +236,7 @@ class Ticker:
         self._handle = _library().reveal_ticker_start(self._ring(scan), phase_ns, period_ns)
         if not self._handle:
             self._drop_older_than(self._number + 1)
-            raise OSError(ctypes.get_errno(), "no thread for the scanner")
+            raise OSError(ctypes.get_errno(), "the scanner's thread cannot be started")
 
     @property
     def not_real_time(self) -> str:
@@ -244,47 +247,47 @@ class Ticker:
         return no_real_time(os.strerror(abs(refused)), niced=refused < 0)
 
     def swap(self, scan: NativePlan) -> int:
-        """Use another plan from the next slice on; gives its number."""
+        """Use another plan from the next slice on; return its number."""
         unused = _library().reveal_ticker_swap(self._handle, self._ring(scan))
         for number in [known for known, ring in self._rings.items() if ring.handle == unused]:
             self._rings.pop(number).close()
         return self._number
 
     def wait(self, timeout_ns: int) -> NativeSlice | None:
-        """The next finished slice; none within the time, or after the last one of all.
+        """Return the next finished slice; None after the timeout, a wake-up, or the last slice.
 
-        What the last one showed is the thread's again.
+        The memory of the slice before belongs to the thread again.
         """
         name = _library().reveal_ticker_wait(self._handle, timeout_ns)
         if name < 0:
             return None
-        plan, place = divmod(name, _PLACES)
-        rows = self._rings[plan].rows(place)
+        plan, position = divmod(name, _RING_POSITIONS)
+        rows = self._rings[plan].rows(position)
         if next(iter(self._rings)) < plan:
             self._drop_older_than(plan)
-        said = rows.said.tolist()
-        due, start_ns, ticks, longest, longest_slow, flagged = said[:6]
+        header = rows.header.tolist()
+        due, start_ns, ticks, longest, longest_slow, flagged = header[:6]
         fast, spent = rows.fast, rows.spent
         if ticks < self._ticks:
             fast = fast[: len(fast) // self._ticks * ticks]
             spent = spent[: len(spent) // self._ticks * ticks]
         return NativeSlice(
-            due, start_ns, plan, fast, rows.slow, said[_SAID : _SAID + ticks], spent,
-            longest, longest_slow, flagged, rows.flags, Punctuality(*said[6:_SAID]),
+            due, start_ns, plan, fast, rows.slow, header[_HEADER : _HEADER + ticks], spent,
+            longest, longest_slow, flagged, rows.flags, Punctuality(*header[6:_HEADER]),
         )  # fmt: skip
 
     def wake(self) -> None:
-        """Let the thread that waits return now, without a slice; from any thread, at any time."""
+        """End the wait of another thread without a slice; any thread may call this at any time."""
         with self._closing:
             if self._handle:
                 _library().reveal_ticker_wake(self._handle)
 
     def stop(self) -> None:
-        """End within a tick; what was sampled so far can still be waited for."""
+        """Stop within a tick; ``wait`` still returns what was sampled so far."""
         _library().reveal_ticker_stop(self._handle)
 
     def close(self) -> None:
-        """After ``stop``: free all plans."""
+        """Free all plans, after ``stop``."""
         with self._closing:
             _library().reveal_ticker_free(self._handle)
             self._handle = None
@@ -302,13 +305,19 @@ class Ticker:
 
 
 def _of_files(count: int) -> type[ctypes.Array[CFile]]:
-    """The type of an array with room for them: few such types are made, for the same reason."""
+    """Return an array type with room for ``count`` files.
+
+    The size is rounded up to a power of two: ctypes keeps every array type forever.
+    """
     return CFile * (1 << count.bit_length())
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The library with its functions' types; only where ``load`` found one."""
+    """Return the library with the types of its functions.
+
+    Raises ``OSError`` where it is unavailable.
+    """
     library = load().library
     if library is None:
         raise OSError(errno.ENOSYS, load().unavailable)

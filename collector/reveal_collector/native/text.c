@@ -1,6 +1,6 @@
-/* Text to numbers: shaping, splitting, strict parsing.  Every text ends in GUARD blanks that its
- * length does not count: inner loops need not look for the end, and may look at many bytes at
- * once.  Splitting comes first, as a place found by reading a number waits for that number. */
+/* Text to numbers: conversion, splitting, strict parsing.  GUARD blanks follow every text and are
+ * not in its length: inner loops need not check for the end and may load many bytes at once.
+ * Splitting is a separate first step: the CPU need not wait for a number to find the next one. */
 #include "scan.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <emmintrin.h>
 #endif
 
-#define EACH UINT64_C(0x0101010101010101) /* of eight bytes */
+#define EACH UINT64_C(0x0101010101010101) /* 1 in each of eight bytes */
 #define HIGH (EACH * 0x80)
 
 enum { BLOCK = 64, WORD = 8 };
@@ -17,7 +17,7 @@ static const uint8_t BLANK[256] = {
     [' '] = 1, ['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
 };
 
-/* Eight bytes, the first of them lowest. */
+/* Load eight bytes, the first one as the lowest. */
 static inline uint64_t load(const uint8_t *at)
 {
     uint64_t word;
@@ -28,7 +28,7 @@ static inline uint64_t load(const uint8_t *at)
     return word;
 }
 
-/* A bit for each byte of the block that is blank. */
+/* Return a bit for each blank byte of the block. */
 #ifdef __SSE2__
 static uint64_t find_blanks(const uint8_t *text)
 {
@@ -37,7 +37,7 @@ static uint64_t find_blanks(const uint8_t *text)
     uint64_t bits = 0;
     for (int n = 0; n < BLOCK; n += 16) {
         const __m128i bytes = _mm_loadu_si128((const __m128i *)(text + n));
-        const __m128i above = _mm_sub_epi8(bytes, tab); /* as unsigned numbers */
+        const __m128i above = _mm_sub_epi8(bytes, tab); /* unsigned comparison */
         const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(above, others), above);
         const __m128i blank = _mm_or_si128(_mm_cmpeq_epi8(bytes, space), low);
         bits |= (uint64_t)(uint32_t)_mm_movemask_epi8(blank) << n;
@@ -51,14 +51,14 @@ static uint64_t find_blanks(const uint8_t *text)
     uint64_t bits = 0;
     for (int n = 0; n < BLOCK; n++)
         blank[n] = (text[n] == ' ') | ((uint8_t)(text[n] - '\t') <= '\r' - '\t');
-    for (int n = 0; n < BLOCK; n += WORD) /* the lowest bits of eight bytes, side by side */
+    for (int n = 0; n < BLOCK; n += WORD) /* gathers the lowest bits of eight bytes */
         bits |= (load(blank + n) * UINT64_C(0x0102040810204080)) >> 56 << n;
     return bits;
 }
 #endif
 
-/* Where tokens begin and end, in turn; how many places.  Ends early past `most` of them; there
- * must be room for BLOCK more. */
+/* Store where tokens start and end, alternately; return the number of positions.  Stops after
+ * `most` of them; `edges` needs room for BLOCK more. */
 static long find_edges(const uint8_t *text, long length, int32_t *edges, long most)
 {
     long count = 0;
@@ -72,8 +72,8 @@ static long find_edges(const uint8_t *text, long length, int32_t *edges, long mo
     return count;
 }
 
-/* The number that eight bytes less '0' are, the first `count` (1 to 8) of them, as if zeros stood
- * before; `others`: whether a byte is no digit. */
+/* Convert the first `count` (1 to 8) of eight ASCII digits to a number, by parallel steps for 2, 4
+ * and 8 digits.  `others` becomes nonzero if a byte is not a digit. */
 static inline uint64_t join_digits(uint64_t bytes, long count, uint64_t *others)
 {
     bytes = (bytes ^ EACH * '0') << (64 - 8 * count);
@@ -83,7 +83,7 @@ static inline uint64_t join_digits(uint64_t bytes, long count, uint64_t *others)
     return (bytes * 10000 + (bytes >> 32)) & UINT32_MAX;
 }
 
-/* The bits of a number of up to 64 of them, or what its sign makes of 63; NULL: it is none. */
+/* Parse a decimal number of 64 bits unsigned, or signed with a minus; NULL if it is none. */
 static const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
 {
     const int negative = *text == '-';
@@ -93,7 +93,7 @@ static const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
         sum = sum * 10 + digit;
     if (at == from)
         return NULL;
-    if (at - from > 19) { /* may have wrapped: again, with care */
+    if (at - from > 19) { /* may have overflowed: repeat with checks */
         sum = 0;
         for (const uint8_t *p = from; p < at; p++)
             if (__builtin_mul_overflow(sum, 10, &sum) ||
@@ -106,7 +106,7 @@ static const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
     return at;
 }
 
-/* The same of a token whose length is known; whether it is a number. */
+/* The same for a token of known length; return whether it is a number. */
 static inline int decimal_token(const uint8_t *text, long length, int64_t *value)
 {
     uint64_t others = 0;
@@ -146,7 +146,7 @@ static const uint8_t *parse_hex(const uint8_t *text, int64_t *value)
 static inline const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
 {
     static const uint8_t spaces[8] = "        ";
-    if (at < end && BLANK[*at] && !BLANK[at[1]]) /* as between most tokens; the guard ends them */
+    if (at < end && BLANK[*at] && !BLANK[at[1]]) /* a single blank, as between most tokens */
         return at + 1;
     while (end - at >= 8 && memcmp(at, spaces, 8) == 0)
         at += 8;
@@ -155,7 +155,7 @@ static inline const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* Where the string ends in the text if that token is just it, else NULL. */
+/* Return the end of the string in the text if the text starts with it, else NULL. */
 static inline const uint8_t *match(const struct strings *all, int32_t number, const uint8_t *at,
                                    const uint8_t *end)
 {
@@ -171,8 +171,8 @@ static inline const uint8_t *match(const struct strings *all, int32_t number, co
     return differs ? NULL : at + length;
 }
 
-/* One token by its op; whether it is what was learned. */
-static inline int take(const struct file *file, int32_t op, const uint8_t *text, long length,
+/* Process one token by its op; return whether it fits the layout. */
+static inline int parse_token(const struct file *file, int32_t op, const uint8_t *text, long length,
                        int64_t *values)
 {
     if (op == SKIPPED)
@@ -184,7 +184,7 @@ static inline int take(const struct file *file, int32_t op, const uint8_t *text,
     return decimal_token(text, length, values + op);
 }
 
-/* `edges` has room for two a token and BLOCK more. */
+/* `edges` has room for two positions for each token and BLOCK more. */
 int parse_tokens(const struct file *file, const uint8_t *text, long length, int32_t *edges,
                  int64_t *values)
 {
@@ -192,12 +192,13 @@ int parse_tokens(const struct file *file, const uint8_t *text, long length, int3
     if (find_edges(text, length, edges, most) != most)
         return MISMATCH;
     for (int32_t number = 0; number < file->tokens; number++, edges += 2)
-        if (!take(file, file->ops[number], text + edges[0], edges[1] - edges[0], values))
+        if (!parse_token(file, file->ops[number], text + edges[0], edges[1] - edges[0], values))
             return MISMATCH;
     return 0;
 }
 
-/* The key that stands here, past which `after` is set; the number of keys where it is none. */
+/* Return the key at this position and set `after` to its end; if there is none, return the number
+ * of keys. */
 static int32_t find_key(const struct file *file, const uint8_t *at, const uint8_t *end,
                         const uint8_t **after)
 {
@@ -210,7 +211,7 @@ static int32_t find_key(const struct file *file, const uint8_t *at, const uint8_
     return key;
 }
 
-/* Every key adds the number after it to its value; wraps at 64 bits. */
+/* Add the number after each key to the key's value, modulo 2^64. */
 int parse_sums(const struct file *file, const uint8_t *text, long length, int64_t *values)
 {
     const uint8_t *at = text, *end = text + length;
@@ -232,15 +233,15 @@ int parse_sums(const struct file *file, const uint8_t *text, long length, int64_
     return 0;
 }
 
-/* How much of a line counts: nothing where it is not kept, less where it is cut. */
+/* Return the length to keep of a line; -1 if it is dropped, less if it is truncated. */
 static long line_length(const struct form *form, const uint8_t *line, long length, int first,
                         int last)
 {
     if (form->keep_length && (length < form->keep_length ||
                               memcmp(line, form->keep, (size_t)form->keep_length) != 0))
         return -1;
-    for (int32_t n = 0; !first && !last && n < form->cut.count; n++) {
-        const uint8_t *number = match(&form->cut, n, line, line + length);
+    for (int32_t n = 0; !first && !last && n < form->truncate.count; n++) {
+        const uint8_t *number = match(&form->truncate, n, line, line + length);
         const uint8_t *stop = number ? memchr(number, ' ', (size_t)(line + length - number)) : NULL;
         if (stop)
             return stop - line;
@@ -257,9 +258,8 @@ static long translated(const int16_t *table, uint8_t *text, long length)
     return kept;
 }
 
-/* The text without what nobody wants; gives its new length, which is at most LONGER times as
- * long and a bit. */
-long bring_into_shape(const struct form *form, const uint8_t *text, long length, uint8_t *into)
+/* Convert the text; return its new length, at most LONGER times the old one plus a few bytes. */
+long convert_text(const struct form *form, const uint8_t *text, long length, uint8_t *into)
 {
     long kept = 0;
     const uint8_t *end = text + length;
@@ -291,8 +291,8 @@ struct line {
     const uint8_t *end;
 };
 
-/* Read `counts` numbers set apart by blanks; where the last one ends, or NULL. */
-static const uint8_t *take_counts(const uint8_t *at, const uint8_t *end, int32_t counts,
+/* Parse `counts` numbers separated by blanks; return the end of the last one, or NULL. */
+static const uint8_t *parse_counts(const uint8_t *at, const uint8_t *end, int32_t counts,
                                   int64_t *into)
 {
     for (int32_t n = 0; n < counts; n++) {
@@ -306,13 +306,13 @@ static const uint8_t *take_counts(const uint8_t *at, const uint8_t *end, int32_t
     return at;
 }
 
-/* One changed line: its counts into place, its total and the columns' sums moved. */
+/* Update the counts of one changed line, its total, and the sums of the columns. */
 static int update_row(const struct file *file, struct state *state, int32_t number, int64_t *counts,
                       struct line line)
 {
     const struct matrix_row *row = file->rows + number;
     const uint8_t *at = match(&file->watched, 1 + 2 * number, line.at, line.end);
-    at = at ? take_counts(at, line.end, row->counts, state->scratch) : NULL;
+    at = at ? parse_counts(at, line.end, row->counts, state->scratch) : NULL;
     const uint8_t *rest = at ? match(&file->watched, 2 + 2 * number, at, line.end) : NULL;
     if (!rest || rest != line.end)
         return MISMATCH;
@@ -335,8 +335,8 @@ static struct line next_line(const uint8_t *at, const uint8_t *end)
     return (struct line){at, stop ? stop : end};
 }
 
-/* Lines that are as before cost a comparison.  On a mismatch the state is worth nothing: the
- * caller forgets it. */
+/* An unchanged line costs one comparison.  After a mismatch the state is invalid: the caller
+ * discards it. */
 int parse_matrix(const struct file *file, struct state *state, const uint8_t *text, long length)
 {
     const uint8_t *end = text + length, *old_end = state->last + state->length;

@@ -1,4 +1,4 @@
-/* One thread, one mutex held for moments only; see ticker.h. */
+/* The tick thread.  Its mutex is locked for a few instructions only; see ticker.h. */
 #define _GNU_SOURCE
 #include "ticker.h"
 
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_OF_ORDINARY = -20 }; /* nice */
+enum { HIGHEST_NICE = -20 }; /* nice */
 enum { QUEUE = 16, STACK = 256 << 10 };
 
 #define SECOND INT64_C(1000000000)
@@ -27,13 +27,13 @@ struct ticker {
     struct ring *pending;
     struct slice *queue[QUEUE];
     int32_t first, queued;
-    struct slice *shown; /* the one waited for last */
+    struct slice *current; /* the one that the last wait returned */
     struct counts counts;
     int64_t phase, period;
-    int32_t refused; /* real time: the error; below 0 where it runs at nice -20 instead */
+    int32_t refused; /* errno of SCHED_FIFO; negative if nice -20 is used instead */
     int running, woken, begun, ended;
-    _Atomic uint32_t stopping; /* a futex: who sleeps until a tick is woken by it */
-    _Atomic uint32_t news;     /* another: counts what who waits for a slice should look at */
+    _Atomic uint32_t stopping; /* futex: wakes the thread that sleeps until a tick */
+    _Atomic uint32_t news;     /* futex: incremented for the thread that waits for a slice */
 };
 
 static int64_t wall_ns(void)
@@ -48,10 +48,10 @@ static struct timespec as_timespec(int64_t ns)
     return (struct timespec){.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND};
 }
 
-/* While the word is what was seen, sleep; 0 when the time has come (monotonic ns).
+/* Sleep while the word has this value; return 0 at the time `due` (monotonic ns).
  *
- * One system call and one word: a condition variable's own lines are cold after 100 ms, and made
- * every tick 10 us dearer. */
+ * This takes one system call and one word.  The code and data of a condition variable are cold in
+ * the caches after 100 ms: it made every tick 10 us slower. */
 static int sleep_on(_Atomic uint32_t *word, uint32_t seen, int64_t due)
 {
     const struct timespec until = as_timespec(due);
@@ -66,7 +66,7 @@ static void wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX);
 }
 
-/* Whether to go on once the time has come: no when the thread is to end. */
+/* Sleep until the time; return 0 when the thread must stop. */
 static int sleep_until(struct ticker *ticker, int64_t due)
 {
     while (!ticker->stopping && sleep_on(&ticker->stopping, 0, due))
@@ -74,8 +74,8 @@ static int sleep_until(struct ticker *ticker, int64_t due)
     return !ticker->stopping;
 }
 
-/* Whole slices that went by are a gap: no blank rows for a guest that was stopped. */
-static int64_t past_standstill(struct ticker *ticker, int64_t due)
+/* Skip whole slices that passed without a tick (a stopped guest): a gap instead of blank rows. */
+static int64_t skip_standstill(struct ticker *ticker, int64_t due)
 {
     const int64_t behind = (monotonic_ns() - due) / SECOND;
     if (behind <= 0)
@@ -86,7 +86,7 @@ static int64_t past_standstill(struct ticker *ticker, int64_t due)
     return due + behind * SECOND;
 }
 
-/* The ring to use from now on and its next slice; NULL where nobody fetched the old ones. */
+/* Switch to the pending ring, if any, and return its next slice; NULL if all are in use. */
 static struct slice *open_slice(struct ticker *ticker)
 {
     pthread_mutex_lock(&ticker->mutex);
@@ -109,13 +109,13 @@ static void close_slice(struct ticker *ticker, struct slice *slice)
 {
     pthread_mutex_lock(&ticker->mutex);
     slice->busy = 1;
-    slice->said->counts = ticker->counts;
+    slice->header->counts = ticker->counts;
     ticker->queue[(ticker->first + ticker->queued++) % QUEUE] = slice;
     pthread_mutex_unlock(&ticker->mutex);
     wake(&ticker->news);
 }
 
-/* How late a tick is, in us; counted. */
+/* Count a late tick; return its lateness in us. */
 static int64_t note_lateness(struct ticker *ticker, int64_t late)
 {
     if (late * 10 > ticker->period) {
@@ -127,10 +127,10 @@ static int64_t note_lateness(struct ticker *ticker, int64_t late)
     return late / 1000 > INT32_MAX ? INT32_MAX : late / 1000;
 }
 
-static void note_spent(struct said *said, const struct shape *shape, const int32_t *spent)
+static void note_spent(struct header *header, const struct shape *shape, const int32_t *spent)
 {
     for (int32_t owner = 0; owner < shape->owners; owner++) {
-        int64_t *longest = owner < shape->fast_owners ? &said->longest : &said->longest_slow;
+        int64_t *longest = owner < shape->fast_owners ? &header->longest : &header->longest_slow;
         if (spent[owner] > *longest)
             *longest = spent[owner];
     }
@@ -140,25 +140,25 @@ static void take_tick(struct ticker *ticker, struct slice *slice, int64_t due)
 {
     struct plan *plan = ticker->ring->plan;
     const struct shape *shape = &plan->shape;
-    const int32_t tick = (int32_t)slice->said->ticks++;
+    const int32_t tick = (int32_t)slice->header->ticks++;
     const int64_t now = monotonic_ns(), late = now > due ? now - due : 0;
     int64_t *row = slice->fast + (long)tick * shape->fast;
     int32_t *spent = slice->spent + (long)tick * shape->owners;
     memset(spent, 0, sizeof *spent * (size_t)shape->owners);
-    slice->said->lateness[tick] = note_lateness(ticker, late);
+    slice->header->lateness[tick] = note_lateness(ticker, late);
     if (late >= ticker->period)
         reveal_blank(plan, row);
     else
         reveal_pass(plan, tick, row, slice->slow, spent);
-    note_spent(slice->said, shape, spent);
+    note_spent(slice->header, shape, spent);
 }
 
 static void begin_slice(struct ticker *ticker, struct slice *slice, int64_t due)
 {
     const int64_t late = monotonic_ns() - due;
-    memset(slice->said, 0, sizeof *slice->said);
-    slice->said->due = due;
-    slice->said->start_ns = wall_ns() - (late > 0 ? late : 0);
+    memset(slice->header, 0, sizeof *slice->header);
+    slice->header->due = due;
+    slice->header->start_ns = wall_ns() - (late > 0 ? late : 0);
     reveal_begin(ticker->ring->plan, slice->slow);
 }
 
@@ -167,14 +167,14 @@ static void end_slice(struct ticker *ticker, struct slice *slice)
     const struct plan *plan = ticker->ring->plan;
     memcpy(slice->flags, plan->flags, (size_t)plan->shape.owners);
     for (int32_t owner = 0; owner < plan->shape.owners; owner++)
-        slice->said->flagged += plan->flags[owner] != 0;
+        slice->header->flagged += plan->flags[owner] != 0;
     close_slice(ticker, slice);
 }
 
-/* One slice from its first tick to its end; gives the next one's beginning. */
+/* Run the ticks of one slice; return the start of the next one. */
 static int64_t take_slice(struct ticker *ticker, int64_t due)
 {
-    due = past_standstill(ticker, due);
+    due = skip_standstill(ticker, due);
     if (!sleep_until(ticker, due))
         return due;
     struct slice *slice = open_slice(ticker);
@@ -191,11 +191,11 @@ static int64_t take_slice(struct ticker *ticker, int64_t due)
     return due + SECOND;
 }
 
-/* The nice value is a thread's own: only it can say whether it got one. */
+/* The nice value belongs to the thread: only the thread itself can set it. */
 static void begin(struct ticker *ticker)
 {
     pthread_mutex_lock(&ticker->mutex);
-    if (ticker->refused && setpriority(PRIO_PROCESS, 0, FIRST_OF_ORDINARY) == 0)
+    if (ticker->refused && setpriority(PRIO_PROCESS, 0, HIGHEST_NICE) == 0)
         ticker->refused = -ticker->refused;
     ticker->begun = 1;
     pthread_mutex_unlock(&ticker->mutex);
@@ -231,7 +231,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads of Python; real time where the kernel lets us. */
+/* Block all signals, which Python's threads handle; use SCHED_FIFO if the kernel permits it. */
 static int start_thread(struct ticker *ticker)
 {
     pthread_attr_t attributes;
@@ -298,18 +298,18 @@ struct ring *reveal_ticker_swap(struct ticker *ticker, struct ring *ring)
     return unused;
 }
 
-/* The slice that was shown is over; the next one, if there is one. */
+/* Free the slice returned last; return the next one, if any. */
 static struct slice *next_slice(struct ticker *ticker)
 {
     struct slice *slice = NULL;
-    if (ticker->shown)
-        ticker->shown->busy = 0;
+    if (ticker->current)
+        ticker->current->busy = 0;
     if (ticker->queued > 0) {
         slice = ticker->queue[ticker->first];
         ticker->first = (ticker->first + 1) % QUEUE;
         ticker->queued--;
     }
-    ticker->shown = slice;
+    ticker->current = slice;
     return slice;
 }
 

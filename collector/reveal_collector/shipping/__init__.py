@@ -1,1 +1,1 @@
-"""Encoding of slices and their way to Redis or a recording."""
+"""Encoding of slices and delivery to Redis or to a recording."""

@@ -1,7 +1,7 @@
-"""Raw slices to wire messages in C, without numpy; ``slicemaker`` is the reference.
+"""Raw slices to wire messages in C, without numpy; ``numpy_encoder`` is the reference.
 
-``native/encode.c`` does the arithmetic over whole slices; here are the buffers it works on,
-what happens when the table changes, and the header.
+``native/encode.c`` does the arithmetic on whole slices.  This module has the buffers it works on,
+the change to another table, and the header.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ _NO_CHANNELS: tuple[Channel, ...] = ()
 
 
 class Encoder(Protocol):
-    """Turns the raw slices of one collector, in order, into wire messages.
+    """Converts the raw slices of one collector, in order, to wire messages.
 
-    Raises ``WireError`` or ``ValueError`` for a slice that no message can hold.
+    Raises ``WireError`` or ``ValueError`` for a slice that no message can represent.
     """
 
-    def encode(self, raw: RawSlice) -> bytes: ...
+    def encode(self, raw: RawSlice) -> bytes:
+        """Return the message of the next slice."""
 
 
 class _PartArguments(ctypes.Structure):
+    """``struct reveal_part``."""
+
     _fields_ = [
         ("width", ctypes.c_int64),
         ("rows", ctypes.c_void_p),
@@ -60,7 +63,7 @@ class _Arguments(ctypes.Structure):
     ]
 
 
-class _Part:
+class _TablePart:
     """The channels of one part of the table and the last readings of their counters."""
 
     def __init__(
@@ -71,7 +74,8 @@ class _Part:
         arguments.width = len(channels)
         arguments.last, arguments.kinds = _address(last), _address(self.kinds)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
+        """Forget the last readings: the next differences are missing."""
         self.last[:] = _repeated(MISSING, len(self.last))
 
 
@@ -85,14 +89,14 @@ class NativeEncoder:
         self._arguments = _Arguments()
         self._table: ChannelTable | None = None
         self._sequence = -2
-        self._fast = _Part(_NO_CHANNELS, array("q"), self._arguments.fast)
-        self._slow = _Part(_NO_CHANNELS, array("q"), self._arguments.slow)
+        self._fast = _TablePart(_NO_CHANNELS, array("q"), self._arguments.fast)
+        self._slow = _TablePart(_NO_CHANNELS, array("q"), self._arguments.slow)
         self._owed, self._left = array("q"), array("q")
         self._ticks = 0
         self._zigzags, self._masks, self._body = array("Q"), array("B"), array("B")
 
     def encode(self, raw: RawSlice) -> bytes:
-        """The message of the next slice; after a gap in the sequence no difference spans it."""
+        """Return the message of the next slice; no difference spans a gap in the sequence."""
         head = _head(self._origin, raw)
         refuse_unencodable(head)
         if raw.table is not self._table:
@@ -100,32 +104,36 @@ class NativeEncoder:
         if head.ticks > self._ticks:
             self._make_room(head.ticks)
         if raw.sequence != self._sequence + 1:
-            self._fast.forget()
-            self._slow.forget()
+            self._fast.reset()
+            self._slow.reset()
         body = self._run(raw)
         self._sequence = raw.sequence
         return seal(head, body)
 
     def _run(self, raw: RawSlice) -> Body:
-        given, lateness = self._arguments, array("i", raw.lateness)
-        given.ticks = len(lateness)
-        given.fast.rows = _address_of_cells(raw.fast, len(lateness) * len(raw.table.fast))
-        given.slow.rows = _address_of_cells(raw.slow, len(raw.table.slow))
-        given.lateness = _address(lateness)
-        self._call(ctypes.byref(given))
-        data = memoryview(self._body)[: given.length]
-        return Body(given.flags, given.first_planes, given.step_planes, data)
+        arguments, lateness = self._arguments, array("i", raw.lateness)
+        arguments.ticks = len(lateness)
+        arguments.fast.rows = _address_of_cells(raw.fast, len(lateness) * len(raw.table.fast))
+        arguments.slow.rows = _address_of_cells(raw.slow, len(raw.table.slow))
+        arguments.lateness = _address(lateness)
+        self._call(ctypes.byref(arguments))
+        data = memoryview(self._body)[: arguments.length]
+        return Body(arguments.flags, arguments.first_planes, arguments.step_planes, data)
 
     def _switch(self, table: ChannelTable) -> None:
-        """Go over to other columns, keeping what is known of those that stay."""
-        given = self._arguments
-        kept = _places(self._fast.channels, table.fast)
-        self._fast = _Part(table.fast, _carried(self._fast.last, kept, MISSING), given.fast)
-        kept = _places(self._slow.channels, table.slow)
-        self._slow = _Part(table.slow, _carried(self._slow.last, kept, MISSING), given.slow)
-        self._owed, self._left = (_carried(old, kept, 0) for old in (self._owed, self._left))
-        given.owed, given.left = _address(self._owed), _address(self._left)
-        given.rare_slices = RARE_SLICES if _RARE in self._slow.kinds else 0
+        """Change to the columns of another table; keep the state of those that remain."""
+        arguments = self._arguments
+        indices = _previous_indices(self._fast.channels, table.fast)
+        self._fast = _TablePart(
+            table.fast, _carried(self._fast.last, indices, MISSING), arguments.fast
+        )
+        indices = _previous_indices(self._slow.channels, table.slow)
+        self._slow = _TablePart(
+            table.slow, _carried(self._slow.last, indices, MISSING), arguments.slow
+        )
+        self._owed, self._left = (_carried(old, indices, 0) for old in (self._owed, self._left))
+        arguments.owed, arguments.left = _address(self._owed), _address(self._left)
+        arguments.rare_slices = RARE_SLICES if _RARE in self._slow.kinds else 0
         self._table, self._ticks = table, 0
 
     def _make_room(self, ticks: int) -> None:
@@ -134,9 +142,9 @@ class NativeEncoder:
         self._zigzags = array("Q", bytes(8 * (fast + slow)))
         self._masks = array("B", bytes(masks))
         self._body = array("B", bytes(4 * ticks + 8 * (fast + slow) + masks))
-        given = self._arguments
-        given.zigzags, given.masks = _address(self._zigzags), _address(self._masks)
-        given.body = _address(self._body)
+        arguments = self._arguments
+        arguments.zigzags, arguments.masks = _address(self._zigzags), _address(self._masks)
+        arguments.body = _address(self._body)
         self._ticks = ticks
 
 
@@ -153,14 +161,14 @@ def _kind(channel: Channel) -> int:
     return _RARE if channel.lane is Lane.RARE else 0
 
 
-def _places(before: Sequence[Channel], now: Sequence[Channel]) -> list[int]:
-    """Where each channel stood before, or -1."""
-    old = {(channel.metric, channel.instance): at for at, channel in enumerate(before)}
-    return [old.get((channel.metric, channel.instance), -1) for channel in now]
+def _previous_indices(previous: Sequence[Channel], current: Sequence[Channel]) -> list[int]:
+    """Return the earlier index of each channel, or -1."""
+    old = {(channel.metric, channel.instance): index for index, channel in enumerate(previous)}
+    return [old.get((channel.metric, channel.instance), -1) for channel in current]
 
 
-def _carried(values: array[int], places: Sequence[int], new: int) -> array[int]:
-    return array("q", [values[at] if at >= 0 else new for at in places])
+def _carried(values: array[int], indices: Sequence[int], new: int) -> array[int]:
+    return array("q", [values[index] if index >= 0 else new for index in indices])
 
 
 def _repeated(value: int, count: int) -> array[int]:
@@ -172,16 +180,16 @@ def _address(buffer: array[int]) -> int:
 
 
 def _address_of_cells(cells: array[int] | memoryview, count: int) -> int:
-    """Where int64 readings lie; ``ValueError`` unless there are ``count`` of them."""
+    """Return the address of int64 readings; raise ``ValueError`` unless there are ``count``."""
     if len(cells) != count:
-        raise ValueError(f"{len(cells)} readings for {count} places of the table")
+        raise ValueError(f"{len(cells)} readings for {count} columns of the table")
     if isinstance(cells, array):
         return _address(cells)
     return ctypes.addressof(ctypes.c_char.from_buffer(cells)) if count else 0
 
 
 def encoder_of(origin: SliceOrigin) -> Encoder:
-    """The encoder in C where the native library is there, else the one in numpy."""
+    """Return the native encoder where the library is available, else the one in numpy."""
     library = native.load().library
     if library is not None:
         return NativeEncoder(library, origin)

@@ -1,7 +1,7 @@
-"""From rows of raw integers to a wire message: counter differences, levels, what is missing.
+"""Rows of raw integers to wire messages: counter differences, levels, missing values.
 
-The tick thread only gathers; everything here runs once a slice, off that thread.  This is the
-reference in numpy; ``encoder`` does the same in C where the native library is there.
+The tick thread only gathers values; this runs once a slice, outside of that thread.  It is the
+reference in numpy; ``native_encoder`` does the same in C where the native library is available.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Cell = TypeVar("Cell", np.int64, np.bool_)
 
 
 def differences(rows: Ints, missing: Bools) -> tuple[Ints, Bools]:
-    """Counter steps: ``rows`` (n + 1, channels) -> steps and mask, (n, channels) each.
+    """Return counter increments: ``rows`` (n + 1, channels) -> steps and mask, (n, channels) each.
 
-    A step is missing where one of its ends is, or where it is negative: the counter was
-    reset or wrapped at 32 bits, which costs this one sample and never makes a spike.  A wrap
-    at 64 bits is an ordinary step.
+    An increment is missing where one of its ends is, or where it is negative: the counter was reset
+    or wrapped at 32 bits.  That costs this one sample and never causes a spike.  A wrap at 64 bits
+    is a normal increment.
     """
     steps = rows[1:] - rows[:-1]
     return steps, missing[1:] | missing[:-1] | (steps < 0)
 
 
 class _Readings:
-    """The last row of one part of the table, to take the next differences from."""
+    """The last row of one part of the table, the start of the next differences."""
 
     def __init__(self) -> None:
         self.gauges: Bools = np.zeros(0, np.bool_)
@@ -41,9 +41,12 @@ class _Readings:
         self._unknown: Bools = np.zeros(0, np.bool_)
 
     def switch(self, channels: tuple[Channel, ...]) -> NDArray[np.intp]:
-        """Go over to other columns, keeping what is the same; gives each one's old place or -1."""
-        places = {(old.metric, old.instance): at for at, old in enumerate(self._channels)}
-        old = [places.get((channel.metric, channel.instance), -1) for channel in channels]
+        """Change to other columns; keep the state of those that remain.
+
+        Returns the earlier index of each column, or -1.
+        """
+        indices = {(old.metric, old.instance): index for index, old in enumerate(self._channels)}
+        old = [indices.get((channel.metric, channel.instance), -1) for channel in channels]
         moved = np.array(old, np.intp)
         self._last = carried(self._last, moved)
         self._unknown = (moved < 0) | carried(self._unknown, moved)
@@ -52,31 +55,35 @@ class _Readings:
         self.rare = np.array([c.lane is Lane.RARE for c in channels], np.bool_) & ~self.gauges
         return moved
 
-    def forget(self) -> None:
+    def reset(self) -> None:
+        """Forget the last row: the next differences are missing."""
         self._unknown[:] = True
 
     def advance(self, rows: Ints) -> tuple[Ints, Bools]:
-        """Values of ``rows`` (ticks, channels): steps of counters, levels of all others."""
+        """Return the values of ``rows`` (ticks, channels) and the mask of the missing ones.
+
+        The values of counters are increments, those of other channels are levels.
+        """
         missing = rows == MISSING
-        steps, gone = differences(
+        steps, step_missing = differences(
             np.vstack([self._last, rows]), np.vstack([self._unknown, missing])
         )
         steps[:, self.gauges] = rows[:, self.gauges]
-        gone[:, self.gauges] = missing[:, self.gauges]
+        step_missing[:, self.gauges] = missing[:, self.gauges]
         self._last, self._unknown = rows[-1], missing[-1].copy()
-        return steps, gone
+        return steps, step_missing
 
 
-def carried(values: NDArray[Cell], places: NDArray[np.intp]) -> NDArray[Cell]:
-    """``values`` at their new places, zero where a place is -1."""
-    moved = np.zeros(places.size, values.dtype)
-    kept = places >= 0
-    moved[kept] = values[places[kept]]
+def carried(values: NDArray[Cell], indices: NDArray[np.intp]) -> NDArray[Cell]:
+    """Return ``values`` at these earlier indices; zero where the index is -1."""
+    moved = np.zeros(indices.size, values.dtype)
+    remaining = indices >= 0
+    moved[remaining] = values[indices[remaining]]
     return moved
 
 
 class MessageBuilder:
-    """Turns the raw slices of one collector, in order, into messages."""
+    """Converts the raw slices of one collector, in order, to messages."""
 
     def __init__(self, origin: SliceOrigin) -> None:
         self._origin = origin
@@ -88,16 +95,16 @@ class MessageBuilder:
 
     @property
     def gauges(self) -> Bools:
-        """Which fast channels are levels, as ``wire.encode`` wants it."""
+        """Which fast channels are levels, as ``wire.encode`` needs it."""
         return self._fast.gauges
 
-    def make(self, raw: RawSlice) -> Message:
-        """The message of the next slice; after a gap in the sequence no difference spans it."""
+    def build(self, raw: RawSlice) -> Message:
+        """Return the message of the next slice; no difference spans a gap in the sequence."""
         if raw.table is not self._table:
             self._switch(raw.table)
         if raw.sequence != self._sequence + 1:
-            self._fast.forget()
-            self._slow.forget()
+            self._fast.reset()
+            self._slow.reset()
         rows = np.array(raw.fast, np.int64).reshape(len(raw.lateness), len(raw.table.fast))
         fast, fast_missing = self._fast.advance(rows)
         slow, slow_missing = self._slow_values(np.array(raw.slow, np.int64))
@@ -117,19 +124,19 @@ class MessageBuilder:
         self._left = carried(self._left, moved)
 
     def _slow_values(self, readings: Ints) -> tuple[Ints, Bools]:
-        steps, lost = self._slow.advance(readings[None, :])
+        steps, slow_missing = self._slow.advance(readings[None, :])
         if self._slow.rare.any():
-            self._spread(steps[0], lost[0])
-        return steps[0], lost[0]
+            self._spread(steps[0], slow_missing[0])
+        return steps[0], slow_missing[0]
 
-    def _spread(self, steps: Ints, lost: Bools) -> None:
-        """Pay a rare counter's step out over the slices until it is read again.
+    def _spread(self, steps: Ints, slow_missing: Bools) -> None:
+        """Distribute the increment of a rare counter over the slices until its next read.
 
-        Ten seconds' worth in one slice would look like a burst.  The sum is kept, and the
-        first event of a small step is paid at once.
+        The increment of ten seconds in one slice would look like a burst.  The sum is kept, and the
+        first event of a small increment is in the first slice.
         """
         rare = self._slow.rare
-        fresh = rare & ~lost & (steps > 0)
+        fresh = rare & ~slow_missing & (steps > 0)
         self._owed[fresh] += steps[fresh]
         self._left[fresh] = RARE_SLICES
         paid = -(-self._owed // np.maximum(self._left, 1))
@@ -142,7 +149,8 @@ class NumpyEncoder:
     """The encoder of a process without the native library."""
 
     def __init__(self, origin: SliceOrigin) -> None:
-        self._maker = MessageBuilder(origin)
+        self._builder = MessageBuilder(origin)
 
     def encode(self, raw: RawSlice) -> bytes:
-        return encode(self._maker.make(raw), self._maker.gauges)
+        """Return the message of the next slice."""
+        return encode(self._builder.build(raw), self._builder.gauges)

@@ -1,8 +1,8 @@
-"""The few Redis commands a collector sends, over one connection (RESP2, parsed by hiredis).
+"""The few Redis commands of a collector, over one connection (RESP2, parsed by hiredis).
 
-A full client costs more memory than all else of a collector: importing redis-py 8 takes 10 MB.
-The protocol is https://redis.io/docs/latest/develop/reference/protocol-spec/; the URLs are the
-ones redis-py and redis-cli take, as the analyzer is given the same.
+A full client needs more memory than all other parts of a collector: redis-py 8 takes 10 MB.  The
+protocol is https://redis.io/docs/latest/develop/reference/protocol-spec/.  The URLs are those of
+redis-py and redis-cli, as the analyzer takes the same ones.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ Command = tuple[str | bytes | int, ...]
 
 
 class RedisError(Exception):
-    """Redis answered with an error, or with what is no answer; the text is its own."""
+    """Redis replied with an error, or the reply is invalid; the text is that of the reply."""
 
 
 def handshake(address: Address) -> list[Command]:
-    """What a connection begins with."""
-    made: list[Command] = []
-    if address.username:  # one without a password may be let in too (ACL, nopass)
-        made.append(("AUTH", address.username, address.password))
+    """Return the commands at the start of a connection."""
+    commands: list[Command] = []
+    if address.username:  # an ACL user may need no password (nopass)
+        commands.append(("AUTH", address.username, address.password))
     elif address.password:
-        made.append(("AUTH", address.password))
+        commands.append(("AUTH", address.password))
     if address.database:
-        made.append(("SELECT", address.database))
-    return made
+        commands.append(("SELECT", address.database))
+    return commands
 
 
 class RedisConnection:
-    """One connection, made when it is first needed; after any failure it begins anew.
+    """One connection, opened when it is first needed and reopened after an error.
 
-    Calls raise ``RedisError`` for what Redis refuses and ``OSError`` for what the network
-    does; ``timeout`` is in seconds, for each wait on the socket.
+    Calls raise ``RedisError`` for errors of Redis and ``OSError`` for errors of the network.
+    ``timeout`` is in seconds, for each wait on the socket.
     """
 
     def __init__(self, url: str, timeout: float) -> None:
@@ -57,24 +57,26 @@ class RedisConnection:
         self._reader = Reader()
 
     def call(self, command: Command) -> Any:
+        """Send a command and return its reply."""
         return self.pipeline([command])[0]
 
     def pipeline(self, commands: Sequence[Command]) -> list[Any]:
-        """Send all, then read all answers; the first error among them is raised."""
+        """Send all commands, then read all replies; raise the first error among them."""
         try:
             if self._socket is None:
                 self._connect()
             return self._exchange(commands)
         except BaseException:
-            self.close()  # answers may still be under way
+            self.close()  # replies may still arrive: the connection cannot be reused
             raise
 
     def transaction(self, commands: Sequence[Command]) -> list[Any]:
-        """All of them or none (MULTI, EXEC)."""
+        """Run all commands or none (MULTI, EXEC)."""
         answers: list[Any] = self.pipeline([("MULTI",), *commands, ("EXEC",)])[-1]
         return self._without_errors(answers)
 
     def close(self) -> None:
+        """Close the connection; harmless if it is closed."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -93,7 +95,7 @@ class RedisConnection:
                     raise ConnectionError("Redis closed the connection")
                 self._reader.feed(data)
         except HiredisError as error:
-            raise RedisError(f"what answers is no Redis: {error}") from None
+            raise RedisError(f"the reply is not from Redis: {error}") from None
         return answer
 
     def _without_errors(self, answers: list[Any]) -> list[Any]:
@@ -108,44 +110,44 @@ class RedisConnection:
         self._exchange(handshake(self._address))
         try:
             self._exchange([("CLIENT", "SETNAME", _NAME)])
-        except RedisError as error:  # a courtesy, which an ACL may leave out
-            log.debug("no name for the connection: %s", error)
+        except RedisError as error:  # the name is informative, and an ACL may forbid it
+            log.debug("the connection has no name: %s", error)
 
 
 def _packed(command: Command) -> bytes:
-    return bytes(pack_command(command))  # type: ignore[arg-type] # its stub means any length
+    return bytes(pack_command(command))  # type: ignore[arg-type] # its stub describes tuples of one element
 
 
 def open_socket(address: Address, timeout: float) -> socket.socket:
-    """A connected stream socket, under TLS where the address asks for it."""
+    """Return a connected stream socket, with TLS where the address requests it."""
     if address.socket:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        commands = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            made.settimeout(timeout)
-            made.connect(address.socket)
+            commands.settimeout(timeout)
+            commands.connect(address.socket)
         except BaseException:
-            made.close()
+            commands.close()
             raise
-        return made
-    made = socket.create_connection((address.host, address.port), timeout)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return commands
+    commands = socket.create_connection((address.host, address.port), timeout)
+    commands.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    commands.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if not address.tls:
-        return made
+        return commands
     try:
-        return tls_context(address).wrap_socket(made, server_hostname=address.host)
+        return tls_context(address).wrap_socket(commands, server_hostname=address.host)
     except BaseException:
-        made.close()
+        commands.close()
         raise
 
 
 def tls_context(address: Address) -> ssl.SSLContext:
-    """How the server proves itself: by the given or the host's authorities, unless told not to."""
+    """Return how to verify the server: by the given CAs or the host's, unless disabled."""
     import ssl  # noqa: PLC0415 - 2 MB that only rediss:// needs
 
     try:
         context = ssl.create_default_context(cafile=address.ssl_ca_certs or None)
-    except OSError as error:  # it does not say which file
+    except OSError as error:  # the error does not name the file
         raise OSError(f"{address.ssl_ca_certs}: {error.strerror or error}") from None
     if address.ssl_cert_reqs == "none":
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

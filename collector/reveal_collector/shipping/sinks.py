@@ -1,4 +1,4 @@
-"""What sinks are: where finished slices go."""
+"""The interface of sinks, which deliver finished slices, and the sink that writes a recording."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from reveal_contract.recording import Writer
 
 log = logging.getLogger(__name__)
 
-_SUBJECT_SLICES = 5  # how often the subjects are compared while the table stays
+_SUBJECT_SLICES = 5  # slices between two checks of the subjects while the table is unchanged
 
 StatusProvider = Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class EncodedSlice:
-    """One slice, encoded, with what a stream message repeats outside of the bytes.
+    """One slice as wire bytes, with the fields that a stream message repeats outside of them.
 
-    ``facts`` is the JSON of the node's facts, the same object until they change.
+    ``facts`` is the JSON of the node's facts: the same object until they change.
     """
 
     node: str
@@ -35,7 +35,7 @@ class EncodedSlice:
 
 @dataclass(frozen=True)
 class SinkHealth:
-    """``trouble`` is one sentence while the sink cannot do its work, else empty."""
+    """Counts of slices; ``health_error`` is one sentence while the sink does not work."""
 
     delivered: int = 0
     buffered: int = 0
@@ -44,28 +44,30 @@ class SinkHealth:
 
 
 class Sink(Protocol):
-    """Takes shipments in order; ``put`` neither blocks for long nor raises.
+    """Accepts slices in order; ``put`` neither blocks for long nor raises.
 
-    ``prompt``: it touches nothing but memory.
+    ``nonblocking`` sinks touch only memory in ``put``.
     """
 
     nonblocking: bool
 
-    def start(self, report: StatusProvider) -> None:
-        """Begin; ``report`` gives what the collector says of itself (JSON values)."""
+    def start(self, status: StatusProvider) -> None:
+        """Start; ``status`` returns the status of this node (JSON values)."""
 
-    def put(self, shipment: EncodedSlice) -> None: ...
+    def put(self, encoded: EncodedSlice) -> None:
+        """Accept a slice."""
 
-    def health(self) -> SinkHealth: ...
+    def health(self) -> SinkHealth:
+        """Return the counts and the current error."""
 
     def close(self, timeout: float) -> None:
-        """Deliver what is left for at most ``timeout`` seconds, then end."""
+        """Deliver the remaining slices for at most ``timeout`` seconds, then stop."""
 
 
 class RecordingSink:
-    """Writes slices into a recording; one that cannot be written (full disk) is left out.
+    """Writes slices to a recording; drops those that cannot be written (full disk).
 
-    Before a slice that needs it, a note says who the subjects are.
+    It writes the subjects as a note before the first slice that needs them.
     """
 
     nonblocking = False
@@ -74,43 +76,47 @@ class RecordingSink:
         self._writer = writer
         self._facts: bytes | None = None
         self._delivered = self._dropped = 0
-        self._health_error = ""
-        self._report: StatusProvider = dict
+        self._error = ""
+        self._status: StatusProvider = dict
         self._table = b""
         self._subjects: object = []
 
-    def start(self, report: StatusProvider) -> None:
-        self._report = report
+    def start(self, status: StatusProvider) -> None:
+        """Set the function that returns the subjects."""
+        self._status = status
 
-    def put(self, shipment: EncodedSlice) -> None:
+    def put(self, encoded: EncodedSlice) -> None:
+        """Write a slice."""
         try:
-            self._note_subjects(shipment)
-            if shipment.facts is not None and shipment.facts is not self._facts:
-                self._writer.facts(shipment.facts)
-                self._facts = shipment.facts
-            self._writer.message(shipment.data, shipment.table)
+            self._note_subjects(encoded)
+            if encoded.facts is not None and encoded.facts is not self._facts:
+                self._writer.facts(encoded.facts)
+                self._facts = encoded.facts
+            self._writer.message(encoded.data, encoded.table)
         except OSError as error:
             self._dropped += 1
-            health_error = f"recording {self._writer.path} lacks slices: {error.strerror}"
-            if health_error != self._health_error:
-                log.error("%s", health_error)
-            self._health_error = health_error
+            message = f"recording {self._writer.path} is incomplete: {error.strerror}"
+            if message != self._error:
+                log.error("%s", message)
+            self._error = message
             return
         self._delivered += 1
 
-    def _note_subjects(self, shipment: EncodedSlice) -> None:
-        if shipment.table.key == self._table and shipment.sequence % _SUBJECT_SLICES:
+    def _note_subjects(self, encoded: EncodedSlice) -> None:
+        if encoded.table.key == self._table and encoded.sequence % _SUBJECT_SLICES:
             return
-        self._table = shipment.table.key
-        subjects = self._report().get("subjects", [])
+        self._table = encoded.table.key
+        subjects = self._status().get("subjects", [])
         if subjects != self._subjects:
-            self._writer.note({"node": shipment.node, "subjects": subjects})
+            self._writer.note({"node": encoded.node, "subjects": subjects})
             self._subjects = subjects
 
     def health(self) -> SinkHealth:
-        return SinkHealth(self._delivered, 0, self._dropped, self._health_error)
+        """Return the counts and the current error."""
+        return SinkHealth(self._delivered, 0, self._dropped, self._error)
 
     def close(self, timeout: float) -> None:
+        """Close the recording."""
         try:
             self._writer.close()
         except OSError as error:

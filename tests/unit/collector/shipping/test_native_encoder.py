@@ -102,7 +102,7 @@ def test_readings_may_lie_in_memory_that_is_not_an_array() -> None:
 def test_readings_of_another_length_than_the_table_says_are_refused_and_spoil_nothing() -> None:
     encoder = in_c()
     encoder.encode(one(1, [5, 9]))
-    with pytest.raises(ValueError, match="3 readings for 2 places"):
+    with pytest.raises(ValueError, match="3 readings for 2 columns"):
         encoder.encode(one(2, [10, 11, 12]))
     after = decode(encoder.encode(one(3, [20, 23])))
     assert after.fast_missing[:, 0].tolist() == [True, False]

@@ -45,9 +45,9 @@ def row_of(cells: Cells) -> array[int]:
 
 def test_a_counter_travels_as_differences_and_a_gauge_as_levels() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
-    maker = MessageBuilder(ORIGIN)
-    first = maker.make(raw(table, 0, [10, 7, 13, 8]))
-    second = maker.make(raw(table, 1, [20, 9, 20, 6]))
+    builder = MessageBuilder(ORIGIN)
+    first = builder.build(raw(table, 0, [10, 7, 13, 8]))
+    second = builder.build(raw(table, 1, [20, 9, 20, 6]))
     assert first.fast_missing.tolist() == [[True, False], [False, False]]
     assert first.fast[1].tolist() == [3, 8]
     assert second.fast.tolist() == [[7, 9], [0, 6]]
@@ -56,31 +56,31 @@ def test_a_counter_travels_as_differences_and_a_gauge_as_levels() -> None:
 
 def test_a_reset_costs_one_sample_and_makes_no_spike() -> None:
     table = ChannelTable((COUNTER,), ())
-    maker = MessageBuilder(ORIGIN)
-    maker.make(raw(table, 0, [100, 110]))
-    after = maker.make(raw(table, 1, [3, 9, 14]))
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [100, 110]))
+    after = builder.build(raw(table, 1, [3, 9, 14]))
     assert after.fast_missing[:, 0].tolist() == [True, False, False]
     assert after.fast[1:, 0].tolist() == [6, 5]
 
 
 def test_a_wrap_at_32_bits_is_a_reset_and_one_at_64_bits_is_an_ordinary_step() -> None:
     table = ChannelTable((COUNTER, OTHER), ())
-    maker = MessageBuilder(ORIGIN)
-    made = maker.make(raw(table, 0, [2**32 - 1, 2**64 - 2, 1, 3]))
+    builder = MessageBuilder(ORIGIN)
+    made = builder.build(raw(table, 0, [2**32 - 1, 2**64 - 2, 1, 3]))
     assert made.fast_missing[1].tolist() == [True, False]
     assert made.fast[1, 1] == 5
 
 
 def test_a_counter_above_the_signed_range_keeps_its_differences() -> None:
     table = ChannelTable((COUNTER,), ())
-    made = MessageBuilder(ORIGIN).make(raw(table, 0, [2**63 - 1, 2**63 + 4, None]))
+    made = MessageBuilder(ORIGIN).build(raw(table, 0, [2**63 - 1, 2**63 + 4, None]))
     assert made.fast[1, 0] == 5
     assert made.fast_missing[:, 0].tolist() == [True, False, True]
 
 
 def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
-    made = MessageBuilder(ORIGIN).make(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
+    made = MessageBuilder(ORIGIN).build(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
     assert made.fast_missing.tolist() == [
         [True, False], [True, True], [True, False], [False, False],
     ]  # fmt: skip
@@ -89,27 +89,27 @@ def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
 
 def test_no_difference_spans_a_gap_in_the_sequence() -> None:
     table = ChannelTable((COUNTER,), (SLOW,))
-    maker = MessageBuilder(ORIGIN)
-    maker.make(raw(table, 4, [1, 2], [5]))
-    after = maker.make(raw(table, 7, [50, 51], [99]))
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 4, [1, 2], [5]))
+    after = builder.build(raw(table, 7, [50, 51], [99]))
     assert after.fast_missing[:, 0].tolist() == [True, False]
     assert after.slow_missing.tolist() == [True]
 
 
 def test_a_new_table_keeps_the_differences_of_the_columns_that_stay() -> None:
-    maker = MessageBuilder(ORIGIN)
-    maker.make(raw(ChannelTable((COUNTER,), ()), 0, [1, 2]))
-    made = maker.make(raw(ChannelTable((OTHER, COUNTER), ()), 1, [50, 6, 51, 8]))
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(ChannelTable((COUNTER,), ()), 0, [1, 2]))
+    made = builder.build(raw(ChannelTable((OTHER, COUNTER), ()), 1, [50, 6, 51, 8]))
     assert made.fast[:, 1].tolist() == [4, 2]
     assert made.fast_missing.tolist() == [[True, False], [False, False]]
 
 
 def test_a_message_made_here_is_one_the_wire_carries() -> None:
     table = ChannelTable((COUNTER, LEVEL), (SLOW,))
-    maker = MessageBuilder(ORIGIN)
-    maker.make(raw(table, 0, [1, 2, 3, 4], [8]))
-    made = maker.make(raw(table, 1, [None, 2, 9, None], [10]))
-    back = decode(encode(made, maker.gauges), maker.gauges)
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [1, 2, 3, 4], [8]))
+    made = builder.build(raw(table, 1, [None, 2, 9, None], [10]))
+    back = decode(encode(made, builder.gauges), builder.gauges)
     assert back.fast_missing.tolist() == made.fast_missing.tolist()
     assert back.slow.tolist() == [2]
 
@@ -117,24 +117,24 @@ def test_a_message_made_here_is_one_the_wire_carries() -> None:
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=4), st.integers(1, 4))
 def test_a_rare_counter_is_paid_out_evenly_and_in_full(steps: list[int], early: int) -> None:
     table = ChannelTable((), (RARE,))
-    maker = MessageBuilder(ORIGIN)
+    builder = MessageBuilder(ORIGIN)
     total, paid, sequence = 1000, [], 0
-    maker.make(raw(table, sequence, [], [total]))
+    builder.build(raw(table, sequence, [], [total]))
     for step in steps:
         total += step
         for _ in range(RARE_SLICES + early):
             sequence += 1
-            paid.append(int(maker.make(raw(table, sequence, [], [total])).slow[0]))
+            paid.append(int(builder.build(raw(table, sequence, [], [total])).slow[0]))
     assert sum(paid) == sum(steps)
     assert max(paid) <= -(-max(steps) // RARE_SLICES)
 
 
 def test_a_single_rare_event_shows_at_once() -> None:
     table = ChannelTable((), (RARE,))
-    maker = MessageBuilder(ORIGIN)
-    maker.make(raw(table, 0, [], [0]))
-    assert maker.make(raw(table, 1, [], [1])).slow.tolist() == [1]
-    assert maker.make(raw(table, 2, [], [1])).slow.tolist() == [0]
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [], [0]))
+    assert builder.build(raw(table, 1, [], [1])).slow.tolist() == [1]
+    assert builder.build(raw(table, 2, [], [1])).slow.tolist() == [0]
 
 
 @given(st.lists(INT64, min_size=2, max_size=30))
