@@ -21,7 +21,7 @@ from reveal_collector.readers.perf_groups import CountingPlan, PerfGroupSource, 
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources import msr
-from reveal_collector.sources.pmu.device import devices
+from reveal_collector.sources.pmu.device import pmu_devices
 from reveal_contract.metric import Lane
 
 CPU_CLOCK, TASK_CLOCK, SWITCHES = PerfEvent(1, 0), PerfEvent(1, 1), PerfEvent(1, 3)
@@ -97,7 +97,7 @@ def test_the_reading_is_laid_out_as_said(cpu: int) -> None:
 
 
 def test_the_tsc_counts_at_one_rate_on_all_cpus() -> None:
-    device = devices(Path("/sys")).get("msr")
+    device = pmu_devices(Path("/sys")).get("msr")
     named = device and device.named("tsc")
     if not named:
         pytest.skip("there is no msr PMU")
@@ -241,7 +241,7 @@ def test_a_cgroups_own_work_is_counted(cgroup: Path, cpu: int) -> None:
 
 def test_busy_share_and_clock_on_a_kernel_that_names_them(tmp_path: Path) -> None:
     """The PMU is this kernel's own; the tree only calls its TSC by three names."""
-    device = devices(Path("/sys")).get("msr")
+    device = pmu_devices(Path("/sys")).get("msr")
     if device is None or device.named("tsc") is None:
         pytest.skip("there is no msr PMU")
     folder = tmp_path / "bus/event_source/devices/msr"
@@ -279,7 +279,7 @@ def test_busy_share_and_clock_on_a_kernel_that_names_them(tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_counted_costs_nothing_else(cpu: int) -> None:
-    device = devices(Path("/sys")).get("msr")
+    device = pmu_devices(Path("/sys")).get("msr")
     if device is None:
         pytest.skip("there is no msr PMU")
     group(cpu, [SWITCHES]).close()

@@ -254,7 +254,7 @@ def test_what_a_rate_limit_holds_back_is_what_tc_says(limited: str) -> None:
 
 
 def test_more_sockets_than_bearable_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reveal_collector.sources.tcpdiag.MOST_SOCKETS", 2)
+    monkeypatch.setattr("reveal_collector.sources.tcpdiag.MAX_SOCKETS", 2)
     source = source_of("tcpdiag")
     with socket.create_server(("127.0.0.1", 0)) as server:
         clients = [socket.create_connection(server.getsockname()) for _ in range(3)]

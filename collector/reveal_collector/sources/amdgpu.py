@@ -1,9 +1,9 @@
-"""AMD GPUs by the files of their driver, under the names NVIDIA's have where they mean the same.
+"""AMD GPUs through the files of the amdgpu driver, with the metric names of NVIDIA GPUs.
 
 Kernel: Documentation/gpu/amdgpu/thermal.rst, driver-misc.rst and ras.rst.  Load, clocks and
-sensors ask the GPU's management firmware, which takes from tens of microseconds to milliseconds:
-all is read by a thread of its own.  A GPU that is suspended at run time would be woken by a
-reading, so it is left alone and its values are missing.
+sensors are requests to the management firmware of the GPU, which take from tens of microseconds
+to milliseconds, so a thread of its own reads all files.  A read would wake a GPU that is
+suspended at run time.  Such a GPU is not read, and its values are missing.
 """
 
 from __future__ import annotations
@@ -41,26 +41,30 @@ _FILES = {
 _CLOCKS = {"pp_dpm_sclk": "gpu.clock.sm", "pp_dpm_mclk": "gpu.clock.memory"}
 _SENSORS = {"power1_cap": ("gpu.power.limit", _MICRO), "freq1_input": ("gpu.clock.sm", 1.0),
             "freq2_input": ("gpu.clock.memory", 1.0)}  # fmt: skip
-# what the card draws: now where it tells, else over the last while; never both
+# The current power where the card reports it, else its recent average; never both.
 _POWER = ("power1_input", "power1_average")
-# the hottest place of the die is what the clocks are lowered for; older cards tell the edge's
-_HEAT = {"gpu.temperature": ("junction", "edge"), "gpu.memory.temperature": ("mem",)}
+# The driver lowers the clocks by the junction temperature; older cards report only the edge.
+_TEMPERATURES = {"gpu.temperature": ("junction", "edge"), "gpu.memory.temperature": ("mem",)}
 
 
 def sources(roots: Roots) -> list[Source]:
     drm = roots.sys / "class/drm"
 
-    def mark() -> object:
+    def layout_state() -> object:
         return entries(drm), awake(drm)
 
     absent = Unsupported("this host has no AMD GPU with the amdgpu driver")
     return [
-        BackgroundSource(AttributeSource("amdgpu", Lane.SLOW, lambda: _files(drm), mark, absent))
+        BackgroundSource(
+            AttributeSource(
+                "amdgpu", Lane.SLOW, lambda: _attribute_files(drm), layout_state, absent
+            )
+        )
     ]
 
 
 def amd_gpus(drm: Path) -> list[str]:
-    """The cards (``card0``) that the amdgpu driver drives."""
+    """Return the cards (``card0``) that the amdgpu driver controls."""
     return [
         name
         for name in entries(drm)[0]
@@ -69,7 +73,7 @@ def amd_gpus(drm: Path) -> list[str]:
 
 
 def awake(drm: Path) -> list[str]:
-    """The cards that may be asked without waking them; asking for the state wakes nobody."""
+    """Return the cards that are not suspended; reading this state wakes no card."""
     return [
         card
         for card in amd_gpus(drm)
@@ -77,19 +81,19 @@ def awake(drm: Path) -> list[str]:
     ]
 
 
-def _files(drm: Path) -> Iterator[AttributeFile]:
+def _attribute_files(drm: Path) -> Iterator[AttributeFile]:
     for card in awake(drm):
         device = drm / card / "device"
         for file, (metric, scale) in _FILES.items():
             yield single_column(device / file, channel(metric, card, scale))
         monitors = [device / "hwmon" / name for name in entries(device / "hwmon")[0]]
-        clocked = False
+        has_clock = False
         for monitor in monitors:
             yield from _sensors(card, monitor)
-            clocked = clocked or (monitor / "freq1_input").exists()
-        if not clocked:  # hwmon tells the clock itself, the table the level asked for
+            has_clock = has_clock or (monitor / "freq1_input").exists()
+        if not has_clock:  # hwmon reports the real clock, the table only the selected level
             for file, metric in _CLOCKS.items():
-                yield single_column(device / file, channel(metric, card, _MHZ), clock)
+                yield single_column(device / file, channel(metric, card, _MHZ), parse_clock)
         yield from _errors(card, device / "ras")
 
 
@@ -102,14 +106,14 @@ def _sensors(card: str, monitor: Path) -> Iterator[AttributeFile]:
     labels = {read_text(monitor / name): name.removesuffix("_label") + "_input"
               for name in entries(monitor)[0]
               if name.startswith("temp") and name.endswith("_label")}  # fmt: skip
-    for metric, wanted in _HEAT.items():
-        file = next((labels[label] for label in wanted if label in labels), "")
+    for metric, preferred in _TEMPERATURES.items():
+        file = next((labels[label] for label in preferred if label in labels), "")
         if file:
             yield single_column(monitor / file, channel(metric, card, _MILLI))
 
 
 def _errors(card: str, folder: Path) -> Iterator[AttributeFile]:
-    """RAS counters since the driver was loaded; ``umc`` is the device memory."""
+    """Yield the RAS counters since the driver was loaded; ``umc`` is the device memory."""
     for name in entries(folder)[0]:
         block, is_count, _ = name.partition("_err_count")
         if not is_count:
@@ -120,17 +124,17 @@ def _errors(card: str, folder: Path) -> Iterator[AttributeFile]:
         else:
             kinds = ("gpu.ras.uncorrected", "gpu.ras.corrected")
             columns = tuple(channel(kind, f"{card}/{block}") for kind in kinds)
-        yield AttributeFile(folder / name, columns, ras)
+        yield AttributeFile(folder / name, columns, parse_errors)
 
 
-def ras(data: bytes) -> list[int | None]:
-    """Uncorrected and corrected errors of a block: lines ``ue: 0`` and ``ce: 0``."""
+def parse_errors(data: bytes) -> list[int | None]:
+    """Return uncorrected and corrected errors of a block: lines ``ue: 0`` and ``ce: 0``."""
     counts = {kind: int(number) for kind, number in _ERRORS.findall(data)}
     return [counts.get(b"ue"), counts.get(b"ce")]
 
 
-def clock(data: bytes) -> int:
-    """The level in use of a ``pp_dpm`` file, marked by a star (MHz)."""
+def parse_clock(data: bytes) -> int:
+    """Return the level in use (MHz) of a ``pp_dpm`` file, marked by a star."""
     found = _CLOCK.search(data)
     if found is None:
         raise ValueError("no level is marked as in use")

@@ -1,10 +1,10 @@
-"""A CPU clock finer than ticks: ``cpu.run_time`` in nanoseconds.
+"""CPU clock that is finer than ticks: ``cpu.run_time`` in nanoseconds.
 
-``/proc/stat`` counts ticks of 10 ms, so over 100 ms a CPU's use has eleven possible values, and
-work shorter than a tick is mostly missed.  In order of preference: ``/proc/schedstat`` (ns, and
-with it ``cpu.run_delay``: how long ready tasks waited; kernel: scheduler/sched-stats.rst),
-``cpuacct.usage_percpu`` of the root cgroup (v1, ns), ``usage_usec`` of the root ``cpu.stat``
-(v2, all CPUs together).
+``/proc/stat`` counts ticks of 10 ms.  Over 100 ms the use of a CPU then has only eleven possible
+values, and work shorter than a tick is mostly missed.  In order of preference:
+``/proc/schedstat`` (ns; it also has ``cpu.run_delay``, the time that ready tasks waited; kernel:
+scheduler/sched-stats.rst), ``cpuacct.usage_percpu`` of the root cgroup (version 1, ns), and
+``usage_usec`` of the root ``cpu.stat`` (version 2, all CPUs together).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from reveal_contract.metric import Lane
 _CPUACCT = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
 _RUN_TIME, _RUN_DELAY = 7, 8  # tokens of a cpu line, versions 14 and later
 _NS_PER_US = 1000.0
-# the lines of the scheduling domains are most of the file on a large host
+# On a large host the lines of the scheduling domains are most of the file.
 _CPU_LINES = TextForm(keep=b"cpu")
-_REMEDY = "a kernel with CONFIG_SCHEDSTATS, or a cgroup file system with CPU accounting"
+_REMEDY = "use a kernel with CONFIG_SCHEDSTATS, or mount a cgroup hierarchy with CPU accounting"
 
 
 def sources(roots: Roots) -> list[Source]:
@@ -56,10 +56,10 @@ def learn_schedstat(text: str) -> Layout:
 
 
 def learn_cpuacct(text: str) -> Layout:
-    """One number a possible CPU; those that never ran anything wait for their first use."""
+    """Map one number per possible CPU; a CPU that never ran gets no column until its first use."""
     return [
-        (at, channel("cpu.run_time", str(at)) if spent != "0" else None)
-        for at, spent in enumerate(text.split())
+        (cpu, channel("cpu.run_time", str(cpu)) if spent != "0" else None)
+        for cpu, spent in enumerate(text.split())
         if is_number(spent)
     ]
 

@@ -1,9 +1,10 @@
-"""CPU clocks as cpufreq sees them, and how often cores were throttled for heat.
+"""CPU clocks as cpufreq reports them, and how often cores were throttled because of heat.
 
-Kernels 4.15 to 5.18 measure ``scaling_cur_freq`` for 20 ms a CPU on x86: where reading takes
-that long, the source is refused rather than let the others wait.  On large hosts some CPUs are
-read each second, the others keep their last clock, and the mean, lowest and highest go out.
-Throttling: Documentation/ABI/testing/sysfs-devices-system-cpu, ``thermal_throttle``.
+On x86, kernels 4.15 to 5.18 measure ``scaling_cur_freq`` for 20 ms per CPU.  If reading takes
+that long, the source is refused, because it would delay the others.  On large hosts some CPUs are
+read each second and the others keep their last clock; the columns are the mean, the lowest and
+the highest.  Throttling: Documentation/ABI/testing/sysfs-devices-system-cpu,
+``thermal_throttle``.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from reveal_contract.metric import Lane
 
 _KHZ = 1000.0
 _MS = 1e6
-_LONGEST = 0.005  # seconds for one pass over all CPUs
-_ABSENT = Unsupported("no CPU has cpufreq", "a cpufreq driver; virtual machines mostly have none")
-_UNCOUNTED = Unsupported(
-    "no CPU counts thermal throttling", "an Intel CPU on bare metal; others do not count it"
+_MAX_PASS_S = 0.005  # for one pass over all CPUs
+_ABSENT = Unsupported(
+    "no CPU has cpufreq", "load a cpufreq driver; most virtual machines have none"
+)
+_NO_COUNTER = Unsupported(
+    "no CPU counts thermal throttling", "use an Intel CPU on bare metal; other CPUs do not count it"
 )
 _CORE = (
     ("core_throttle_count", "cpu.thermal_throttle.core", 1.0),
@@ -55,17 +58,19 @@ def sources(roots: Roots) -> list[Source]:
         return dict(_limits(roots.sys))
 
     return [
-        Clocks(folder),
+        CpuFrequencies(folder),
         AggregatedSource(
             number_attributes("frequency-limits", Lane.RARE, limits, online, _ABSENT), min
         ),
-        number_attributes("throttling", Lane.SLOW, package, online, _UNCOUNTED),
-        AggregatedSource(number_attributes("core-throttling", Lane.RARE, core, online, _UNCOUNTED)),
+        number_attributes("throttling", Lane.SLOW, package, online, _NO_COUNTER),
+        AggregatedSource(
+            number_attributes("core-throttling", Lane.RARE, core, online, _NO_COUNTER)
+        ),
     ]
 
 
-class Clocks:
-    """``scaling_cur_freq`` of each CPU, or what it comes to on a large host."""
+class CpuFrequencies:
+    """``scaling_cur_freq`` of each CPU, or its mean, lowest and highest on a large host."""
 
     name, lane = "cpufreq", Lane.SLOW
 
@@ -75,42 +80,42 @@ class Clocks:
         self._files: list[OpenFile] = []
         self._clocks: list[int | None] = []
         self._online = ""
-        self._turn = 0
+        self._offset = 0
 
     def open(self) -> None:
-        self._learn()
+        self._open_files()
         if not self.channels:
             raise _ABSENT
         start = time.perf_counter()
-        self._clocks = [_clock(file) for file in self._files]
+        self._clocks = [_read_clock(file) for file in self._files]
         took = time.perf_counter() - start
-        if took > _LONGEST:
+        if took > _MAX_PASS_S:
             self.close()
             raise Unsupported(
-                f"reading the clock of all CPUs took {took * 1e3:.0f} ms", "Linux 5.19 or later"
+                f"reading the clock of all CPUs took {took * 1e3:.0f} ms", "use Linux 5.19 or later"
             )
 
     def read(self) -> Sequence[int | None]:
-        turns = -(-len(self._files) // MOST_CPUS)
-        self._turn = (self._turn + 1) % turns
+        stride = -(-len(self._files) // MOST_CPUS)
+        self._offset = (self._offset + 1) % stride
         if read_text(self._folder / "online") != self._online:
-            self._learn()
-            self._clocks = [_clock(file) for file in self._files]
+            self._open_files()
+            self._clocks = [_read_clock(file) for file in self._files]
             raise LayoutChanged(self.name)
-        for at in range(self._turn, len(self._files), turns):
-            self._clocks[at] = _clock(self._files[at])
-        return self._clocks if turns == 1 else summed_up(self._clocks)
+        for index in range(self._offset, len(self._files), stride):
+            self._clocks[index] = _read_clock(self._files[index])
+        return self._clocks if stride == 1 else mean_lowest_highest(self._clocks)
 
     def close(self) -> None:
         for file in self._files:
             file.close()
         self._files, self.channels = [], ()
 
-    def _learn(self) -> None:
+    def _open_files(self) -> None:
         self.close()
         found = cpu_folders(self._folder)
         self._online = read_text(self._folder / "online")
-        shown = []
+        columns = []
         for cpu, path in found:
             file = OpenFile(path / "cpufreq/scaling_cur_freq")
             try:
@@ -118,22 +123,22 @@ class Clocks:
             except Unsupported:
                 continue
             self._files.append(file)
-            shown.append(channel("cpu.frequency", str(cpu), _KHZ))
-        if len(shown) > MOST_CPUS:
+            columns.append(channel("cpu.frequency", str(cpu), _KHZ))
+        if len(columns) > MOST_CPUS:
             names = ("mean", "lowest", "highest")
-            shown = [channel(f"cpu.frequency.{name}", "", _KHZ) for name in names]
-        self.channels = tuple(shown)
+            columns = [channel(f"cpu.frequency.{name}", "", _KHZ) for name in names]
+        self.channels = tuple(columns)
 
 
-def summed_up(clocks: Sequence[int | None]) -> list[int | None]:
-    """Mean, lowest and highest of those known."""
+def mean_lowest_highest(clocks: Sequence[int | None]) -> list[int | None]:
+    """Return the mean, the lowest and the highest of the known clocks."""
     known = [clock for clock in clocks if clock is not None]
     if not known:
         return [None, None, None]
     return [sum(known) // len(known), min(known), max(known)]
 
 
-def _clock(file: OpenFile) -> int | None:
+def _read_clock(file: OpenFile) -> int | None:
     try:
         return int(file.read())
     except (OSError, ValueError):
@@ -150,7 +155,7 @@ def _limits(sys: Path) -> Iterator[tuple[Path, Channel]]:
 
 
 def _package_files(sys: Path) -> Iterator[tuple[Path, Channel]]:
-    """Every CPU of a package tells the package's count: the first one's is enough."""
+    """Yield the files of the first CPU of each package; all its CPUs show the same count."""
     folder = sys / "devices/system/cpu"
     cpus = [cpu for cpu, path in cpu_folders(folder) if (path / "thermal_throttle").is_dir()]
     for package, cpu in first_of(packages(sys, cpus)).items():

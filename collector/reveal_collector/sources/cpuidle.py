@@ -1,8 +1,8 @@
-"""Idle states as the kernel chose them: time in each and how often it was entered.
+"""Idle states that the kernel selected: the time in each and the number of entries.
 
-Kernel: admin-guide/pm/cpuidle.rst, ``cpuN/cpuidle/stateK``.  Some 16 files a CPU: hosts of
-hundreds of CPUs would read thousands of files a second, so all of them are read in the rare
-lane, and summed over CPUs by the state's name.
+Kernel: admin-guide/pm/cpuidle.rst, ``cpuN/cpuidle/stateK``.  Each CPU has about 16 files, so a
+host of hundreds of CPUs has thousands.  Therefore all are read in the rare lane and summed over
+CPUs by the name of the state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reveal_contract.metric import Lane
 _CPU = re.compile(r"cpu(\d+)\Z")
 _FILES = (("time", "cpu.idle_state.time", 1000.0), ("usage", "cpu.idle_state.entries", 1.0))
 _ABSENT = Unsupported(
-    "no CPU has cpuidle states", "a kernel with cpuidle; a virtual machine mostly has none"
+    "no CPU has cpuidle states", "use a kernel with cpuidle; most virtual machines have none"
 )
 
 
@@ -38,7 +38,7 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def cpu_folders(folder: Path) -> list[tuple[int, Path]]:
-    """The CPUs of /sys/devices/system/cpu in order of their numbers; none where it is missing."""
+    """Return the CPUs of /sys/devices/system/cpu by number; an empty list if it is missing."""
     named = ((_CPU.match(name), name) for name in entries(folder)[0])
     return sorted((int(number[1]), folder / name) for number, name in named if number)
 

@@ -1,7 +1,7 @@
-"""Residency of cores and packages in C-states, by the hardware's own counters.
+"""Residency of cores and packages in C-states, from the counters of the hardware.
 
 Kernel: arch/x86/events/intel/cstate.c (``cstate_core``, ``cstate_pkg``), in ticks of the TSC.
-Reading interrupts a CPU of each core, so it is done in the rare lane: a collector that wakes
+A read interrupts one CPU of each core, so it belongs in the rare lane: a collector that wakes
 sleeping cores ten times a second would measure itself.
 """
 
@@ -15,7 +15,7 @@ from reveal_collector.kernel.perf_event import PerfEvent
 from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
-from reveal_collector.sources.pmu.device import Device, devices
+from reveal_collector.sources.pmu.device import PmuDevice, pmu_devices
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -31,7 +31,7 @@ def _plan(roots: Roots) -> CountingPlan:
     present = online(roots.sys)
     groups: list[tuple[int, list[PerfEvent]]] = []
     columns: dict[Channel, list[CpuEvent]] = {}
-    known = devices(roots.sys)
+    known = pmu_devices(roots.sys)
     if device := known.get(_CORE):
         cpus = device.cpus() or first_threads(roots.sys, present)
         states = dict(_states(device))
@@ -48,11 +48,11 @@ def _plan(roots: Roots) -> CountingPlan:
             for state, event in states.items():
                 columns[channel("cpu.residency.package", f"{package}/{state}")] = [(cpu, event)]
     if not columns:
-        raise Unsupported("there is no cstate PMU: Intel only, on bare metal")
+        raise Unsupported("there is no cstate PMU; only Intel CPUs on bare metal have one")
     return CountingPlan(groups, columns)
 
 
-def _states(device: Device) -> Iterator[tuple[str, PerfEvent]]:
+def _states(device: PmuDevice) -> Iterator[tuple[str, PerfEvent]]:
     for state in _STATES:
         if named := device.named(f"{state}-residency"):
             yield state.upper(), named.event

@@ -1,13 +1,13 @@
 """Requests, sectors and times of each block device (kernel: iostats.rst, testing/sysfs-block).
 
-``/proc/diskstats`` tells which disks there are; their numbers are read from the disk's own
-``stat``, which holds the same.  Where a disk does nothing the scanner in C seldom looks at it:
-the kernel adds up the counters of all CPUs for every device and partition it lists.
+``/proc/diskstats`` lists the disks.  Their numbers come from the ``stat`` file of each disk,
+which holds the same numbers: for every device and partition in the list the kernel sums the
+counters of all CPUs, and the scanner in C can skip the file of an idle disk.
 
-14 columns until 4.17, 18 with discards, 20 with flushes (5.5); ``stat`` lacks the first three.
-Times are 32-bit milliseconds and wrap; ``busy_time`` saturates where requests are served in
-parallel.  Partitions are left out.  Device-mapper, md and loop devices repeat the I/O of what
-lies below them.
+A line has 14 columns until 4.17, 18 with discards, and 20 with flushes (5.5); ``stat`` does not
+have the first three.  Times are in 32-bit milliseconds and wrap; ``busy_time`` saturates if
+requests are served in parallel.  Partitions are left out.  Device-mapper, md and loop devices
+repeat the I/O of the devices below them.
 """
 
 from __future__ import annotations
@@ -41,79 +41,80 @@ FIELDS: tuple[tuple[str, float], ...] = (
     ("flushes", 1), ("flush_time", _MS),
 )  # fmt: skip
 _FIRST = 3  # after major, minor and name
-_LEAST = _FIRST + 11
-# there by the dozen and mostly unused: channels only once they did I/O
-_SPARE = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+\Z")
-_READS = 10 * CHECK_EVERY  # at ten a second
-_SURE = 12  # looks until sysfs, too, is asked: a disk may have been listed a moment before there
-# what a partition is called, where sysfs cannot be asked
+_MIN_TOKENS = _FIRST + 11
+# A host has dozens of these, mostly unused: they get channels with their first I/O.
+_OPTIONAL = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+\Z")
+_CHECK_READS = 10 * CHECK_EVERY  # at ten reads a second
+_SYSFS_CHECKS = 12  # checks until sysfs is read as well: it may list a disk later than diskstats
+# names of partitions, for hosts without a readable sysfs
 _PARTITION = re.compile(r"((sd|vd|hd|xvd)[a-z]+|(nvme\d+n|mmcblk|nbd|loop|md)\d+p)\d+\Z")
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [Disks(roots.proc / "diskstats", roots.sys / "block")]
+    return [DiskStats(roots.proc / "diskstats", roots.sys / "block")]
 
 
-class Disks(Joined):
-    """A file a disk; the list of all where sysfs lacks one (a recording, an old container).
+class DiskStats(Joined):
+    """One file per disk, or the list of all if sysfs is incomplete (a recording, an old container).
 
-    Whether others are there now is looked for every ``LOOK_EVERY`` seconds.
+    Every ``CHECK_EVERY`` seconds it checks whether the disks changed.
     """
 
     def __init__(self, listed: Path, block: Path) -> None:
         super().__init__("diskstats", Lane.FAST, self._files, f"{listed} lists no disk")
         self._list, self._block = OpenFile(listed), block
         self._disks: list[str] = []  # with a file of their own
-        self._listed: list[tuple[str, bool]] = []  # as the list showed them when they were found
-        self._asked = self._reads = self._looks = 0
-        self._others = False
+        self._listed: list[tuple[str, bool]] = []  # state of the list at the last check
+        self._stale_calls = self._reads = self._checks = 0
+        self._changed = False
 
     def read(self) -> Sequence[int | None]:
         self._reads += 1
-        if self._others or (self._reads % _READS == 0 and self._has_others()):
-            before = self.channels
+        if self._changed or (self._reads % _CHECK_READS == 0 and self._disks_changed()):
+            previous = self.channels
             self.open()
-            if self.channels != before:
+            if self.channels != previous:
                 raise LayoutChanged(self.name)
         return super().read()
 
     def stale(self) -> bool:
-        self._asked += 1
-        if self._asked % CHECK_EVERY == 0:
-            self._others = self._has_others()
-        return self._others
+        self._stale_calls += 1
+        if self._stale_calls % CHECK_EVERY == 0:
+            self._changed = self._disks_changed()
+        return self._changed
 
     def close(self) -> None:
         super().close()
         self._list.close()
-        self._disks, self._others = [], False
+        self._disks, self._changed = [], False
 
-    def _has_others(self) -> bool:
+    def _disks_changed(self) -> bool:
         if not self._disks:
             return False
-        self._looks += 1
+        self._checks += 1
         text = self._list.read().decode("ascii", "replace")
-        before, self._listed = self._listed, _listed(text)
-        if self._listed == before and self._looks % _SURE:
+        previous, self._listed = self._listed, _listed(text)
+        # sysfs is expensive to list: compare the list of diskstats first.
+        if self._listed == previous and self._checks % _SYSFS_CHECKS:
             return False
         return disks(text, self._block) != self._disks
 
     def _files(self) -> list[Source]:
         self._list.open()
         text = self._list.read().decode("ascii", "replace")
-        self._listed, shown = _listed(text), disks(text, self._block)
-        files = {disk: self._block / disk.replace("/", "!") / "stat" for disk in shown}
+        self._listed, selected = _listed(text), disks(text, self._block)
+        files = {disk: self._block / disk.replace("/", "!") / "stat" for disk in selected}
         if not all(path.exists() for path in files.values()):
             return [TokenSource(self.name, self.lane, self._list.path, self._layout)]
-        self._disks = shown
+        self._disks = selected
         return [self._file(disk, path) for disk, path in files.items()]
 
     def _file(self, disk: str, path: Path) -> Source:
         def learn(text: str) -> Layout:
             return _columns(disk, 0, text.split())
 
-        made = TokenSource(self.name, self.lane, path, learn)
-        return made.resting(Gated(f"disk {disk}", leads=True))
+        source = TokenSource(self.name, self.lane, path, learn)
+        return source.resting(Gated(f"disk {disk}", leads=True))
 
     def _layout(self, text: str) -> Layout:
         return layout(text, self._block)
@@ -121,23 +122,26 @@ class Disks(Joined):
 
 def _columns(disk: str, first: int, numbers: Sequence[str]) -> list[tuple[int, Channel | None]]:
     return [
-        (at, channel(f"storage.disk.{field}", disk, scale))
-        for at, (field, scale) in enumerate(FIELDS[: len(numbers)], first)
+        (position, channel(f"storage.disk.{field}", disk, scale))
+        for position, (field, scale) in enumerate(FIELDS[: len(numbers)], first)
     ]
 
 
 def _listed(text: str) -> list[tuple[str, bool]]:
-    """What decides which disks there are: names, and whether spare ones did something."""
+    """Return what decides which disks are read: names, and whether optional ones were used."""
     return [(tokens[2], not _is_unused(tokens)) for _, tokens in rows(text) if len(tokens) > _FIRST]
 
 
 def disks(text: str, block: Path) -> list[str]:
-    """The whole disks listed but spare ones that did nothing yet."""
+    """Return the whole disks in the list, without optional ones that did no I/O yet."""
     return [tokens[2] for _, tokens in _lines(text, block) if not _is_unused(tokens)]
 
 
 def layout(text: str, block: Path) -> Layout:
-    """The columns of each whole disk; of an unused spare device only what shows its first use."""
+    """Return the columns of each whole disk.
+
+    Of an unused optional device only the numbers that show its first use are watched.
+    """
     columns: list[tuple[int, Channel | None]] = []
     for start, tokens in _lines(text, block):
         if _is_unused(tokens):
@@ -148,17 +152,17 @@ def layout(text: str, block: Path) -> Layout:
 
 
 def _lines(text: str, block: Path) -> Iterator[tuple[int, list[str]]]:
-    """The lines of whole disks: those sysfs lists; where it cannot be asked, by their names."""
+    """Yield the lines of whole disks: those in sysfs, or by their names without sysfs."""
     try:
         whole = {name.replace("!", "/") for name in os.listdir(block)}  # noqa: PTH208
     except OSError:
         whole = None
     for start, tokens in rows(text):
-        if len(tokens) < _LEAST or not all(map(is_number, tokens[_FIRST:])):
+        if len(tokens) < _MIN_TOKENS or not all(map(is_number, tokens[_FIRST:])):
             continue
         if tokens[2] in whole if whole is not None else not _PARTITION.match(tokens[2]):
             yield start, tokens
 
 
 def _is_unused(tokens: Sequence[str]) -> bool:
-    return bool(_SPARE.match(tokens[2])) and not "".join(tokens[_FIRST:]).strip("0")
+    return bool(_OPTIONAL.match(tokens[2])) and not "".join(tokens[_FIRST:]).strip("0")

@@ -1,10 +1,10 @@
-"""Memory errors as EDAC counts them: by controller, and by the module an operator replaces.
+"""Memory errors counted by EDAC: by controller, and by the module that an operator replaces.
 
-Kernel: Documentation/ABI/testing/sysfs-devices-edac.  A controller shows its modules as
-``dimmN`` or ``rankN``; kernels and drivers that know chip-select rows alone show ``csrowN`` with
-a counter for each channel of correctable errors.  Drivers of the memory controller and firmware
-(``ghes_edac``) fill the same files.  Counters live in memory and are cheap, but there are many
-and nearly all stand at 0: a quiet one is read every ten seconds.
+Kernel: Documentation/ABI/testing/sysfs-devices-edac.  A controller lists its modules as
+``dimmN`` or ``rankN``.  Kernels and drivers that know only chip-select rows list ``csrowN``, with
+one counter of correctable errors per channel.  Drivers of the memory controller and of firmware
+(``ghes_edac``) fill the same files.  The counters are in memory and cheap to read, but there are
+many and nearly all are 0, so an unchanged one is read only every ten seconds.
 """
 
 from __future__ import annotations
@@ -33,24 +33,28 @@ _OF_CONTROLLER = {
     "ce_count": "correctable", "ue_count": "uncorrectable",
     "ce_noinfo_count": "correctable_unplaced", "ue_noinfo_count": "uncorrectable_unplaced",
 }  # fmt: skip
-_TURNS = 10
+_QUIET_PERIOD = 10
 
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/edac/mc"
 
-    def mark() -> object:
+    def layout_state() -> object:
         controllers = _named(folder, _CONTROLLER)
         return entries(folder, *controllers)
 
     absent = Unsupported(
         "no memory controller reports its errors",
-        "memory with ECC and an EDAC driver for it; virtual machines mostly have none",
+        "use ECC memory with an EDAC driver; most virtual machines have none",
     )
-    return [AttributeSource("edac", Lane.SLOW, lambda: _files(folder), mark, absent, _TURNS)]
+    return [
+        AttributeSource(
+            "edac", Lane.SLOW, lambda: _attribute_files(folder), layout_state, absent, _QUIET_PERIOD
+        )
+    ]
 
 
-def _files(folder: Path) -> Iterator[AttributeFile]:
+def _attribute_files(folder: Path) -> Iterator[AttributeFile]:
     for controller in _named(folder, _CONTROLLER):
         for file, metric in _OF_CONTROLLER.items():
             yield single_column(controller / file, channel(f"memory.ecc.{metric}", controller.name))
@@ -63,25 +67,27 @@ def _files(folder: Path) -> Iterator[AttributeFile]:
 
 
 def _of_module(controller: str, module: Path) -> Iterator[AttributeFile]:
-    where = place(controller, module.name, read_text(module / "dimm_label"))
-    yield single_column(module / "dimm_ce_count", channel("memory.ecc.dimm.correctable", where))
-    yield single_column(module / "dimm_ue_count", channel("memory.ecc.dimm.uncorrectable", where))
+    instance = module_instance(controller, module.name, read_text(module / "dimm_label"))
+    yield single_column(module / "dimm_ce_count", channel("memory.ecc.dimm.correctable", instance))
+    yield single_column(
+        module / "dimm_ue_count", channel("memory.ecc.dimm.uncorrectable", instance)
+    )
 
 
 def _of_row(controller: str, row: Path) -> Iterator[AttributeFile]:
-    where = place(controller, row.name, "")
-    yield single_column(row / "ue_count", channel("memory.ecc.dimm.uncorrectable", where))
+    instance = module_instance(controller, row.name, "")
+    yield single_column(row / "ue_count", channel("memory.ecc.dimm.uncorrectable", instance))
     for entry in sorted(entries(row)[0]):
         if number := _CHANNEL.match(entry):
             label = read_text(row / f"ch{number[1]}_dimm_label")
-            where = place(controller, f"{row.name}/ch{number[1]}", label)
-            yield single_column(row / entry, channel("memory.ecc.dimm.correctable", where))
+            instance = module_instance(controller, f"{row.name}/ch{number[1]}", label)
+            yield single_column(row / entry, channel("memory.ecc.dimm.correctable", instance))
 
 
-def place(controller: str, module: str, label: str) -> str:
-    """Which module: its place in EDAC's tree and, where the board's is known, its label.
+def module_instance(controller: str, module: str, label: str) -> str:
+    """Return the position of a module in EDAC's tree and, if the driver knows it, its label.
 
-    Drivers that know no label make one of the place, or leave it empty or unusable.
+    Drivers without a label repeat the position, or leave the label empty or unusable.
     """
     words = " ".join(label.split())
     unknown = not words or words.lower().startswith(("any memory", "unknown", "mc#"))
@@ -89,6 +95,6 @@ def place(controller: str, module: str, label: str) -> str:
 
 
 def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """The entries of a folder whose names fit, in the order of their numbers."""
+    """Return the entries of a folder whose names match, ordered by their numbers."""
     names = [name for name in entries(folder)[0] if pattern.match(name)]
     return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]

@@ -1,8 +1,8 @@
 """Energy of packages, cores and DRAM: turbostat's PkgWatt, CorWatt and RAMWatt.
 
-A counter of joules per second is watts.  Read through the ``power`` PMU (arch/x86/events/rapl.c)
-where it may be used, else from powercap's ``energy_uj`` (power/powercap/powercap.rst), which
-only root may read since CVE-2020-8694.
+The rate of a counter in joules is a power in watts.  The counters are read through the ``power``
+PMU (arch/x86/events/rapl.c) if the process may use it, else from ``energy_uj`` of powercap
+(power/powercap/powercap.rst), which only root can read since CVE-2020-8694.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGro
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import read_number, read_text
 from reveal_collector.readers.textfile import OpenFile, channel
-from reveal_collector.sources.pmu.device import Device, devices
+from reveal_collector.sources.pmu.device import PmuDevice, pmu_devices
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
@@ -28,59 +28,59 @@ _EVENTS = {
     "energy-ram": "memory.energy",
     "energy-psys": "cpu.energy.platform",
 }
-# names of powercap's zones -> metric; the zone of a package is called package-N
-_PARTS = {"core": "cpu.energy.cores", "dram": "memory.energy", "psys": "cpu.energy.platform"}
+# name of a powercap zone -> metric; the zone of a package is named package-N
+_ZONES = {"core": "cpu.energy.cores", "dram": "memory.energy", "psys": "cpu.energy.platform"}
 _PACKAGE = re.compile(r"package-(\d+)(?:-die-\d+)?\Z")
-_ZONE = re.compile(r"intel-rapl:(\d+)(?::\d+)?\Z")  # intel-rapl-mmio counts the same again
+_ZONE = re.compile(r"intel-rapl:(\d+)(?::\d+)?\Z")  # intel-rapl-mmio repeats the same counters
 _MICRO = 1e-6
 _NAME = "energy"
 _ABSENT = Unsupported(
-    "there is neither a power PMU nor a powercap zone: no energy counter",
-    "bare metal with the rapl or intel_rapl_msr module",
+    "there is no energy counter: neither a power PMU nor a powercap zone",
+    "use bare metal with the rapl or intel_rapl_msr module",
 )
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [FirstOf((PerfGroupSource(_NAME, Lane.SLOW, roots, _plan), Powercap(roots)))]
+    return [FirstAvailable((PerfGroupSource(_NAME, Lane.SLOW, roots, _plan), Powercap(roots)))]
 
 
-class FirstOf:
-    """The first source that opens, under one name; the last one's reason when none does."""
+class FirstAvailable:
+    """The first source that opens; if none does, the reason of the last one."""
 
-    def __init__(self, choices: Sequence[Source]) -> None:
-        self._choices = choices
-        self._chosen = choices[-1]
-        self.name, self.lane = self._chosen.name, self._chosen.lane
+    def __init__(self, alternatives: Sequence[Source]) -> None:
+        self._alternatives = alternatives
+        self._source = alternatives[-1]
+        self.name, self.lane = self._source.name, self._source.lane
         self.channels: tuple[Channel, ...] = ()
 
     def open(self) -> None:
         self.close()
         refused = None
-        for choice in self._choices:
+        for source in self._alternatives:
             try:
-                choice.open()
-            except Unsupported as why:
-                refused = why
+                source.open()
+            except Unsupported as reason:
+                refused = reason
             else:
-                self._chosen, self.channels = choice, choice.channels
+                self._source, self.channels = source, source.channels
                 return
         raise refused or _ABSENT
 
     def read(self) -> Sequence[int | None]:
         try:
-            return self._chosen.read()
+            return self._source.read()
         except LayoutChanged:
-            self.channels = self._chosen.channels
+            self.channels = self._source.channels
             raise
 
     def close(self) -> None:
-        for choice in self._choices:
-            choice.close()
+        for source in self._alternatives:
+            source.close()
         self.channels = ()
 
 
 def _plan(roots: Roots) -> CountingPlan:
-    device = devices(roots.sys).get("power")
+    device = pmu_devices(roots.sys).get("power")
     if device is None:
         raise _ABSENT
     groups: list[tuple[int, list[PerfEvent]]] = []
@@ -89,11 +89,11 @@ def _plan(roots: Roots) -> CountingPlan:
         counted = dict(_counted(device, package))
         groups.append((cpu, list(counted.values())))
         for column, event in counted.items():
-            columns.setdefault(column, []).append((cpu, event))  # dies of a package add up
+            columns.setdefault(column, []).append((cpu, event))  # sum over the dies of a package
     return CountingPlan(groups, columns)
 
 
-def _counted(device: Device, package: str) -> Iterator[tuple[Channel, PerfEvent]]:
+def _counted(device: PmuDevice, package: str) -> Iterator[tuple[Channel, PerfEvent]]:
     for name, metric in _EVENTS.items():
         if (named := device.named(name)) and named.unit == "Joules":
             yield channel(metric, package, named.scale), named.event
@@ -107,18 +107,18 @@ class Powercap:
     def __init__(self, roots: Roots) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._folder = roots.sys / "class/powercap"
-        self._zones: list[Zone] = []
+        self._zones: list[RaplZone] = []
 
     def open(self) -> None:
         self.close()
         denied: Unsupported | None = None
         columns = []
         for path, column in zones(self._folder):
-            zone = Zone(path)
+            zone = RaplZone(path)
             try:
                 zone.open()
-            except Unsupported as why:
-                denied = why
+            except Unsupported as reason:
+                denied = reason
             else:
                 self._zones.append(zone)
                 columns.append(column)
@@ -135,8 +135,8 @@ class Powercap:
         self._zones, self.channels = [], ()
 
 
-class Zone:
-    """One ``energy_uj``: microjoules, back to 0 beyond ``max_energy_range_uj``."""
+class RaplZone:
+    """One ``energy_uj`` in microjoules, which wraps to 0 above ``max_energy_range_uj``."""
 
     def __init__(self, path: Path) -> None:
         self._file = OpenFile(path / "energy_uj")
@@ -149,34 +149,34 @@ class Zone:
 
     def read(self) -> int | None:
         try:
-            now = int(self._file.read())
+            value = int(self._file.read())
         except (OSError, ValueError):
             return None
-        gained = 0 if self._last is None else unwrapped(self._last, now, self._range)
-        self._last = now
-        if gained is None:
+        increase = 0 if self._last is None else unwrapped(self._last, value, self._range)
+        self._last = value
+        if increase is None:
             return None
-        self._total += gained
+        self._total += increase
         return self._total
 
     def close(self) -> None:
         self._file.close()
 
 
-def unwrapped(last: int, now: int, limit: int) -> int | None:
-    """What a counter that wraps beyond ``limit`` gained; None when it was reset instead.
+def unwrapped(last: int, value: int, maximum: int) -> int | None:
+    """Return the increase of a counter that wraps above ``maximum``; ``None`` after a reset.
 
-    A reading once a second never sees half of the range go by: a fall of less than that is a
-    reset (the module loaded anew), and the gain is not known.
+    At one read a second a counter never passes half of its range.  A decrease by less than that is
+    a reset (the module was loaded again), and the increase is unknown.
     """
-    if now >= last:
-        return now - last
-    gained = now + limit + 1 - last
-    return gained if 0 < gained <= limit // 2 else None
+    if value >= last:
+        return value - last
+    increase = value + maximum + 1 - last
+    return increase if 0 < increase <= maximum // 2 else None
 
 
 def zones(folder: Path) -> list[tuple[Path, Channel]]:
-    """The RAPL zones by package, each with its channel; none where there is no powercap."""
+    """Return the RAPL zones by package with their channels; an empty list without powercap."""
     try:
         found = sorted((path for path in folder.iterdir() if _ZONE.match(path.name)), key=_number)
     except OSError:
@@ -187,7 +187,7 @@ def zones(folder: Path) -> list[tuple[Path, Channel]]:
         top = _PACKAGE.match(names.get(path.name.rpartition(":")[0], "") or names[path.name])
         package = top[1] if top else ""
         own = _PACKAGE.match(names[path.name])
-        metric = "cpu.energy.package" if own else _PARTS.get(names[path.name])
+        metric = "cpu.energy.package" if own else _ZONES.get(names[path.name])
         if metric:
             columns.setdefault(channel(metric, package, _MICRO), path)
     return [(path, column) for column, path in columns.items()]

@@ -1,8 +1,8 @@
-"""Drops, pauses and stalls inside network cards, which the kernel's own counters do not show.
+"""Drops, pauses and stalls inside network cards, which no counter of the kernel shows.
 
-Every driver names its counters itself (``ethtool -S``), so a table of patterns says what they
-mean.  Of several ways to say one thing the first a driver has is taken: a card's total before
-the sum over its queues.  Counters that no pattern fits are left alone.
+Every driver names its own counters (``ethtool -S``), so a table of patterns gives their meaning.
+If several counters mean the same, the first pattern that matches is used: the total of a card
+before the sum over its queues.  Counters that match no pattern are ignored.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 
 _US = 1e3  # microseconds in ns
-# a queue's counter: rx0_drops, rx_queue_0_drops, queue_0_rx_page_alloc_fail, tx_drops[0]
+# counter of a queue: rx0_drops, rx_queue_0_drops, queue_0_rx_page_alloc_fail, tx_drops[0]
 _RX = r"(?:rx_?(?:queue_)?\d+_|queue_\d+_rx_)"
 _TX = r"(?:tx_?(?:queue_)?\d+_(?:tx_)?|queue_\d+_tx_)"
 _OF_QUEUE = r"\[\d+\]"
-# what it is called here -> scale, and drivers' names for it, the best first
+# metric -> scale, and patterns of the names that drivers use, the preferred one first
 MEANINGS: dict[str, tuple[float, tuple[str, ...]]] = {
     "rx_no_buffer": (1, (
         r"rx_out_of_buffer", r"rx_no_buffer_count", r"rx_no_dma_resources", r"rx_nodesc_drops",
@@ -88,22 +88,22 @@ _PATTERNS = {
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Cards(roots)]
+    return [_CardCounters(roots)]
 
 
-class _Cards(SnapshotSource):
-    """The cards of the caller's network namespace, asked anew each time."""
+class _CardCounters(SnapshotSource):
+    """The cards of the network namespace of the process, listed again at each read."""
 
     def __init__(self, roots: Roots) -> None:
-        super().__init__("ethtool", self._look_at_cards, Unsupported(
-            "no network card counts what happens inside it", "a physical card, or a newer driver",
+        super().__init__("ethtool", self._read_cards, Unsupported(
+            "no network card has internal counters", "use a physical card, or a newer driver",
         ))  # fmt: skip
         self._roots = roots
         self._tool: Ethtool | None = None
 
     def open(self) -> None:
         if not self._roots.live:
-            raise Unsupported("network cards can be asked on the machine itself only")
+            raise Unsupported("network cards can be queried only on the running machine itself")
         self.close()
         self._tool = Ethtool()
         super().open()
@@ -114,35 +114,35 @@ class _Cards(SnapshotSource):
         self._tool = None
         super().close()
 
-    def _look_at_cards(self) -> dict[Channel, int | None]:
+    def _read_cards(self) -> dict[Channel, int | None]:
         columns: dict[Channel, int | None] = {}
         for name in cards(self._roots.sys):
-            with suppress(OSError):  # no such card any more, or its driver counts nothing
+            with suppress(OSError):  # the card was removed, or its driver has no counters
                 if self._tool is not None:
                     columns |= columns_of(name, self._tool.statistics(name))
         return columns
 
 
 def cards(sys: Path) -> list[str]:
-    """The interfaces that are real devices, virtual machines' own included."""
+    """Return the interfaces of real devices, including those of virtual machines."""
     folder = sys / "class/net"
     return [name for name in entries(folder)[0] if (folder / name / "device").exists()]
 
 
 def columns_of(card: str, counters: Mapping[str, int]) -> dict[Channel, int | None]:
-    """What a card's counters say, by the table of meanings."""
+    """Return the columns of a card's counters by the table of meanings."""
     found: dict[Channel, int | None] = {}
     for name, (scale, _) in MEANINGS.items():
-        value = meant(name, counters)
+        value = counter_sum(name, counters)
         if value is not None:
             found[channel(f"network.card.{name}", card, scale)] = value
     return found
 
 
-def meant(name: str, counters: Mapping[str, int]) -> int | None:
-    """The sum of the counters of the first pattern that fits any; ``None`` where none does."""
+def counter_sum(name: str, counters: Mapping[str, int]) -> int | None:
+    """Return the sum of the counters that match the first pattern with a match, or ``None``."""
     for pattern in _PATTERNS[name]:
-        fitting = [value for key, value in counters.items() if pattern.fullmatch(key)]
-        if fitting:
-            return sum(fitting)
+        matching = [value for key, value in counters.items() if pattern.fullmatch(key)]
+        if matching:
+            return sum(matching)
     return None

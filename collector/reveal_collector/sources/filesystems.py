@@ -1,9 +1,9 @@
-"""Room on the host's own file systems, asked by statvfs(3) every ten seconds.
+"""Space on the local file systems of the host, read by statvfs(3) every ten seconds.
 
-Which there are stands in the mount table of process 1 (proc_pid_mountinfo(5)); one that is
-mounted at several places is asked once.  Only file systems on block devices of this host are
-asked, and those that manage their devices themselves: statvfs of a network or FUSE file system
-waits for its server, and might wait for ever.  Read-only images are always full and left out.
+The mount table of process 1 (proc_pid_mountinfo(5)) lists them; a file system that is mounted
+several times is read once.  Only file systems on block devices of this host are read, and those
+that manage their devices themselves: statvfs of a network or FUSE file system waits for its
+server, possibly forever.  Read-only images are always full and left out.
 """
 
 from __future__ import annotations
@@ -22,45 +22,47 @@ from reveal_contract.channels import Channel
 
 _OWN_DEVICES = {"zfs", "btrfs", "bcachefs"}
 _IMAGES = {"squashfs", "iso9660", "erofs", "cramfs", "udf"}
-_WAITS = ("fuse", "nfs", "cifs", "ceph", "9p", "lustre", "gpfs", "ocfs2", "gfs2")
+_REMOTE = ("fuse", "nfs", "cifs", "ceph", "9p", "lustre", "gpfs", "ocfs2", "gfs2")
 _FIELDS = ("size", "free", "available", "inodes", "inodes_free", "read_only")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted file system: the device number tells two apart."""
+    """One mounted file system, identified by its device number."""
 
     device: str
-    place: str
-    kind: str
-    origin: str
+    path: str
+    type: str
+    device_path: str
     read_only: bool
 
 
 def sources(roots: Roots) -> list[Source]:
-    def look() -> dict[Channel, int | None]:
+    def read() -> dict[Channel, int | None]:
         if not roots.live:
-            raise Unsupported("file systems can be asked on the machine itself only")
-        return room(roots.proc)
+            raise Unsupported("file systems can be queried only on the running machine itself")
+        return usage(roots.proc)
 
     return [
-        SnapshotSource("filesystems", look, Unsupported("no file system of this host's own disks"))
+        SnapshotSource(
+            "filesystems", read, Unsupported("no file system is on a local disk of this host")
+        )
     ]
 
 
-def room(proc: Path) -> dict[Channel, int | None]:
-    """Size, room and inodes of each file system; ``None`` where it does not say."""
+def usage(proc: Path) -> dict[Channel, int | None]:
+    """Return size, free space and inodes of each file system; ``None`` where unknown."""
     table = (proc / "1/mountinfo").read_text("utf-8", "replace")
-    base = _root_of_host(proc)
+    base = _host_root(proc)
     columns: dict[Channel, int | None] = {}
-    for mount in own(mounts(table)):
-        columns |= _room_of(mount, base)
+    for mount in local_mounts(mounts(table)):
+        columns |= _usage_of(mount, base)
     return columns
 
 
 def mounts(table: str) -> Iterator[Mount]:
-    """The rows of a mount table; one that is cut short is left out."""
+    """Yield the rows of a mount table; skip incomplete ones."""
     for line in table.split("\n"):
         head, separator, tail = line.partition(" - ")
         left, right = head.split(" "), tail.split(" ")
@@ -70,43 +72,48 @@ def mounts(table: str) -> Iterator[Mount]:
         yield Mount(left[2], unescaped(left[4]), right[0], unescaped(right[1]), "ro" in options)
 
 
-def own(table: Iterator[Mount]) -> list[Mount]:
-    """Each file system of this host's disks once, at its shortest place."""
+def local_mounts(table: Iterator[Mount]) -> list[Mount]:
+    """Return each file system on disks of this host once, at its shortest path."""
     found: dict[str, Mount] = {}
     for mount in table:
-        if mount.kind in _IMAGES or mount.kind.startswith(_WAITS):
+        if mount.type in _IMAGES or mount.type.startswith(_REMOTE):
             continue
-        if mount.origin.startswith("/dev/") or mount.kind in _OWN_DEVICES:
+        if mount.device_path.startswith("/dev/") or mount.type in _OWN_DEVICES:
             known = found.setdefault(mount.device, mount)
-            if len(mount.place) < len(known.place):
+            if len(mount.path) < len(known.path):
                 found[mount.device] = mount
-    return sorted(found.values(), key=lambda mount: mount.place)
+    return sorted(found.values(), key=lambda mount: mount.path)
 
 
 def unescaped(text: str) -> str:
-    """Blanks and backslashes of a path are octal in the mount table."""
+    """Decode the octal escapes of blanks and backslashes in the mount table."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 8)), text)
 
 
-def _root_of_host(proc: Path) -> Path:
-    """Where the paths of process 1 begin: a container has another root, which is not asked."""
+def _host_root(proc: Path) -> Path:
+    """Return the directory where the paths of process 1 start.
+
+    A container has another root than its host, which must not be read instead.
+    """
     root = proc / "1/root"
     if os.access(root, os.X_OK):
         return root
     if proc != Path("/proc"):
-        raise Unsupported("the root of the host may not be entered", "grant CAP_SYS_PTRACE")
+        raise Unsupported(
+            "this process is not permitted to enter the root of the host", "grant CAP_SYS_PTRACE"
+        )
     return Path("/")
 
 
-def _room_of(mount: Mount, base: Path) -> dict[Channel, int | None]:
-    channels = [channel(f"storage.filesystem.{name}", mount.place) for name in _FIELDS]
+def _usage_of(mount: Mount, base: Path) -> dict[Channel, int | None]:
+    channels = [channel(f"storage.filesystem.{name}", mount.path) for name in _FIELDS]
     try:
-        seen = os.statvfs(base / mount.place.lstrip("/"))
+        status = os.statvfs(base / mount.path.lstrip("/"))
     except OSError:
         return dict.fromkeys(channels)
-    unit = seen.f_frsize
-    # one that makes inodes as it goes (btrfs) says 0: there is nothing to run out of
-    inodes = (seen.f_files, seen.f_favail) if seen.f_files else (None, None)
-    values = (seen.f_blocks * unit, seen.f_bfree * unit, seen.f_bavail * unit, *inodes,
+    unit = status.f_frsize
+    # 0 means that the file system (btrfs) creates inodes as needed and cannot run out of them
+    inodes = (status.f_files, status.f_favail) if status.f_files else (None, None)
+    values = (status.f_blocks * unit, status.f_bfree * unit, status.f_bavail * unit, *inodes,
               int(mount.read_only))  # fmt: skip
     return dict(zip(channels, values, strict=True))

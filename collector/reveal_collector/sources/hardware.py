@@ -1,9 +1,9 @@
 """Hardware events of the cores: cycles, instructions, branches, caches, memory stalls.
 
-Which event counts what stands in ``sources/pmu``, a table a vendor.  Every online CPU has its
-groups, each small enough for the counters; what does not fit at once takes turns, and the
-counts are scaled (``perfevent.step``).  The columns are sums over the host: quotients of sums
-are what means something (instructions per cycle, misses per reference).
+``sources/pmu`` has a table of events for each vendor.  Every online CPU has groups of events that
+fit into its counters.  If not all groups fit at once, the kernel rotates them and the counts are
+scaled.  The columns are sums over the host: the meaningful numbers are ratios of sums
+(instructions per cycle, misses per reference).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import read_number
 from reveal_collector.readers.textfile import channel
 from reveal_collector.sources.pmu import amd, arm, intel
-from reveal_collector.sources.pmu.device import Device, devices
+from reveal_collector.sources.pmu.device import PmuDevice, pmu_devices
 from reveal_collector.sources.pmu.platform import (
     GENERIC,
     Count,
-    Cpu,
+    CpuModel,
     Platform,
     choose,
     cpus,
@@ -36,17 +36,17 @@ from reveal_contract.metric import Lane
 PLATFORMS: tuple[Platform, ...] = (*intel.PLATFORMS, *amd.PLATFORMS, *arm.PLATFORMS)
 _HARDWARE = 0  # perf_event_attr.type
 _HYBRID = ("cpu_core", "cpu_atom")
-_CORES = ("armv8_", "armv9_")
+_ARM_PMUS = ("armv8_", "armv9_")
 _ABSENT = Unsupported(
     "the CPU's performance counters are not exposed, as in most virtual machines",
-    "bare metal, or a virtual machine type or hypervisor setting that exposes the PMU",
+    "use bare metal, or a virtual machine type or hypervisor setting that exposes the PMU",
 )
 
 
-class Cores(NamedTuple):
-    """The CPUs one core PMU counts on, and what it counts there."""
+class CorePmu(NamedTuple):
+    """One PMU of cores: its CPUs, and the platform that names its events."""
 
-    device: Device
+    device: PmuDevice
     platform: Platform
     cpus: Sequence[int]
 
@@ -56,57 +56,57 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def plan(roots: Roots) -> CountingPlan:
-    """Groups and sums of every core PMU here; raises ``Unsupported`` where there is none."""
+    """Return the groups and sums of every core PMU; raises ``Unsupported`` if there is none."""
     found = list(core_pmus(roots))
     if not found:
         raise _ABSENT
-    taken = watchdogs(roots)
+    reserved = watchdog_counters(roots)
     groups: list[tuple[int, list[PerfEvent]]] = []
     columns: dict[Channel, list[CpuEvent]] = {}
-    for cores in found:
-        events = {name: _event(cores, count) for name, count in cores.platform.events.items()}
+    for pmu in found:
+        events = {name: _event(pmu, count) for name, count in pmu.platform.events.items()}
         known = {name: event for name, event in events.items() if event is not None}
-        for packed in pack(cores.platform, list(known), taken):
-            groups += [(cpu, [known[name] for name in packed]) for cpu in cores.cpus]
+        for packed in pack(pmu.platform, list(known), reserved):
+            groups += [(cpu, [known[name] for name in packed]) for cpu in pmu.cpus]
         for name, event in known.items():
-            column = channel(name, "", cores.platform.events[name].scale)
-            columns.setdefault(column, []).extend((cpu, event) for cpu in cores.cpus)
+            column = channel(name, "", pmu.platform.events[name].scale)
+            columns.setdefault(column, []).extend((cpu, event) for cpu in pmu.cpus)
     return CountingPlan(groups, columns)
 
 
-def core_pmus(roots: Roots) -> Iterator[Cores]:
-    """The PMUs of the cores, with the online CPUs of each."""
+def core_pmus(roots: Roots) -> Iterator[CorePmu]:
+    """Yield the PMUs of the cores with their online CPUs."""
     known = cpus((roots.proc / "cpuinfo").read_text())
     present = online(roots.sys)
-    for name, device in devices(roots.sys).items():
-        if name != "cpu" and name not in _HYBRID and not name.startswith(_CORES):
+    for name, device in pmu_devices(roots.sys).items():
+        if name != "cpu" and name not in _HYBRID and not name.startswith(_ARM_PMUS):
             continue
-        own = device.cpus()
-        mine = [cpu for cpu in present if not own or cpu in own]
-        if mine:
-            cpu = known.get(mine[0], Cpu("", 0, 0))
+        pmu_cpus = device.cpus()
+        online_cpus = [cpu for cpu in present if not pmu_cpus or cpu in pmu_cpus]
+        if online_cpus:
+            cpu = known.get(online_cpus[0], CpuModel("", 0, 0))
             platform = choose(platforms(), cpu, name if name in _HYBRID else "")
-            yield Cores(device, platform, mine)
+            yield CorePmu(device, platform, online_cpus)
 
 
 def platforms() -> tuple[Platform, ...]:
-    """Those of a site's plugins before ours."""
-    theirs = plugins.parts("PLATFORMS")
-    return (*(platform for some in theirs for platform in some), *PLATFORMS)
+    """Return the platforms of plugins, then the built-in ones."""
+    plugin_tables = plugins.parts("PLATFORMS")
+    return (*(platform for table in plugin_tables for platform in table), *PLATFORMS)
 
 
-def watchdogs(roots: Roots) -> int:
-    """Counters the kernel's watchdog for hard lockups holds (admin-guide/lockup-watchdogs)."""
+def watchdog_counters(roots: Roots) -> int:
+    """Return the counters used by the hard lockup watchdog (admin-guide/lockup-watchdogs)."""
     return (read_number(roots.proc / "sys/kernel/nmi_watchdog") or 0) & 1
 
 
-def _event(cores: Cores, count: Count) -> PerfEvent | None:
-    """None where the PMU has no such term: an older kernel, a guest's reduced PMU."""
+def _event(pmu: CorePmu, count: Count) -> PerfEvent | None:
+    """Return ``None`` if the PMU has no such term: an older kernel, or a reduced PMU of a guest."""
     try:
         if (code := GENERIC.get(count.event)) is None:
-            return cores.device.encoded(count.event)
-        # the kernel asks which PMU is meant where there are several (perf_event_open(2))
-        chosen = cores.device.type << 32 if cores.device.name in _HYBRID else 0
-        return PerfEvent(_HARDWARE, code | chosen)
+            return pmu.device.encoded(count.event)
+        # A hybrid CPU has several PMUs: the upper bits select one (perf_event_open(2)).
+        pmu_type = pmu.device.type << 32 if pmu.device.name in _HYBRID else 0
+        return PerfEvent(_HARDWARE, code | pmu_type)
     except ParseError:
         return None

@@ -1,7 +1,7 @@
 """Huge page pools by page size, for the host and for each NUMA node, in bytes.
 
-Kernel: Documentation/admin-guide/mm/hugetlbpage.rst.  A page of the pool that is free is memory
-nobody can use.
+Kernel: Documentation/admin-guide/mm/hugetlbpage.rst.  No process can use a free page of a pool
+as ordinary memory.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def sources(roots: Roots) -> list[Source]:
     def find() -> dict[Path, Channel]:
         return dict(_files(pools, node_folder))
 
-    remedy = "a kernel with CONFIG_HUGETLBFS"
-    # a size is a pool from boot on
+    remedy = "use a kernel with CONFIG_HUGETLBFS"
+    # The page sizes with a pool do not change after boot.
     return [NumberFiles("hugepages", Lane.SLOW, pools, find, remedy, lasting=True)]
 
 

@@ -1,9 +1,9 @@
-"""Sensors of /sys/class/hwmon: temperatures, and the power of what has no energy counter.
+"""Sensors of /sys/class/hwmon: temperatures, and the power of devices without energy counter.
 
-Kernel: Documentation/hwmon/sysfs-interface.rst.  Millidegrees and microwatts.  The package's own
-temperature (turbostat's PkgTmp) is read once a second; every other sensor in the rare lane, as
-NVMe, ACPI and board sensors answer after milliseconds.  Cores (CoreTmp) become the hottest of
-their package, as 112 rows would say no more.
+Kernel: Documentation/hwmon/sysfs-interface.rst, in millidegrees and microwatts.  The temperature
+of the package (turbostat's PkgTmp) is read once a second.  All other sensors are in the rare
+lane, because NVMe, ACPI and board sensors take milliseconds.  Core temperatures (CoreTmp) are
+reduced to the hottest core of a package.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PACKAGE_LABEL = re.compile(r"Package id (\d+)\Z")
 _AMD = ("k10temp", "zenpower")
 _AMD_PACKAGE = ("Tctl", "Tdie")
 _PACKAGE, _CORE = "cpu.temperature.package", "cpu.temperature.core"
-# chip -> metric of its temperatures; the others' are cpu.temperature.board
+# chip -> metric of its temperatures; all others are cpu.temperature.board
 _CHIPS = {
     "nvme": "storage.temperature",
     "drivetemp": "storage.temperature",
@@ -41,14 +41,14 @@ _CHIPS = {
     "amdgpu": "gpu.temperature.sensor",
 }
 _ABSENT = Unsupported(
-    "hwmon shows no sensor of this kind",
-    "bare metal with the driver of the CPU's sensors (coretemp, k10temp)",
+    "hwmon has no sensor of this kind",
+    "use bare metal with the driver of the CPU's sensors (coretemp, k10temp)",
 )
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """One file; ``order`` is its chip's place among chips of the same name."""
+    """One file; ``order`` counts the chips of the same name."""
 
     path: Path
     chip: str
@@ -83,25 +83,25 @@ def _channels(folder: Path) -> dict[Path, Channel]:
 
 
 def column_of(sensor: Sensor) -> Channel:
-    """The channel of a sensor; those of one package's cores share theirs."""
+    """Return the channel of a sensor; the cores of one package share a channel."""
     if sensor.path.name.startswith("power"):
         return channel("cpu.power", f"{sensor.device}/{sensor.label}", 1e-6)
     if sensor.chip == "coretemp":
-        named = _PACKAGE_LABEL.match(sensor.label.replace("_", " "))
-        package = named[1] if named else str(sensor.order)
-        return channel(_PACKAGE if named else _CORE, package, 1e-3)
+        match = _PACKAGE_LABEL.match(sensor.label.replace("_", " "))
+        package = match[1] if match else str(sensor.order)
+        return channel(_PACKAGE if match else _CORE, package, 1e-3)
     if sensor.chip in _AMD:
-        own = sensor.label in _AMD_PACKAGE
-        return channel(_PACKAGE if own else _CORE, str(sensor.order), 1e-3)
+        is_package = sensor.label in _AMD_PACKAGE
+        return channel(_PACKAGE if is_package else _CORE, str(sensor.order), 1e-3)
     metric = _CHIPS.get(sensor.chip, "cpu.temperature.board")
     return channel(metric, f"{sensor.device}/{sensor.label}", 1e-3)
 
 
 def _sensors(folder: Path) -> Iterator[Sensor]:
-    seen: dict[str, int] = {}
-    for chip in sorted((folder / name for name in entries(folder)[0]), key=_where):
+    orders: dict[str, int] = {}
+    for chip in sorted((folder / name for name in entries(folder)[0]), key=_device_path):
         name = read_text(chip / "name") or chip.name
-        order = seen[name] = seen.get(name, -1) + 1
+        order = orders[name] = orders.get(name, -1) + 1
         for path in _inputs(chip):
             stem = path.name.partition("_")[0]
             label = _plain(_label(chip, stem))
@@ -109,9 +109,9 @@ def _sensors(folder: Path) -> Iterator[Sensor]:
 
 
 def _inputs(chip: Path) -> list[Path]:
-    """The sensors' files; drivers of the old kind (ACPI power meters) have them in the device."""
-    for place in (chip, chip / "device"):
-        if found := [place / file for file in entries(place)[0] if _SENSOR.match(file)]:
+    """Return the sensor files; old drivers (ACPI power meters) keep them in the device."""
+    for directory in (chip, chip / "device"):
+        if found := [directory / file for file in entries(directory)[0] if _SENSOR.match(file)]:
             return found
     return []
 
@@ -122,13 +122,13 @@ def _label(chip: Path, stem: str) -> str:
     return next((text for path in names if (text := read_text(path))), stem)
 
 
-def _where(chip: Path) -> tuple[str, str]:
-    """By device, as hwmonN is numbered in the order in which drivers were loaded."""
+def _device_path(chip: Path) -> tuple[str, str]:
+    """Return a sort key by device: the numbers of hwmonN depend on the load order of drivers."""
     return str(resolve_link(chip / "device")), chip.name
 
 
 def _device(chip: Path, name: str, order: int) -> str:
-    """What people know the device by: nvme0, mlx5_0 by its PCI address, else the chip's name."""
+    """Return a well-known name: nvme0, the PCI address of a card, else the name of the chip."""
     device = resolve_link(chip / "device")
     if name in ("nvme", "drivetemp") or re.fullmatch(r"[0-9a-f]{4}:[0-9a-f:.]+", device.name):
         return _plain(device.name)

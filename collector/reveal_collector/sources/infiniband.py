@@ -1,13 +1,13 @@
 """InfiniBand and RoCE ports: traffic, errors, congestion, state.
 
-Kernel: Documentation/ABI/stable/sysfs-class-infiniband.  ``counters`` are those of the
-InfiniBand specification's port counters; ``hw_counters`` are the driver's own and differ by card.
-Data counters are in words of four bytes.  Counters too narrow for the link stick at their maximum
-instead of wrapping: at its maximum a counter says nothing and is missing until it is cleared.
+Kernel: Documentation/ABI/stable/sysfs-class-infiniband.  ``counters`` are the port counters of
+the InfiniBand specification; ``hw_counters`` are defined by the driver and differ by card.  Data
+counters are in words of four bytes.  A counter that is too narrow for the link stays at its
+maximum instead of wrapping.  There it has no meaning, so its value is missing until it is cleared.
 
-Each file may ask the card's firmware, which takes tens of microseconds or more.  So errors are
-read by a thread of their own; traffic comes at every tick where all ports together are read
-within the price of a fast source, and otherwise once a second by such a thread.
+A read may query the firmware of the card, which takes tens of microseconds or more.  Therefore
+a thread of its own reads the errors.  Traffic is read every tick if reading all ports is cheap
+enough for a fast source, else once a second by such a thread.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from reveal_contract.names import snake
 
 log = logging.getLogger(__name__)
 
-_WORD = 4.0
+_WORD_BYTES = 4.0
 _TENTH_GBIT = 1e8
-# the four that show what a port carries, 64 bits wide but on old cards
+# the traffic counters, 64 bits wide except on old cards
 TRAFFIC = {
-    "port_rcv_data": ("rx_bytes", _WORD), "port_xmit_data": ("tx_bytes", _WORD),
+    "port_rcv_data": ("rx_bytes", _WORD_BYTES), "port_xmit_data": ("tx_bytes", _WORD_BYTES),
     "port_rcv_packets": ("rx_packets", 1.0), "port_xmit_packets": ("tx_packets", 1.0),
 }  # fmt: skip
-# bits of the specification's other port counters
+# widths in bits of the other port counters of the specification
 _BITS = {
     "symbol_error": 16, "port_rcv_errors": 16, "port_rcv_remote_physical_errors": 16,
     "port_rcv_switch_relay_errors": 16, "link_error_recovery": 8, "link_downed": 8,
@@ -51,39 +51,43 @@ _BITS = {
     "local_link_integrity_errors": 4, "excessive_buffer_overrun_errors": 4,
     "port_xmit_discards": 16, "port_xmit_wait": 32,
 }  # fmt: skip
-_SAME = {"unicast_rcv_packets", "unicast_xmit_packets", "lifespan"}  # said by others, or settings
-_TRIES = 3
+_REDUNDANT = {
+    "unicast_rcv_packets",
+    "unicast_xmit_packets",
+    "lifespan",
+}  # sums of other counters, or settings
+_COST_READS = 3
 
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "class/infiniband"
     absent = Unsupported("this host has no InfiniBand or RoCE port")
 
-    def mark() -> object:
+    def layout_state() -> object:
         return entries(folder)
 
     def part(name: str, files: Callable[[RdmaPort], Iterator[AttributeFile]]) -> AttributeSource:
         def find() -> Iterator[AttributeFile]:
             return (file for port in ib_ports(roots.sys, addresses=False) for file in files(port))
 
-        return AttributeSource(name, Lane.SLOW, find, mark, absent)
+        return AttributeSource(name, Lane.SLOW, find, layout_state, absent)
 
     return [
-        Traffic(part("infiniband", traffic)),
-        BackgroundSource(part("infiniband-errors", others)),
+        PortTraffic(part("infiniband", traffic)),
+        BackgroundSource(part("infiniband-errors", errors)),
     ]
 
 
 def traffic(port: RdmaPort) -> Iterator[AttributeFile]:
-    """Bytes and packets of a port."""
+    """Yield bytes and packets of a port."""
     for file, (name, scale) in TRAFFIC.items():
         column = channel(f"network.infiniband.{name}", port.name, scale)
         path = port.path / "counters" / file
-        yield single_column(path, column, NotStuck(32, path))
+        yield single_column(path, column, SaturatingCounter(32, path))
 
 
-def others(port: RdmaPort) -> Iterator[AttributeFile]:
-    """State, rate, errors and the driver's own counters of a port."""
+def errors(port: RdmaPort) -> Iterator[AttributeFile]:
+    """Yield state, rate, errors and the driver's own counters of a port."""
     yield single_column(
         port.path / "state", channel("network.infiniband.state", port.name), state_number
     )
@@ -95,37 +99,37 @@ def others(port: RdmaPort) -> Iterator[AttributeFile]:
         port.path / "rate", channel("network.infiniband.rate", port.name, _TENTH_GBIT), rate
     )
     for name in entries(port.path / "counters")[0]:
-        if name not in TRAFFIC and name not in _SAME:
+        if name not in TRAFFIC and name not in _REDUNDANT:
             column = channel(f"network.infiniband.{snake(name)}", port.name)
             path = port.path / "counters" / name
-            yield single_column(path, column, NotStuck(_BITS.get(name, 64), path))
+            yield single_column(path, column, SaturatingCounter(_BITS.get(name, 64), path))
     for name in entries(port.path / "hw_counters")[0]:
-        if name not in _SAME:
+        if name not in _REDUNDANT:
             column = channel(f"network.infiniband.hw.{snake(name)}", port.name)
             path = port.path / "hw_counters" / name
-            yield single_column(path, column, NotStuck(64, path))
+            yield single_column(path, column, SaturatingCounter(64, path))
 
 
-class NotStuck:
-    """A reader of a counter that sticks at the largest number of so many bits; says it once."""
+class SaturatingCounter:
+    """Parser of a counter that stays at the maximum of its width; it warns once."""
 
     def __init__(self, bits: int, path: Path) -> None:
-        self._most = (1 << bits) - 1
+        self._maximum = (1 << bits) - 1
         self._path = path
-        self._said = False
+        self._warned = False
 
     def __call__(self, data: bytes) -> int | None:
         value = int(data)
-        if value != self._most:
+        if value != self._maximum:
             return value
-        if not self._said:
-            self._said = True
-            log.warning("%s is at its maximum: it counts no more until cleared", self._path)
+        if not self._warned:
+            self._warned = True
+            log.warning("%s is at its maximum: it does not count until it is cleared", self._path)
         return None
 
 
-class Traffic:
-    """The traffic counters, at every tick where that is cheap enough on this host."""
+class PortTraffic:
+    """The traffic counters, read every tick if this is cheap enough on this host."""
 
     name = "infiniband"
 
@@ -133,37 +137,37 @@ class Traffic:
         self.lane = Lane.SLOW
         self.channels: tuple[Channel, ...] = ()
         self._files = files
-        self._via: Source = files
+        self._active: Source = files
 
     def open(self) -> None:
         self._files.open()
-        fast = price(self._files.read) <= FAST_MEDIAN_NS
+        fast = read_cost_ns(self._files.read) <= FAST_MEDIAN_NS
         self.lane = Lane.FAST if fast else Lane.SLOW
         if not fast:
-            self._via = BackgroundSource(self._files)
-            self._via.open()
-        self._learn()
+            self._active = BackgroundSource(self._files)
+            self._active.open()
+        self._update_channels()
 
     def read(self) -> Sequence[int | None]:
         try:
-            return self._via.read()
+            return self._active.read()
         finally:
-            if self.channels is not self._via.channels:
-                self._learn()
+            if self.channels is not self._active.channels:
+                self._update_channels()
 
     def close(self) -> None:
-        self._via.close()
-        self._via, self.channels = self._files, ()
+        self._active.close()
+        self._active, self.channels = self._files, ()
 
-    def _learn(self) -> None:
-        self.channels = in_lane(self._via.channels, self.lane)
+    def _update_channels(self) -> None:
+        self.channels = in_lane(self._active.channels, self.lane)
 
 
-def price(read: Callable[[], object]) -> int:
-    """What a reading costs (ns), the least of a few tries."""
-    spent = []
-    for _ in range(_TRIES):
-        began = time.monotonic_ns()
+def read_cost_ns(read: Callable[[], object]) -> int:
+    """Return the lowest cost of a few reads, in ns."""
+    costs_ns = []
+    for _ in range(_COST_READS):
+        started_ns = time.monotonic_ns()
         read()
-        spent.append(time.monotonic_ns() - began)
-    return min(spent)
+        costs_ns.append(time.monotonic_ns() - started_ns)
+    return min(costs_ns)

@@ -1,9 +1,9 @@
 """``/proc/interrupts``, reduced: each source summed over CPUs, each CPU summed over sources.
 
-A host of 200 CPUs has megabytes of it, nearly all zeros: only lines that changed are parsed,
-and a device's line becomes a channel when it first counts.  Lines of the architecture (``LOC``,
-``TLB``) are channels from the start.  Lines come and go with drivers and columns with CPUs;
-counts of one CPU are 32 bits wide and wrap, which looks like a reset.
+On a host of 200 CPUs the file has megabytes, nearly all zeros.  Only changed lines are parsed,
+and a device's line becomes a channel with its first interrupt.  Lines of the architecture
+(``LOC``, ``TLB``) are channels from the start.  Drivers add and remove lines, CPUs add and remove
+columns.  The counts of one CPU have 32 bits and wrap, which looks like a reset.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reveal_contract.metric import Lane
 
 _LINE = re.compile(rb"\s*(\w+):((?:\s+\d+)+)(?:\s+(\S.*))?\s*\Z")
 _HEADER = re.compile(rb"\s*CPU\d+[\sCPU\d]*\Z")
-# sources that mean trouble, or belong to another subsystem, are metrics of their own
+# Sources that mean errors, or belong to another subsystem, have a metric of their own.
 _OWN_METRIC = {
     "TLB": "memory.tlb_shootdowns",
     "TRM": "cpu.interrupts.thermal",
@@ -39,8 +39,8 @@ def sources(roots: Roots) -> list[Source]:
 
 
 @dataclass
-class _Row:
-    """One source: its line as last read and what it counted, one number a CPU (or one only)."""
+class InterruptRow:
+    """One source: its line as last read, and one count per CPU (or a single count)."""
 
     line: bytes
     name: str
@@ -51,7 +51,7 @@ class _Row:
         self.total = sum(self.counts)
 
     def plan(self) -> MatrixRow:
-        """The row as the scanner is to find it."""
+        """Return the row as the scanner must find it."""
         found = _LINE.match(self.line)
         if found is None:
             return MatrixRow(self.line, 0, b"", None)
@@ -62,13 +62,13 @@ class _Row:
         )  # fmt: skip
 
     @property
-    def shown(self) -> bool:
-        """Whether it is a channel: it counted something, or is the architecture's."""
+    def is_channel(self) -> bool:
+        """Whether it is a channel: it counted something, or belongs to the architecture."""
         return self.total > 0 or (bool(self.counts) and not self.name[:1].isdigit())
 
 
 class Interrupts:
-    """Sums over CPUs of the sources that count, then over sources for each CPU."""
+    """Sums over CPUs of the sources that count, then sums over sources for each CPU."""
 
     name, lane = "interrupts", Lane.SLOW
 
@@ -76,26 +76,26 @@ class Interrupts:
         self.channels: tuple[Channel, ...] = ()
         self._file, self._sys = file, sys
         self._header = b""
-        self._rows: list[_Row] = []
+        self._rows: list[InterruptRow] = []
         self._by_cpu: list[int] = []
         self._plan: MatrixPlan | None = None
 
     def open(self) -> None:
         self._file.open()
         try:
-            self._learn(self._lines())
+            self._parse_all(self._lines())
         except OSError as error:
             self.close()
             raise Unsupported(f"{self._file.path}: {error.strerror or error}") from None
 
     def read(self) -> Sequence[int | None]:
-        self._plan = None  # lines may have changed in a way that makes no other columns
+        self._plan = None  # a changed line may keep the columns but not the plan
         lines = self._lines()
         if lines[0] != self._header or len(lines) != len(self._rows) + 1:
-            self._learn(lines)
+            self._parse_all(lines)
             raise LayoutChanged(self.name)
         if self._update(lines):
-            self._learn(lines)
+            self._parse_all(lines)
             raise LayoutChanged(self.name)
         return self._maker.make([row.total for row in self._rows] + self._by_cpu)
 
@@ -114,62 +114,64 @@ class Interrupts:
             raise ParseError(f"{self._file.path}: line 1 does not name the CPUs")
         return lines
 
-    def _learn(self, lines: list[bytes]) -> None:
+    def _parse_all(self, lines: list[bytes]) -> None:
         self._header = lines[0]
         self._cpus = [name.decode()[3:] for name in lines[0].split()]
         self._rows = [parse(line) for line in lines[1:]]
         wide = [row.counts for row in self._rows if len(row.counts) == len(self._cpus)]
         self._by_cpu = [sum(column) for column in zip(*wide, strict=True)] or [0] * len(self._cpus)
         self._length = sum(map(len, lines)) + len(lines)
-        self._show()
+        self._update_channels()
 
-    def _show(self) -> None:
-        """The columns: of a name that stands twice the first row only."""
-        shown: dict[Channel, tuple[int, ...]] = {}
-        for at, row in enumerate(self._rows):
-            if row.shown:
-                shown.setdefault(_channel(row.name), (at,))
-        for at, cpu in enumerate(self._cpus, len(self._rows)):
-            shown.setdefault(channel("cpu.interrupts", cpu), (at,))
-        shape = fold_large(ColumnSet(tuple(shown), Columns(tuple(shown.values()))), self._sys, {})
+    def _update_channels(self) -> None:
+        """Set the columns; of two rows with the same name only the first is used."""
+        columns: dict[Channel, tuple[int, ...]] = {}
+        for index, row in enumerate(self._rows):
+            if row.is_channel:
+                columns.setdefault(_channel(row.name), (index,))
+        for index, cpu in enumerate(self._cpus, len(self._rows)):
+            columns.setdefault(channel("cpu.interrupts", cpu), (index,))
+        shape = fold_large(
+            ColumnSet(tuple(columns), Columns(tuple(columns.values()))), self._sys, {}
+        )
         self.channels, self._columns = shape.channels, shape.columns
         self._maker = ColumnMaker(self._columns)
 
     def _update(self, lines: list[bytes]) -> bool:
-        """Parse the lines that changed; true when they are no longer the same sources."""
-        for at, (row, line) in enumerate(zip(self._rows, lines[1:], strict=True)):
+        """Parse the lines that changed; return whether the channels changed."""
+        for index, (row, line) in enumerate(zip(self._rows, lines[1:], strict=True)):
             if line == row.line:
                 continue
-            now = parse(line)
-            if now.name != row.name or len(now.counts) != len(row.counts):
+            new = parse(line)
+            if new.name != row.name or len(new.counts) != len(row.counts):
                 return True
-            if now.shown != row.shown:
+            if new.is_channel != row.is_channel:  # a device interrupted for the first time
                 return True
-            if len(now.counts) == len(self._by_cpu):
-                self._by_cpu = list(map(_moved, self._by_cpu, now.counts, row.counts))
-            self._rows[at] = now
+            if len(new.counts) == len(self._by_cpu):
+                self._by_cpu = list(map(_updated_total, self._by_cpu, new.counts, row.counts))
+            self._rows[index] = new
         return False
 
 
-def _moved(total: int, now: int, before: int) -> int:
-    return total + now - before
+def _updated_total(total: int, count: int, previous: int) -> int:
+    return total + count - previous
 
 
-def parse(line: bytes) -> _Row:
-    """`` 36:  0  67556  PCI-MSIX-0000:00:02.0   1-edge  virtio1-req.0`` -> its name and counts.
+def parse(line: bytes) -> InterruptRow:
+    """Return name and counts of ``36:  0  67556  PCI-MSIX-0000:00:02.0   1-edge  virtio1-req.0``.
 
-    A line of another form has no counts and is no channel.
+    A line of another form has no counts and is not a channel.
     """
     found = _LINE.match(line)
     if found is None:
-        return _Row(line, "", [])
+        return InterruptRow(line, "", [])
     number = found[1].decode("ascii", "replace")
-    name = f"{number}:{_device(found[3] or b'')}" if number.isdecimal() else number
-    return _Row(line, name, list(map(int, found[2].split())))
+    name = f"{number}:{_device_name(found[3] or b'')}" if number.isdecimal() else number
+    return InterruptRow(line, name, list(map(int, found[2].split())))
 
 
-def _device(rest: bytes) -> str:
-    """What stands after chip and trigger: the driver's name, of shared interrupts the first."""
+def _device_name(rest: bytes) -> str:
+    """Return the driver after chip and trigger; of a shared interrupt, the first driver."""
     names = rest.decode("ascii", "replace").rsplit("  ", 1)[-1].strip()
     return names.split(",")[0].replace("{", "(").replace("}", ")")[:_NAME_LENGTH]
 

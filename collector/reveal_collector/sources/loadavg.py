@@ -1,4 +1,4 @@
-"""``/proc/loadavg``: the load averages (moved every 5 s), and tasks ready and existing now."""
+"""``/proc/loadavg``: load averages (updated every 5 s), and current ready and existing tasks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def learn(text: str) -> Layout:
-    """``3 15 9 2 90 7993``: hundredths, running, tasks; the last process id is no measurement."""
+    """Map ``3 15 9 2 90 7993``: hundredths, running, tasks; the last process id is not a metric."""
     return [
-        (at, channel(metric, scale=scale))
-        for at, ((metric, scale), token) in enumerate(zip(_FIELDS, text.split(), strict=False))
+        (index, channel(metric, scale=scale))
+        for index, ((metric, scale), token) in enumerate(zip(_FIELDS, text.split(), strict=False))
         if is_number(token)
     ]

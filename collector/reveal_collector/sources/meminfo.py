@@ -1,8 +1,8 @@
-"""``/proc/meminfo``: where the memory of the node is, as levels.
+"""``/proc/meminfo``: the current use of the memory of the host.
 
-Names come and go with the kernel; MemAvailable is there since 3.14.  Most values lag by up to
-a second, as CPUs fold in their share of a change only then (``vm.stat_interval``), so they are
-read once a second; what goes on within it the events and page counts of ``vmstat`` say.
+The names depend on the kernel; MemAvailable exists since 3.14.  Most values lag by up to a second,
+because CPUs add their share of a change only then (``vm.stat_interval``).  Therefore they are
+read once a second.  The events and page counts of ``vmstat`` show what happens in between.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_n
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
-# an address range, not memory
+# address ranges, not memory
 _LEFT_OUT = {"vmalloc_total", "vmalloc_chunk"}
 
 

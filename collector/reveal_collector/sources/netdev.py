@@ -1,7 +1,7 @@
-"""``/proc/net/dev``: what each network interface received and sent.
+"""``/proc/net/dev``: traffic of each network interface.
 
-Counters start again at 0 when a driver reloads.  An interface that never carried a packet is
-left out until it does.
+The counters start again at 0 when a driver is reloaded.  An interface gets its columns with its
+first packet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def learn(text: str) -> Layout:
             columns += [(start + _RECEIVED, None), (start + _SENT, None)]
         else:
             columns += [
-                (start + at, channel(f"network.nic.{field}", name))
-                for at, field in enumerate(FIELDS, 1)
+                (start + index, channel(f"network.nic.{field}", name))
+                for index, field in enumerate(FIELDS, 1)
             ]
     return columns

@@ -1,7 +1,7 @@
-"""``/proc/net/netstat``, ``snmp`` and ``snmp6``: what the protocols counted.
+"""``/proc/net/netstat``, ``snmp`` and ``snmp6``: counters of the network protocols.
 
-The first two come as pairs of lines, names and values; which columns there are depends on the
-kernel, so they are paired by name and never by place.  RFC 1213, 4293 and the kernel's
+The first two consist of pairs of lines, names and values.  The columns depend on the kernel, so
+values are found by name and never by position.  RFC 1213, RFC 4293 and the kernel's
 net/ipv4/proc.c define them.
 """
 
@@ -21,28 +21,28 @@ _LEFT_OUT = {
     "network.ip.forwarding", "network.ip.default_ttl", "network.tcp.rto_algorithm",
     "network.tcp.rto_min", "network.tcp.rto_max", "network.tcp.max_conn",
 }  # fmt: skip
-_SIX = re.compile(r"([A-Za-z]+6)([A-Z]\w*)\Z")
+_IPV6_NAME = re.compile(r"([A-Za-z]+6)([A-Z]\w*)\Z")
 
 
 def sources(roots: Roots) -> list[Source]:
-    made = [
+    files = [
         TokenSource("netstat", Lane.FAST, net_file(roots, "netstat"), learn),
         TokenSource("snmp", Lane.FAST, net_file(roots, "snmp"), learn),
-        TokenSource("snmp6", Lane.SLOW, net_file(roots, "snmp6"), learn_six, "IPv6 is off"),
+        TokenSource("snmp6", Lane.SLOW, net_file(roots, "snmp6"), learn_six, "enable IPv6"),
     ]
-    return [one.resting(COUNTED) for one in made]
+    return [source.resting(COUNTED) for source in files]
 
 
 def learn(text: str) -> Layout:
-    """Pairs of lines that begin with the same word; a line without its pair is skipped."""
+    """Map pairs of lines that start with the same word; skip a line without its pair."""
     layout = []
     names: list[str] = []
     for start, tokens in rows(text):
         if names and names[0] == tokens[0] and len(names) == len(tokens):
             layout += [
-                (start + at, channel(metric))
-                for at, (name, value) in enumerate(zip(names, tokens, strict=True))
-                if at and is_number(value)
+                (start + index, channel(metric))
+                for index, (name, value) in enumerate(zip(names, tokens, strict=True))
+                if index and is_number(value)
                 if (metric := _metric(tokens[0], name)) not in _LEFT_OUT and _known(metric)
             ]
             names = []
@@ -52,12 +52,12 @@ def learn(text: str) -> Layout:
 
 
 def learn_six(text: str) -> Layout:
-    """One name and one value a line: ``Ip6InReceives 1``."""
+    """Map one name and one value per line: ``Ip6InReceives 1``."""
     return [
         (start + 1, channel(metric))
         for start, tokens in rows(text)
         if len(tokens) == 2 and is_number(tokens[1])
-        if (named := _SIX.match(tokens[0])) and _known(metric := _metric(named[1], named[2]))
+        if (named := _IPV6_NAME.match(tokens[0])) and _known(metric := _metric(named[1], named[2]))
     ]
 
 
@@ -66,7 +66,7 @@ def _metric(protocol: str, name: str) -> str:
 
 
 def _known(metric: str) -> bool:
-    """Whether the catalogue has the protocol; a younger kernel may count more of them."""
+    """Return whether the catalogue has the metric; a newer kernel may count more."""
     try:
         find(metric)
     except UnknownMetricError:

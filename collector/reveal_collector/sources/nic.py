@@ -1,10 +1,10 @@
-"""``/sys/class/net``: what ``net/dev`` does not say of an interface.
+"""``/sys/class/net``: attributes of an interface that ``net/dev`` does not have.
 
-Link state and its changes cost nothing and are read once a second, of cards and of the ``eth0``
-that stands for one in a node that is a container: the host's end of a pod's cable (veth) goes
-down when the pod ends, and a bridge when its last pod does, which says nothing of the host; bonds
-and VLANs go down with their cards.  Speed takes the RTNL lock and statistics may ask the card, so
-both are left to the rare lane, and to real interfaces.
+Link state and its changes cost nothing and are read once a second: of cards, and of the ``eth0``
+that stands for one in a node that is a container.  Other virtual interfaces are left out, because
+their state says nothing about the host.  The host's end of a pod's veth pair goes down when the
+pod ends, a bridge with its last pod, and bonds and VLANs with their cards.  Speed takes the RTNL
+lock, and statistics may query the card, so both are read in the rare lane and only of cards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STATISTICS = (
     "tx_aborted_errors", "tx_window_errors",
 )  # fmt: skip
 _BITS_PER_MBIT = 1e6
-_NO_CARD = "this host has no network card of its own, virtual interfaces only"
+_NO_CARD = "this host has only virtual network interfaces"
 
 
 def sources(roots: Roots) -> list[Source]:

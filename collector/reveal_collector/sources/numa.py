@@ -1,7 +1,7 @@
-"""``numastat`` and ``meminfo`` of each NUMA node: where pages were had, and what they hold.
+"""``numastat`` and ``meminfo`` of each NUMA node: origin of its allocations, and memory use.
 
-Kernel: Documentation/admin-guide/numastat.rst.  The node's meminfo says what the host's says,
-for one node; hosts with one node have both too.
+Kernel: Documentation/admin-guide/numastat.rst.  The node's meminfo has the values of the host's
+for one node; a host with one node has both.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from reveal_contract.names import snake
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/node"
-    return [Joined("numa", Lane.SLOW, lambda: list(_parts(folder)), f"{folder} holds no node")]
+    return [Joined("numa", Lane.SLOW, lambda: list(_files(folder)), f"{folder} has no NUMA node")]
 
 
-def _parts(folder: Path) -> Iterator[Source]:
+def _files(folder: Path) -> Iterator[Source]:
     for number, path in numa_nodes(folder).items():
         for file, learn in (("numastat", learn_numastat), ("meminfo", learn_meminfo)):
-            yield _part(path / file, number, learn)
+            yield _file(path / file, number, learn)
 
 
-def _part(path: Path, node: str, learn: Callable[[str, str], Layout]) -> Source:
+def _file(path: Path, node: str, learn: Callable[[str, str], Layout]) -> Source:
     return TokenSource("numa", Lane.SLOW, path, lambda text: learn(text, node))
 
 
 def learn_numastat(text: str, node: str) -> Layout:
-    """Lines like ``numa_hit 2514105``."""
+    """Map lines like ``numa_hit 2514105``."""
     return [
         (start + 1, channel(f"memory.numa.{key.removeprefix('numa_')}", node))
         for start, tokens in rows(text)
@@ -42,7 +42,7 @@ def learn_numastat(text: str, node: str) -> Layout:
 
 
 def learn_meminfo(text: str, node: str) -> Layout:
-    """Lines like ``Node 0 MemFree:  4245812 kB``."""
+    """Map lines like ``Node 0 MemFree:  4245812 kB``."""
     return [
         (start + 3, channel(f"memory.numa.{key}", node, 1024.0 if tokens[-1] == "kB" else 1.0))
         for start, tokens in rows(text)

@@ -69,7 +69,7 @@ class GpuSource:
 
     def open(self) -> None:
         if not self._roots.live:
-            raise Unsupported("GPUs can be queried only on the live host, not from recorded files")
+            raise Unsupported("GPUs can be queried only on the running machine itself")
         self.close()
         self._poller = self._shared.start()
         self._started = True

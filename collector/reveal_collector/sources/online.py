@@ -1,6 +1,7 @@
-"""``/sys/devices/system/cpu/online``: how many CPUs there are to run on.
+"""``/sys/devices/system/cpu/online``: the number of online CPUs.
 
-On hosts with a channel a CPU they could be counted; on large ones nothing else says it.
+Hosts with one channel per CPU could count these channels; on large hosts no other channel shows
+the number.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from reveal_contract.metric import Lane
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [_Online(OpenFile(roots.sys / "devices/system/cpu/online"))]
+    return [OnlineCpus(OpenFile(roots.sys / "devices/system/cpu/online"))]
 
 
-class _Online:
+class OnlineCpus:
+    """The number of CPUs in the list of online CPUs."""
+
     name, lane = "online", Lane.SLOW
 
     def __init__(self, file: OpenFile) -> None:

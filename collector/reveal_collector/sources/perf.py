@@ -1,8 +1,8 @@
 """Software events and tracepoints of the kernel, counted on every CPU by perf_event_open.
 
-They need no hardware counters, so virtual machines have them too.  Reading interrupts every
-CPU once, which is why they are read once a second and not every tick.  The price of a counting
-tracepoint is some 50 ns each time it is passed: none here is on a path of millions a second.
+They need no hardware counters, so virtual machines have them, too.  A read interrupts every CPU
+once; therefore they are read once a second and not every tick.  A counting tracepoint costs about
+50 ns each time it is passed, so none here is on a path of millions per second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EVENTS = {
     "cpu.perf.emulation_faults": 8,
     "cpu.perf.cgroup_switches": 11,
 }
-# tracepoint -> subsystem whose metric it is; the name is that of the tracepoint
+# tracepoint -> subsystem of its metric, which is named after the tracepoint
 _TRACEPOINTS = {
     "oom/mark_victim": "memory",
     "tcp/tcp_retransmit_skb": "network",
@@ -64,7 +64,7 @@ _TRACEPOINTS = {
     "ras/aer_event": "cpu",
     "thermal/thermal_zone_trip": "cpu",
 }
-# of these each CPU is a channel as well
+# these have a channel for each CPU as well
 BY_CPU = {"cpu.perf.context_switches", "cpu.perf.migrations"}
 _TRACEFS = ("kernel/tracing", "kernel/debug/tracing")
 
@@ -82,38 +82,38 @@ def _software(roots: Roots) -> CountingPlan:
 
 
 def _tracepoints(roots: Roots) -> CountingPlan:
-    """Those whose number tracefs tells; raises ``Unsupported`` when it tells none."""
+    """Plan the tracepoints with an id in tracefs; raises ``Unsupported`` if there is none."""
     folders = [roots.sys / folder / "events" for folder in _TRACEFS]
     known = {
-        trace_metric(name): PerfEvent(_TRACEPOINT, numbered)
+        trace_metric(name): PerfEvent(_TRACEPOINT, tracepoint_id)
         for name in _TRACEPOINTS
-        if (numbered := _number(folders, name)) is not None
+        if (tracepoint_id := _number(folders, name)) is not None
     }
     if not known:
         raise Unsupported(
             f"{folders[0]} cannot be read",
-            "mount -t tracefs nodev /sys/kernel/tracing, and run as root",
+            "run mount -t tracefs nodev /sys/kernel/tracing, and run as root",
         )
     return on_every_cpu(known, online(roots.sys))
 
 
 def on_every_cpu(events: Mapping[str, PerfEvent], cpus: Sequence[int]) -> CountingPlan:
-    """One group a CPU; the sum of each event, and each CPU's where that says something."""
+    """Plan one group per CPU: the sum of each event, and some events by CPU on small hosts."""
     columns: dict[Channel, list[tuple[int, PerfEvent]]] = {
         channel(metric): [(cpu, event) for cpu in cpus] for metric, event in events.items()
     }
     if len(cpus) <= MOST_CPUS:
         for cpu in cpus:
-            for metric in (each for each in events if each in BY_CPU):
+            for metric in (name for name in events if name in BY_CPU):
                 columns[channel(metric, str(cpu))] = [(cpu, events[metric])]
     return CountingPlan([(cpu, list(events.values())) for cpu in cpus], columns)
 
 
 def trace_metric(name: str) -> str:
-    """The metric of a tracepoint: ``network.trace.tcp_retransmit_skb``."""
+    """Return the metric of a tracepoint: ``network.trace.tcp_retransmit_skb``."""
     return f"{_TRACEPOINTS[name]}.trace.{name.rpartition('/')[2]}"
 
 
 def _number(folders: Sequence[Path], name: str) -> int | None:
-    told = (read_number(folder / name / "id") for folder in folders)
-    return next((each for each in told if each is not None), None)
+    ids = (read_number(folder / name / "id") for folder in folders)
+    return next((id_ for id_ in ids if id_ is not None), None)

@@ -1,11 +1,11 @@
-"""``/proc/pressure``: how long tasks waited for a resource (kernel: accounting/psi.rst).
+"""``/proc/pressure``: time that tasks waited for a resource (kernel: accounting/psi.rst).
 
-Only ``total`` (microseconds) is read: the averages move every two seconds.  ``full`` of the
-CPU is always 0 for the whole host and left out.  Kernels before 4.20 have none, some are
-built or booted without.
+Only ``total`` (microseconds) is read, as the averages change only every two seconds.  ``full`` of
+the CPU is always 0 for the whole host and left out.  Kernels before 4.20 have no PSI, and others
+can be built or booted without it.
 
-On a node that is a container itself (kind) these are the machine's; the node's own stand in the
-root of its cgroup tree, in the same form (cgroup-v2.rst), and are taken instead.
+On a node that is a container itself (kind), these files show the machine.  The values of the node
+are in the root of its cgroup tree, in the same format (cgroup-v2.rst), and are read instead.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _file(folder: Path, name: str, suffix: str) -> Source:
 
 
 def learn(text: str, metrics: Mapping[str, str]) -> Layout:
-    """Lines like ``some avg10 0.00 ... total 1234``; the word before the number must stay."""
+    """Map lines like ``some avg10 0.00 ... total 1234``; the word before the number is watched."""
     columns: list[tuple[int, Channel | None]] = []
     for start, tokens in rows(text):
         metric = metrics.get(tokens[0])

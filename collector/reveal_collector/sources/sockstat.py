@@ -1,6 +1,6 @@
-"""``/proc/net/sockstat`` and ``sockstat6``: sockets by protocol and the memory they hold.
+"""``/proc/net/sockstat`` and ``sockstat6``: sockets by protocol and the memory that they use.
 
-``mem`` counts pages, ``memory`` of fragments bytes (net/ipv4/proc.c).
+``mem`` is in pages, ``memory`` of fragments in bytes (net/ipv4/proc.c).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from reveal_contract.names import snake
 def sources(roots: Roots) -> list[Source]:
     return [
         TokenSource("sockstat", Lane.SLOW, net_file(roots, "sockstat"), learn),
-        TokenSource("sockstat6", Lane.SLOW, net_file(roots, "sockstat6"), learn, "IPv6 is off"),
+        TokenSource("sockstat6", Lane.SLOW, net_file(roots, "sockstat6"), learn, "enable IPv6"),
     ]
 
 
 def learn(text: str) -> Layout:
-    """``TCP: inuse 1 orphan 0``: a protocol, then pairs of name and value."""
+    """Map ``TCP: inuse 1 orphan 0``: a protocol, then pairs of name and value."""
     layout = []
     for start, tokens in rows(text):
         protocol = snake(tokens[0])
-        for at in range(2, len(tokens), 2):
-            field = snake(tokens[at - 1])
-            if protocol and field and is_number(tokens[at]):
+        for index in range(2, len(tokens), 2):
+            field = snake(tokens[index - 1])
+            if protocol and field and is_number(tokens[index]):
                 scale = float(os.sysconf("SC_PAGE_SIZE")) if field == "mem" else 1.0
                 metric = f"network.sockets.{protocol}.{'memory' if field == 'mem' else field}"
-                layout.append((start + at, channel(metric, scale=scale)))
+                layout.append((start + index, channel(metric, scale=scale)))
     return layout

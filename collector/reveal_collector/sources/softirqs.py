@@ -1,7 +1,7 @@
-"""``/proc/softirqs``: how often each kind of deferred interrupt work ran on each CPU.
+"""``/proc/softirqs``: number of runs of each kind of softirq on each CPU.
 
-Each kind gives its sum over CPUs (``cpu.softirqs{RCU}``) and its CPUs (``cpu.softirqs.percpu
-{RCU/0}``).  Network and block kinds are metrics of the subsystem they work for.
+Each kind has its sum over CPUs (``cpu.softirqs{RCU}``) and its CPUs (``cpu.softirqs.percpu
+{RCU/0}``).  Network and block kinds are metrics of their subsystem.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def learn(text: str) -> Layout:
-    """The per-CPU counts; the header names the CPUs that are online."""
+    """Map the counts of each CPU; the header lists the online CPUs."""
     lines = list(rows(text))
     cpus = [name.removeprefix("CPU") for name in lines[0][1]] if lines else []
     layout = []
@@ -38,17 +38,18 @@ def learn(text: str) -> Layout:
         if len(counts) == len(cpus) and all(map(is_number, counts)):
             metric = f"{_OWNER.get(kind, 'cpu')}.softirqs.percpu"
             layout += [
-                (start + at, channel(metric, f"{kind}/{cpu}")) for at, cpu in enumerate(cpus, 1)
+                (start + index, channel(metric, f"{kind}/{cpu}"))
+                for index, cpu in enumerate(cpus, 1)
             ]
     return layout
 
 
 def with_sums(channels: tuple[Channel, ...]) -> ColumnSet:
-    """The counts of each CPU followed by their sum for each kind."""
+    """Return the counts of each CPU, then their sum for each kind."""
     kinds: dict[tuple[str, str], list[int]] = {}
-    for at, each in enumerate(channels):
+    for index, each in enumerate(channels):
         kind = each.instance.rpartition("/")[0]
-        kinds.setdefault((each.metric.removesuffix(".percpu"), kind), []).append(at)
-    alone = tuple((at,) for at in range(len(channels)))
+        kinds.setdefault((each.metric.removesuffix(".percpu"), kind), []).append(index)
+    by_cpu = tuple((index,) for index in range(len(channels)))
     sums = tuple(channel(metric, kind) for metric, kind in kinds)
-    return ColumnSet(channels + sums, Columns((*alone, *map(tuple, kinds.values()))))
+    return ColumnSet(channels + sums, Columns((*by_cpu, *map(tuple, kinds.values()))))

@@ -1,6 +1,6 @@
 """``/proc/net/softnet_stat``: the receive queue of each CPU, in hexadecimal without names.
 
-One line an online CPU; its number is column 13 since 5.10, before that lines are counted.
+There is one line per online CPU.  Column 13 has its number since 5.10; before, lines are counted.
 Columns: net/core/net-procfs.c.
 """
 
@@ -31,7 +31,7 @@ def sources(roots: Roots) -> list[Source]:
 def learn(text: str) -> Layout:
     columns: list[tuple[int, Channel | None]] = []
     for number, (start, (*tokens, last)) in enumerate(rows(text)):
-        if last == ";":  # without names, where a line ends says what a number is
+        if last == ";":  # only the end of a line shows the meaning of a number
             columns.append((start + len(tokens), None))
         else:
             tokens.append(last)
@@ -40,9 +40,9 @@ def learn(text: str) -> Layout:
             cpu = str(_hexadecimal(tokens[_CPU], number))
             columns.append((start + _CPU, None))
         columns += [
-            (start + at, channel(f"network.softnet.{field}", cpu))
-            for at, field in _FIELDS
-            if at < len(tokens)
+            (start + index, channel(f"network.softnet.{field}", cpu))
+            for index, field in _FIELDS
+            if index < len(tokens)
         ]
     return columns
 
@@ -55,10 +55,10 @@ def _hexadecimal(token: str, default: int) -> int:
 
 
 def with_sums(channels: tuple[Channel, ...]) -> ColumnSet:
-    """The values of each CPU followed by their sum over CPUs."""
-    members: dict[str, list[int]] = {}
-    for at, each in enumerate(channels):
-        members.setdefault(each.metric, []).append(at)
-    alone = tuple((at,) for at in range(len(channels)))
-    sums = tuple(channel(metric) for metric in members)
-    return ColumnSet(channels + sums, Columns((*alone, *map(tuple, members.values()))))
+    """Return the values of each CPU, then their sum over CPUs."""
+    by_metric: dict[str, list[int]] = {}
+    for index, each in enumerate(channels):
+        by_metric.setdefault(each.metric, []).append(index)
+    by_cpu = tuple((index,) for index in range(len(channels)))
+    sums = tuple(channel(metric) for metric in by_metric)
+    return ColumnSet(channels + sums, Columns((*by_cpu, *map(tuple, by_metric.values()))))

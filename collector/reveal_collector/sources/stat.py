@@ -1,8 +1,8 @@
 """``/proc/stat``: CPU time in ticks, interrupts, context switches, forks, run queue.
 
 The columns are described in the kernel's Documentation/filesystems/proc.rst, section 1.8.
-``guest`` is contained in ``user``, ``guest_nice`` in ``nice``; kernels before 2.6.33 lack the
-last columns.  ``idle`` and ``iowait`` may go back by a tick.
+``guest`` is part of ``user``, ``guest_nice`` of ``nice``; kernels before 2.6.33 do not have the
+last columns.  ``idle`` and ``iowait`` may decrease by a tick.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOTALS = {
     "intr": "cpu.interrupts.total",
     "softirq": "cpu.softirqs.total",
 }
-# after its total, intr counts each interrupt: thousands of zeros on a large host
+# After its total, intr lists each interrupt: thousands of zeros on a large host.
 _FORM = TextForm(truncate=(b"intr",))
 
 
@@ -44,8 +44,8 @@ def learn(text: str) -> Layout:
         label = tokens[0]
         if label.startswith("cpu"):
             layout += [
-                (start + at, channel(f"cpu.{time}", label[3:], tick))
-                for at, (time, token) in enumerate(zip(TIMES, tokens[1:], strict=False), 1)
+                (start + index, channel(f"cpu.{time}", label[3:], tick))
+                for index, (time, token) in enumerate(zip(TIMES, tokens[1:], strict=False), 1)
                 if is_number(token)
             ]
         elif label in TOTALS and len(tokens) > 1 and is_number(tokens[1]):

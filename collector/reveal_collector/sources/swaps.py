@@ -1,8 +1,8 @@
-"""``/proc/swaps``: how much of each swap device or file is in use.
+"""``/proc/swaps``: use of each swap device or file.
 
-Kernel: mm/swapfile.c.  Sizes are in units of 1024 bytes; a name's blanks are written as octal
-escapes, and a file that was removed while in use is followed by the word ``(deleted)``.  Swap is
-switched on and off while the host runs: until there is some, the source has no columns.
+Kernel: mm/swapfile.c.  Sizes are in units of 1024 bytes.  Blanks of a name are octal escapes, and
+a file that was removed while in use is followed by the word ``(deleted)``.  Swap can be enabled
+and disabled while the host runs; without swap the source has no columns.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def usage(text: str) -> dict[Channel, int | None]:
-    """The columns of ``/proc/swaps``; rows that are none, the heading among them, are left out."""
+    """Return the columns of ``/proc/swaps``; skip the header and incomplete rows."""
     columns: dict[Channel, int | None] = {}
     for _, tokens in rows(text):
         numbers = tokens[-_NUMBERS:]
         if len(tokens) < _NUMBERS + 2 or not all(map(is_number, numbers)):
             continue
         size, used, priority = map(int, numbers)
-        where = tokens[0].replace("\\040", " ")
-        columns[channel("memory.swap.size", where, _KIB)] = size
-        columns[channel("memory.swap.used", where, _KIB)] = used
-        columns[channel("memory.swap.priority", where)] = priority
+        device = tokens[0].replace("\\040", " ")
+        columns[channel("memory.swap.size", device, _KIB)] = size
+        columns[channel("memory.swap.used", device, _KIB)] = used
+        columns[channel("memory.swap.priority", device)] = priority
     return columns

@@ -1,13 +1,13 @@
-"""TCP sockets by state, and what their connections have in flight, asked through inet_diag.
+"""TCP sockets by state, and the data in flight of their connections, through inet_diag.
 
-``/proc/net/tcp`` would format every socket as text and walk the same table (4 ms with one
-socket); sock_diag(7) hands out binary records.  The kernel still walks the whole hash table, so
-this is a matter for the rare lane, and it ends at a number of sockets.  Sockets in TIME-WAIT
-are left out (``sockstat`` counts them).  Only the reader's network namespace is seen.
+``/proc/net/tcp`` formats every socket as text and walks the same table (4 ms with one socket);
+sock_diag(7) returns binary records.  The kernel still walks the whole hash table, so the source
+is in the rare lane and stops at a number of sockets.  Sockets in TIME-WAIT are left out, as
+``sockstat`` counts them.  Only the network namespace of the process is visible.
 
-What is in flight is told of connections that a program holds.  One whose program closed it, or
-died, with data that nobody acknowledges is tried again by the kernel for minutes: it is counted
-by its state, and what it loses nobody waits for.
+Data in flight covers connections that a process owns.  After a process closed its connection or
+ended, the kernel retries unacknowledged data for minutes.  Such a connection is counted only by
+its state, because nobody waits for its losses.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _STATES = {
     8: "close_wait", 9: "last_ack", 10: "listen", 11: "closing", 12: "syn_recv",
 }  # fmt: skip
 _LISTEN, _TIME_WAIT = 10, 6
-_CLOSING = (4, 5, 9, 11)  # without an inode, no program holds it any more
-_MASK = sum(1 << state for state in _STATES if state != _TIME_WAIT)
+_CLOSING = (4, 5, 9, 11)  # without an inode, no process owns the socket any more
+_STATE_MASK = sum(1 << state for state in _STATES if state != _TIME_WAIT)
 _SUMS = ("unacked", "lost_out", "retrans_out", "send_queue", "receive_queue", "accept_queue")
-MOST_SOCKETS = 20_000
+MAX_SOCKETS = 20_000
 
 
 def sources(roots: Roots) -> list[Source]:
@@ -55,15 +55,15 @@ class TcpDiag:
 
     def open(self) -> None:
         if not self._live:
-            raise Unsupported("sockets can be asked for on the machine itself only")
+            raise Unsupported("sockets can be queried only on the running machine itself")
         try:
             self._link.open()
-            next(self._dump(socket.AF_INET), None)  # whether it is answered at all
+            next(self._dump(socket.AF_INET), None)  # check that the kernel answers
             self._link.open()
         except OSError as error:
             self.close()
             raise Unsupported(
-                f"inet_diag: {error.strerror or error}", "a kernel with CONFIG_INET_TCP_DIAG"
+                f"inet_diag: {error.strerror or error}", "use a kernel with CONFIG_INET_TCP_DIAG"
             ) from None
         states = dict.fromkeys(_STATES.values())
         self.channels = tuple(channel(f"network.tcp.state.{state}") for state in states) + tuple(
@@ -75,23 +75,23 @@ class TcpDiag:
         sums = dict.fromkeys(_SUMS, 0)
         for family in (socket.AF_INET, socket.AF_INET6):
             for message in self._dump(family):
-                _count(message, counts, sums)
-                if sum(counts.values()) > MOST_SOCKETS:
+                _add_socket(message, counts, sums)
+                if sum(counts.values()) > MAX_SOCKETS:
                     self._link.open()
-                    raise OSError(errno.E2BIG, f"more than {MOST_SOCKETS} TCP sockets")
+                    raise OSError(errno.E2BIG, f"more than {MAX_SOCKETS} TCP sockets")
         return [*counts.values(), *sums.values()]
 
     def close(self) -> None:
         self._link.close()
 
     def _dump(self, family: int) -> Iterator[bytes]:
-        """The inet_diag messages of one address family."""
-        body = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), _MASK)
+        """Return the inet_diag messages of one address family."""
+        body = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), _STATE_MASK)
         return self._link.dump(_SOCK_DIAG_BY_FAMILY, body)
 
 
-def _count(message: bytes, counts: dict[str, int], sums: dict[str, int]) -> None:
-    """Add one socket."""
+def _add_socket(message: bytes, counts: dict[str, int], sums: dict[str, int]) -> None:
+    """Add one socket to the counts and sums."""
     if len(message) < _MESSAGE.size:
         raise ParseError(f"inet_diag: a socket of {len(message)} bytes")
     _, state, _, _, _, received, sent, _, inode = _MESSAGE.unpack_from(message)

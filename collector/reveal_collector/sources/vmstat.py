@@ -1,7 +1,7 @@
-"""``/proc/vmstat``: events of memory management, and its zones' page counts.
+"""``/proc/vmstat``: events of memory management, and page counts of its zones.
 
-Units differ within the file (mm/vmstat.c): ``nr_*`` levels count pages but for kernel stacks
-(kB) and transparent huge pages (huge pages); ``pgpgin`` and ``pgpgout`` count kB.
+Units differ within the file (mm/vmstat.c).  ``nr_*`` levels are in pages, except for kernel stacks
+(kB) and transparent huge pages (huge pages); ``pgpgin`` and ``pgpgout`` are in kB.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
 _KILOBYTES = {"pgpgin", "pgpgout", "nr_kernel_stack", "nr_shadow_call_stack"}
-# limits the kernel computes from other levels
+# limits that the kernel computes from other levels
 _LEFT_OUT = {"nr_dirty_threshold", "nr_dirty_background_threshold"}
 
 

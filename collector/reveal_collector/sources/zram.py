@@ -1,7 +1,7 @@
-"""Compressed memory disks (zram): what they hold, what it takes, what went wrong.
+"""Compressed memory disks (zram): stored data, memory used, and failures.
 
-Kernel: Documentation/admin-guide/blockdev/zram.rst.  Columns were added at the end over time:
-``mm_stat`` has 7 to 9, ``bd_stat`` exists with a backing device only and counts units of 4 KiB.
+Kernel: Documentation/admin-guide/blockdev/zram.rst.  Later kernels append columns: ``mm_stat``
+has 7 to 9.  ``bd_stat`` exists only with a backing device and counts units of 4 KiB.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ def sources(roots: Roots) -> list[Source]:
     block = roots.sys / "block"
     absent = Unsupported("there is no zram device")
     return [
-        AttributeSource("zram", Lane.SLOW, lambda: _files(block), lambda: devices(block), absent)
+        AttributeSource(
+            "zram", Lane.SLOW, lambda: _attribute_files(block), lambda: zram_devices(block), absent
+        )
     ]
 
 
-def devices(block: Path) -> list[str]:
-    """The zram devices under ``/sys/block``."""
+def zram_devices(block: Path) -> list[str]:
+    """Return the zram devices under ``/sys/block``."""
     return [name for name in entries(block)[0] if _DEVICE.match(name)]
 
 
-def _files(block: Path) -> Iterator[AttributeFile]:
-    for name in devices(block):
+def _attribute_files(block: Path) -> Iterator[AttributeFile]:
+    for name in zram_devices(block):
         for file, fields in _FILES.items():
             path = block / name / file
             try:
@@ -57,17 +59,17 @@ def _files(block: Path) -> Iterator[AttributeFile]:
                 channel(f"memory.zram.{field}", name, scale) for field, scale in fields[:width]
             )
             yield AttributeFile(
-                path, channels, partial(numbers, width=width), partial(_plan, width=width)
+                path, channels, partial(numbers, width=width), partial(_token_plan, width=width)
             )
 
 
 def numbers(data: bytes, width: int) -> list[int]:
-    """The first ``width`` of a line's numbers; raises ``ValueError`` where there are fewer."""
+    """Return the first ``width`` numbers of a line; raises ``ValueError`` if there are fewer."""
     tokens = data.decode("ascii", "replace").split()[:width]
     if len(tokens) < width or not all(map(is_number, tokens)):
-        raise ValueError(f"{width} numbers are wanted, not {data[:40]!r}")
+        raise ValueError(f"{width} numbers are expected, not {data[:40]!r}")
     return [int(token) for token in tokens]
 
 
-def _plan(data: bytes, width: int) -> TokenPlan:
+def _token_plan(data: bytes, width: int) -> TokenPlan:
     return TokenPlan(len(data.split()), (), tuple(range(width)))

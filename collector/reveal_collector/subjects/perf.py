@@ -82,9 +82,7 @@ class SubjectEvents:
 
     def open(self) -> None:
         if not self._roots.live:
-            raise Unsupported(
-                "events can be counted only on the live host, not from recorded files"
-            )
+            raise Unsupported("events can be counted only on the running machine itself")
         self._tracker.start()
         self._opened = True
         try:

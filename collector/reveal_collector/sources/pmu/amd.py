@@ -1,7 +1,7 @@
 """AMD Zen 2 to Zen 5: perf's pmu-events/arch/x86/amdzen*.
 
-Six counters and no fixed one.  ``cache-misses`` would be the L2's here: what is fetched from
-memory is told by the fills of the data cache.
+They have six counters and no fixed one.  ``cache-misses`` would count misses of the L2 cache
+here.  The fills of the data cache show the accesses to memory instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEMAND_FILLS = {  # ls_refills_from_sys.{ls_mabresp_lcl_dram,ls_mabresp_rmt_dra
 
 
 def _stalls(width: int) -> dict[str, Count]:
-    """de_no_dispatch_per_slot.backend_stalls counts slots, ``width`` of them a cycle."""
+    """Count backend stalls: de_no_dispatch_per_slot counts slots, ``width`` of them per cycle."""
     return {"cpu.pmu.backend_stalls": Count("event=0x1a0,umask=0x1e", 1 / width)}
 
 

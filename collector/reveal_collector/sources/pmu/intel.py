@@ -28,7 +28,7 @@ def _models(*models: int) -> frozenset[int]:
 
 
 PLATFORMS = (
-    # two threads share eight counters
+    # Two threads share eight counters.
     Platform("Skylake, Cascade Lake, Cooper Lake (servers)", _VENDOR, _SIX, _models(0x55),
              4, _SERVER, _FIXED),
     Platform("Skylake, Kaby Lake, Comet Lake", _VENDOR, _SIX,
@@ -41,7 +41,7 @@ PLATFORMS = (
              _models(0x7D, 0x7E, 0x8C, 0x8D, 0xA7), 8, _BIG, _FIXED),
     Platform("Sierra Forest, Grand Ridge", _VENDOR, _SIX, _models(0xAF, 0xB6),
              6, {**CORE, **_MEMORY}, _FIXED),
-    # cores of two kinds: Alder Lake and after
+    # Hybrid CPUs with two kinds of cores: Alder Lake and later.
     Platform("performance cores", _VENDOR, _SIX, frozenset(), 8, _BIG, _FIXED, "cpu_core"),
     Platform("efficient cores", _VENDOR, _SIX, frozenset(), 6, {**CORE, **_MEMORY}, _FIXED,
              "cpu_atom"),

@@ -1,4 +1,4 @@
-"""What a vendor's table is made of, and which of its rows is this CPU's."""
+"""Parts of a vendor's table, and the selection of the row for a CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reveal_collector.readers.sysfs_attributes import parse_fields
 
 
 @dataclass(frozen=True)
-class Cpu:
+class CpuModel:
     """A CPU as /proc/cpuinfo names it.
 
     x86: vendor_id, cpu family, model.  Arm: CPU implementer (as vendor, ``0x41``), CPU part
@@ -23,7 +23,7 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Count:
-    """An event; its count times ``scale`` is in the metric's unit."""
+    """An event; its count times ``scale`` is in the unit of the metric."""
 
     event: str
     scale: float = 1.0
@@ -31,11 +31,11 @@ class Count:
 
 @dataclass(frozen=True)
 class Platform:
-    """CPUs that count alike.
+    """CPUs with the same events.
 
-    ``models`` are theirs within ``families`` (none: all).  ``counters`` can be programmed
-    for one thread when its sibling counts too; what stands in ``fixed`` needs none of them.
-    ``pmu`` is the core type of hybrid CPUs, "" where all cores are alike.
+    ``models`` are those within ``families`` (empty: all).  ``counters`` is the number of counters
+    that one thread can program while its sibling counts, too.  Metrics in ``fixed`` need none of
+    them.  ``pmu`` is the core type of a hybrid CPU, "" if all cores are alike.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Platform:
     fixed: frozenset[str] = frozenset()
     pmu: str = ""
 
-    def fits(self, cpu: Cpu, pmu: str = "") -> bool:
+    def matches(self, cpu: CpuModel, pmu: str = "") -> bool:
         return (
             cpu.vendor == self.vendor
             and cpu.family in self.families
@@ -56,7 +56,7 @@ class Platform:
         )
 
 
-# What the kernel maps for every PMU it knows (PERF_TYPE_HARDWARE, perf_event_open(2))
+# Events that the kernel maps for every PMU it knows (PERF_TYPE_HARDWARE, perf_event_open(2))
 GENERIC = {
     "cpu-cycles": 0,
     "instructions": 1,
@@ -73,47 +73,47 @@ CORE = {
 }
 
 
-def choose(platforms: Iterable[Platform], cpu: Cpu, pmu: str = "") -> Platform:
-    """The first that fits; else what every PMU counts, in as few counters as any has."""
+def choose(platforms: Iterable[Platform], cpu: CpuModel, pmu: str = "") -> Platform:
+    """Return the first platform that matches, else one with the events that every PMU has."""
     for platform in platforms:
-        if platform.fits(cpu, pmu):
+        if platform.matches(cpu, pmu):
             return platform
     return Platform("generic", cpu.vendor, frozenset(), frozenset(), 2, CORE)
 
 
-def pack(platform: Platform, names: Sequence[str], taken: int = 0) -> list[list[str]]:
-    """Metrics in groups of which each fits into the counters not ``taken`` by others.
+def pack(platform: Platform, names: Sequence[str], reserved: int = 0) -> list[list[str]]:
+    """Return the metrics in groups that fit into the counters that are not ``reserved``.
 
-    The watchdog for hard lockups takes the counter of cycles, which then need a general one:
-    with a counter taken, fixed ones are counted as general.
+    The hard lockup watchdog reserves the fixed counter of cycles, so cycles then need a general
+    one.  Therefore, with a reserved counter, fixed metrics count as general ones.
     """
-    fixed = frozenset() if taken else platform.fixed
-    room = max(platform.counters - taken, 1)
+    fixed = frozenset() if reserved else platform.fixed
+    available = max(platform.counters - reserved, 1)
     groups: list[list[str]] = []
-    left = 0
+    free = 0
     for name in names:
-        needs = 0 if name in fixed else 1
-        if not groups or needs > left:
+        needed = 0 if name in fixed else 1
+        if not groups or needed > free:
             groups.append([])
-            left = room
+            free = available
         groups[-1].append(name)
-        left -= needs
+        free -= needed
     return groups
 
 
-def cpus(cpuinfo: str) -> dict[int, Cpu]:
-    """CPU number -> what it is, from /proc/cpuinfo of x86 or Arm; others are left out."""
-    found: dict[int, Cpu] = {}
+def cpus(cpuinfo: str) -> dict[int, CpuModel]:
+    """Return the models of the CPUs in /proc/cpuinfo by number; x86 and Arm only."""
+    found: dict[int, CpuModel] = {}
     for block in cpuinfo.split("\n\n"):
-        told = parse_fields(block)
+        fields = parse_fields(block)
         try:
-            found[int(told["processor"])] = _cpu(told)
+            found[int(fields["processor"])] = _cpu(fields)
         except (KeyError, ValueError):
             continue
     return found
 
 
-def _cpu(told: Mapping[str, str]) -> Cpu:
-    if "CPU part" in told:
-        return Cpu(told["CPU implementer"], 0, int(told["CPU part"], 16))
-    return Cpu(told["vendor_id"], int(told["cpu family"]), int(told["model"]))
+def _cpu(fields: Mapping[str, str]) -> CpuModel:
+    if "CPU part" in fields:
+        return CpuModel(fields["CPU implementer"], 0, int(fields["CPU part"], 16))
+    return CpuModel(fields["vendor_id"], int(fields["cpu family"]), int(fields["model"]))

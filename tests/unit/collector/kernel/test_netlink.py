@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import ParseError
 from reveal_collector.kernel.netlink import find_attribute, split_messages
-from reveal_collector.sources.qdisc import numbers_of
+from reveal_collector.sources.qdisc import parse_message
 
 BODIES = st.lists(st.binary(max_size=60), max_size=6)
 
@@ -65,6 +65,6 @@ def qdisc(kind: bytes, *numbers: int) -> bytes:
 
 
 def test_what_a_queue_discipline_counts() -> None:
-    assert numbers_of(qdisc(b"tbf", 5, 7000, 11, 2, 400)) == (400, 11, 7000)
-    assert numbers_of(qdisc(b"noqueue", 0, 0, 0, 0, 0)) is None
-    assert numbers_of(qdisc(b"clsact")) is None
+    assert parse_message(qdisc(b"tbf", 5, 7000, 11, 2, 400)) == (400, 11, 7000)
+    assert parse_message(qdisc(b"noqueue", 0, 0, 0, 0, 0)) is None
+    assert parse_message(qdisc(b"clsact")) is None

@@ -85,19 +85,19 @@ def test_a_card_that_is_unplugged_leaves_the_other(tree: Tree, source: Source) -
 
 
 def test_levels_without_one_in_use_are_refused() -> None:
-    assert amdgpu.clock(b"0: 500Mhz\n1: 2100Mhz *\n") == 2100
-    assert amdgpu.clock(b"S: 19Mhz *\n0: 500Mhz\n") == 19  # asleep
+    assert amdgpu.parse_clock(b"0: 500Mhz\n1: 2100Mhz *\n") == 2100
+    assert amdgpu.parse_clock(b"S: 19Mhz *\n0: 500Mhz\n") == 19  # asleep
     with pytest.raises(ValueError, match="no level"):
-        amdgpu.clock(b"0: 500Mhz\n1: 2100Mhz\n")
+        amdgpu.parse_clock(b"0: 500Mhz\n1: 2100Mhz\n")
 
 
 @given(st.binary(max_size=80))
 def test_any_text_is_a_clock_or_refused(data: bytes) -> None:
     with contextlib.suppress(ValueError):
-        assert amdgpu.clock(data) >= 0
-    assert len(amdgpu.ras(data)) == 2
+        assert amdgpu.parse_clock(data) >= 0
+    assert len(amdgpu.parse_errors(data)) == 2
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**40))
 def test_errors_come_back_as_written(ue: int, ce: int) -> None:
-    assert amdgpu.ras(f"ue: {ue}\nce: {ce}\n".encode()) == [ue, ce]
+    assert amdgpu.parse_errors(f"ue: {ue}\nce: {ce}\n".encode()) == [ue, ce]

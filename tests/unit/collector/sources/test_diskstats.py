@@ -1,4 +1,4 @@
-"""Disks by a file of their own each: the numbers of the list, and who comes and goes."""
+"""DiskStats by a file of their own each: the numbers of the list, and who comes and goes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import CHECK_EVERY
-from reveal_collector.sources.diskstats import Disks
+from reveal_collector.sources.diskstats import DiskStats
 from support.hosts.base import add_machine
 from support.hosts.machine import Disk, Machine
 from support.hosts.procfs import UNUSED_DISK
@@ -24,17 +24,17 @@ def tree(tmp_path: Path) -> Tree:
     return made
 
 
-def opened(tree: Tree, block: str = "block") -> Disks:
-    source = Disks(tree.roots.proc / "diskstats", tree.roots.sys / block)
+def opened(tree: Tree, block: str = "block") -> DiskStats:
+    source = DiskStats(tree.roots.proc / "diskstats", tree.roots.sys / block)
     source.open()
     return source
 
 
-def stale(source: Disks) -> bool:
+def stale(source: DiskStats) -> bool:
     return any(source.stale() for _ in range(CHECK_EVERY))
 
 
-def names(source: Disks) -> set[str]:
+def names(source: DiskStats) -> set[str]:
     return {channel.instance for channel in source.channels}
 
 

@@ -79,11 +79,11 @@ def test_an_error_shows_within_ten_readings_of_a_quiet_module(tree: Tree) -> Non
 
 @pytest.mark.parametrize("label", ["", "  \n", "any memory", "unknown memory", "mc#0csrow#1"])
 def test_labels_that_say_nothing_are_left_out(label: str) -> None:
-    assert edac.place("mc0", "dimm1", label) == "mc0/dimm1"
+    assert edac.module_instance("mc0", "dimm1", label) == "mc0/dimm1"
 
 
 @given(st.text(max_size=60))
 def test_any_label_makes_an_instance_of_one_line(label: str) -> None:
-    made = edac.place("mc0", "dimm1", label)
+    made = edac.module_instance("mc0", "dimm1", label)
     assert made.startswith("mc0/dimm1")
     assert made == " ".join(made.split())

@@ -65,7 +65,7 @@ DRIVERS: dict[str, tuple[Mapping[str, int], dict[str, int]]] = {
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_what_a_driver_counts(driver: str) -> None:
     counters, meanings = DRIVERS[driver]
-    found = {name: ethtool.meant(name, counters) for name in ethtool.MEANINGS}
+    found = {name: ethtool.counter_sum(name, counters) for name in ethtool.MEANINGS}
     assert {name: value for name, value in found.items() if value is not None} == meanings
     columns = ethtool.columns_of("eth0", counters)
     assert len(columns) == len(meanings)

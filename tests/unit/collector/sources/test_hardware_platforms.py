@@ -12,7 +12,15 @@ from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.kernel.perf_event import PerfEvent
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import cstates, energy, hardware, msr, uncore
-from reveal_collector.sources.pmu.platform import CORE, Count, Cpu, Platform, choose, cpus, pack
+from reveal_collector.sources.pmu.platform import (
+    CORE,
+    Count,
+    CpuModel,
+    Platform,
+    choose,
+    cpus,
+    pack,
+)
 from reveal_contract import catalogue
 from support.hosts import cpuinfo, pmu
 from support.hosts.base import add_machine
@@ -120,7 +128,7 @@ def test_a_platform_is_a_row() -> None:
     events = {**CORE, "memory.pmu.loads": Count("event=0x06,umask=0x0b")}
     row = Platform("LoongArch 3C6000", "Loongson-64bit", frozenset((0,)), frozenset((0x11,)),
                    4, events)  # fmt: skip
-    assert choose((*hardware.PLATFORMS, row), Cpu("Loongson-64bit", 0, 0x11)) is row
+    assert choose((*hardware.PLATFORMS, row), CpuModel("Loongson-64bit", 0, 0x11)) is row
 
 
 @examples(100)

@@ -56,7 +56,7 @@ def test_dear_counters_go_to_a_thread_of_their_own(
     try:
         assert source.lane is Lane.SLOW
         assert {channel.lane for channel in source.channels} == {Lane.SLOW}
-        assert isinstance(source, infiniband.Traffic)
+        assert isinstance(source, infiniband.PortTraffic)
         assert len(source.read()) == 4
     finally:
         source.close()
@@ -90,7 +90,7 @@ def test_errors_state_and_the_drivers_own_counters(tree: Tree) -> None:
 def test_a_counter_that_is_stuck_is_missing_and_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parse = infiniband.NotStuck(8, tmp_path / "link_downed")
+    parse = infiniband.SaturatingCounter(8, tmp_path / "link_downed")
     assert [parse(b"254\n"), parse(b"255\n"), parse(b"255\n"), parse(b"3\n")] == [
         254, None, None, 3,
     ]  # fmt: skip

@@ -138,11 +138,11 @@ def test_any_line_is_so_many_numbers_or_refused(data: bytes, width: int) -> None
 
 
 def test_own_file_systems_once_each_and_none_that_waits_for_a_server() -> None:
-    found = filesystems.own(filesystems.mounts(TABLE))
-    assert [(mount.place, mount.kind) for mount in found] == [
+    found = filesystems.local_mounts(filesystems.mounts(TABLE))
+    assert [(mount.path, mount.type) for mount in found] == [
         ("/", "ext4"), ("/pool", "btrfs"), ("/srv/my data", "xfs"), ("/tank", "zfs"),
     ]  # fmt: skip
-    assert [mount.place for mount in found if mount.read_only] == ["/srv/my data"]
+    assert [mount.path for mount in found if mount.read_only] == ["/srv/my data"]
 
 
 @given(st.text(max_size=200))
