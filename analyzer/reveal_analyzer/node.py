@@ -23,7 +23,7 @@ from reveal_analyzer.hypotheses.signatures import (
     SignatureMatcher,
 )
 from reveal_analyzer.live.discards import Discards
-from reveal_analyzer.live.job_starts import Newcomers
+from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
 from reveal_analyzer.paper.fit_budget import Fits
@@ -100,7 +100,7 @@ class NodeAnalyzer:
         ignored = selection.leaves_out(leave_out)
         self._methods = Methods(settings.window_seconds, settings.warmup_seconds, ignored, fits)
         self._history = SubjectHistory(subjects)
-        self._job_starts = Newcomers()
+        self._job_starts = JobStarts()
         self._discards = Discards()
         self._findings = FindingTracker(node, rules, self._history, self._agreeing, selection)
         self._jobs = JobMonitor(node, rules, self._history, leave_out)
@@ -158,20 +158,20 @@ class NodeAnalyzer:
         if last is None:
             return
         if message.boot != last[0] or not 0 < message.start_ns - last[1] < 2 * NS_PER_SECOND:
-            self._deriver.forget()
-            self._live.forget_recent()
+            self._deriver.reset()
+            self._live.reset_recent()
             self._methods.reset()
 
     def _decide(self, second: Second) -> list[FindingUpdate]:
         live = self._live
-        live.follow(second)
+        live.adopt_table(second)
         baseline = live.baseline()
         sustained, present = self._match_signatures(second)
         suppressed = self._job_starts.push(second) | self._discards.push(second)
         alarm = bool(present) or self._jobs.slower
         finding_open = self._findings.opened_within(live.settings.give_up)
-        self._scored = scored = live.step(
-            self._scorable(second), alarm=alarm, told=finding_open, excused=suppressed
+        self._scored = scored = live.score(
+            self._scorable(second), alarm=alarm, finding_open=finding_open, suppressed=suppressed
         )
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
@@ -179,7 +179,7 @@ class NodeAnalyzer:
             return self._paper.step(second.start_ns, self._methods.verdict())
         observation = observed(second, scored, baseline)
         over = scored.over if scored.ready else {}
-        verdict = SecondVerdict(second.start_ns, over, sustained, present, scored.staying)
+        verdict = SecondVerdict(second.start_ns, over, sustained, present, scored.new_normal)
         lasts = live.alarm_seconds == live.settings.give_up
         note = _LASTS_NOTE.format(live.settings.give_up) if lasts else ""
         return self._findings.update(verdict, observation, note)
@@ -215,5 +215,5 @@ def observed(second: Second, scored: Scored, baseline: Floats) -> ObservedSecond
     if not scored.ready:
         scored = Scored(False, {}, np.zeros((2, width), np.float32), np.zeros(width, np.float32))
     return ObservedSecond(
-        second.start_ns, second.plan, second.values, scored.excess, scored.shown, baseline
+        second.start_ns, second.plan, second.values, scored.excess, scored.weighted, baseline
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from reveal_analyzer.derive.columns import Column
 from reveal_analyzer.formatting import decimal, human
-from reveal_analyzer.offline.recording_table import Recorded
+from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.tables.findings import percent
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_analyzer.tables.scoring.api import Ranked, Table, rank_spans
@@ -157,7 +157,7 @@ def _recording(arguments: argparse.Namespace) -> _Input:
     )
 
 
-def _healthy(path: Path | None, healthy: Mapping[str, Recorded], node: str) -> Table | None:
+def _healthy(path: Path | None, healthy: Mapping[str, RecordingTable], node: str) -> Table | None:
     """The baseline's table of a node; of another one where that is all it holds."""
     if path is None:
         return None

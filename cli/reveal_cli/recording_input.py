@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reveal_analyzer.offline.recording_table import Recorded
+from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.selection.file import SelectionError, load
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_cli.analysis import Judged, healthy_recording
@@ -73,11 +73,11 @@ def _healthy(path: Path, node: str) -> Iterator[tuple[Message, ChannelTable]]:
     return ((message, table) for message, table in Slices(path) if message.node == wanted)
 
 
-def tables(path: Path) -> dict[str, Recorded]:
+def tables(path: Path) -> dict[str, RecordingTable]:
     """The seconds of each node of a recording as a table; raises ``CliError``."""
-    nodes: dict[str, Recorded] = {}
+    nodes: dict[str, RecordingTable] = {}
     for message, table in Slices(path):
-        nodes.setdefault(message.node, Recorded()).push(message, table)
+        nodes.setdefault(message.node, RecordingTable()).push(message, table)
     if not nodes:
         raise CliError(f"{path} holds no slices: nothing to explain")
     return nodes

@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 from support.hosts import collector_run
 from support.hosts.tree import Tree, rising
-from reveal_analyzer.derive.columns import plan
+from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.table import column_names, columns
 from reveal_contract.metric import Kind, Role
@@ -48,7 +48,7 @@ mask = columns([Role.DYNAMIC], [Kind.COUNTER])
 found = features(np.ascontiguousarray(window, np.float64))[mask]
 print(json.dumps({{
     "wire": outcome.values()[{LABEL!r}],
-    "columns": [column.label for column in plan(table).columns],
+    "columns": [column.label for column in column_plan(table).columns],
     "features": dict(zip(column_names([{LABEL!r}], mask), found)),
 }}))
 """

@@ -1,8 +1,8 @@
-"""Columns of one second: what the live score sees of a channel table.
+"""Columns of one second: what the live score takes from a channel table.
 
-Per-CPU channels are folded to their largest (which CPU does the work changes all the time and
-is not news), subjects' to their sum, gauges appear as level and as change per second, and a
-few ratios that do not follow the load are added.
+Per-CPU channels are folded to their largest value, as it does not matter which CPU does the work.
+Channels of subjects are folded to their sum.  Gauges appear as level and as change per second.
+Some ratios that do not follow the load are added.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.derive import ratios as derived
 from reveal_analyzer.derive import tcp_losses
-from reveal_analyzer.derive.ratios import Ratio
+from reveal_analyzer.derive.ratios import Ratio, find_ratios
 from reveal_analyzer.kernels.derive import Folds, Recipe
 from reveal_analyzer.kernels.formulas import Program
 from reveal_contract import catalogue
@@ -26,18 +25,18 @@ from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
 
 LEVEL, CHANGE = "mean", "mean_change"
 LARGEST, TOTAL = "maximum", "sum_values"
-# the collector's own figures; a rhythm's samples, which say nothing as a level
+# the collector's own metrics, and the samples of step times, whose level means nothing
 _NOT_JUDGED = ("own", "subject-fine")
 _FOLDED = {Scope.CPU: LARGEST, Scope.SUBJECT: TOTAL}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One number a second: a metric of an instance, seen through a feature.
+    """One number per second: a metric of an instance, seen through a feature.
 
     ``feature`` is ``mean`` (rate of a counter, level of a gauge), ``mean_change`` (of a gauge),
-    ``maximum`` (over CPUs) or ``sum_values`` (over subjects).  ``label`` is its identity over
-    changes of the table.
+    ``maximum`` (over CPUs) or ``sum_values`` (over subjects).  ``label`` identifies the column in
+    different tables.
     """
 
     metric: Metric
@@ -51,15 +50,15 @@ class Column:
 
     @property
     def harm(self) -> Harm:
-        """A level can hurt; that it moves is activity."""
+        """Return in which direction the column is harmful; a change is activity, never harm."""
         return Harm.NEITHER if self.feature == CHANGE else self.metric.harm
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """How to make the columns of a table from its channels; each is only equal to itself.
+class ColumnPlan:
+    """How the columns of a table are made from its channels; a plan equals only itself.
 
-    ``recipe`` makes the first of them of all channels' seconds (fast, then slow).
+    ``recipe`` makes the first columns from the values of all channels (fast, then slow).
     """
 
     columns: tuple[Column, ...]
@@ -67,11 +66,11 @@ class Plan:
     recipe: Recipe
     gauge: NDArray[np.bool_]
     ratios: tuple[Ratio, ...]
-    loss_places: tcp_losses.Places | None
+    loss_counters: tcp_losses.LossCounters | None
 
     @property
     def scale(self) -> NDArray[np.float64]:
-        """To base units, of each channel."""
+        """Return the factor to base units of each channel."""
         return self.recipe.scale
 
     @cached_property
@@ -79,31 +78,35 @@ class Plan:
         return tuple(column.label for column in self.columns)
 
 
-_SHARED: OrderedDict[bytes, Plan] = OrderedDict()
-_MOST_SHARED = 16  # what differs between nodes are their pods
-_COLUMNS = 1 << 16  # remembered; some 20 MB at most
+_SHARED: OrderedDict[bytes, ColumnPlan] = OrderedDict()
+_MOST_SHARED = 16  # nodes differ in their pods mostly
+_COLUMNS = 1 << 16  # kept in the cache; 20 MB at most
 
 
-def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> Plan:
-    """The columns of a table, without the channels ``leave_out`` names."""
+def column_plan(
+    table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
+) -> ColumnPlan:
+    """Return the plan of a table, without the channels that ``leave_out`` selects."""
     channels = (*table.fast, *table.slow)
     kept = [
-        at
-        for at, channel in enumerate(channels)
-        if known(channel) and not (leave_out and leave_out(channel))
+        index
+        for index, channel in enumerate(channels)
+        if in_catalogue(channel) and not (leave_out and leave_out(channel))
     ]
-    metrics = {at: catalogue.find(channels[at].metric) for at in kept}
-    single, folded = _sort_out(channels, kept, metrics)
-    changing = [at for at in single if channels[at].kind is Kind.GAUGE]
-    columns = [_column(channels[at].metric, channels[at].instance, LEVEL) for at in single]
-    columns += [_column(channels[at].metric, channels[at].instance, CHANGE) for at in changing]
-    columns += [_column(metric, name, how) for metric, name, how in folded]
-    ratios = derived.ratios(channels, kept)
+    metrics = {index: catalogue.find(channels[index].metric) for index in kept}
+    single, folded = _partition(channels, kept, metrics)
+    changing = [index for index in single if channels[index].kind is Kind.GAUGE]
+    columns = [_column(channels[index].metric, channels[index].instance, LEVEL) for index in single]
+    columns += [
+        _column(channels[index].metric, channels[index].instance, CHANGE) for index in changing
+    ]
+    columns += [_column(metric, name, fold) for metric, name, fold in folded]
+    ratios = find_ratios(channels, kept)
     columns += [_column(ratio.metric.name, ratio.instance, LEVEL) for ratio in ratios]
     columns += [_column("cpu.stalled_subjects", "", LEVEL)]
-    lossy = tcp_losses.places(table.fast)
-    columns += [_column(name, "", LEVEL) for name in tcp_losses.METRICS if lossy]
-    return Plan(
+    counters = tcp_losses.loss_counters(table.fast)
+    columns += [_column(name, "", LEVEL) for name in tcp_losses.METRICS if counters]
+    return ColumnPlan(
         columns=tuple(columns),
         channels=channels,
         ratios=ratios,
@@ -111,40 +114,40 @@ def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None
             scale=np.array([channel.scale for channel in channels], np.float64),
             copied=np.array(single, np.intp),
             changes=np.array(changing, np.intp),
-            folds=folds([(how, places) for (_, _, how), places in folded.items()]),
+            folds=folds([(fold, members) for (_, _, fold), members in folded.items()]),
             formulas=Program.of([ratio.formula for ratio in ratios]),
             width=len(columns),
         ),
         gauge=np.array([channel.kind is not Kind.COUNTER for channel in channels], bool),
-        loss_places=lossy,
+        loss_counters=counters,
     )
 
 
 @lru_cache(maxsize=_COLUMNS)
 def _column(metric: str, instance: str, feature: str) -> Column:
-    """One for all plans that have it: nodes of a kind differ in their pods only."""
+    """Return a column, shared by all plans, as nodes differ in their pods only."""
     return Column(catalogue.find(metric), instance, feature)
 
 
-def shared_plan(table: ChannelTable) -> Plan:
-    """The columns of a table: one plan for all nodes that send it, and there are few tables."""
-    made = _SHARED.get(table.key)
-    if made is None:
-        made = _SHARED[table.key] = plan(table)
+def shared_column_plan(table: ChannelTable) -> ColumnPlan:
+    """Return the plan of a table, shared by all nodes that send the same table."""
+    shared = _SHARED.get(table.key)
+    if shared is None:
+        shared = _SHARED[table.key] = column_plan(table)
         if len(_SHARED) > _MOST_SHARED:
             _SHARED.popitem(last=False)
     _SHARED.move_to_end(table.key)
-    return made
+    return shared
 
 
-def places_before(labels: Sequence[str], before: Sequence[str]) -> NDArray[np.intp]:
-    """Where each of these labels was among others, -1 for those that were not there."""
-    old = {label: at for at, label in enumerate(before)}
+def previous_indices(labels: Sequence[str], previous: Sequence[str]) -> NDArray[np.intp]:
+    """Return the index of each label among the previous ones, -1 where it is new."""
+    old = {label: index for index, label in enumerate(previous)}
     return np.array([old.get(label, -1) for label in labels], np.intp)
 
 
-def known(channel: Channel) -> bool:
-    """Whether this version's catalogue has the metric; a newer collector may send more."""
+def in_catalogue(channel: Channel) -> bool:
+    """Return whether this version's catalogue has the metric; a newer collector may send more."""
     try:
         catalogue.find(channel.metric)
     except catalogue.UnknownMetricError:
@@ -152,37 +155,37 @@ def known(channel: Channel) -> bool:
     return True
 
 
-def _sort_out(
+def _partition(
     channels: Sequence[Channel], kept: Sequence[int], metrics: dict[int, Metric]
 ) -> tuple[list[int], dict[tuple[str, str, str], list[int]]]:
-    """Channels that stand alone, and those folded over CPUs or subjects."""
+    """Return the channels that are columns themselves, and those to be folded."""
     single: list[int] = []
     folded: dict[tuple[str, str, str], list[int]] = {}
-    for at in kept:
-        channel, metric = channels[at], metrics[at]
+    for index in kept:
+        channel, metric = channels[index], metrics[index]
         if metric.source in _NOT_JUDGED:
             continue
-        how = _FOLDED.get(metric.scope)
-        if how is None or not channel.instance:
-            single.append(at)
+        fold = _FOLDED.get(metric.scope)
+        if fold is None or not channel.instance:
+            single.append(index)
         else:
             kind = channel.instance.rpartition("/")[0] if metric.scope is Scope.CPU else ""
-            folded.setdefault((metric.name, kind, how), []).append(at)
+            folded.setdefault((metric.name, kind, fold), []).append(index)
     return single, folded
 
 
 def folds(folded: Sequence[tuple[str, Sequence[int]]]) -> Folds:
-    """From how each column is folded, and its channels."""
-    ways, places = zip(*folded, strict=True) if folded else ((), ())
+    """Return the folds for pairs of fold feature and channels."""
+    features, channels = zip(*folded, strict=True) if folded else ((), ())
     return Folds(
-        np.array([at for each in places for at in each], np.intp),
-        np.cumsum([0, *map(len, places)], dtype=np.intp)[:-1],
-        np.array([way == LARGEST for way in ways], np.bool_),
+        np.array([index for each in channels for index in each], np.intp),
+        np.cumsum([0, *map(len, channels)], dtype=np.intp)[:-1],
+        np.array([way == LARGEST for way in features], np.bool_),
     )
 
 
 def quanta(columns: Sequence[Column], memory_bytes: float, cpus: int) -> NDArray[np.float64]:
-    """The amount of each column that begins to matter on a node of this size."""
+    """Return the amount of each column that begins to matter on a node of this size."""
     capacity = {Capacity.ABSOLUTE: 1.0, Capacity.MEMORY: memory_bytes, Capacity.CPUS: float(cpus)}
     halved = np.array([0.5 if column.feature == CHANGE else 1.0 for column in columns])
     return halved * [column.metric.quantum * capacity[column.metric.capacity] for column in columns]

@@ -1,4 +1,4 @@
-"""One slice of ticks becomes one vector: what every column was in this second."""
+"""Derivation of one vector per slice: the value of every column in this second."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.derive.columns import Plan, plan, shared_plan
-from reveal_analyzer.derive.stalls import StallWatch
+from reveal_analyzer.derive.columns import ColumnPlan, column_plan, shared_column_plan
+from reveal_analyzer.derive.stalls import StallCounter
 from reveal_analyzer.derive.tcp_losses import LossWatch
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.derive import Ticks
@@ -22,61 +22,65 @@ _NONE: Floats = np.zeros(0)
 class Second(NamedTuple):
     """A second of one node.
 
-    ``values`` has one number a column of ``plan`` (counters per second, gauges as levels, NaN
-    where nothing was read); ``channels`` one number a channel of the table, in base units.
+    ``values`` has one number per column of ``plan`` (counters per second, gauges as levels, NaN
+    where nothing was read); ``channels`` one number per channel of the table, in base units.
     """
 
-    plan: Plan
+    plan: ColumnPlan
     start_ns: int
     values: Floats
     channels: Floats
 
 
 class Deriver:
-    """Turns the slices of one node into seconds; remembers what the change of a gauge needs."""
+    """Turns the slices of one node into seconds; keeps the previous one for changes of gauges."""
 
     def __init__(self, leave_out: Callable[[Channel], bool] | None = None) -> None:
         self._leave_out = leave_out
-        self._stalls = StallWatch()
+        self._stalls = StallCounter()
         self._losses = LossWatch()
-        self._plans: dict[bytes, Plan] = {}
+        self._plans: dict[bytes, ColumnPlan] = {}
         self._last: tuple[bytes, Floats] | None = None
-        self._lasts: tuple[object, Floats] | None = None
+        self._durations: tuple[object, Floats] | None = None
 
     def second(self, message: Message, table: ChannelTable) -> Second:
-        """The second this message covers."""
-        made = self._plan_of(table)
+        """Return the second that this message covers."""
+        plan = self._plan_of(table)
         ticks = Ticks(message.fast, message.fast_missing, message.slow, message.slow_missing)
-        before = _NONE if self._last is None or self._last[0] != table.key else self._last[1]
-        lasts = self._divisors(message, made)
-        seconds, values = backend.current().derive_second(ticks, lasts, before, made.recipe)
-        rest: list[float] = [self._stalls.push(made.channels, seconds)]
-        if made.loss_places is not None:
-            rest += self._losses.push(message, made.loss_places)
+        previous = _NONE if self._last is None or self._last[0] != table.key else self._last[1]
+        durations = self._divisors(message, plan)
+        seconds, values = backend.current().derive_second(ticks, durations, previous, plan.recipe)
+        rest: list[float] = [self._stalls.push(plan.channels, seconds)]
+        if plan.loss_counters is not None:
+            rest += self._losses.push(message, plan.loss_counters)
         values[-len(rest) :] = rest
         self._last = (table.key, seconds)
-        return Second(made, message.start_ns, values, seconds)
+        return Second(plan, message.start_ns, values, seconds)
 
-    def _plan_of(self, table: ChannelTable) -> Plan:
+    def _plan_of(self, table: ChannelTable) -> ColumnPlan:
         if table.key not in self._plans:
-            if len(self._plans) > 1:  # of the past; a table may come back soon
+            if len(self._plans) > 1:  # keep the last two, as a table may come back soon
                 self._plans.clear()
-            made = plan(table, self._leave_out) if self._leave_out else shared_plan(table)
-            self._plans[table.key] = made
+            plan = (
+                column_plan(table, self._leave_out)
+                if self._leave_out
+                else shared_column_plan(table)
+            )
+            self._plans[table.key] = plan
         return self._plans[table.key]
 
-    def forget(self) -> None:
-        """After a gap the change of a gauge means nothing, and no burst may span it."""
+    def reset(self) -> None:
+        """Drop the previous second after a gap: no change and no burst may span it."""
         self._last = None
-        self._losses.forget()
+        self._losses.reset()
 
-    def _divisors(self, message: Message, made: Plan) -> Floats:
-        """Seconds that the value of a counter stands for, a tick or a slice; 1 for a gauge."""
+    def _divisors(self, message: Message, plan: ColumnPlan) -> Floats:
+        """Return the seconds that a counter's value covers, a tick or a slice; 1 for a gauge."""
         ticks, width = message.fast.shape
-        asked = made, ticks, width, message.tick_us
-        if self._lasts is None or self._lasts[0] != asked:
+        key = plan, ticks, width, message.tick_us
+        if self._durations is None or self._durations[0] != key:
             period = message.tick_us / 1e6
-            lasts = np.full(len(made.channels), period * ticks)
-            lasts[:width] = period
-            self._lasts = asked, np.where(made.gauge, 1.0, lasts)
-        return self._lasts[1]
+            durations = np.full(len(plan.channels), period * ticks)
+            durations[:width] = period
+            self._durations = key, np.where(plan.gauge, 1.0, durations)
+        return self._durations[1]

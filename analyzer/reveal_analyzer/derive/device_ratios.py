@@ -1,42 +1,42 @@
-"""Quotients of devices: links against what they can do, ports against their rate, room left.
+"""Ratios of devices: links and ports relative to their maximum rate, and free space.
 
-A value is missing where a side of it is, and where there is nothing to divide by.
+A value is missing if one side is missing or the denominator is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from reveal_analyzer.derive.cpu_ratios import Computed, Places
+from reveal_analyzer.derive.cpu_ratios import ChannelIndices, RatioFormula
 from reveal_analyzer.kernels.formulas import Formula, guarded, maximum, read, share
 from reveal_contract import catalogue
 
-_Making = Callable[..., Formula]
+_Build = Callable[..., Formula]
 
 _PPM = 1e6
-_FULL = 0.9  # of a file system: below it, filling up is what file systems are for
-_BUSY = 50.0  # percent: a GPU that works less may rest its link
+_FULL = 0.9  # share in use up to which filling a file system is normal
+_BUSY = 50.0  # percent; a GPU that works less may slow its link down
 
 
-def device_quotients(at: Places) -> Iterator[Computed]:
-    """Metric, instance and formula of all that these channels allow."""
-    for metric, (making, parts) in _FORMULAS.items():
-        for first, instance in at:
+def device_ratios(indices: ChannelIndices) -> Iterator[RatioFormula]:
+    """Yield metric, instance and formula of every ratio that these channels allow."""
+    for metric, (build, parts) in _FORMULAS.items():
+        for first, instance in indices:
             if first == parts[0]:
-                places = [at.get((part, instance)) for part in parts]
-                if (formula := _of(making, places)) is not None:
+                channels = [indices.get((part, instance)) for part in parts]
+                if (formula := _of(build, channels)) is not None:
                     yield catalogue.find(metric), instance, formula
-    yield from _slow_links(at)
+    yield from _slow_links(indices)
 
 
-def _of(making: _Making, places: list[int | None]) -> Formula | None:
-    """None where one of them is not there."""
-    there = [read(place) for place in places if place is not None]
-    return making(*there) if len(there) == len(places) else None
+def _of(build: _Build, channels: list[int | None]) -> Formula | None:
+    """Return the formula; None if a channel is missing."""
+    known = [read(channel) for channel in channels if channel is not None]
+    return build(*known) if len(known) == len(channels) else None
 
 
 def _busier_way(received: Formula, sent: Formula, rate: Formula) -> Formula:
-    """Bytes a second of the busier direction, of bits a second."""
+    """Return bytes per second of the busier direction over the rate in bits per second."""
     return share(8.0 * maximum(received, sent), rate)
 
 
@@ -45,7 +45,7 @@ def _in_use(total: Formula, free: Formula) -> Formula:
 
 
 def _crowding(size: Formula, free: Formula, available: Formula) -> Formula:
-    """How far beyond nine tenths a file system is filled, reckoned as df does."""
+    """Return how far the use of a file system exceeds 90 %, computed as df does."""
     used = size - free
     return _beyond(share(used, used + available))
 
@@ -61,7 +61,7 @@ def _beyond(used: Formula) -> Formula:
 _ROOM = "storage.filesystem."
 _PORT = "network.infiniband."
 # metric -> how it is computed, and from what of the same instance
-_FORMULAS: dict[str, tuple[_Making, tuple[str, ...]]] = {
+_FORMULAS: dict[str, tuple[_Build, tuple[str, ...]]] = {
     **{
         f"{owner}.pcie.width_share": (share, (f"{owner}.pcie.width", f"{owner}.pcie.width_maximum"))
         for owner in ("gpu", "network", "storage")
@@ -74,20 +74,20 @@ _FORMULAS: dict[str, tuple[_Making, tuple[str, ...]]] = {
 }
 
 
-def _slow_links(at: Places) -> Iterator[Computed]:
-    """PCIe speed of working GPUs against the best; by NVML's generations or sysfs's speeds."""
-    for now in ("gpu.pcie.generation", "gpu.pcie.speed"):
-        for metric, instance in at:
-            if metric != now:
+def _slow_links(indices: ChannelIndices) -> Iterator[RatioFormula]:
+    """Yield PCIe speed over maximum of busy GPUs, from NVML generations or sysfs speeds."""
+    for current in ("gpu.pcie.generation", "gpu.pcie.speed"):
+        for metric, instance in indices:
+            if metric != current:
                 continue
-            # sysfs knows a link by its address and, after a blank, the card that is on it
+            # sysfs names a link by its address and, after a blank, its card
             card = instance.rpartition(" ")[2]
-            places = [at[now, instance], at.get((f"{now}_maximum", instance)),
-                      at.get(("gpu.utilization", card))]  # fmt: skip
-            if (formula := _of(_speed_at_work, places)) is not None:
+            channels = [indices[current, instance], indices.get((f"{current}_maximum", instance)),
+                      indices.get(("gpu.utilization", card))]  # fmt: skip
+            if (formula := _of(_busy_link_speed, channels)) is not None:
                 yield catalogue.find("gpu.pcie.speed_share"), instance, formula
 
 
-def _speed_at_work(now: Formula, maximum: Formula, utilization: Formula) -> Formula:
-    """Per million of the best; missing while the GPU does not work enough to want it."""
-    return guarded(share(now, maximum), utilization, _BUSY)
+def _busy_link_speed(current: Formula, maximum: Formula, utilization: Formula) -> Formula:
+    """Return the share of the maximum speed; missing while the GPU is too idle to need it."""
+    return guarded(share(current, maximum), utilization, _BUSY)

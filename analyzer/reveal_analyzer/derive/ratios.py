@@ -1,6 +1,6 @@
-"""Derived metrics: quotients and sums of channels that say more than the channels do.
+"""Derived metrics: ratios and sums of channels that show more than the channels themselves.
 
-Their catalogue rows are in ``reveal_contract.catalogue.derived``; here stands how they are made.
+Their catalogue rows are in ``reveal_contract.catalogue.derived``; this module has the formulas.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reveal_analyzer.derive.cpu_ratios import quotients
-from reveal_analyzer.derive.device_ratios import device_quotients
-from reveal_analyzer.derive.gpu_ratios import gpu_quotients
+from reveal_analyzer.derive.cpu_ratios import ChannelIndices, cpu_ratios
+from reveal_analyzer.derive.device_ratios import device_ratios
+from reveal_analyzer.derive.gpu_ratios import gpu_ratios
 from reveal_analyzer.kernels.formulas import Formula, maximum, maximum_known, minimum, read, total
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Metric
 
 _BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
-_FOLDED = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
+_BUSIEST = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
 # of /proc/interrupts, of x86 and of Arm: rescheduling, function calls
 _BETWEEN_CPUS = ("RES", "CAL", "IPI0", "IPI1")
 _SHARE = 1_000_000  # parts per million
@@ -25,117 +25,119 @@ _SHARE = 1_000_000  # parts per million
 
 @dataclass(frozen=True)
 class Ratio:
-    """One derived column, by a formula over the seconds of all channels."""
+    """One derived column, by a formula over the values of all channels."""
 
     metric: Metric
     instance: str
     formula: Formula
 
 
-def ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio, ...]:
-    """All derived columns these channels allow."""
-    at = {(channels[k].metric, channels[k].instance): k for k in kept}
-    made = [_busy(at), _spread(at), _busiest(at), _external_interrupts(at)]
-    made += [_retransmit_share(at), _reserved_share(at)]
-    disks = dict.fromkeys(name for metric, name in at if metric == "storage.disk.reads")
-    made += [_await(at, disk) for disk in disks]
-    made += [
-        Ratio(*computed) for computed in (*quotients(at), *gpu_quotients(at), *device_quotients(at))
+def find_ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio, ...]:
+    """Return all derived columns that these channels allow."""
+    indices = {(channels[k].metric, channels[k].instance): k for k in kept}
+    result = [_busy(indices), _imbalance(indices), _busiest(indices), _external_interrupts(indices)]
+    result += [_retransmit_share(indices), _reserved_share(indices)]
+    disks = dict.fromkeys(name for metric, name in indices if metric == "storage.disk.reads")
+    result += [_await(indices, disk) for disk in disks]
+    result += [
+        Ratio(*computed)
+        for computed in (*cpu_ratios(indices), *gpu_ratios(indices), *device_ratios(indices))
     ]
-    return tuple(ratio for ratio in made if ratio is not None)
+    return tuple(ratio for ratio in result if ratio is not None)
 
 
-Places = dict[tuple[str, str], int]
-
-
-def _busy(at: Places) -> Ratio | None:
-    parts = _places(at, _BUSY, "")
+def _busy(indices: ChannelIndices) -> Ratio | None:
+    parts = _channels(indices, _BUSY, "")
     return Ratio(catalogue.find("cpu.busy"), "", total(parts)) if parts else None
 
 
-def _spread(at: Places) -> Ratio | None:
-    """Busiest minus idlest CPU: work that cannot or does not move.
+def _imbalance(indices: ChannelIndices) -> Ratio | None:
+    """Return busiest minus least busy CPU: work that cannot move or does not.
 
-    Of large hosts nobody knows the idlest: there it is the busiest less the mean of all.
+    On large hosts the least busy CPU is unknown; there it is the busiest minus the mean.
     """
     metric = catalogue.find("cpu.imbalance")
-    most, cpus, parts = at.get((_FOLDED, "")), at.get(("cpu.online", "")), _places(at, _BUSY, "")
+    most, cpus = indices.get((_BUSIEST, "")), indices.get(("cpu.online", ""))
+    parts = _channels(indices, _BUSY, "")
     if most is not None and cpus is not None:
         return Ratio(metric, "", read(most) - total(parts) / maximum(read(cpus), 1.0))
-    each = _busy_by_cpu(at)
+    each = _busy_by_cpu(indices)
     return Ratio(metric, "", maximum(*each) - minimum(*each)) if len(each) > 1 else None
 
 
-def _busiest(at: Places) -> Ratio | None:
-    """The largest of the CPUs, or on large hosts what the collector found of each tick."""
+def _busiest(indices: ChannelIndices) -> Ratio | None:
+    """Return the busiest CPU; on large hosts the collector reports it for each tick."""
     metric = catalogue.find("cpu.busiest")
-    folded = at.get((_FOLDED, ""))
+    folded = indices.get((_BUSIEST, ""))
     if folded is not None:
         return Ratio(metric, "", read(folded))
-    each = _busy_by_cpu(at)
+    each = _busy_by_cpu(indices)
     return Ratio(metric, "", maximum(*each)) if each else None
 
 
-def _busy_by_cpu(at: Places) -> list[Formula]:
-    cpus = [name for metric, name in at if metric == "cpu.user" and name]
-    rows = [_places(at, _BUSY, cpu) for cpu in cpus]
+def _busy_by_cpu(indices: ChannelIndices) -> list[Formula]:
+    cpus = [name for metric, name in indices if metric == "cpu.user" and name]
+    rows = [_channels(indices, _BUSY, cpu) for cpu in cpus]
     return [total(row) for row in rows if len(row) == len(_BUSY)]
 
 
-def _external_interrupts(at: Places) -> Ratio | None:
-    """All, without those that CPUs send each other: a wake-up on another CPU takes one."""
-    every = at.get(("cpu.interrupts.total", ""))
+def _external_interrupts(indices: ChannelIndices) -> Ratio | None:
+    """Return all interrupts without those between CPUs: waking a task on another CPU takes one."""
+    every = indices.get(("cpu.interrupts.total", ""))
     if every is None:
         return None
-    names = [("cpu.interrupts.irq", one) for one in _BETWEEN_CPUS]
-    sent = [at[name] for name in names if name in at]
+    names = [("cpu.interrupts.irq", sender) for sender in _BETWEEN_CPUS]
+    sent = [indices[name] for name in names if name in indices]
     external = maximum(read(every) - total(sent), 0.0)
     return Ratio(catalogue.find("cpu.interrupts.external"), "", external)
 
 
-def _retransmit_share(at: Places) -> Ratio | None:
-    """Retransmitted of sent segments; 2,000 sent a second at least, so that one is no storm.
+def _retransmit_share(indices: ChannelIndices) -> Ratio | None:
+    """Return retransmitted over sent segments; the denominator is at least 2,000 per second.
 
-    Those of the host's network namespace and of all that its subjects have of their own: a pod's
-    connections are none of the host's.
+    So a single retransmission of an idle host is no storm.  Counts the host's network namespace and
+    those of its subjects, as a pod's connections are not counted by the host.
     """
-    again, sent = (_tcp_of_all(at, name) for name in ("retrans_segs", "out_segs"))
-    if not (again and sent):
+    retransmitted, sent = (_tcp_of_all(indices, name) for name in ("retrans_segs", "out_segs"))
+    if not (retransmitted and sent):
         return None
-    host, *own = again
-    lost = _SHARE * (read(host) + total(own)) / maximum(total(sent), 2000.0)
-    return Ratio(catalogue.find("network.tcp.retransmit_share"), "", lost)
+    host, *own = retransmitted
+    share_lost = _SHARE * (read(host) + total(own)) / maximum(total(sent), 2000.0)
+    return Ratio(catalogue.find("network.tcp.retransmit_share"), "", share_lost)
 
 
-def _tcp_of_all(at: Places, name: str) -> list[int]:
-    """The host's counter first; none where it has none."""
-    host = at.get((f"network.tcp.{name}", ""))
+def _tcp_of_all(indices: ChannelIndices, name: str) -> list[int]:
+    """Return a TCP counter of the host and of its subjects; empty if the host has none."""
+    host = indices.get((f"network.tcp.{name}", ""))
     if host is None:
         return []
-    own = (place for (metric, _), place in at.items() if metric == f"network.subject.{name}")
+    own = (index for (metric, _), index in indices.items() if metric == f"network.subject.{name}")
     return [host, *own]
 
 
-def _reserved_share(at: Places) -> Ratio | None:
-    """Huge pages of the default size, of all memory."""
+def _reserved_share(indices: ChannelIndices) -> Ratio | None:
+    """Return huge pages of the default size as a share of all memory."""
     names = ("memory.huge_pages_total", "memory.hugepagesize", "memory.mem_total")
-    places = [at[name, ""] for name in names if (name, "") in at]
-    if len(places) < len(names):
+    channels = [indices[name, ""] for name in names if (name, "") in indices]
+    if len(channels) < len(names):
         return None
-    pages, size, memory = map(read, places)
+    pages, size, memory = map(read, channels)
     share = _SHARE * pages * size / memory
     return Ratio(catalogue.find("memory.huge_pages_reserved_share"), "", share)
 
 
-def _await(at: Places, disk: str) -> Ratio | None:
-    """Mean time a request took, as iostat's await; five requests a second at least."""
-    times = _places(at, ("storage.disk.read_time", "storage.disk.write_time"), disk)
-    requests = _places(at, ("storage.disk.reads", "storage.disk.writes"), disk)
+def _await(indices: ChannelIndices, disk: str) -> Ratio | None:
+    """Return the mean time of a request, as iostat's await.
+
+    The denominator is at least five requests per second.
+    """
+    times = _channels(indices, ("storage.disk.read_time", "storage.disk.write_time"), disk)
+    requests = _channels(indices, ("storage.disk.reads", "storage.disk.writes"), disk)
     if len(times) < 2 or len(requests) < 2:
         return None
-    time, done = (read(one) + read(other) for one, other in (times, requests))
+    time, done = (read(first) + read(second) for first, second in (times, requests))
     return Ratio(catalogue.find("storage.disk.await"), disk, time / maximum_known(done, 5.0))
 
 
-def _places(at: Places, metrics: Sequence[str], instance: str) -> list[int]:
-    return [at[metric, instance] for metric in metrics if (metric, instance) in at]
+def _channels(indices: ChannelIndices, metrics: Sequence[str], instance: str) -> list[int]:
+    return [indices[metric, instance] for metric in metrics if (metric, instance) in indices]

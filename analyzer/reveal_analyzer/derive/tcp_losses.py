@@ -1,16 +1,16 @@
-"""How TCP loses segments: scattered whatever the load, or by the queueful in the job's own bursts.
+"""Patterns of TCP losses: scattered over time, or many at once in the job's own bursts.
 
-The kernel counts what was sent again, not why.  Three figures of the ticks of the last ten
-seconds tell a lossy path from a queue that overflows (measured on both, with CUBIC and BBR):
+The kernel counts retransmissions, not their cause.  Three metrics of the ticks of the last ten
+seconds separate a lossy path from an overflowing queue (measured on both, with CUBIC and BBR):
 
-- *clumping*: the variance of retransmissions per tick over that of losses that fall on any
+- *clumping*: the variance of retransmissions per tick over that of losses that hit every
   segment with the same probability (index of dispersion).  Scattered losses give about 1
-  however sends come; overflowing queues 10 and more.
-- *recovery length*: segments sent again for each loss recovery the kernel entered (SACK, Reno
-  or timeout).  Scattered losses need 1 to 3, up to 6 at 5 % of a full pipe; a queue that
-  overflows drops the tail of a burst: 5 with CUBIC, 40 and more with BBR.
+  however segments are sent; overflowing queues give 10 and more.
+- *recovery length*: retransmitted segments per loss recovery that the kernel entered (SACK, Reno
+  or timeout).  Scattered losses need 1 to 3, up to 6 at 5 % loss on a busy path.  An overflowing
+  queue drops the tail of a burst: 5 with CUBIC, 40 and more with BBR.
 - *in bursts*: the share of retransmissions in ticks of at least twice the mean load, or up to
-  two ticks after one (a timeout takes 200 ms at least).  Of a steady sender it is 0.
+  two ticks after one (a timeout takes at least 200 ms).  It is 0 for a steady sender.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from reveal_contract.channels import Channel
 from reveal_contract.wire import Message
 
 METRICS = ("network.tcp.loss_clumping", "network.tcp.recovery_length", "network.tcp.in_bursts")
-AGAIN = "network.tcp.retrans_segs"
-# original data segments; where the kernel does not count them, all sent ones, ACKs included
+RETRANSMITTED = "network.tcp.retrans_segs"
+# original data segments; a kernel that does not count them has all sent segments, with ACKs
 SENT = ("network.tcp_ext.tcp_orig_data_sent", "network.tcp.out_segs")
 RECOVERIES = tuple(
     f"network.tcp_ext.tcp_{name}" for name in ("sack_recovery", "reno_recovery", "timeouts")
 )
 
 _WINDOW_S = 10
-_ENOUGH = 10  # retransmissions in the window below which they make no pattern
-_BUSY_TICKS = 5  # with sends, between the first and last retransmission, likewise
-_BURST = 2.0  # times the mean load
-_LAG = 2  # ticks after a burst in which its losses are sent again
+_ENOUGH = 10  # retransmissions in the window; fewer make no pattern
+_BUSY_TICKS = 5  # with sent segments between first and last retransmission; fewer make no pattern
+_BURST = 2.0  # multiple of the mean load
+_LAG = 2  # ticks after a burst in which its losses are retransmitted
 _PPM = 1e6
 _UNKNOWN = float("nan")
 
 
 @dataclass(frozen=True)
 class Losses:
-    """The three figures, in the order of ``METRICS``; NaN where there are too few losses."""
+    """The three metrics, in the order of ``METRICS``; NaN if there are too few losses."""
 
     clumping: float = _UNKNOWN
     recovery_length: float = _UNKNOWN
@@ -57,27 +57,29 @@ _SILENT = astuple(Losses())
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where the counters are among the fast channels of a table."""
+class LossCounters:
+    """Indices of the TCP counters among the fast channels of a table."""
 
     sent: int
-    again: int
+    retransmitted: int
     recoveries: tuple[int, ...]
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """All of them, in this order."""
-        return np.array([self.sent, self.again, *self.recoveries], np.intp)
+        """Return all indices, in the order of the fields."""
+        return np.array([self.sent, self.retransmitted, *self.recoveries], np.intp)
 
 
-def places(fast: Sequence[Channel]) -> Places | None:
-    """None where this table cannot tell."""
-    at = {channel.metric: place for place, channel in enumerate(fast) if not channel.instance}
-    sent = next((at[name] for name in SENT if name in at), None)
-    recoveries = tuple(at[name] for name in RECOVERIES if name in at)
-    if sent is None or AGAIN not in at or not recoveries:
+def loss_counters(fast: Sequence[Channel]) -> LossCounters | None:
+    """Return the TCP counters of a table; None if it does not have them all."""
+    index = {
+        channel.metric: position for position, channel in enumerate(fast) if not channel.instance
+    }
+    sent = next((index[name] for name in SENT if name in index), None)
+    recoveries = tuple(index[name] for name in RECOVERIES if name in index)
+    if sent is None or RETRANSMITTED not in index or not recoveries:
         return None
-    return Places(sent, at[AGAIN], recoveries)
+    return LossCounters(sent, index[RETRANSMITTED], recoveries)
 
 
 class LossWatch:
@@ -85,61 +87,69 @@ class LossWatch:
 
     def __init__(self) -> None:
         self._ticks: deque[NDArray[np.int64]] = deque(maxlen=_WINDOW_S)
-        self._again: deque[int] = deque(maxlen=_WINDOW_S)
+        self._retransmitted: deque[int] = deque(maxlen=_WINDOW_S)
 
-    def push(self, message: Message, where: Places) -> tuple[float, ...]:
-        """Take in a slice; the values of ``METRICS`` now."""
-        columns = where.columns
+    def push(self, message: Message, counters: LossCounters) -> tuple[float, ...]:
+        """Add a slice; return the present values of ``METRICS``."""
+        columns = counters.columns
         counts = message.fast.take(columns, axis=1)
         if message.fast_missing.any():
             counts[message.fast_missing[:, columns]] = 0
         self._ticks.append(counts)
-        self._again.append(int(np.add.reduce(counts[:, 1])))
-        if sum(self._again) < _ENOUGH:
+        self._retransmitted.append(int(np.add.reduce(counts[:, 1])))
+        if sum(self._retransmitted) < _ENOUGH:
             return _SILENT
-        sent, again, recoveries = np.concatenate([_three(each) for each in self._ticks]).T
-        return astuple(measure(sent, again, recoveries))
+        sent, retransmitted, recoveries = np.concatenate(
+            [_tick_sums(each) for each in self._ticks]
+        ).T
+        return astuple(measure(sent, retransmitted, recoveries))
 
-    def forget(self) -> None:
-        """After a gap: bursts must not span it."""
+    def reset(self) -> None:
+        """Drop all ticks after a gap, as a burst must not span it."""
         self._ticks.clear()
-        self._again.clear()
+        self._retransmitted.clear()
 
 
-def _three(counts: NDArray[np.int64]) -> Floats:
-    """Ticks of what was sent, sent again, and all recoveries together."""
+def _tick_sums(counts: NDArray[np.int64]) -> Floats:
+    """Return segments sent, segments retransmitted, and all recoveries, per tick."""
     return np.column_stack([counts[:, :2], counts[:, 2:].sum(axis=1)]).astype(np.float64)
 
 
-def measure(sent: Floats, again: Floats, recoveries: Floats) -> Losses:
-    """The figures of segments sent, sent again, and recoveries begun, per tick."""
-    total = float(again.sum())
+def measure(sent: Floats, retransmitted: Floats, recoveries: Floats) -> Losses:
+    """Return the metrics for sent and retransmitted segments and recoveries, per tick."""
+    total = float(retransmitted.sum())
     if total < _ENOUGH:
         return Losses()
     begun = float(recoveries.sum())
     return Losses(
-        clumping=_clumping(sent, again),
+        clumping=_clumping(sent, retransmitted),
         recovery_length=total / begun if begun else _UNKNOWN,
-        in_bursts=_PPM * float(again[_burst_ticks(sent)].sum()) / total,
+        in_bursts=_PPM * float(retransmitted[_burst_ticks(sent)].sum()) / total,
     )
 
 
-def _clumping(sent: Floats, again: Floats) -> float:
-    """From the first to the last retransmission: what came before was another state."""
-    at = np.flatnonzero(again)
-    sent, again = sent[at[0] : at[-1] + 1], again[at[0] : at[-1] + 1]
+def _clumping(sent: Floats, retransmitted: Floats) -> float:
+    """Return the clumping between the first and the last retransmission.
+
+    Ticks outside belong to another state of the path.
+    """
+    indices = np.flatnonzero(retransmitted)
+    sent, retransmitted = (
+        sent[indices[0] : indices[-1] + 1],
+        retransmitted[indices[0] : indices[-1] + 1],
+    )
     if np.count_nonzero(sent) < _BUSY_TICKS:
         return _UNKNOWN
-    expected = again.sum() * sent / sent.sum()
-    return float(np.sum((again - expected) ** 2) / expected.sum())
+    expected = retransmitted.sum() * sent / sent.sum()
+    return float(np.sum((retransmitted - expected) ** 2) / expected.sum())
 
 
 def _burst_ticks(sent: Floats) -> NDArray[np.bool_]:
-    """Bursts and the ticks just after, against the mean load from first to last send."""
-    at = np.flatnonzero(sent)
-    if not at.size:
+    """Return the ticks of bursts and just after, relative to the mean load while data was sent."""
+    indices = np.flatnonzero(sent)
+    if not indices.size:
         return np.zeros(sent.size, np.bool_)
-    burst = sent >= _BURST * sent[at[0] : at[-1] + 1].mean()
+    burst = sent >= _BURST * sent[indices[0] : indices[-1] + 1].mean()
     near: NDArray[np.bool_] = burst.copy()
     for lag in range(1, _LAG + 1):
         near[lag:] |= burst[:-lag]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32
-from reveal_analyzer.derive.columns import Plan, places_before
+from reveal_analyzer.derive.columns import ColumnPlan, previous_indices
 from reveal_analyzer.hypotheses.signatures import ColumnStats
 
 AnyFloats = Floats32 | Floats  # live scores use single precision, offline ones double
@@ -21,7 +21,7 @@ class ObservedSecond(NamedTuple):
     """
 
     start_ns: int
-    plan: Plan
+    plan: ColumnPlan
     values: Floats
     excess: AnyFloats
     weighted_excess: AnyFloats
@@ -32,7 +32,7 @@ class Trace:
     """Mean value, peak excess and baseline of every column over an episode."""
 
     def __init__(self) -> None:
-        self._plan: Plan | None = None
+        self._plan: ColumnPlan | None = None
         self._seconds = 0
         self._value_counts: Floats = np.zeros(0)  # seconds in which a column had a value
         self.sums: Floats = np.zeros(0)
@@ -78,7 +78,7 @@ class Trace:
     def _remap(self, second: ObservedSecond) -> None:
         """Carry the columns over by label after the channel table changed."""
         assert self._plan is not None
-        source = places_before(second.plan.labels, self._plan.labels)
+        source = previous_indices(second.plan.labels, self._plan.labels)
         self._plan = second.plan
         new = source < 0
         self._value_counts = np.where(new, 0.0, self._value_counts[source])

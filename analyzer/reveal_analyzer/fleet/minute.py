@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.derive.columns import CHANGE, LEVEL, Column, Plan
+from reveal_analyzer.derive.columns import CHANGE, LEVEL, Column, ColumnPlan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
 from reveal_analyzer.subjects.history import is_subject_level
@@ -50,7 +50,7 @@ class Levels:
 class Layout:
     """How the columns of a plan become one number a metric, and which channels are subjects'."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ColumnPlan) -> None:
         self.plan = plan
         places = _places(plan.columns)
         self.names = tuple(sorted(places, key=lambda name: (fold(name).value, name)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import Plan
+from reveal_analyzer.derive.columns import ColumnPlan
 from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond, Trace
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -24,7 +24,7 @@ _NEAR_S = 10  # of an onset
 @dataclass(frozen=True)
 class _SparseSecond:
     start_ns: int
-    plan: Plan
+    plan: ColumnPlan
     baseline: Floats  # shared between seconds
     indices: Indices
     values: Floats

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import CHANGE, Column, Plan
+from reveal_analyzer.derive.columns import CHANGE, Column, ColumnPlan
 from reveal_analyzer.hypotheses.model import (
     CertainSignature,
     Condition,
@@ -50,12 +50,12 @@ class SignatureMatcher:
         self._rules = [(rule, rule.certain) for rule in rules if rule.certain]
         self._second = 0
         self._met: dict[str, deque[int]] = {}  # by rule, the last seconds in which it matched
-        self._plan: Plan | None = None
+        self._plan: ColumnPlan | None = None
         self._bound: list[_BoundSignature | None] = []
         self._prefilter = _Prefilter.of([])
 
     def match(
-        self, plan: Plan, inputs: ConditionInputs
+        self, plan: ColumnPlan, inputs: ConditionInputs
     ) -> tuple[list[SignatureMatch], list[SignatureMatch]]:
         """Match one second; return (sustained, present) signatures.
 
@@ -143,7 +143,7 @@ def _divisors_or_none(bound: _BoundCondition) -> Indices:
     return np.full(bound.columns.size, -1) if bound.divisors is None else bound.divisors
 
 
-def _bind(certain: CertainSignature, plan: Plan) -> _BoundSignature | None:
+def _bind(certain: CertainSignature, plan: ColumnPlan) -> _BoundSignature | None:
     """Bind a signature to a plan; return None if the node has not all metrics it needs."""
 
     def available(all_of: Sequence[Condition]) -> list[_BoundCondition]:
@@ -158,7 +158,7 @@ def _bind(certain: CertainSignature, plan: Plan) -> _BoundSignature | None:
     return None if certain.any and not signature.any else signature
 
 
-def _bind_condition(condition: Condition, plan: Plan) -> _BoundCondition | None:
+def _bind_condition(condition: Condition, plan: ColumnPlan) -> _BoundCondition | None:
     columns = columns_of(plan.columns, condition.metric, condition.feature, condition.instance)
     if not columns.size:
         return None

@@ -1,8 +1,8 @@
-"""What the score has learned of one node: its past, and what silences it.
+"""Baseline of one node: its history, its own excess, and its thresholds.
 
-A lasting alarm is learned as the node's new normal.  When the levels from before return, what
-was known then is worth more than what the fault taught: it is set aside when the alarm begins to
-be learned, packed as it may be for hours, and taken back.
+A lasting alarm is learned as the node's new normal.  When the levels from before the alarm return,
+the baseline from before is more accurate than the one learned during the fault.  So a snapshot is
+taken when an alarm begins to be learned, compressed as it may be kept for hours, and restored.
 """
 
 from __future__ import annotations
@@ -16,66 +16,70 @@ import numpy as np
 import zstandard
 
 from reveal_analyzer.arrays import Bools, Floats, Floats32
-from reveal_analyzer.derive.columns import places_before
+from reveal_analyzer.derive.columns import previous_indices
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.live import UNIT
-from reveal_analyzer.live.cuts import OwnLevels
-from reveal_analyzer.live.past import Past
-from reveal_analyzer.live.remap import Shift
+from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.history import History
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.live.thresholds import Thresholds
 
 
-class Learned:
-    """``own_excess`` (2, 2, columns): the highest and second highest of lately."""
+class Baseline:
+    """What is normal for one node.
+
+    ``own_excess`` (2, 2, columns) are the highest and second highest recent excess of seconds that
+    were accepted as normal, upward and downward.
+    """
 
     def __init__(self, settings: LiveSettings) -> None:
-        self.past = Past(settings)
+        self.history = History(settings)
         self.own_excess: Floats32 = np.zeros((2, 2, 0), np.float32)
-        self._levels = OwnLevels(settings)
+        self._thresholds = Thresholds(settings)
 
     @property
-    def cuts(self) -> Floats:
-        """Of each subsystem; another array once they are others."""
-        return self._levels.cuts
+    def thresholds(self) -> Floats:
+        """Return the threshold of each subsystem; a new array whenever one changes."""
+        return self._thresholds.values
 
-    def begin(self, columns: int) -> None:
-        """Nothing of these columns has been in excess yet."""
+    def start(self, columns: int) -> None:
+        """Start with columns that have not been in excess yet."""
         self.own_excess = np.zeros((2, 2, columns), np.float32)
 
     def learn_score(self, excess: Floats32, scores: Floats) -> None:
-        """This node does that."""
+        """Learn excess and scores of a second as normal for this node."""
         backend.current().update_own_excess(self.own_excess, excess)
-        self._levels.learn(scores)
+        self._thresholds.learn(scores)
 
-    def still(self) -> tuple[Floats32, Bools]:
-        """Where each column has always been, and which have been there all the time.
+    def constant_levels(self) -> tuple[Floats32, Bools]:
+        """Return the level of each column, and which have been there all the time.
 
-        Their own excess silences nothing any more.
+        A column whose own excess still suppresses its score does not count as constant.
         """
-        level, still = self.past.still()
-        return level, still & (self.own_excess <= UNIT).all(axis=(0, 1))
+        level, constant = self.history.constant_levels()
+        return level, constant & (self.own_excess <= UNIT).all(axis=(0, 1))
 
-    def move(self, shift: Shift) -> None:
-        """Columns changed."""
-        self.past.move(shift)
-        self.own_excess = shift.excess(self.own_excess)
+    def remap(self, column_map: ColumnMap) -> None:
+        """Adopt a new set of columns."""
+        self.history.remap(column_map)
+        self.own_excess = column_map.excess(self.own_excess)
 
 
 @dataclass(frozen=True)
-class Aside:
-    """What was learned up to a time, and the labels of its columns."""
+class BaselineSnapshot:
+    """A baseline as it was at some time, compressed, and the labels of its columns."""
 
     packed: bytes
     labels: tuple[str, ...]
 
     @classmethod
-    def of(cls, learned: Learned, labels: tuple[str, ...]) -> Aside:
-        return cls(zstandard.compress(pickle.dumps(learned), 1), labels)
+    def of(cls, baseline: Baseline, labels: tuple[str, ...]) -> BaselineSnapshot:
+        return cls(zstandard.compress(pickle.dumps(baseline), 1), labels)
 
-    def taken_back(self, labels: Sequence[str], level: Floats32) -> Learned:
-        """The same, of the columns that there are now; ``level``: what new ones were."""
+    def restore(self, labels: Sequence[str], level: Floats32) -> Baseline:
+        """Return the baseline for the present columns; ``level`` is the level of new ones."""
         data = zstandard.decompress(self.packed)
-        learned = cast("Learned", pickle.loads(data))  # noqa: S301 - bytes of our own
+        baseline = cast("Baseline", pickle.loads(data))  # noqa: S301 - written by this process
         if tuple(labels) != self.labels:
-            learned.move(Shift(places_before(labels, self.labels), level))
-        return learned
+            baseline.remap(ColumnMap(previous_indices(labels, self.labels), level))
+        return baseline

@@ -1,8 +1,9 @@
-"""Columns that rest: what has long stood still is neither held nor judged until it moves.
+"""Constant columns: they are neither stored nor scored until they change.
 
-On most hosts that is every second column.  What was learned of one can be told from its level
-alone, so that it goes on as if it had been held all the time.  To take it in costs as much as a
-second of the node: one that moved after it was put to rest is not so soon put to rest again.
+On most hosts every second column is constant.  Everything learned about such a column follows from
+its level, so it can continue as if it had been stored all the time.  Activating a column costs as
+much as a second of the node, so a column that changed after it was constant waits longer until it
+is constant again.
 """
 
 from __future__ import annotations
@@ -12,98 +13,107 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
-from reveal_analyzer.derive.columns import Column, Plan, places_before
+from reveal_analyzer.derive.columns import Column, ColumnPlan, previous_indices
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.live.remap import Shift
-from reveal_analyzer.live.scaling import Weighing
+from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.scaling import ColumnScaling
 from reveal_analyzer.live.settings import LiveSettings
 
-WORTH = 16  # columns that rest together: for fewer the others are not moved
+MIN_COLUMNS = 16  # columns set constant together: fewer do not pay for moving the others
 
 
 @dataclass(frozen=True, eq=False)
-class Resting:
-    """The columns of a plan, and which of them are judged.
+class ConstantColumns:
+    """The columns of a plan, and which of them are active: stored and scored.
 
-    ``rests`` and ``level``, the value that a column rests at, are of all columns; ``places`` are
-    those that do not rest, and ``weighing`` is theirs.  ``woken`` have moved after they rested.
+    ``constant``, ``reactivated`` and ``level`` (the value a constant column stays at) cover all
+    columns.  ``active`` are the indices of those that are not constant, ``scaling`` is theirs and
+    ``whole`` that of all.  ``reactivated`` columns changed after they were constant.
     """
 
-    plan: Plan
-    whole: Weighing
-    rests: Bools
-    woken: Bools
+    plan: ColumnPlan
+    whole: ColumnScaling
+    constant: Bools
+    reactivated: Bools
     level: Floats
-    places: Indices
-    weighing: Weighing
+    active: Indices
+    scaling: ColumnScaling
 
     @classmethod
-    def none(cls, second: Second, settings: LiveSettings) -> Resting:
-        """All columns are judged."""
-        whole, width = Weighing(second, settings), len(second.plan.columns)
-        rests, woken = np.zeros(width, np.bool_), np.zeros(width, np.bool_)
-        return cls(second.plan, whole, rests, woken, np.zeros(width), np.arange(width), whole)
+    def none(cls, second: Second, settings: LiveSettings) -> ConstantColumns:
+        """Return the state in which all columns are active."""
+        whole, width = ColumnScaling(second, settings), len(second.plan.columns)
+        constant, reactivated = np.zeros(width, np.bool_), np.zeros(width, np.bool_)
+        return cls(
+            second.plan, whole, constant, reactivated, np.zeros(width), np.arange(width), whole
+        )
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """All of them."""
+        """Return all columns."""
         return self.plan.columns
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of the columns that are judged."""
-        return tuple(self.plan.labels[at] for at in self.places)
+        """Return the labels of the active columns."""
+        return tuple(self.plan.labels[index] for index in self.active)
 
     @property
-    def seen(self) -> Floats32:
-        """The levels of the columns that are judged, as they were when they rested."""
-        return self.weighing.seen(self.level[self.places]).astype(np.float32)
+    def scaled_levels(self) -> Floats32:
+        """Return the scaled levels of the active columns from when they were constant."""
+        return self.scaling.scale(self.level[self.active]).astype(np.float32)
 
-    def usual(self) -> Floats:
-        """The levels of all columns, to the precision of what is learned."""
-        return self.whole.base_units(self.whole.seen(self.level).astype(np.float32))
+    def rounded_levels(self) -> Floats:
+        """Return the levels of all columns in base units, in the precision of the history."""
+        return self.whole.base_units(self.whole.scale(self.level).astype(np.float32))
 
-    def following(self, second: Second, settings: LiveSettings) -> Resting:
-        """The same of another plan's columns, of which new ones are judged at once."""
-        made = Resting.none(second, settings)
-        source = made.source(self)
-        rests, woken = ((source >= 0) & held[source] for held in (self.rests, self.woken))
+    def for_table(self, second: Second, settings: LiveSettings) -> ConstantColumns:
+        """Return the state for another plan's columns; new columns are active."""
+        result = ConstantColumns.none(second, settings)
+        source = result.source(self)
+        constant, reactivated = (
+            (source >= 0) & flags[source] for flags in (self.constant, self.reactivated)
+        )
         level = np.where(source >= 0, self.level[source], 0.0)
-        return replace(made, woken=woken, level=level)._with(rests)
+        return replace(result, reactivated=reactivated, level=level)._with(constant)
 
-    def source(self, before: Resting) -> Indices:
-        """Where each column of all was before, -1 where it was not."""
-        return places_before(self.plan.labels, before.plan.labels)
+    def source(self, previous: ConstantColumns) -> Indices:
+        """Return the previous index of each of all columns, -1 for new ones."""
+        return previous_indices(self.plan.labels, previous.plan.labels)
 
-    def stirred(self, values: Floats) -> Resting:
-        """After a second of these values, in which a missing one is no news."""
-        found = backend.current().changed_columns(values, self.level, self.rests)
-        if not found.size:
+    def activate_changed(self, values: Floats) -> ConstantColumns:
+        """Activate constant columns that changed in this second; a missing value is no change."""
+        changed = backend.current().changed_columns(values, self.level, self.constant)
+        if not changed.size:
             return self
-        rests, woken = self.rests.copy(), self.woken.copy()
-        rests[found], woken[found] = False, True
-        return replace(self, woken=woken)._with(rests)
+        constant, reactivated = self.constant.copy(), self.reactivated.copy()
+        constant[changed], reactivated[changed] = False, True
+        return replace(self, reactivated=reactivated)._with(constant)
 
-    def rested(self, calm: Bools, values: Floats, seen: Floats32, *, again: bool) -> Resting:
-        """Those of the judged columns that are ``calm`` rest, at what they are in this second.
+    def deactivate(
+        self, calm: Bools, values: Floats, stored: Floats32, *, again: bool
+    ) -> ConstantColumns:
+        """Make the ``calm`` active columns constant, at their value in this second.
 
-        ``seen`` is what was held of the judged ones; ``again``: woken ones, too.
+        ``stored`` are the scaled levels in the history; a column whose value differs stays active.
+        Reactivated columns stay active too, unless ``again`` is set.
         """
         level = np.where(np.isnan(values), 0.0, values)
-        same = self.weighing.seen(level[self.places]).astype(np.float32) == seen
-        chosen = self.places[calm & same & (again | ~self.woken[self.places])]
-        if chosen.size < WORTH:
+        same = self.scaling.scale(level[self.active]).astype(np.float32) == stored
+        chosen = self.active[calm & same & (again | ~self.reactivated[self.active])]
+        if chosen.size < MIN_COLUMNS:
             return self
-        rests = self.rests.copy()
-        rests[chosen] = True
-        return replace(self, level=np.where(rests & ~self.rests, level, self.level))._with(rests)
+        constant = self.constant.copy()
+        constant[chosen] = True
+        level = np.where(constant & ~self.constant, level, self.level)
+        return replace(self, level=level)._with(constant)
 
-    def shift(self, before: Resting) -> Shift:
-        """From the columns judged before to those judged now."""
-        return Shift(places_before(self.labels, before.labels), self.seen)
+    def column_map(self, previous: ConstantColumns) -> ColumnMap:
+        """Return the mapping from the previously active columns to those active now."""
+        return ColumnMap(previous_indices(self.labels, previous.labels), self.scaled_levels)
 
-    def _with(self, rests: Bools) -> Resting:
-        places = np.flatnonzero(~rests)
-        weighing = self.whole.only(places)
-        return replace(self, rests=rests, places=places, weighing=weighing)
+    def _with(self, constant: Bools) -> ConstantColumns:
+        active = np.flatnonzero(~constant)
+        scaling = self.whole.only(active)
+        return replace(self, constant=constant, active=active, scaling=scaling)

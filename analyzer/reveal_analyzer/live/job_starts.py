@@ -1,14 +1,13 @@
-"""Subjects that have just come: what they do themselves is a job that starts, not an anomaly.
+"""Suppression of scores while a subject starts: its own first work is no anomaly.
 
-A job's first reads are news to a node that has never seen one.  They are harm only where
-somebody waits: so while a newcomer does nearly all of a subsystem's work, the kernel's own
-pressure (Documentation/accounting/psi.rst) stays low and no device is kept busy, the score of
-that subsystem is excused.  Certain signatures are never excused, nor is a node without pressure
-files.
+The first reads of a job are unusual for the node but harmful only if another job waits.  So while
+subjects that have just started do nearly all of a subsystem's work, the kernel's own pressure
+(Documentation/accounting/psi.rst) stays low and no device is kept busy, the score of that subsystem
+is suppressed.  Certain signatures are never suppressed, nor is a node without pressure files.
 
-What a job loads as it starts is read ahead by the kernel (128 KiB at a time, fewer where files are
-small).  Whoever asks for single pages by the hundred, second after second, does not load: such
-reads are told although nobody waits yet.
+The kernel reads ahead what a starting job loads (128 KiB at a time, less for small files).  A
+subject that requests single pages by the hundred every second does not load; such reads are
+reported although nobody waits yet.
 """
 
 from __future__ import annotations
@@ -18,22 +17,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Floats
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.deriver import Second
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
-NEW_S = 60  # seconds since it came in which a subject is new
-_SETTLED_S = 10  # the analysis itself is new before: all were there when it began
-_SPAN = 5  # seconds that share and pressure are judged over
-_SHARE = 0.7  # of a subsystem's work, by newcomers
-_WAITED = 0.1  # share of time in which somebody waited: more is no start but a bad neighbour
-_QUEUED = 0.3  # requests at a device: asynchronous ones keep it from others and wait for nothing
-_OFTEN = 100  # reads a second: fewer are nothing to speak of, whatever their size
-_PAGES = 8_192  # bytes a read: one page or two, so that reading ahead was no use
+NEW_S = 60  # seconds for which a subject counts as new
+_SETTLED_S = 10  # subjects that appear before were there when the analysis began
+_SPAN = 5  # seconds over which share and pressure are judged
+_MIN_SHARE = 0.7  # of a subsystem's work, by new subjects
+_MAX_PRESSURE = 0.1  # share of time in which a task waited: more is a noisy neighbor, not a start
+_MAX_QUEUED = 0.3  # requests at a device: asynchronous ones block it without causing pressure
+_MANY_READS = 100  # per second: fewer do not matter, whatever their size
+_SMALL_READ = 8_192  # bytes: one or two pages, so read-ahead did not help
 _WORK = {
     Subsystem.STORAGE: ("storage.subject.read_bytes", "storage.subject.write_bytes"),
     Subsystem.MEMORY: ("memory.subject.page_faults",),
@@ -50,106 +48,112 @@ _READS, _READ_BYTES = "storage.subject.reads", "storage.subject.read_bytes"
 
 
 @dataclass(frozen=True)
-class _Readers:
-    """Subjects whose reads are counted, and the channels of how many and how much."""
+class _ReadChannels:
+    """Subjects whose reads are counted, and the channels of their number and bytes."""
 
     subjects: tuple[str, ...]
-    reads: NDArray[np.intp]
-    read_bytes: NDArray[np.intp]
+    reads: Indices
+    read_bytes: Indices
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Of one subsystem: its channels by subject, and those of what hurts, with their bounds."""
+class _WorkChannels:
+    """Channels of one subsystem: work by subject, and harm with its limits."""
 
     subjects: tuple[str, ...]
-    work: NDArray[np.intp]
-    harm: NDArray[np.intp]
-    bounds: Floats
-    readers: _Readers | None = None
+    work: Indices
+    harm: Indices
+    limits: Floats
+    reads: _ReadChannels | None = None
 
 
-class Newcomers:
-    """Who came when, on one node, and which subsystems that excuses."""
+class JobStarts:
+    """When each subject of one node started, and which scores that suppresses."""
 
     def __init__(self) -> None:
         self._age = 0
-        self._came: dict[str, int] = {}
+        self._started: dict[str, int] = {}
         self._channels: Sequence[Channel] = ()
-        self._places: dict[Subsystem, _Places] = {}
+        self._work: dict[Subsystem, _WorkChannels] = {}
         self._recent: dict[Subsystem, deque[tuple[float, ...]]] = {}
 
     def push(self, second: Second) -> frozenset[Subsystem]:
-        """Take in a second; the subsystems whose score is excused in it."""
+        """Add a second; return the subsystems whose score is suppressed in it."""
         self._age += 1
         if second.plan.channels is not self._channels:
             self._channels = second.plan.channels
-            self._places = _places(self._channels)
-            self._meet()
-        excused = [
+            self._work = _work_channels(self._channels)
+            self._note_new_subjects()
+        suppressed = [
             subsystem
-            for subsystem, places in self._places.items()
-            if self._excused(subsystem, places, second.channels)
+            for subsystem, work in self._work.items()
+            if self._suppressed(subsystem, work, second.channels)
         ]
-        return frozenset(excused) if excused else _NONE
+        return frozenset(suppressed) if suppressed else _NONE
 
-    def _meet(self) -> None:
-        here = {name for places in self._places.values() for name in places.subjects}
-        came = self._age if self._age > _SETTLED_S else -NEW_S
-        self._came = {name: self._came.get(name, came) for name in here}
+    def _note_new_subjects(self) -> None:
+        present = {name for work in self._work.values() for name in work.subjects}
+        started = self._age if self._age > _SETTLED_S else -NEW_S
+        self._started = {name: self._started.get(name, started) for name in present}
 
-    def _excused(self, subsystem: Subsystem, places: _Places, values: Floats) -> bool:
-        new = [self._is_new(name) for name in places.subjects]
+    def _suppressed(self, subsystem: Subsystem, channels: _WorkChannels, values: Floats) -> bool:
+        new = [self._is_new(name) for name in channels.subjects]
         recent = self._recent.setdefault(subsystem, deque(maxlen=_SPAN))
         if not any(new):
             recent.clear()
             return False
-        work = np.nan_to_num(values[places.work])
-        hurt = np.nan_to_num(values[places.harm]) / NS_PER_SECOND / places.bounds
-        pages = float(places.readers is not None and self._pages(places.readers, values))
-        recent.append((float(work[new].sum()), float(work.sum()), float(hurt.max()), pages))
-        theirs, all_work, hurts, paged = np.array(recent).T
-        # the middle of the harm and of the reads: a start may well begin with one burst
-        harmless = np.median(hurts) < 1 and not (len(recent) == _SPAN and np.median(paged))
-        return bool(theirs.sum() > _SHARE * all_work.sum() and harmless)
+        work = np.nan_to_num(values[channels.work])
+        harm = np.nan_to_num(values[channels.harm]) / NS_PER_SECOND / channels.limits
+        small = float(channels.reads is not None and self._small_reads(channels.reads, values))
+        recent.append((float(work[new].sum()), float(work.sum()), float(harm.max()), small))
+        new_work, all_work, harms, smalls = np.array(recent).T
+        # medians of harm and of small reads, as a start may well begin with one burst
+        harmless = np.median(harms) < 1 and not (len(recent) == _SPAN and np.median(smalls))
+        return bool(new_work.sum() > _MIN_SHARE * all_work.sum() and harmless)
 
-    def _pages(self, readers: _Readers, values: Floats) -> bool:
-        """Whether what newcomers read in this second came in many reads of a page or two."""
-        new = [self._is_new(name) for name in readers.subjects]
-        reads = float(np.nansum(values[readers.reads[new]]))
-        return reads > _OFTEN and float(np.nansum(values[readers.read_bytes[new]])) < _PAGES * reads
+    def _small_reads(self, channels: _ReadChannels, values: Floats) -> bool:
+        """Return whether new subjects read this second's data in many reads of a page or two."""
+        new = [self._is_new(name) for name in channels.subjects]
+        reads = float(np.nansum(values[channels.reads[new]]))
+        read_bytes = float(np.nansum(values[channels.read_bytes[new]]))
+        return reads > _MANY_READS and read_bytes < _SMALL_READ * reads
 
     def _is_new(self, name: str) -> bool:
-        return self._age - self._came[name] < NEW_S
+        return self._age - self._started[name] < NEW_S
 
 
-def _places(channels: Sequence[Channel]) -> dict[Subsystem, _Places]:
+def _work_channels(channels: Sequence[Channel]) -> dict[Subsystem, _WorkChannels]:
     by_metric: dict[str, list[int]] = {}
-    for at, channel in enumerate(channels):
-        by_metric.setdefault(channel.metric, []).append(at)
-    made = {}
+    for index, channel in enumerate(channels):
+        by_metric.setdefault(channel.metric, []).append(index)
+    result = {}
     for subsystem, metrics in _WORK.items():
-        work = [at for metric in metrics for at in by_metric.get(metric, ())]
+        work = [index for metric in metrics for index in by_metric.get(metric, ())]
         pressure = by_metric.get(_PRESSURE[subsystem], [])
         queues = by_metric.get(_QUEUE, []) if subsystem is Subsystem.STORAGE else []
         if work and pressure:
-            made[subsystem] = _Places(
-                subjects=tuple(channels[at].instance for at in work),
+            reads = _read_channels(channels, by_metric)
+            result[subsystem] = _WorkChannels(
+                subjects=tuple(channels[index].instance for index in work),
                 work=np.array(work, np.intp),
                 harm=np.array(pressure + queues, np.intp),
-                bounds=np.array([_WAITED] * len(pressure) + [_QUEUED] * len(queues)),
-                readers=_readers(channels, by_metric) if subsystem is Subsystem.STORAGE else None,
+                limits=np.array([_MAX_PRESSURE] * len(pressure) + [_MAX_QUEUED] * len(queues)),
+                reads=reads if subsystem is Subsystem.STORAGE else None,
             )
-    return made
+    return result
 
 
-def _readers(channels: Sequence[Channel], by_metric: dict[str, list[int]]) -> _Readers | None:
+def _read_channels(
+    channels: Sequence[Channel], by_metric: dict[str, list[int]]
+) -> _ReadChannels | None:
     counts, sizes = (
-        {channels[at].instance: at for at in by_metric.get(metric, ())}
+        {channels[index].instance: index for index in by_metric.get(metric, ())}
         for metric in (_READS, _READ_BYTES)
     )
     both = [name for name in counts if name in sizes]
     if not both:
         return None
-    places = (np.array([held[name] for name in both], np.intp) for held in (counts, sizes))
-    return _Readers(tuple(both), *places)
+    reads, read_bytes = (
+        np.array([by_name[name] for name in both], np.intp) for by_name in (counts, sizes)
+    )
+    return _ReadChannels(tuple(both), reads, read_bytes)

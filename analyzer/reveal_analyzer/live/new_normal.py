@@ -1,7 +1,8 @@
-"""A level that came with an alarm and stayed: held against the past from before the alarm.
+"""Levels that came with an alarm and were learned as the new normal.
 
-The score takes an alarm that lasts as this node's new normal, so that it stays awake for other
-faults.  The fault is still there; it ends when the levels from before return.
+The score learns a lasting alarm as the node's new normal, so that it can detect other faults.  The
+fault itself is still there.  It ends when the levels from before the alarm return, so the present
+is also compared with the reference from before the alarm.
 """
 
 from __future__ import annotations
@@ -13,84 +14,83 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32, Indices
 from reveal_analyzer.kernels.live import UNIT
+from reveal_analyzer.live.column_map import ColumnMap
 from reveal_analyzer.live.ranges import Ranges
-from reveal_analyzer.live.remap import Shift
-from reveal_analyzer.live.scaling import Weighing
+from reveal_analyzer.live.scaling import ColumnScaling
 from reveal_contract.metric import Subsystem
 
-MOST_S = 24 * 3600  # after a day it is how the node is
-CALM_S = 10  # seconds within the past from before: it has returned
+LONGEST_S = 24 * 3600  # after a day the new level is how the node is
+CALM_S = 10  # seconds within the previous range after which the old levels have returned
 
 
 @dataclass
-class Before:
-    """The reference of an alarm, as it was when the alarm began."""
+class AlarmReference:
+    """Ranges, own excess and thresholds as they were when an alarm began."""
 
     ranges: Ranges
     own_excess: Floats32
-    cuts: Floats
-    highest: Floats  # of all columns
+    thresholds: Floats
+    highest: Floats  # of all columns, constant ones included
 
-    def moved(self, shift: Shift, floors: Floats32, places: Indices) -> Before:
-        """The same reference of other columns that are judged: those at these places."""
-        ranges, own_excess = self.ranges.moved(shift, floors), shift.excess(self.own_excess)
-        unknown = (shift.source < 0) & np.isinf(self.highest[places])
-        ranges.spread[..., unknown] = np.inf  # in excess of nothing
+    def remap(self, column_map: ColumnMap, floors: Floats32, active: Indices) -> AlarmReference:
+        """Return the same reference for another set of scored columns, ``active`` among all."""
+        ranges = self.ranges.remap(column_map, floors)
+        own_excess = column_map.excess(self.own_excess)
+        # a column that did not exist before the alarm has no range to exceed
+        unknown = (column_map.source < 0) & np.isinf(self.highest[active])
+        ranges.spread[..., unknown] = np.inf
         return replace(self, ranges=ranges, own_excess=own_excess)
 
-    def of_columns(self, source: Indices) -> Before:
-        """All columns are others; -1 are new ones, of which nothing is known."""
+    def for_table(self, source: Indices) -> AlarmReference:
+        """Return the same reference for another table; ``source`` is -1 for new columns."""
         highest = self.highest.take(source)
         highest[source < 0] = np.inf
         return replace(self, highest=highest)
 
 
-class Staying:
-    """What of an alarm is still there, second by second."""
+class NewNormal:
+    """Tracks whether the levels of a learned alarm are still there, second by second."""
 
     def __init__(self) -> None:
-        self.returned = False  # in the second in which the levels from before have
-        self._before: Before | None = None
+        self.returned = False  # set in the second in which the old levels have returned
+        self._reference: AlarmReference | None = None
         self._seconds = 0
         self._calm = 0
 
     @property
-    def before(self) -> Before | None:
-        """The reference from before what stays; None while nothing does."""
-        return self._before
+    def reference(self) -> AlarmReference | None:
+        """Return the reference from before the alarm that is tracked; None if there is none."""
+        return self._reference
 
-    def begin(self, before: Before) -> bool:
-        """An alarm has lasted so long that its level is learned; of two the first counts.
-
-        Whether it is this one.
-        """
-        if self._before is not None:
+    def start(self, reference: AlarmReference) -> bool:
+        """Start tracking an alarm; return False if another alarm is already tracked."""
+        if self._reference is not None:
             return False
-        self._before, self._seconds, self._calm = before, 0, 0
+        self._reference, self._seconds, self._calm = reference, 0, 0
         return True
 
-    def step(self, views: Floats32, weighing: Weighing) -> frozenset[Subsystem]:
-        """The subsystems that are still as far outside the past from before as alarms are."""
+    def update(self, views: Floats32, scaling: ColumnScaling) -> frozenset[Subsystem]:
+        """Return the subsystems that are still above their threshold from before the alarm."""
         self.returned = False
-        if self._before is None:
+        if self._reference is None:
             return frozenset()
-        excess = self._before.ranges.excess(views)
-        excess /= np.maximum(self._before.own_excess, UNIT)
-        over = weighing.means(weighing.shown(excess)) > self._before.cuts
-        there = frozenset(compress(Subsystem, over.tolist()))
+        excess = self._reference.ranges.excess(views)
+        excess /= np.maximum(self._reference.own_excess, UNIT)
+        over = scaling.means(scaling.weigh(excess)) > self._reference.thresholds
+        above = frozenset(compress(Subsystem, over.tolist()))
         self._seconds += 1
-        self._calm = 0 if there else self._calm + 1
+        self._calm = 0 if above else self._calm + 1
         self.returned = self._calm >= CALM_S
-        if self.returned or self._seconds >= MOST_S:
-            self._before = None
-        return there
+        if self.returned or self._seconds >= LONGEST_S:
+            self._reference = None
+        return above
 
-    def follow(self, source: Indices) -> None:
-        """All columns are others: where each came from, -1 for new ones."""
-        if self._before is not None:
-            self._before = self._before.of_columns(source)
+    def adopt_table(self, source: Indices) -> None:
+        """Adopt another table: previous index of each of its columns, -1 for new ones."""
+        if self._reference is not None:
+            self._reference = self._reference.for_table(source)
 
-    def move(self, shift: Shift, floors: Floats32, places: Indices) -> None:
-        """The columns that are judged changed: they are those at these places."""
-        if self._before is not None:
-            self._before = self._before.moved(shift, floors, places)
+    def remap(self, column_map: ColumnMap, floors: Floats32, active: Indices) -> None:
+        """Adopt another set of scored columns, ``active`` among all."""
+        if self._reference is not None:
+            self._reference = self._reference.remap(column_map, floors, active)

@@ -1,77 +1,154 @@
-"""One set of columns made comparable: quanta, weights and votes, on a node of this size."""
+"""Scaling of columns, their weights by harm, and their pooling into scores of subsystems."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32, Indices
-from reveal_analyzer.derive.columns import quanta
+from reveal_analyzer.derive.columns import Column, quanta
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import live
 from reveal_analyzer.kernels.live import MetricGroups
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.weights import Votes, harm_weights
-from reveal_contract.metric import Subsystem
+from reveal_contract.metric import Harm, Subsystem
 
 _MEMORY_UNKNOWN = 16 << 30  # bytes
+_ACTIVITY_SHARE = 0.75  # of the least threshold
+_SUBSYSTEMS = tuple(Subsystem)
+_GroupKey = tuple[Subsystem, str]
 
 
-class Weighing:
-    """How values of a second's columns are seen, weighed and pooled."""
+class ColumnScaling:
+    """How values of a set of columns are scaled, weighted and pooled on a node of this size."""
 
     def __init__(self, second: Second, settings: LiveSettings) -> None:
         columns = second.plan.columns
         memory, self.cpus = _capacity(second)
         self._quantum = quanta(columns, memory, self.cpus)
         self.weights = harm_weights(columns, settings)
-        self._votes = Votes(columns, settings.top)
+        self._pooling = GroupPooling(columns, settings.top)
 
-    def only(self, places: Indices) -> Weighing:
-        """Of these columns alone; the others' votes are those of columns within their past."""
-        made = copy(self)
-        made._quantum, made.weights = self._quantum[places], self.weights[:, places]
-        made._votes = self._votes.only(places)
-        return made
+    def only(self, indices: Indices) -> ColumnScaling:
+        """Return the scaling of these columns; the others are taken as within their range."""
+        result = copy(self)
+        result._quantum, result.weights = self._quantum[indices], self.weights[:, indices]
+        result._pooling = self._pooling.only(indices)
+        return result
 
-    def seen(self, values: Floats) -> Floats:
-        """Linear below what matters, logarithmic above."""
-        seen: Floats = np.arcsinh(values / self._quantum)
-        return seen
+    def scale(self, values: Floats) -> Floats:
+        """Return scaled values: linear below the amount that matters, logarithmic above."""
+        scaled: Floats = np.arcsinh(values / self._quantum)
+        return scaled
 
     @property
-    def families(self) -> MetricGroups:
-        """Which columns are pooled."""
-        return self._votes.families
+    def groups(self) -> MetricGroups:
+        """Return which columns are pooled."""
+        return self._pooling.groups
 
-    def base_units(self, seen: Floats32) -> Floats:
-        """The values that are seen so."""
-        values: Floats = np.sinh(seen.astype(np.float64)) * self._quantum
+    def base_units(self, scaled: Floats32) -> Floats:
+        """Return values in base units; the inverse of ``scale``."""
+        values: Floats = np.sinh(scaled.astype(np.float64)) * self._quantum
         return values
 
-    def shown(self, excess: Floats32) -> Floats32:
-        """Excess (2, columns) weighed by harm and direction; activity never passes a cut."""
+    def weigh(self, excess: Floats32) -> Floats32:
+        """Return excess (2, columns) weighted by harm; activity alone never reaches a threshold."""
         return live.weigh(excess, self.weights)
 
-    def means(self, shown: Floats32) -> Floats:
-        """Of every subsystem the mean of its worst families."""
-        return live.subsystem_means(shown, self.families)
+    def means(self, weighted: Floats32) -> Floats:
+        """Return the mean of the worst groups of every subsystem."""
+        return live.subsystem_means(weighted, self.groups)
 
-    def scores(self, shown: Floats32) -> dict[Subsystem, float]:
-        """The same by subsystem."""
-        return self._votes.scores(shown)
+    def scores(self, weighted: Floats32) -> dict[Subsystem, float]:
+        """Return the same means by subsystem."""
+        return self._pooling.scores(weighted)
+
+
+class GroupPooling:
+    """Pooling of columns: the worst column of a group stands for it, and the worst groups count.
+
+    Instances that are independent devices (disks, NICs) form a group each; CPUs and folds do not.
+    """
+
+    def __init__(self, columns: Sequence[Column], top: int) -> None:
+        keys = [
+            (column.metric.subsystem, f"{column.metric.vote}|{column.instance}")
+            for column in columns
+        ]
+        counts = [len({key for key in keys if key[0] is subsystem}) for subsystem in Subsystem]
+        self._keys = keys
+        self.groups = _groups(keys, np.clip(counts, 1, top).astype(np.float64), top)
+
+    def only(self, indices: Indices) -> GroupPooling:
+        """Return the pooling of these columns; a mean still counts as many groups as before."""
+        result = copy(self)
+        result._keys = [self._keys[index] for index in indices]
+        result.groups = _groups(result._keys, self.groups.counted, self.groups.top)
+        return result
+
+    def scores(self, weighted: Floats32) -> dict[Subsystem, float]:
+        """Return the mean of the ``top`` worst groups by subsystem; no value may be negative."""
+        return by_subsystem(live.subsystem_means(weighted, self.groups))
+
+
+def by_subsystem(means: Floats) -> dict[Subsystem, float]:
+    """Return one value per subsystem as a mapping."""
+    return dict(zip(_SUBSYSTEMS, means.tolist(), strict=True))
+
+
+def harm_weights(columns: Sequence[Column], settings: LiveSettings) -> Floats32:
+    """Return (3, columns): weights of an excess upward and downward, and the cap of the result.
+
+    Harm counts fully in the harmful direction and not at all in the other.  Activity counts little,
+    and its cap keeps it below every threshold, however unusual it is.
+    """
+    weights = np.full((3, len(columns)), np.inf, np.float32)
+    weights[:2] = settings.activity
+    for index, column in enumerate(columns):
+        if column.harm is Harm.HIGHER:
+            weights[:2, index] = column.metric.weight, 0.0
+        elif column.harm is Harm.LOWER:
+            weights[:2, index] = 0.0, column.metric.weight
+        if column.harm is Harm.NEITHER:
+            weights[2, index] = _ACTIVITY_SHARE * settings.limit
+    return weights
+
+
+def _groups(keys: Sequence[_GroupKey], counted: Floats, top: int) -> MetricGroups:
+    groups: dict[_GroupKey, list[int]] = {}
+    for index, key in enumerate(keys):
+        groups.setdefault(key, []).append(index)
+    sizes = [len(indices) for indices in groups.values()]
+    counts = [sum(owner is subsystem for owner, _ in groups) for subsystem in Subsystem]
+    return MetricGroups(
+        order=np.array([index for indices in groups.values() for index in indices], np.intp),
+        starts=np.cumsum([0, *sizes], dtype=np.intp)[:-1],
+        by_subsystem=_table(list(groups), max(top, *counts)),
+        counted=counted,
+        top=top,
+    )
+
+
+def _table(groups: list[_GroupKey], width: int) -> Indices:
+    """Return (subsystems, width): the groups of a subsystem, padded with the number of groups."""
+    table = np.full((len(Subsystem), width), len(groups), np.intp)
+    for row, subsystem in enumerate(Subsystem):
+        mine = [index for index, (owner, _) in enumerate(groups) if owner is subsystem]
+        table[row, : len(mine)] = mine
+    return table
 
 
 def _capacity(second: Second) -> tuple[float, int]:
-    """Bytes of memory and number of CPUs, from the channels themselves.
+    """Return bytes of memory and number of CPUs, from the channels themselves.
 
     Large hosts have no channel for each CPU; recordings of older collectors no ``cpu.online``.
     """
     names = second.plan.channels
     levels = {
-        c.metric: float(second.channels[at])
-        for at, c in enumerate(names)
+        c.metric: float(second.channels[index])
+        for index, c in enumerate(names)
         if c.metric in ("memory.mem_total", "cpu.online")
     }
     memory, online = levels.get("memory.mem_total", 0.0), levels.get("cpu.online", 0.0)

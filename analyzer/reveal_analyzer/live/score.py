@@ -1,4 +1,4 @@
-"""The live score of one node: seconds in, scores over cuts out."""
+"""The live score of one node: seconds in, scores relative to thresholds out."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.derive.columns import Column
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.live.baseline import Aside, Learned
-from reveal_analyzer.live.constant_columns import Resting
-from reveal_analyzer.live.new_normal import CALM_S, Before, Staying
-from reveal_analyzer.live.ranges import Ranges, floors
+from reveal_analyzer.live.baseline import Baseline, BaselineSnapshot
+from reveal_analyzer.live.constant_columns import ConstantColumns
+from reveal_analyzer.live.new_normal import CALM_S, AlarmReference, NewNormal
+from reveal_analyzer.live.ranges import Ranges, spread_floors
 from reveal_analyzer.live.regimes import Regimes, workloads
-from reveal_analyzer.live.scaling import Weighing
+from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.views import Held
-from reveal_analyzer.live.weights import by_subsystem
+from reveal_analyzer.live.views import SustainedViews
 from reveal_contract.metric import Subsystem
 
-_HELD = 1  # the view that signatures compare with
-_LEAST_PAST = 6  # seconds before a range means anything
-_REST = 120  # seconds from one look for columns that may rest to the next
-_REST_AGAIN = 3600  # and to the next one for such that moved since they rested
-_SILENCE_FROM = 45  # seconds of age before a column's own excesses silence it
+_SIGNATURE_VIEW = 1  # signatures compare with what was sustained for 2 of 3 s
+_MIN_HISTORY = 6  # seconds before a range means anything
+_EARLY_QUARANTINE = 3  # seconds, while the node is learned
+_CONSTANT_CHECK = 120  # interval in which constant columns are searched
+_CONSTANT_AGAIN = 3600  # and in which reactivated columns are searched as well
+_SUPPRESS_FROM = 45  # seconds of age before a column's own excess suppresses it
 
 
 class Scored(NamedTuple):
-    """What the score says of one second.
+    """The scores of one second.
 
-    ``over`` is score / cut by subsystem (more than 1 is anomalous), ``excess`` (2, columns)
-    the silenced distance outside the past, upward and downward, before any weighing;
-    ``staying`` subsystems have a level that was learned after an alarm and is still there.
+    ``over`` is score / threshold by subsystem (more than 1 is anomalous).  ``excess`` (2, columns)
+    is the suppressed distance outside the range, upward and downward; ``weighted`` (columns) the
+    same weighted by harm.  ``new_normal`` are the subsystems with a level that was learned after an
+    alarm and is still there.
     """
 
     ready: bool
     over: Mapping[Subsystem, float] = MappingProxyType({})
     excess: Floats32 = np.zeros((2, 0), np.float32)
-    shown: Floats32 = np.zeros(0, np.float32)
-    staying: frozenset[Subsystem] = frozenset()
+    weighted: Floats32 = np.zeros(0, np.float32)
+    new_normal: frozenset[Subsystem] = frozenset()
 
     @property
     def worst(self) -> float:
@@ -57,8 +58,8 @@ class Scored(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A second in quarantine; ``scores`` is None before there was a reference."""
+class _QuarantinedSecond:
+    """A second that may join the history; ``scores`` is None before there was a reference."""
 
     views: Floats32
     excess: Floats32 | None
@@ -67,10 +68,11 @@ class _Waiting:
 
 
 class LiveScore:
-    """Learns one node's past and scores its seconds against it.
+    """Learns the baseline of one node and scores its seconds against it.
 
-    Ranges are taken anew in the seconds that ``phase`` says: those of nodes that began together
-    shall not fall due together.
+    Ranges are refitted every ``refit`` seconds, offset by ``phase``, so that nodes which started
+    together do not refit in the same second.  ``adopt_table`` comes first in every second, then
+    ``score``.
     """
 
     def __init__(self, settings: LiveSettings, phase: int = 0) -> None:
@@ -79,127 +81,137 @@ class LiveScore:
         self.age = 0
         self.alarm_seconds = 0
         self.ranges: Ranges | None = None
-        self._resting: Resting | None = None
-        self._held = Held(settings.views)
-        self._learned = Learned(settings)
-        self._aside: Aside | None = None  # from before the alarm whose level is learned
+        self._state: ConstantColumns | None = None
+        self._views = SustainedViews(settings.views)
+        self._learned = Baseline(settings)
+        self._snapshot: BaselineSnapshot | None = None  # from before the alarm that is learned
         self._regimes = Regimes(settings.keep)
-        self._staying = Staying()
-        self._before: Before | None = None  # the reference that the alarm now on began with
-        self._waiting: deque[_Waiting] = deque()
-        self._dropping = self._told = False
-        self._floors = floors(settings)
-        # of all columns, those too that rest
+        self._new_normal = NewNormal()
+        self._alarm_reference: AlarmReference | None = None  # from the start of the present alarm
+        self._quarantine: deque[_QuarantinedSecond] = deque()
+        self._dropping = self._finding_open = False
+        self._floors = spread_floors(settings)
+        # of all columns, constant ones included
         self._baseline: Floats = np.zeros(0)
         self._highest: Floats = np.zeros(0)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """All, those too that rest."""
-        return self._resting.columns if self._resting else ()
+        """Return all columns, constant ones included."""
+        return self._state.columns if self._state else ()
 
     @property
     def cpus(self) -> int:
-        """CPUs of the node, as its channels tell."""
-        return self._weighing.cpus
+        """Return the number of CPUs of the node, derived from its channels."""
+        return self._scaling.cpus
 
     @property
     def learning(self) -> bool:
         return self.age <= self.settings.warmup
 
-    def step(
+    def score(
         self,
         second: Second,
         *,
         alarm: bool = False,
-        told: bool = False,
-        excused: Collection[Subsystem] = (),
+        finding_open: bool = False,
+        suppressed: Collection[Subsystem] = (),
     ) -> Scored:
-        """Score one second; it joins the past later, if nothing speaks against it.
+        """Score one second whose table was adopted; it joins the history later if it is normal.
 
-        ``alarm`` says that something else, a certain signature, speaks against it, ``told`` that
-        a finding goes on: what that shows by fits and starts, and showed before it was found, is
-        no habit of the node.  The score of an ``excused`` subsystem does not pass its cut.
+        ``alarm``: another detector (a certain signature, a slowdown) reports a fault in this
+        second.  ``finding_open``: a finding is open; this second, and those just before the finding
+        opened, stay out of the baseline.  The score of a ``suppressed`` subsystem does not exceed
+        its threshold.
         """
-        self.follow(second)
-        if told and not self._told:
-            for waiting in islice(reversed(self._waiting), self.settings.found):
+        if finding_open and not self._finding_open:
+            # the fault was visible before it was found: keep that out of the history, too
+            for waiting in islice(reversed(self._quarantine), self.settings.detection_delay):
                 waiting.alarm = True
-        self._told = told
+        self._finding_open = finding_open
         self.age += 1
-        self._take_over(self._now.stirred(second.values))
-        views = self._held.push(self._weighing.seen(second.values[self._now.places]))
+        self._activate(self._columns.activate_changed(second.values))
+        views = self._views.push(self._scaling.scale(second.values[self._columns.active]))
         if self.ranges is None or self._due(self.settings.refit):
             self._fit()
         if self.ranges is None:
-            self._waiting.append(_Waiting(views, None, None, alarm=False))
-            self._release(3)
+            # nothing to compare with yet: learn everything
+            self._quarantine.append(_QuarantinedSecond(views, None, None, alarm=False))
+            self._release(_EARLY_QUARANTINE)
             return Scored(ready=False)
-        scored = self._judge(views, self.ranges, alarm or told, excused)
-        if self._due(_REST) and self._is_calm():
-            self._put_to_rest(second.values)
+        scored = self._score(views, self.ranges, alarm or finding_open, suppressed)
+        if self._due(_CONSTANT_CHECK) and self._is_calm():
+            self._deactivate_constant(second.values)
         return scored
 
-    def forget_recent(self) -> None:
-        """After a gap: held views must not span it."""
-        self._held.forget()
+    def reset_recent(self) -> None:
+        """Drop the last seconds, as no view may span a gap."""
+        self._views.reset()
 
     def baseline(self) -> Floats:
-        """What each column usually was, in base units; NaN before there is a past."""
+        """Return the normal level of each column in base units; NaN before there is a history."""
         if self.ranges is None:
             return np.full(len(self.columns), np.nan)
         return self._baseline
 
     def highest(self) -> Floats:
-        """The highest each column was held for two of three seconds of the past, base units.
+        """Return the highest level that each column sustained for 2 of 3 s, in base units.
 
-        What must last to be told is no less news for a burst of one second.  While something
-        stays of an alarm, the past from before it.
+        A condition of a signature must last, so a burst of one second in the history does not raise
+        this level.  While the level of a learned alarm is still there, it is that of the history
+        before the alarm.
         """
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)
-        before = self._staying.before
-        return self._highest if before is None else before.highest
+        reference = self._new_normal.reference
+        return self._highest if reference is None else reference.highest
 
-    def _judge(
-        self, views: Floats32, ranges: Ranges, alarm: bool, excused: Collection[Subsystem]
+    def _score(
+        self, views: Floats32, ranges: Ranges, alarm: bool, suppressed: Collection[Subsystem]
     ) -> Scored:
-        weighing = self._weighing
-        excess, weighed, scores = backend.current().score_second(
-            views, ranges.bounds, self._learned.own_excess[1], weighing.weights, weighing.families
+        scaling, learned = self._scaling, self._learned
+        excess, weighted, scores = backend.current().score_second(
+            views, ranges.bounds, learned.own_excess[1], scaling.weights, scaling.groups
         )
-        over = by_subsystem(scores / self._learned.cuts)
-        over |= {s: min(over[s], 1.0) for s in excused}
+        over = by_subsystem(scores / learned.thresholds)
+        over |= {subsystem: min(over[subsystem], 1.0) for subsystem in suppressed}
         ready = not self.learning
-        staying = self._staying.step(views, weighing)
-        if self._staying.returned:
-            self._take_back()
-        shown = backend.current().scatter(weighed, self._now.places, len(self.columns))
-        scored = Scored(ready, over, shown[:2], shown[2], staying)
-        self._follow_alarm(ready and (scored.anomalous or alarm))
+        new_normal = self._new_normal.update(views, scaling)
+        if self._new_normal.returned:
+            self._restore_baseline()
+        whole = backend.current().scatter(weighted, self._columns.active, len(self.columns))
+        scored = Scored(ready, over, whole[:2], whole[2], new_normal)
+        self._track_alarm(ready and (scored.anomalous or alarm))
+        # an alarm that outlasts give_up is learned as the new normal
         left_out = 0 < self.alarm_seconds <= self.settings.give_up
-        self._waiting.append(_Waiting(views, excess, scores, left_out))
-        self._release(self.settings.quarantine if ready else 3)
+        self._quarantine.append(_QuarantinedSecond(views, excess, scores, left_out))
+        self._release(self.settings.quarantine if ready else _EARLY_QUARANTINE)
         return scored
 
-    def _follow_alarm(self, on: bool) -> None:
+    def _track_alarm(self, on: bool) -> None:
+        """Count the seconds of an alarm; keep the reference from its start for later."""
         self.alarm_seconds = self.alarm_seconds + 1 if on else 0
         if self.alarm_seconds == 1 and self.ranges is not None:
-            own_excess, cuts = self._learned.own_excess[1].copy(), self._learned.cuts
-            self._before = Before(self.ranges, own_excess, cuts, self._highest)
+            own_excess, thresholds = self._learned.own_excess[1].copy(), self._learned.thresholds
+            self._alarm_reference = AlarmReference(
+                self.ranges, own_excess, thresholds, self._highest
+            )
         elif (
+            # from now on the alarm is learned; of overlapping alarms the first is tracked
             self.alarm_seconds == self.settings.give_up
-            and self._before is not None
-            and self._staying.begin(self._before)
+            and self._alarm_reference is not None
+            and self._new_normal.start(self._alarm_reference)
         ):
-            self._aside = Aside.of(self._learned, self._now.labels)
+            self._snapshot = BaselineSnapshot.of(self._learned, self._columns.labels)
 
-    def _take_back(self) -> None:
-        """The levels from before an alarm have returned: its own were never this node's."""
-        if self._aside is not None:
-            now = self._now
-            self._learned, self._aside = self._aside.taken_back(now.labels, now.seen), None
-            for waiting in islice(self._waiting, max(0, len(self._waiting) - CALM_S)):
+    def _restore_baseline(self) -> None:
+        """Restore the baseline from before an alarm whose levels are gone."""
+        if self._snapshot is not None:
+            columns = self._columns
+            self._learned = self._snapshot.restore(columns.labels, columns.scaled_levels)
+            self._snapshot = None
+            # only the last, calm seconds may join the restored history
+            for waiting in islice(self._quarantine, max(0, len(self._quarantine) - CALM_S)):
                 waiting.alarm = True
             self._fit()
 
@@ -207,115 +219,121 @@ class LiveScore:
         return (self.age + self._phase) % period == 0
 
     def _fit(self) -> None:
-        past = self._learned.past
-        if len(past) < _LEAST_PAST:
+        history = self._learned.history
+        if len(history) < _MIN_HISTORY:
             return
-        self.ranges, places = past.ranges(), self._now.places
+        self.ranges, active = history.ranges(), self._columns.active
         self._baseline, self._highest = self._baseline.copy(), self._highest.copy()
-        self._baseline[places] = _six_digits(self._weighing.base_units(self.ranges.middle))
-        self._highest[places] = self._weighing.base_units(self.ranges.high[_HELD])
+        self._baseline[active] = _six_digits(self._scaling.base_units(self.ranges.middle))
+        self._highest[active] = self._scaling.base_units(self.ranges.high[_SIGNATURE_VIEW])
 
     def _release(self, hold: int) -> None:
-        """Take what is old enough into the past.
+        """Release seconds from quarantine until ``hold`` of them are left.
 
-        Of an alarm of up to ``transient`` seconds the scores are learned (this node does
-        that), its values not; of a longer one neither, until it has lasted ``give_up``.
+        Calm seconds join the history.  Of an alarm of up to ``transient`` seconds the scores are
+        learned, but not the values.  Of a longer alarm neither is, until it has lasted ``give_up``.
         """
-        while len(self._waiting) > hold:
-            if self._waiting[0].alarm:
-                self._leave_out()
+        while len(self._quarantine) > hold:
+            if self._quarantine[0].alarm:
+                self._release_alarm()
             else:
-                self._learn(self._waiting.popleft())
+                self._learn(self._quarantine.popleft())
 
-    def _leave_out(self) -> None:
+    def _release_alarm(self) -> None:
         run = []
-        while self._waiting and self._waiting[0].alarm:
-            run.append(self._waiting.popleft())
-        ended = bool(self._waiting)
+        while self._quarantine and self._quarantine[0].alarm:
+            run.append(self._quarantine.popleft())
+        ended = bool(self._quarantine)
+        # a short alarm is normal for the node; a run that was cut off before is a longer one
         if ended and not self._dropping and len(run) <= self.settings.transient:
             for second in run:
                 self._learn_score(second)
         self._dropping = not ended
 
-    def _learn(self, second: _Waiting) -> None:
-        self._learned.past.append(second.views)
+    def _learn(self, second: _QuarantinedSecond) -> None:
+        self._learned.history.append(second.views)
         self._regimes.learn(second.views)
         self._learn_score(second)
 
-    def _learn_score(self, second: _Waiting) -> None:
-        if second.excess is None or second.scores is None or self.age <= _SILENCE_FROM:
+    def _learn_score(self, second: _QuarantinedSecond) -> None:
+        if second.excess is None or second.scores is None or self.age <= _SUPPRESS_FROM:
             return
         self._learned.learn_score(second.excess, second.scores)
 
     @property
-    def _now(self) -> Resting:
-        assert self._resting is not None, "no second was followed yet"
-        return self._resting
+    def _columns(self) -> ConstantColumns:
+        assert self._state is not None, "adopt_table comes before the first second"
+        return self._state
 
     @property
-    def _weighing(self) -> Weighing:
-        """That of the columns that are judged."""
-        return self._now.weighing
+    def _scaling(self) -> ColumnScaling:
+        """Return the scaling of the active columns."""
+        return self._columns.scaling
 
-    def follow(self, second: Second) -> None:
-        """Take over the columns of this second's table; what is new was 0 before."""
-        before = self._resting
-        if before is None:
-            self._resting = Resting.none(second, self.settings)
-            self._learned.begin(len(self.columns))
-        elif second.plan is not before.plan:
-            self._resting = before.following(second, self.settings)
-            source = self._resting.source(before)
-            self._staying.follow(source)
-            if self._before is not None:
-                self._before = self._before.of_columns(source)
-            self._rearrange(before)
+    def adopt_table(self, second: Second) -> None:
+        """Adopt the columns of this second's table; a new column was 0 before."""
+        previous = self._state
+        if previous is None:
+            self._state = ConstantColumns.none(second, self.settings)
+            self._learned.start(len(self.columns))
+        elif second.plan is not previous.plan:
+            self._state = previous.for_table(second, self.settings)
+            source = self._state.source(previous)
+            self._new_normal.adopt_table(source)
+            if self._alarm_reference is not None:
+                self._alarm_reference = self._alarm_reference.for_table(source)
+            self._remap(previous)
         else:
             return
+        # another table may mean other workloads, whose sample joins the history again
         for views in self._regimes.enter(workloads(second.plan.channels)):
-            self._learned.past.append(views)
-        self._highest = self._now.usual()
+            self._learned.history.append(views)
+        self._highest = self._columns.rounded_levels()
         self._baseline = _six_digits(self._highest)
         self._fit()
 
-    def _take_over(self, now: Resting) -> None:
-        """Others of the same columns are judged now."""
-        if now is not self._resting:
-            before, self._resting = self._now, now
-            self._rearrange(before)
+    def _activate(self, columns: ConstantColumns) -> None:
+        """Continue with another set of active columns of the same table."""
+        if columns is not self._state:
+            previous, self._state = self._columns, columns
+            self._remap(previous)
 
-    def _rearrange(self, before: Resting) -> None:
-        now = self._now
-        shift = now.shift(before)
-        self._held.move(shift)
-        self._learned.move(shift)
-        self._regimes.move(shift)
-        self._staying.move(shift, self._floors, now.places)
+    def _remap(self, previous: ConstantColumns) -> None:
+        """Move everything learned to the active columns of now."""
+        columns = self._columns
+        column_map = columns.column_map(previous)
+        self._views.remap(column_map)
+        self._learned.remap(column_map)
+        self._regimes.remap(column_map)
+        self._new_normal.remap(column_map, self._floors, columns.active)
         if self.ranges is not None:
-            self.ranges = self.ranges.moved(shift, self._floors)
-        if self._before is not None:
-            self._before = self._before.moved(shift, self._floors, now.places)
-        for waiting in self._waiting:
-            waiting.views = shift.levels(waiting.views)
+            self.ranges = self.ranges.remap(column_map, self._floors)
+        if self._alarm_reference is not None:
+            self._alarm_reference = self._alarm_reference.remap(
+                column_map, self._floors, columns.active
+            )
+        for waiting in self._quarantine:
+            waiting.views = column_map.levels(waiting.views)
             if waiting.excess is not None:
-                waiting.excess = shift.excess(waiting.excess)
+                waiting.excess = column_map.excess(waiting.excess)
 
     def _is_calm(self) -> bool:
-        """Whether this past says what the node is like, and nothing is held against another."""
-        known = 2 * len(self._learned.past) >= self.settings.keep
-        return known and not self.alarm_seconds and self._staying.before is None
+        """Return whether half of the history is known and no alarm is on or tracked."""
+        known = 2 * len(self._learned.history) >= self.settings.keep
+        return known and not self.alarm_seconds and self._new_normal.reference is None
 
-    def _put_to_rest(self, values: Floats) -> None:
-        """Columns of which nothing is known but the level that they have always had."""
-        still, calm = self._learned.still()
-        for waiting in self._waiting:
-            calm &= (waiting.views == still).all(axis=(0, 1))
-        calm = self._regimes.always(still, calm)
-        self._take_over(self._now.rested(calm, values, still, again=self._due(_REST_AGAIN)))
+    def _deactivate_constant(self, values: Floats) -> None:
+        """Deactivate columns that have never left their level, wherever seconds are kept."""
+        level, calm = self._learned.constant_levels()
+        for waiting in self._quarantine:
+            calm &= (waiting.views == level).all(axis=(0, 1))
+        calm = self._regimes.constant_in_all(level, calm)
+        again = self._due(_CONSTANT_AGAIN)
+        self._activate(self._columns.deactivate(calm, values, level, again=again))
 
 
 def _six_digits(values: Floats) -> Floats:
-    """What the past is known to; a seventh digit would be its single precision's."""
+    """Round to six significant digits, as the seventh is noise of single precision."""
     with np.errstate(divide="ignore"):
         unit = 10.0 ** np.clip(np.floor(np.log10(np.abs(values))) - 5, -300, 300)
     rounded: Floats = np.round(values / unit) * unit

@@ -1,10 +1,10 @@
-"""The report form: every second of a recording judged against all the others.
+"""Offline mode: every second of a recording is judged against all the others.
 
-The live score has only the past; when a recording is complete, what came later tells what is
-usual as well.  The same score is taken with all but the 20 s around a second as reference,
-silenced and cut by the recording's own level, so that a recording in which nothing stands
-out gives no finding.  What fills a good part of the recording cannot stand out in it: that is
-for certain signatures and for other nodes to tell.
+The live score knows only the past.  In a complete recording, later seconds also show what is
+normal.  The same score is computed with all seconds but those within 20 s as reference, and
+suppressed and thresholded by the recording's own level, so a recording in which nothing stands out
+gives no finding.  A fault that fills much of the recording cannot stand out in it; only certain
+signatures and the comparison of nodes detect it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32
-from reveal_analyzer.derive.columns import places_before
+from reveal_analyzer.derive.columns import previous_indices
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.episodes.tracker import SecondVerdict
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.live.ranges import Ranges
-from reveal_analyzer.live.scaling import Weighing
+from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem
 from reveal_analyzer.live.settings import LiveSettings, live_settings
-from reveal_analyzer.live.views import held_over
+from reveal_analyzer.live.thresholds import threshold
+from reveal_analyzer.live.views import sustained_views
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
 from reveal_analyzer.subjects.history import SubjectHistory
@@ -36,12 +37,12 @@ from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-_APART = 20  # seconds on either side of a second that are no reference for it
+_MARGIN = 20  # seconds on either side of a second that are not in its reference
 _BLOCK = 5  # seconds that share a reference
-_LEAST = 60  # seconds of reference below which a recording is not judged
-_MOST = 600  # seconds of reference that are enough
-_OWN = 90  # percentile of a column's and of a subsystem's own level
-_HINDSIGHT = "seen in hindsight, with the whole recording as reference"
+_MIN_SECONDS = 60  # seconds of reference; a shorter recording is not judged
+_MAX_REFERENCE = 600  # seconds; a longer reference is thinned
+_OWN_PERCENTILE = 90  # percentile that is the own level of a column and of a subsystem
+_NOTE = "found offline, with the whole recording as reference"
 
 
 def judge(
@@ -50,36 +51,36 @@ def judge(
     subjects: SubjectSource = no_subjects,
     shown: Shown = EVERYTHING,
 ) -> list[Finding]:
-    """Findings of a whole recording of one node; none if it is too short to judge.
+    """Return the findings of a whole recording of one node; none if it is too short.
 
-    ``subjects`` is asked after the last slice; ``shown`` is a selection of metrics.
+    ``subjects`` is called after the last slice; ``shown`` is a selection of metrics.
     """
     deriver = Deriver()
     seconds, node = [], ""
     for message, table in slices:
         node = message.node
         seconds.append(deriver.second(message, table))
-    if len(seconds) < _LEAST + 2 * _APART:
+    if len(seconds) < _MIN_SECONDS + 2 * _MARGIN:
         return []
     return _findings(node, seconds, settings, SubjectHistory(subjects), shown)
 
 
-def merge(live: Sequence[Finding], whole: Sequence[Finding]) -> list[Finding]:
-    """Live findings, and of the whole recording's those that no live one covers."""
+def merge(online: Sequence[Finding], offline: Sequence[Finding]) -> list[Finding]:
+    """Return the online findings, and the offline findings that none of them covers."""
     added = [
-        replace(finding, notes=(*finding.notes, _HINDSIGHT))
-        for finding in whole
-        if not any(_same(finding, known) for known in live)
+        replace(finding, notes=(*finding.notes, _NOTE))
+        for finding in offline
+        if not any(_overlap(finding, known) for known in online)
     ]
-    return sorted([*live, *added], key=lambda finding: (finding.first_seen_ns, finding.id))
+    return sorted([*online, *added], key=lambda finding: (finding.first_seen_ns, finding.id))
 
 
-def _same(one: Finding, other: Finding) -> bool:
-    """Whether two findings speak of the same time, give or take an episode's calm."""
+def _overlap(first: Finding, second: Finding) -> bool:
+    """Return whether two findings cover the same time, with the calm period as margin."""
     margin = 10 * NS_PER_SECOND
     return (
-        one.first_seen_ns <= other.last_seen_ns + margin
-        and other.first_seen_ns <= one.last_seen_ns + margin
+        first.first_seen_ns <= second.last_seen_ns + margin
+        and second.first_seen_ns <= first.last_seen_ns + margin
     )
 
 
@@ -91,12 +92,12 @@ def _findings(
     shown: Shown,
 ) -> list[Finding]:
     live = live_settings(settings.sensitivity, settings.warmup_seconds)
-    scores = _Whole(seconds, live, shown)
+    scores = _RecordingScores(seconds, live, shown)
     cases = FindingTracker(node, loader.load(settings.hypotheses), history, lambda: (), shown)
     found: dict[str, Finding] = {}
-    for at, second in enumerate(seconds):
+    for index, second in enumerate(seconds):
         history.push(second)
-        updates = cases.update(SecondVerdict(second.start_ns, scores.over(at)), scores.observed(at))
+        updates = cases.update(SecondVerdict(second.start_ns, scores.over(index)), scores.observed(index))
         found.update(
             {u.finding.id: u.finding for u in updates if u.change is not FindingChange.SUSPECTED}
         )
@@ -106,13 +107,13 @@ def _findings(
 
 @dataclass(frozen=True)
 class _Aligned:
-    """All seconds in the columns of the last one: (seconds, columns), base units."""
+    """All seconds in the columns of the last one: (seconds, columns), in base units."""
 
     values: Floats
     last: Second
 
 
-class _Whole:
+class _RecordingScores:
     """Scores of every second of a recording against the rest of it."""
 
     def __init__(self, seconds: Sequence[Second], settings: LiveSettings, shown: Shown) -> None:
@@ -120,42 +121,47 @@ class _Whole:
         aligned = _align(seconds)
         self._plan = aligned.last.plan
         self._values = aligned.values
-        self._weighing = Weighing(aligned.last, settings)
-        seen = self._weighing.seen(aligned.values)
-        scored = shown.scores(self._plan.columns, seen)
-        views = held_over(np.nan_to_num(scored), _runs(seconds), settings.views)
-        self._baseline = self._weighing.base_units(np.median(seen, axis=0))
+        self._scaling = ColumnScaling(aligned.last, settings)
+        scaled = self._scaling.scale(aligned.values)
+        scored = shown.scores(self._plan.columns, scaled)
+        views = sustained_views(np.nan_to_num(scored), _runs(seconds), settings.views)
+        self._baseline = self._scaling.base_units(np.median(scaled, axis=0))
         excess = _excess(views, settings)
-        own = np.maximum(np.percentile(excess, _OWN, axis=0), 1.0)
+        own = np.maximum(np.percentile(excess, _OWN_PERCENTILE, axis=0), 1.0)
         self._excess = excess / own
-        self._shown = np.array([self._weighing.shown(row) for row in self._excess])
-        pooled = [self._weighing.scores(row) for row in self._shown]
-        self._over = _over_cut(pooled, settings)
+        self._weighted = np.array([self._scaling.weigh(row) for row in self._excess])
+        pooled = [self._scaling.scores(row) for row in self._weighted]
+        self._over = _over_threshold(pooled, settings)
 
-    def over(self, at: int) -> dict[Subsystem, float]:
-        return self._over[at]
+    def over(self, index: int) -> dict[Subsystem, float]:
+        return self._over[index]
 
-    def observed(self, at: int) -> ObservedSecond:
-        start = self._seconds[at].start_ns
+    def observed(self, index: int) -> ObservedSecond:
+        start = self._seconds[index].start_ns
         return ObservedSecond(
-            start, self._plan, self._values[at], self._excess[at], self._shown[at], self._baseline
+            start,
+            self._plan,
+            self._values[index],
+            self._excess[index],
+            self._weighted[index],
+            self._baseline,
         )
 
 
 def _align(seconds: Sequence[Second]) -> _Aligned:
     last = seconds[-1]
     values = np.empty((len(seconds), len(last.plan.columns)))
-    places = {}
-    for at, second in enumerate(seconds):
-        if id(second.plan) not in places:
-            places[id(second.plan)] = places_before(last.plan.labels, second.plan.labels)
-        source = places[id(second.plan)]
-        values[at] = np.where(source < 0, 0.0, second.values[source])
+    sources = {}
+    for index, second in enumerate(seconds):
+        if id(second.plan) not in sources:
+            sources[id(second.plan)] = previous_indices(last.plan.labels, second.plan.labels)
+        source = sources[id(second.plan)]
+        values[index] = np.where(source < 0, 0.0, second.values[source])
     return _Aligned(np.nan_to_num(values), last)
 
 
 def _runs(seconds: Sequence[Second]) -> list[tuple[int, int]]:
-    """Stretches without a gap: held views must not span one."""
+    """Return the stretches without a gap, as no view may span one."""
     starts = np.array([second.start_ns for second in seconds])
     breaks = np.flatnonzero((np.diff(starts) <= 0) | (np.diff(starts) >= 2 * NS_PER_SECOND)) + 1
     edges = [0, *breaks.tolist(), len(seconds)]
@@ -163,28 +169,24 @@ def _runs(seconds: Sequence[Second]) -> list[tuple[int, int]]:
 
 
 def _excess(views: Floats32, settings: LiveSettings) -> Floats:
-    """(seconds, 2, columns): distance outside the range of all other seconds, worst view."""
+    """Return the distance outside the range of all other seconds, (seconds, 2, columns)."""
     count = len(views)
     out = np.zeros((count, 2, views.shape[-1]))
     everything = np.arange(count)
     for begin in range(0, count, _BLOCK):
         end = min(begin + _BLOCK, count)
-        others = everything[(everything < begin - _APART) | (everything >= end + _APART)]
-        others = others[:: max(1, len(others) // _MOST)]
+        others = everything[(everything < begin - _MARGIN) | (everything >= end + _MARGIN)]
+        others = others[:: max(1, len(others) // _MAX_REFERENCE)]
         ranges = Ranges.of(views[others], settings)
         for second in range(begin, end):
             out[second] = ranges.excess(views[second])
     return out
 
 
-def _over_cut(
+def _over_threshold(
     pooled: Sequence[dict[Subsystem, float]], settings: LiveSettings
 ) -> list[dict[Subsystem, float]]:
-    cuts = {
-        s: max(
-            settings.limit,
-            settings.multiple * float(np.percentile([scores[s] for scores in pooled], _OWN)),
-        )
-        for s in Subsystem
-    }
-    return [{s: score / cuts[s] for s, score in scores.items()} for scores in pooled]
+    """Return score / threshold of each second; the recording's own level is the healthy one."""
+    healthy = [np.percentile([scores[s] for scores in pooled], _OWN_PERCENTILE) for s in Subsystem]
+    thresholds = by_subsystem(threshold(np.array(healthy, np.float64), settings))
+    return [{s: score / thresholds[s] for s, score in scores.items()} for scores in pooled]

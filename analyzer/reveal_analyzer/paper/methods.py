@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from reveal_analyzer.derive.columns import known
+from reveal_analyzer.derive.columns import in_catalogue
 from reveal_analyzer.detectors.trio import MIN_WINDOWS
 from reveal_analyzer.paper.detector import PaperDetector, PaperOptions, PaperVerdict
 from reveal_analyzer.paper.fit_budget import Fits
@@ -126,7 +126,7 @@ class Methods:
         return detector
 
     def _wanted(self, channel: Channel) -> bool:
-        if not known(channel) or (self._leave_out and self._leave_out(channel)):
+        if not in_catalogue(channel) or (self._leave_out and self._leave_out(channel)):
             return False
         row = catalogue.find(channel.metric)
         return row.source != "own" and row.scope is not Scope.SUBJECT

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import Plan, known, plan
+from reveal_analyzer.derive.columns import ColumnPlan, column_plan, in_catalogue
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Metric, Scope
@@ -44,13 +44,13 @@ class Rows:
 class _Layout:
     """Which channels of a table are items; the derived ones follow them."""
 
-    plan: Plan
+    plan: ColumnPlan
     items: tuple[Item, ...]
     places: Indices
 
     @classmethod
     def of(cls, table: ChannelTable) -> _Layout:
-        made = plan(table)
+        made = column_plan(table)
         places = [at for at, channel in enumerate(made.channels) if of_the_node(channel)]
         chosen = [made.channels[at] for at in places]
         items = [Item(catalogue.find(each.metric), each.instance) for each in chosen]
@@ -63,7 +63,7 @@ def of_the_node(channel: Channel) -> bool:
 
     Subjects come and go, and a finding's subject is found in them: they are never left out.
     """
-    if not known(channel):
+    if not in_catalogue(channel):
         return False
     metric = catalogue.find(channel.metric)
     return metric.source != "own" and metric.scope is not Scope.SUBJECT
@@ -106,7 +106,7 @@ class Resampler:
         return self._layout[1]
 
 
-def _ticks(message: Message, made: Plan) -> Floats:
+def _ticks(message: Message, made: ColumnPlan) -> Floats:
     """(ticks, all channels of the table) in base units, per second where they count."""
     fast = message.fast.astype(np.float64)
     fast[message.fast_missing] = np.nan

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import known
+from reveal_analyzer.derive.columns import in_catalogue
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.subjects.directory import (
     KEPT_S,
@@ -265,7 +265,7 @@ def _is_relief(change: _ShareChange) -> bool:
 
 def is_subject_level(channel: Channel) -> bool:
     """Return whether a channel belongs to a subject and is meaningful as a level."""
-    if not channel.instance or not known(channel):
+    if not channel.instance or not in_catalogue(channel):
         return False
     metric = catalogue.find(channel.metric)
     return metric.scope is Scope.SUBJECT and metric.source != "subject-fine"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import is_
 
-from reveal_analyzer.derive.columns import plan
+from reveal_analyzer.derive.columns import column_plan
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from support.synthetic_node import FAST, SLOW, TABLE
@@ -12,13 +12,13 @@ from support.synthetic_node import FAST, SLOW, TABLE
 
 def test_nodes_of_other_pods_share_the_columns_of_the_host() -> None:
     pod = Channel("network.nic.rx_bytes", "pod0", Kind.COUNTER)
-    one, other = plan(TABLE), plan(ChannelTable((*FAST, pod), SLOW))
+    one, other = column_plan(TABLE), column_plan(ChannelTable((*FAST, pod), SLOW))
     assert one is not other
     assert all(map(is_, one.columns[:9], other.columns[:9]))
     assert set(other.labels) - set(one.labels) == {"network.nic.rx_bytes{pod0}__mean"}
 
 
 def test_a_column_is_known_by_its_label() -> None:
-    labels = plan(TABLE).labels
+    labels = column_plan(TABLE).labels
     assert len(set(labels)) == len(labels)
     assert {"cpu.user__mean", "cpu.user__maximum", "network.nic.rx_bytes{eth0}__mean"} <= {*labels}

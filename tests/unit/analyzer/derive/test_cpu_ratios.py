@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from reveal_analyzer.derive.cpu_ratios import QUOTIENTS
+from reveal_analyzer.derive.cpu_ratios import COUNTER_RATIOS
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -67,10 +67,10 @@ def test_what_was_not_read_is_not_known() -> None:
 @pytest.mark.parametrize("lacking", HOST)
 def test_a_quotient_needs_all_its_parts(lacking: str) -> None:
     given = of_host({name: value for name, value in HOST.items() if name != lacking})
-    needing = {each.metric for each in QUOTIENTS
+    needing = {each.metric for each in COUNTER_RATIOS
                if lacking in (each.over, *each.under, each.rate)}  # fmt: skip
     assert needing
-    assert given.keys() == {each.metric for each in QUOTIENTS} - needing
+    assert given.keys() == {each.metric for each in COUNTER_RATIOS} - needing
 
 
 def test_residency_is_a_share_of_the_tscs_ticks() -> None:
@@ -79,7 +79,7 @@ def test_residency_is_a_share_of_the_tscs_ticks() -> None:
 
 
 def test_their_rows_are_derived() -> None:
-    for each in QUOTIENTS:
+    for each in COUNTER_RATIOS:
         assert catalogue.find(each.metric).lane is Lane.DERIVED
 
 

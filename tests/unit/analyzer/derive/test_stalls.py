@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_analyzer.derive.stalls import StallWatch
+from reveal_analyzer.derive.stalls import StallCounter
 from reveal_contract.channels import Channel
 
 CHANNELS = (Channel("cpu.subject.usage", "/job"), Channel("cpu.subject.tasks", "/job"))
@@ -13,7 +13,7 @@ BUSY, IDLE = 3e8, 0.0
 
 
 def still(usages: list[float], tasks: list[float]) -> list[int]:
-    watch = StallWatch()
+    watch = StallCounter()
     rows = zip(usages, tasks, strict=True)
     return [watch.push(CHANNELS, np.array(row)) for row in rows]
 
@@ -40,7 +40,7 @@ def test_what_is_no_standstill(usages: list[float], tasks: list[float]) -> None:
 
 
 def test_process_groups_are_too_coarsely_counted() -> None:
-    watch = StallWatch()
+    watch = StallCounter()
     group = (Channel("cpu.subject.usage", "pgrp:job[1]"),)
     assert sum(watch.push(group, np.array([v])) for v in [BUSY] * 30 + [IDLE] * 9) == 0
 
@@ -49,7 +49,7 @@ SERVER = (*CHANNELS, Channel("network.subject.rx_packets", "/job"))
 
 
 def served(packets: list[float], usages: list[float]) -> list[int]:
-    watch = StallWatch()
+    watch = StallCounter()
     rows = zip(usages, [4.0] * len(usages), packets, strict=True)
     return [watch.push(SERVER, np.array(row)) for row in rows]
 

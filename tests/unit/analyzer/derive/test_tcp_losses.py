@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.derive.deriver import Deriver
-from reveal_analyzer.derive.tcp_losses import METRICS, Losses, LossWatch, Places, measure, places
+from reveal_analyzer.derive.tcp_losses import (
+    METRICS,
+    LossCounters,
+    Losses,
+    LossWatch,
+    loss_counters,
+    measure,
+)
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
@@ -135,21 +142,21 @@ def message(node: Node, ticks: np.ndarray) -> Message:
 
 def test_what_a_watch_says_is_of_the_last_ten_seconds() -> None:
     watch, node = LossWatch(), Node(TCP)
-    where = places(TCP.fast)
-    assert where == Places(AT[1], AT[2], (AT[6], AT[4]))
+    where = loss_counters(TCP.fast)
+    assert where == LossCounters(AT[1], AT[2], (AT[6], AT[4]))
     ticks = RECORDED["bursty-loss-cubic"]
     for begin in range(0, 100, 10):
         said = watch.push(message(node, ticks[begin : begin + 10]), where)
     part = ticks[:100].astype(float)
     whole = astuple(measure(part[:, 1], part[:, 2], part[:, 6] + part[:, 4]))
     assert said == pytest.approx(whole)
-    watch.forget()
+    watch.reset()
     assert np.isnan(watch.push(message(node, ticks[:10]), where)).all()
 
 
 def test_missing_ticks_count_as_nothing_sent() -> None:
     watch, node = LossWatch(), Node(TCP)
-    where = places(TCP.fast)
+    where = loss_counters(TCP.fast)
     assert where is not None
     ticks = np.zeros((10, len(_FIELDS)), np.int64)
     ticks[:, [1, 2, 6]] = 500, 5, 5
@@ -161,7 +168,7 @@ def test_missing_ticks_count_as_nothing_sent() -> None:
 
 def test_a_node_whose_counters_are_lacking_has_no_such_columns() -> None:
     fewer = ChannelTable(tuple(c for c in TCP.fast if c.metric != _FIELDS[2]), TCP.slow)
-    assert places(fewer.fast) is None
+    assert loss_counters(fewer.fast) is None
     node, deriver = Node(fewer), Deriver()
     labels = deriver.second(node.slice(), fewer).plan.labels
     assert not [label for label in labels if label.startswith(METRICS)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from reveal_analyzer.derive.columns import Column, plan
+from reveal_analyzer.derive.columns import Column, column_plan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import EpisodeRecord
@@ -33,7 +33,7 @@ OTHER = ("cpu.steal",)
 TABLE = ChannelTable(
     tuple(Channel(name, "", Kind.COUNTER) for name in (*SYMPTOMS, *OTHER, *SWAPPING)), ()
 )
-PLAN = plan(TABLE)
+PLAN = column_plan(TABLE)
 
 
 def column(metric: str) -> Column:
@@ -97,7 +97,7 @@ STALLED = (
     "storage.disk.await", "storage.disk.busy_time", "storage.disk.in_flight",
     "storage.pressure.some",
 )  # fmt: skip
-DISK = plan(
+DISK = column_plan(
     ChannelTable(
         tuple(
             Channel(name, "", Kind.COUNTER)
@@ -170,7 +170,7 @@ def hurt(
     """Two minutes; from the second one on the values are others (before, during)."""
     channels = [Channel(metric, name, Kind.COUNTER) for name, (metric, *_) in used.items()]
     history = SubjectHistory(lambda: known)
-    made = plan(ChannelTable((), tuple(channels)))
+    made = column_plan(ChannelTable((), tuple(channels)))
     for second in range(120):
         seen = np.array([values[1 + (second >= 60)] for values in used.values()], float)
         history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
@@ -239,7 +239,7 @@ def openings_told_anew(
     """
     metric = "cpu.subject.throttled_time"
     both = tuple(Channel(metric, name, Kind.COUNTER) for name in (CGROUP, BESIDE))
-    made = plan(ChannelTable(both, ()))
+    made = column_plan(ChannelTable(both, ()))
     rule = RULES["CPUQuotaThrottling"]
     history = SubjectHistory(lambda: names)
     tracker = FindingTracker("n1", list(RULES.values()), history, lambda: ())

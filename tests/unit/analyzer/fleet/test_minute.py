@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reveal_analyzer.derive.columns import shared_plan
+from reveal_analyzer.derive.columns import shared_column_plan
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.fleet.measures import Fold, fold, measure
 from reveal_analyzer.fleet.minute import Gathered, Layout, Levels, Minutes, Part
@@ -150,7 +150,7 @@ def test_a_value_that_cannot_be_read_is_missing() -> None:
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 @pytest.mark.parametrize("blocks", [1, 2, 11, 12])
 def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing: float) -> None:
-    layout, random = Layout(shared_plan(DISKS)), np.random.default_rng(blocks)
+    layout, random = Layout(shared_column_plan(DISKS)), np.random.default_rng(blocks)
     sums = random.lognormal(sigma=3.0, size=(blocks, len(layout.plan.columns)))
     gone = random.random(sums.shape) < missing
     gone[0] = False

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reveal_analyzer.derive.columns import Plan, plan
+from reveal_analyzer.derive.columns import ColumnPlan, column_plan
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.heartbeat.recent_excess import RecentExcess
@@ -190,7 +190,7 @@ def test_what_is_still_open_at_the_end_is_told_with_its_cost() -> None:
 
 def test_what_moved_at_the_onset_names_the_subsystem() -> None:
     node = Beating({JOB: job(10)}, OVER, others=(PRESSURE,))
-    columns = plan(node.table)
+    columns = column_plan(node.table)
     place = columns.labels.index("storage.pressure.some__mean")
     heart = JobMonitor("n1", (), SubjectHistory())
     made = []
@@ -206,7 +206,7 @@ def test_what_moved_at_the_onset_names_the_subsystem() -> None:
     assert opened.evidence[0].metric == "storage.pressure.some"
 
 
-def observed(columns: Plan, start_ns: int) -> ObservedSecond:
+def observed(columns: ColumnPlan, start_ns: int) -> ObservedSecond:
     width = len(columns.columns)
     return ObservedSecond(
         start_ns, columns, np.zeros(width), np.zeros((2, width)), np.zeros(width), np.zeros(width)
@@ -214,7 +214,7 @@ def observed(columns: Plan, start_ns: int) -> ObservedSecond:
 
 
 def test_glimpses_keep_what_stood_out_near_an_onset_only() -> None:
-    columns = plan(ChannelTable((PRESSURE,), ()))
+    columns = column_plan(ChannelTable((PRESSURE,), ()))
     place = columns.labels.index("storage.pressure.some__mean")
     kept = RecentExcess()
     for second in range(60):

@@ -53,15 +53,15 @@ import numpy as np
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.selection import use_fastest
 from reveal_analyzer.live.views import Held
-from reveal_analyzer.live.cuts import OwnLevels
-from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.thresholds import OwnLevels
+from reveal_analyzer.live.history import Past
 from reveal_analyzer.live.settings import LiveSettings
 use_fastest()
 settings, rng = LiveSettings(), np.random.default_rng(0)
 held, past, levels = Held(settings.views), Past(settings), OwnLevels(settings)
 for second in range(20):
     past.append(held.push(rng.random(7)))
-    levels.learn(rng.random(len(levels.cuts)))
+    levels.learn(rng.random(len(levels.values)))
     past.ranges()
 its = backend.current()
 print(*(len(each.signatures) for each in

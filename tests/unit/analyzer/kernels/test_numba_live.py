@@ -10,11 +10,11 @@ from reveal_analyzer.arrays import Floats32
 from reveal_analyzer.kernels import backend, live
 from reveal_analyzer.kernels.live import MetricGroups, RecentScores
 from reveal_analyzer.kernels.order_statistics import RankedValues
-from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.history import History
 from reveal_analyzer.live.ranges import Ranges
-from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.views import Held
+from reveal_analyzer.live.views import SustainedViews
 
 pytest.importorskip("numba")
 COLUMNS = 37
@@ -55,7 +55,7 @@ def families(rng: np.random.Generator) -> MetricGroups:
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
 def test_held_views(rng: np.random.Generator, fast: backend.Backend) -> None:
-    mine, its = Held(SETTINGS.views), Held(SETTINGS.views)
+    mine, its = SustainedViews(SETTINGS.views), SustainedViews(SETTINGS.views)
     before = backend.current()
     for second in seconds(rng, 60):
         expected = mine.push(second)
@@ -71,8 +71,8 @@ def test_held_views(rng: np.random.Generator, fast: backend.Backend) -> None:
 def test_ranges_of_the_past(rng: np.random.Generator, fast: backend.Backend) -> None:
     """Of rows that grow, are exchanged, and change their columns, asked for now and then."""
     settings = LiveSettings(keep=40)
-    mine, its = Past(settings), Past(settings)
-    held, before = Held(settings.views), backend.current()
+    mine, its = History(settings), History(settings)
+    held, before = SustainedViews(settings.views), backend.current()
     for second, row in enumerate(seconds(rng, 300)):
         views = held.push(row)
         source = rng.permutation(np.arange(-1, COLUMNS - 1)) if second % 90 == 89 else None
@@ -134,11 +134,11 @@ def test_scores_in_order(rng: np.random.Generator, fast: backend.Backend) -> Non
 
 
 def stepped(
-    past: Past, views: Floats32, source: NDArray[np.intp] | None, asked: bool
+    past: History, views: Floats32, source: NDArray[np.intp] | None, asked: bool
 ) -> Ranges | None:
     past.append(views)
     if source is not None:
-        past.move(Shift(source, np.zeros(source.size, np.float32)))
+        past.remap(ColumnMap(source, np.zeros(source.size, np.float32)))
     return past.ranges() if asked else None
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.live import constant_columns, score
-from reveal_analyzer.live.constant_columns import Resting
+from reveal_analyzer.live.constant_columns import ConstantColumns
 from reveal_analyzer.live.score import LiveScore, Scored
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.channels import Channel, ChannelTable
@@ -55,8 +55,8 @@ EVENTS = st.builds(
 def often() -> Iterator[None]:
     """Columns are put to rest as soon as a short test can see it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(score, "_REST", 7)
-        patched.setattr(constant_columns, "WORTH", 1)
+        patched.setattr(score, "_CONSTANT_CHECK", 7)
+        patched.setattr(constant_columns, "MIN_COLUMNS", 1)
         yield
 
 
@@ -84,16 +84,17 @@ def judged(node: Iterator[Second], rest: bool) -> tuple[list[Scored], list[np.nd
     live, said, known, most = LiveScore(SETTINGS), [], [], 0
     with pytest.MonkeyPatch.context() as patched:
         if not rest:
-            patched.setattr(Resting, "rested", lambda now, *_, **__: now)
+            patched.setattr(ConstantColumns, "deactivate", lambda now, *_, **__: now)
         for second in node:
-            said.append(live.step(second))
+            live.adopt_table(second)
+            said.append(live.score(second))
             known += [live.baseline(), live.highest()]
-            most = max(most, int(live._now.rests.sum()))
+            most = max(most, int(live._columns.constant.sum()))
     return said, known, most
 
 
 def at_rest(live: LiveScore) -> set[str]:
-    labels = (live._now.plan.labels[at] for at in np.flatnonzero(live._now.rests))
+    labels = (live._columns.plan.labels[at] for at in np.flatnonzero(live._columns.constant))
     return {label.removesuffix("__mean") for label in labels}
 
 
@@ -106,19 +107,20 @@ def test_what_rests_is_judged_as_if_it_did_not(events: list[Event], gone: tuple[
     expected, expected_known, none = judged(seconds(events, gone), rest=False)
     assert (most > 0, none) == (True, 0)
     for mine, its in zip(said, expected, strict=True):
-        assert (mine.ready, mine.over, mine.staying) == (its.ready, its.over, its.staying)
+        assert (mine.ready, mine.over, mine.new_normal) == (its.ready, its.over, its.new_normal)
         np.testing.assert_array_equal(mine.excess, its.excess)
-        np.testing.assert_array_equal(mine.shown, its.shown)
+        np.testing.assert_array_equal(mine.weighted, its.weighted)
     for mine, its in zip(known, expected_known, strict=True):
         np.testing.assert_array_equal(mine, its)
 
 
 def test_one_that_moved_after_it_rested_is_long_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score, "_REST_AGAIN", 35)
+    monkeypatch.setattr(score, "_CONSTANT_AGAIN", 35)
     live = LiveScore(SETTINGS)
     rested = []
     for second in seconds([Event(NICS[0], 110, 1, 40.0)], count=700):
-        live.step(second)
+        live.adopt_table(second)
+        live.score(second)
         rested.append(NICS[0].label in at_rest(live))
     assert rested[109]
     again = rested.index(True, 110) + 1
@@ -134,6 +136,8 @@ def test_what_another_job_moved_does_not_rest() -> None:
     moved = {NICS[2].label: 5e4}
     for at in range(700):
         node.table = job if at < 100 else TABLE
-        live.step(deriver.second(node.slice(moved if at < 100 else None), node.table))
+        second = deriver.second(node.slice(moved if at < 100 else None), node.table)
+        live.adopt_table(second)
+        live.score(second)
     assert NICS[5].label in at_rest(live)
     assert NICS[2].label not in at_rest(live)

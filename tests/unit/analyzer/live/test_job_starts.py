@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from reveal_analyzer.derive.deriver import Deriver
-from reveal_analyzer.live.job_starts import NEW_S, Newcomers
+from reveal_analyzer.live.job_starts import NEW_S, JobStarts
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane, Subsystem
 from support.synthetic_node import Node
@@ -32,7 +32,7 @@ class Host:
 
     def __init__(self, host: tuple[Channel, ...] = HOST) -> None:
         self.host = host
-        self.node, self.deriver, self.newcomers = Node(), Deriver(), Newcomers()
+        self.node, self.deriver, self.newcomers = Node(), Deriver(), JobStarts()
         self.run(20, {}, OLD)
 
     def run(

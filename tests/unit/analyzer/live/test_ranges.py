@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import LARGEST, TOTAL, Column, folds
 from reveal_analyzer.kernels import derive
-from reveal_analyzer.live.cuts import OwnLevels
-from reveal_analyzer.live.past import Past
+from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.history import History
 from reveal_analyzer.live.ranges import Ranges
-from reveal_analyzer.live.remap import Shift
+from reveal_analyzer.live.scaling import GroupPooling
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.live.views import Held
-from reveal_analyzer.live.weights import Votes
+from reveal_analyzer.live.thresholds import Thresholds
+from reveal_analyzer.live.views import SustainedViews
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
 from support.property_tests import examples
@@ -42,15 +42,15 @@ def sorted_views(recent: list[Floats]) -> Floats:
 @given(st.lists(st.one_of(SEEN, st.just("gap"), st.permutations(range(COLUMNS))), max_size=40))
 def test_held_views_are_those_of_sorted_seconds(course: list[object]) -> None:
     """Seconds with gaps and changes of the columns between them."""
-    held, recent = Held(SETTINGS.views), list[Floats]()
+    held, recent = SustainedViews(SETTINGS.views), list[Floats]()
     for event in course:
         if event == "gap":
-            held.forget()
+            held.reset()
             recent = []
         elif isinstance(event[0], int):  # type: ignore[index]
             source = np.array(event)
             source[0] = -1  # new
-            held.move(Shift(source, np.zeros(source.size, np.float32)))
+            held.remap(ColumnMap(source, np.zeros(source.size, np.float32)))
             recent = [np.where(source < 0, 0.0, row[source]) for row in recent]
         else:
             seen = np.array(event)
@@ -65,7 +65,7 @@ def test_ranges_of_the_past_are_those_of_all_its_seconds(
 ) -> None:
     """Longer than the ring, with columns that stand still, come to rest, or are new."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    past, kept = Past(SETTINGS), deque[Floats](maxlen=SETTINGS.keep)
+    past, kept = History(SETTINGS), deque[Floats](maxlen=SETTINGS.keep)
     moving = rng.random(COLUMNS) < 0.5
     until = rng.integers(0, seconds + 1)
     levels = rng.integers(-3, 4, COLUMNS).astype(float)
@@ -77,7 +77,7 @@ def test_ranges_of_the_past_are_those_of_all_its_seconds(
         kept.append(views)
         if moves and second == seconds // 2:
             source = np.array([2, -1, 0, 1])
-            past.move(Shift(source, np.zeros(source.size, np.float32)))
+            past.remap(ColumnMap(source, np.zeros(source.size, np.float32)))
             kept = deque((np.where(source < 0, 0.0, v[..., source]) for v in kept), kept.maxlen)
             levels, moving = np.where(source < 0, 0.0, levels[source]), moving[source]
         if second % 7 == 6 or second == seconds - 1:
@@ -116,15 +116,15 @@ SCORES = st.lists(st.floats(0, 50), max_size=60) | st.lists(
 def test_a_subsystems_cut_follows_the_98th_percentile_of_its_own_scores(
     scores: list[float],
 ) -> None:
-    levels = OwnLevels(SETTINGS)
+    levels = Thresholds(SETTINGS)
     for at, score in enumerate(scores, start=1):
         levels.learn(np.array([score, *[0.0] * (len(Subsystem) - 1)]))
         known = sorted(scores[max(0, at - SETTINGS.keep) : at])
         calm = max(len(known), 200)
         usual = known[max(len(known) - 1 - (calm - int(np.ceil(0.98 * calm))), 0)]
-        expected = min(max(SETTINGS.limit, SETTINGS.multiple * usual), SETTINGS.blind)
-        assert levels.cuts[0] == (expected if len(known) >= 10 else SETTINGS.limit)
-        assert set(levels.cuts[1:]) == {SETTINGS.limit}
+        expected = min(max(SETTINGS.limit, SETTINGS.multiple * usual), SETTINGS.ceiling)
+        assert levels.values[0] == (expected if len(known) >= 10 else SETTINGS.limit)
+        assert set(levels.values[1:]) == {SETTINGS.limit}
 
 
 METRICS = ("cpu.user", "cpu.run_time", "cpu.pressure.some", "memory.mem_free", "storage.disk.reads")
@@ -137,7 +137,7 @@ def test_a_subsystems_score_is_the_mean_of_its_three_worst_families(data: st.Dat
     columns = [Column(catalogue.find(metric), instance, "mean") for metric, instance in names]
     shown = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(names),
                                         max_size=len(names))), float)  # fmt: skip
-    scores = Votes(columns, 3).scores(shown)
+    scores = GroupPooling(columns, 3).scores(shown)
     assert set(scores) == set(Subsystem)
     for subsystem in Subsystem:
         best: dict[tuple[str, str], float] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reveal_analyzer.live.column_map import ColumnMap
 from reveal_analyzer.live.regimes import MOST, ROWS, STEP, Regimes, workloads
-from reveal_analyzer.live.remap import Shift
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate
@@ -76,7 +76,7 @@ def test_columns_move_with_their_table() -> None:
     regimes = Regimes(0)
     regimes.enter(("a",))
     regimes.learn(np.arange(24.0).reshape(3, 2, 4))
-    regimes.move(Shift(np.array([3, -1]), np.zeros(2, np.float32)))
+    regimes.remap(ColumnMap(np.array([3, -1]), np.zeros(2, np.float32)))
     regimes.enter(("b",))
     (row,) = regimes.enter(("a",))
     assert row[0].tolist() == [[3.0, 0.0], [7.0, 0.0]]

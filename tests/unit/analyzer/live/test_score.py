@@ -21,7 +21,9 @@ def renewed(phase: int, seconds: int) -> list[int]:
     found = []
     for second in range(1, seconds + 1):
         before = score.ranges
-        score.step(deriver.second(node.slice(), node.table))
+        made = deriver.second(node.slice(), node.table)
+        score.adopt_table(made)
+        score.score(made)
         if score.ranges is not before:
             found.append(second)
     return found

@@ -37,7 +37,7 @@ def test_a_quiet_or_too_short_recording_gives_nothing() -> None:
     assert report.judge([], AnalyzerSettings()) == []
 
 
-def test_merge_keeps_live_findings_and_marks_what_hindsight_adds() -> None:
+def test_merge_keeps_online_findings_and_marks_added_offline_ones() -> None:
     (found,) = report.judge(recording(200, fault_at=20), AnalyzerSettings())
     assert report.merge([found], [found]) == [found]
     hour = 3600 * 10**9
@@ -47,7 +47,7 @@ def test_merge_keeps_live_findings_and_marks_what_hindsight_adds() -> None:
     )  # fmt: skip
     merged = report.merge([later], [found])
     assert [f.id for f in merged] == [found.id, "other"]
-    assert "hindsight" in _only_note(merged[0])
+    assert "offline" in _only_note(merged[0])
 
 
 def _only_note(finding: Finding) -> str:

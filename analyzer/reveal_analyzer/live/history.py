@@ -1,0 +1,142 @@
+"""Accepted history of one node, stored so that new ranges are cheap.
+
+New ranges need the order statistics of five minutes of every column.  So the seconds of a column
+are stored side by side, and a column that has been constant all the time is neither sorted nor
+stored: on most hosts that is every second column.  The values at the ranks are kept, and only rows
+in which they may have changed are read again (``kernels.order_statistics``).  New seconds wait in a
+buffer until ranges are requested, as storing a single one touches a thousand distant addresses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reveal_analyzer.arrays import Bools, Floats32, Indices
+from reveal_analyzer.kernels import backend
+from reveal_analyzer.kernels.order_statistics import RankedValues
+from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.ranges import Ranges, selected_ranks, spread_floors
+from reveal_analyzer.live.settings import LiveSettings
+
+_BUFFERED = 32  # seconds
+_RANKS = 7
+
+
+class History:
+    """A ring of the last ``settings.keep`` seconds that were accepted as normal."""
+
+    def __init__(self, settings: LiveSettings) -> None:
+        self._settings = settings
+        # a view of one second needs one row, as both directions are the value itself
+        rows = [
+            (view, direction)
+            for view, (width, _) in enumerate(settings.views)
+            for direction in (0, 1)
+            if width > 1 or not direction
+        ]
+        views = range(len(settings.views))
+        row_views, row_directions = (np.array(part, np.intp) for part in zip(*rows, strict=True))
+        self._rows = row_views, row_directions
+        upward = [rows.index((view, 0)) for view in views]
+        downward = [rows.index((view, 1) if (view, 1) in rows else (view, 0)) for view in views]
+        self._sides = np.array(upward, np.intp), np.array(downward, np.intp)
+        self._floors = spread_floors(settings)
+        self._buffer: list[Floats32] = []
+        self._stored = 0
+        self._start(0)
+
+    def _start(self, columns: int) -> None:
+        self._levels: Floats32 = np.zeros(columns, np.float32)
+        self._varying: Indices = np.zeros(0, np.intp)  # the columns that _kept has rows of
+        rows = self._rows[0].size
+        self._kept: Floats32 = np.zeros((0, rows, self._settings.keep), np.float32)
+        self._ranked = RankedValues.unknown(0, rows, _RANKS)
+
+    def __len__(self) -> int:
+        return min(self._stored + len(self._buffer), self._settings.keep)
+
+    def append(self, views: Floats32) -> None:
+        """Add the views (views, 2, columns) of a second; the array must not change later."""
+        self._buffer.append(views)
+        if len(self._buffer) >= min(_BUFFERED, self._settings.keep):
+            self._flush()
+
+    def ranges(self) -> Ranges:
+        """Return the ranges of the history; needs at least one second."""
+        self._flush()
+        self._rank_stale_rows()
+        bounds, middle, constant = backend.current().range_bounds(
+            self._ranked.selected, self._sides, self._varying, self._levels, self._floors
+        )
+        if constant.any():
+            self._drop_constant(constant)
+        return Ranges(bounds, middle)
+
+    def constant_levels(self) -> tuple[Floats32, Bools]:
+        """Return the level of each column, and which have not left it in all the history."""
+        self._flush()
+        constant = np.ones(self._levels.size, np.bool_)
+        constant[self._varying] = False
+        return self._levels, constant
+
+    def _rank_stale_rows(self) -> None:
+        stale = self._ranked.stale
+        if stale.any():
+            rows = self._kept[stale, : len(self)]
+            rows.sort(axis=-1)
+            backend.current().read_ranks(rows, selected_ranks(len(self)), self._ranked)
+
+    def remap(self, column_map: ColumnMap) -> None:
+        """Adopt a new set of columns."""
+        self._flush()
+        if not self._stored:
+            return
+        self._levels = column_map.levels(self._levels)
+        # row of each previous column, -1 for constant ones; the last entry serves new columns
+        last = max(column_map.source.max(initial=-1), self._varying.max(initial=-1))
+        row_of = np.full(last + 2, -1)
+        row_of[self._varying] = np.arange(self._varying.size)
+        previous = row_of[column_map.source]
+        self._varying = np.flatnonzero(previous >= 0)
+        self._select(previous[self._varying])
+
+    def _flush(self) -> None:
+        """Store the buffered seconds."""
+        if not self._buffer:
+            return
+        if not self._stored:
+            self._start(self._buffer[0].shape[-1])
+            self._levels[:] = self._buffer[0][0, 0]
+        kernels, new = backend.current(), np.array(self._buffer, np.float32)
+        self._add_varying(kernels.differing(new, self._rows, self._levels))
+        keep, ranks = self._settings.keep, selected_ranks(self._settings.keep)
+        if self._stored < keep:  # the ranks depend on the number of seconds
+            self._ranked.stale[:] = True
+        first = self._stored % keep
+        kernels.store_seconds(
+            new, self._rows, self._varying, self._kept, first, self._ranked, ranks
+        )
+        self._stored += len(new)
+        self._buffer = []
+
+    def _add_varying(self, moved: Bools) -> None:
+        """Add rows for columns that were constant until now, filled with their level."""
+        moved[self._varying] = False
+        fresh = np.flatnonzero(moved)
+        if fresh.size:
+            shape = fresh.size, *self._kept.shape[1:]
+            constant = np.broadcast_to(self._levels[fresh][:, None, None], shape)
+            self._varying = np.concatenate([self._varying, fresh])
+            self._kept = np.concatenate([self._kept, constant])
+            unknown = RankedValues.unknown(fresh.size, self._kept.shape[1], _RANKS)
+            self._ranked = self._ranked.concat(unknown)
+
+    def _drop_constant(self, constant: Bools) -> None:
+        """Drop the rows of columns that are the same in every second by now."""
+        self._levels[self._varying[constant]] = self._ranked.selected[constant, 0, 0]
+        self._varying = self._varying[~constant]
+        self._select(~constant)
+
+    def _select(self, chosen: Indices | Bools) -> None:
+        """Keep the rows of these columns only."""
+        self._kept, self._ranked = self._kept[chosen], self._ranked.select(chosen)
