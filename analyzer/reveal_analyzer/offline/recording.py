@@ -97,7 +97,9 @@ def _findings(
     found: dict[str, Finding] = {}
     for index, second in enumerate(seconds):
         history.push(second)
-        updates = cases.update(SecondVerdict(second.start_ns, scores.over(index)), scores.observed(index))
+        updates = cases.update(
+            SecondVerdict(second.start_ns, scores.over(index)), scores.observed(index)
+        )
         found.update(
             {u.finding.id: u.finding for u in updates if u.change is not FindingChange.SUSPECTED}
         )
