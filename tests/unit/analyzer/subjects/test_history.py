@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_analyzer.derive.columns import plan
+from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.subjects.history import CulpritQuery, NamedSubjects, SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
@@ -27,7 +27,7 @@ def changed(
     channels = [Channel(metric or USAGE, name, Kind.COUNTER) for name in used]
     table = ChannelTable((*channels, Channel("cpu.run_time", "0", Kind.COUNTER)), ())
     history = SubjectHistory(lambda: identities)
-    made = plan(table)
+    made = column_plan(table)
     for second in range(120):
         values = [each[second >= 60] * 1e9 for each in used.values()]
         seen = np.array([*values, host * 1e9])
@@ -121,7 +121,7 @@ def test_without_a_subject_table_names_are_those_of_the_channels() -> None:
 def test_a_pod_stays_named_by_a_finding_that_outlasts_its_collector() -> None:
     announced = [pod("job")]
     channels = (Channel("cpu.subject.throttled_time", "ml/job", Kind.COUNTER),)
-    history, made = SubjectHistory(lambda: announced), plan(ChannelTable(channels, ()))
+    history, made = SubjectHistory(lambda: announced), column_plan(ChannelTable(channels, ()))
     for second in range(100):
         seen = np.array([9e8 if second >= 70 else 0.0])
         history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
