@@ -1,6 +1,6 @@
-"""``reveal-analyzer``: reads the slices of all nodes from Redis and says what is wrong.
+"""``reveal-analyzer``: reads the slices of all nodes from Redis and reports anomalies.
 
-Several may run on one Redis: they share the nodes, and take over from one that dies.
+Several may run on one Redis: they share the nodes, and take over the nodes of one that dies.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from types import FrameType
 
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.jsonl import JsonlSink
-from reveal_analyzer.sinks.kube.factory import sink_of
-from reveal_analyzer.sinks.kube.metrics import SinkNumbers
-from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.sinks.kube.sink import KubeSink, sink_of
+from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.worker import Worker
 from reveal_contract import VERSION
@@ -40,20 +38,20 @@ from reveal_contract.settings import (
     SettingsError,
 )
 
-# what an orderly end may take: less than the 30 s of a pod, more than a few hung commands
+# time limit of an orderly shutdown: less than the 30 s of a pod, more than a few hung commands
 DRAIN_SECONDS = 5.0
 _FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port", "publish")
 
 
 class Overdue(BaseException):
-    """The orderly end took too long; what was not acknowledged comes to the next analyzer."""
+    """The orderly shutdown took too long; the next analyzer reads what was not acknowledged."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT, at once at the second; 0 done, 1 error, 2 usage."""
+    """Run until SIGTERM or SIGINT; the second one ends it at once.  0 done, 1 error, 2 usage."""
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format)
-    # before the seconds of imports, so that a signal during them ends us in order too
+    # before the imports, which take seconds: a signal during them is an orderly shutdown too
     stopping = _stop_on_signals(arguments.drain_seconds)
     try:
         settings = settings_of(arguments, os.environ)
@@ -64,69 +62,88 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         return _fail(str(error), 2)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror or error}", 1)
+        file = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{file}{error.strerror or error}", 1)
     except Overdue:
-        logging.warning("ended before all was acknowledged, the next analyzer gets the rest")
+        logging.warning("ended before all was acknowledged; the next analyzer reads the rest")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        gc.freeze()  # .7 s of looking through all that libraries brought, at the process's end
+        gc.freeze()  # else the collection at exit takes 0.7 s for the objects of libraries
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="reveal-analyzer", description=__doc__)
-    made.add_argument(
+    """Return the parser of the command line."""
+    flags = argparse.ArgumentParser(prog="reveal-analyzer", description=__doc__)
+    _add_settings(flags)
+    _add_process(flags)
+    logs.add_flag(flags)
+    flags.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return flags
+
+
+def _add_settings(flags: argparse.ArgumentParser) -> None:
+    """Add the flags that override settings."""
+    flags.add_argument(
         "--redis",
         dest="redis_url",
         metavar="URL",
-        help=f"redis://, rediss://, unix://; else {REDIS_VARIABLE} of the environment",
+        help=f"redis://, rediss:// or unix:// (default: environment variable {REDIS_VARIABLE})",
     )
-    made.add_argument("--profile", metavar="NAME", help="whose nodes to read (default: default)")
-    made.add_argument("--mode", choices=MODES, help="online (default), or as the paper decides")
-    made.add_argument("--sensitivity", choices=SENSITIVITIES)
-    made.add_argument(
-        "--metrics-port", type=int, metavar="PORT", help="serve /metrics, /healthz, /readyz there"
+    flags.add_argument("--profile", metavar="NAME", help="whose nodes to read (default: default)")
+    flags.add_argument("--mode", choices=MODES, help="online (default), or the paper's decision")
+    flags.add_argument("--sensitivity", choices=SENSITIVITIES)
+    flags.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="port of /metrics, /healthz and /readyz (default: none)",
     )
-    made.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON; flags win")
-    made.add_argument(
+    flags.add_argument(
+        "--settings", type=Path, metavar="FILE", help="settings as JSON; flags override them"
+    )
+    flags.add_argument(
         "--publish",
         "--report",  # its former name
         choices=PUBLISH,
         help="kubernetes: write findings as AnomalyReports and Events; observe: write only the"
         " telemetry of the profile; none (default): write nothing to the Kubernetes API",
     )
-    made.add_argument(
+
+
+def _add_process(flags: argparse.ArgumentParser) -> None:
+    """Add the flags of this one process."""
+    flags.add_argument(
         "--kubeconfig",
         type=Path,
         metavar="FILE",
-        help="of the cluster to report to (default: the one this is a pod of)",
+        help="kubeconfig of the cluster to write to (default: the cluster of this pod)",
     )
-    made.add_argument("--jsonl", type=Path, metavar="FILE", help="append findings as JSON rows")
+    flags.add_argument("--jsonl", type=Path, metavar="FILE", help="append findings as JSON rows")
     host = os.environ.get(POD_VARIABLE) or socket.gethostname()
-    made.add_argument(
+    flags.add_argument(
         "--owner",
         default=f"{host}-{os.getpid()}",
         metavar="NAME",
-        help="unique among analyzers (default: name of the pod or host, and process id)",
+        help="name, unique among analyzers (default: name of the pod or host, and process id)",
     )
-    made.add_argument(
-        "--run-folder", type=Path, metavar="FOLDER", help="touch files there for a probe"
+    flags.add_argument(
+        "--run-folder",
+        type=Path,
+        metavar="FOLDER",
+        help="folder for the files that probes check, and for pending reports",
     )
-    made.add_argument(
+    flags.add_argument(
         "--drain-seconds",
         type=float,
         default=DRAIN_SECONDS,
         metavar="SECONDS",
-        help="for the orderly end after a signal (default: %(default)g)",
+        help="time limit of the shutdown after a signal (default: %(default)g)",
     )
-    logs.add_flag(made)
-    made.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    return made
 
 
 def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> AnalyzerSettings:
-    """The settings file, overridden by the environment and that by the flags that were given."""
+    """Return the settings: flags override the environment, which overrides the file."""
     read = AnalyzerSettings()
     if arguments.settings is not None:
         read = AnalyzerSettings.from_json(arguments.settings.read_bytes())
@@ -147,7 +164,7 @@ def build(
     pulse: Pulse,
     cluster: KubeSink | None = None,
 ) -> Worker:
-    """Everything wired together, metrics served; nothing is read yet."""
+    """Return the worker with all its parts; metrics are served, nothing is read yet."""
     from reveal_analyzer.detectors import isolation_forest  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
@@ -165,12 +182,12 @@ def build(
     sinks: list[Sink] = [JsonlSink(jsonl)] if jsonl is not None else []
     if cluster is not None:
         sinks.append(cluster)
-        metrics.registry.register(SinkNumbers(cluster.figures))
+        metrics.registry.register(KubeSinkMetrics(cluster.counts))
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
 
-    # where the three decide, each node has them all the time
+    # in paper mode every node needs its detectors all the time
     fits = None if settings.mode == "paper" else Fits()
 
     def analysis(node: str) -> NodeAnalyzer:
@@ -178,12 +195,12 @@ def build(
         return NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fits=fits)
 
     fleet = Fleet(reader.link.client, settings.profile, owner)
-    follow = cluster.follow if cluster is not None else None
-    return Worker(reader, analysis, sinks, metrics, fleet, follow)
+    observe = cluster.observe if cluster is not None else None
+    return Worker(reader, analysis, sinks, metrics, fleet, observe)
 
 
 def run(worker: Worker, stopping: Callable[[], bool], pulse: Pulse) -> None:
-    """Turn after turn until told to stop, then give everything back."""
+    """Run the loop until a signal, then release everything."""
     while not stopping():
         worker.turn()
         pulse.beat()
@@ -193,7 +210,7 @@ def run(worker: Worker, stopping: Callable[[], bool], pulse: Pulse) -> None:
 
 
 def not_ready(pulse: Pulse, reader: StreamReader) -> str:
-    """Why it is of no use yet; "" once it has read its stream."""
+    """Return why it is not ready yet; "" once it has read its stream."""
     return "" if pulse.is_ready else f"has not read its stream yet: {reader.link.reason}"
 
 

@@ -1,7 +1,7 @@
-"""The loop of an analyzer: slices in, each to its node's analysis, changes out, acknowledge.
+"""The loop of an analyzer: read slices, analyze each, write updates of findings, acknowledge.
 
-A slice is acknowledged after its changes went to the sinks: an analyzer that dies in between
-leaves it to the next one, which reports the same findings under the same ids.
+A slice is acknowledged after the sinks have its updates.  If the analyzer dies before that, the
+next one reads the slice and reports the same findings under the same ids.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reveal_analyzer.gc_control import GarbageControl
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.stream.reader import Received, StreamReader
-from reveal_analyzer.telemetry.snapshot import Situation, Watched
+from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.wire import Message
@@ -28,44 +28,47 @@ from reveal_contract.wire import Message
 log = logging.getLogger(__name__)
 
 FORGET_SECONDS = 6 * 3600.0  # a node silent for so long has left the cluster
-_SILENT_SECONDS = 10.0  # between two looks for such: of thousands of nodes one costs a millisecond
-_FACTS_SECONDS = 1.0  # between two looks for nodes whose facts are due
-_SITUATION_SECONDS = 1.0
-_PORTION = 16  # slices decoded, then judged: half a megabyte, which is still in the cache
-_SAY_AGAIN_SECONDS = 60.0  # a node that fails every second fills no log
+_SILENT_SECONDS = 10.0  # between two checks for such nodes: one of thousands takes a millisecond
+_FACTS_SECONDS = 1.0  # between two checks for nodes whose facts are due
+_SNAPSHOT_SECONDS = 1.0
+_BATCH = 16  # slices decoded, then analyzed: half a megabyte, which is still in the CPU cache
+_LOG_AGAIN_SECONDS = 60.0  # a node that fails every second does not fill the log
 
 
 class Analysis(Protocol):
-    """What is known of one node; ``analyze`` takes its slices in order."""
+    """The analysis of one node; ``analyze`` takes its slices in order."""
 
     @property
-    def minutes(self) -> Minutes: ...
+    def minutes(self) -> Minutes:
+        """Its finished minutes, for the comparison of nodes."""
 
     @property
-    def learning(self) -> bool: ...
+    def learning(self) -> bool:
+        """Whether the node is in warm-up."""
 
     def analyze(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
-    ) -> Sequence[FindingUpdate]: ...
+    ) -> Sequence[FindingUpdate]:
+        """Analyze one slice; a ``silent`` one only fills the windows."""
 
     def finish(self) -> Sequence[FindingUpdate]:
-        """The last state of what is open."""
+        """Return the last state of each open finding."""
 
 
 @dataclass
 class _Node:
     analysis: Analysis
-    seen: float
-    since: float
-    replaying: bool = False  # its last slice was one that another analyzer judged
+    last_slice_s: float
+    since_s: float
+    replaying: bool = False  # its last slice was analyzed before, by another analyzer
     configuration: Configuration = field(default_factory=Configuration)
 
 
 class Worker:
     """Serves the nodes of the shards that its reader holds; one thread.
 
-    Without a ``fleet`` no node is compared with the others.  ``follow`` is told once a second, and
-    before all else that follows from it, what this analyzer watches.
+    Without a ``fleet`` nodes are not compared with each other.  ``observe`` gets a snapshot of what
+    this analyzer watches once a second, and on a change of shards before the updates that follow.
     """
 
     def __init__(
@@ -75,14 +78,14 @@ class Worker:
         sinks: Sequence[Sink],
         metrics: Metrics,
         fleet: Fleet | None = None,
-        follow: Callable[[Situation], None] | None = None,
+        observe: Callable[[Snapshot], None] | None = None,
     ) -> None:
-        self._fleet, self._follow = fleet, follow
-        self._followed: tuple[float, frozenset[int]] = (0.0, frozenset())
+        self._fleet, self._observe = fleet, observe
+        self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())
         self._reader, self._analysis = reader, analysis
         self._metrics, self._sinks = metrics, [*sinks, metrics]
         self._nodes: dict[str, _Node] = {}
-        self._said_failed: dict[str, float] = {}
+        self._failure_logged: dict[str, float] = {}
         self._facts = FactsFeed(reader.link.client)
         self._facts_due = self._silent_due = 0.0
         self._garbage = GarbageControl(time.monotonic())
@@ -90,24 +93,24 @@ class Worker:
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes whose slices came here."""
+        """The nodes whose slices this analyzer received."""
         return list(self._nodes)
 
     @property
     def connected(self) -> bool:
-        """Whether Redis answers: then its stream is read."""
+        """Whether Redis responds: then its stream is read."""
         return self._reader.connected
 
     def turn(self) -> None:
-        """One poll of the stream (50 ms) and all that follows from it."""
-        received = self._reader.poll(_PORTION)
+        """Poll the stream once (50 ms) and do all that follows from it."""
+        received = self._reader.poll(_BATCH)
         self._forget(self._reader.lost_nodes())
-        self._tell_situation()
-        for one in received:
-            self._report(self._step(one))
-            self._tell_minute(one.node)
-            if not one.history:
-                self._metrics.verdict.observe(max(0.0, time.time() - _closed(one.message)))
+        self._write_snapshot()
+        for each in received:
+            self._report(self._step(each))
+            self._submit_minute(each.node)
+            if not each.history:
+                self._metrics.verdict.observe(max(0.0, time.time() - _closed_s(each.message)))
             self._garbage.freeze_survivors()
         self._reader.ack(received)
         self._configurations()
@@ -116,9 +119,9 @@ class Worker:
         self._garbage.collect_when_due(time.monotonic())
 
     def close(self) -> None:
-        """Give the shards back and close the sinks.
+        """Release the shards and close the sinks.
 
-        Open findings stay open: who takes over goes on with them.
+        Open findings stay open: the analyzer that takes the shards over continues them.
         """
         if self._fleet is not None:
             self._fleet.close()
@@ -127,56 +130,63 @@ class Worker:
             sink.close()
         self._garbage.close()
 
-    def _tell_situation(self) -> None:
-        """What is watched, when it is due and at once when the shards are others."""
-        if self._follow is None:
+    def _write_snapshot(self) -> None:
+        """Pass on what is watched: once a second, and at once when the shards changed."""
+        if self._observe is None:
             return
         now, shards = time.monotonic(), frozenset(self._reader.shards)
-        told, before = self._followed
-        if shards == before and now - told < _SITUATION_SECONDS:
+        written_s, previous = self._last_snapshot
+        if shards == previous and now - written_s < _SNAPSHOT_SECONDS:
             return
-        self._followed = now, shards
-        leads = self._fleet is not None and self._fleet.leads
-        self._follow(
-            Situation(
-                at_s=now,
+        self._last_snapshot = now, shards
+        fleet = self._fleet
+        self._observe(
+            Snapshot(
+                time_s=now,
                 connected=self._reader.connected,
-                leads=leads,
+                leads=fleet is not None and fleet.leads,
                 shards=shards,
                 nodes={
-                    name: Watched(node.seen, node.since, node.analysis.learning)
+                    name: NodeSnapshot(node.last_slice_s, node.since_s, node.analysis.learning)
                     for name, node in self._nodes.items()
                 },
-                cases=self._fleet.open if self._fleet is not None else frozenset(),
+                cross_node_findings=fleet.open if fleet is not None else frozenset(),
             )
         )
 
-    def _step(self, one: Received) -> Sequence[FindingUpdate]:
+    def _step(self, received: Received) -> Sequence[FindingUpdate]:
         now = time.monotonic()
-        node = self._nodes.get(one.node)
+        node = self._nodes.get(received.node)
         try:
             if node is None:
-                node = self._nodes[one.node] = _Node(self._analysis(one.node), now, now)
-            node.seen = now
-            # what was open when the last owner ended, and goes on, is told anew
-            open_yet = node.analysis.finish() if node.replaying and not one.history else ()
-            node.replaying = one.history
-            told = node.analysis.analyze(one.message, one.table, data=one.data, silent=one.history)
-            return [*open_yet, *told]
+                node = _Node(self._analysis(received.node), now, now)
+                self._nodes[received.node] = node
+            node.last_slice_s = now
+            # The replay of another analyzer's slices is over: report again what is still open.
+            still_open = node.analysis.finish() if node.replaying and not received.history else ()
+            node.replaying = received.history
+            updates = node.analysis.analyze(
+                received.message, received.table, data=received.data, silent=received.history
+            )
+            return [*still_open, *updates]
         except Exception:
-            # a defect that one node's data brings out must not silence the others
-            self._nodes.pop(one.node, None)
-            self._garbage.note_dropped()
-            self._facts.forget(one.node)
-            self._metrics.node_failures.inc()
-            if now - self._said_failed.get(one.node, -1e9) >= _SAY_AGAIN_SECONDS:
-                self._said_failed[one.node] = now
-                place = f"slice {one.message.sequence} of {one.node}"
-                log.exception("analysis of %s failed, the node begins anew", place)
+            # A defect that the data of one node triggers must not stop the others.
+            self._reset(received, now)
             return ()
 
+    def _reset(self, received: Received, now: float) -> None:
+        name = received.node
+        self._nodes.pop(name, None)
+        self._garbage.note_dropped()
+        self._facts.forget(name)
+        self._metrics.node_failures.inc()
+        if now - self._failure_logged.get(name, -1e9) >= _LOG_AGAIN_SECONDS:
+            self._failure_logged[name] = now
+            sequence = received.message.sequence
+            log.exception("analysis of node %s failed at slice %d, state reset", name, sequence)
+
     def _configurations(self) -> None:
-        """Hold the rules against the facts of the nodes here, where these are news."""
+        """Evaluate the configuration rules on the facts of the nodes that changed."""
         now = time.monotonic()
         if now < self._facts_due or not self._reader.connected:
             return
@@ -187,14 +197,14 @@ class Worker:
             if facts.node in self._nodes:
                 self._report(self._nodes[facts.node].configuration.step(facts, time.time_ns()))
 
-    def _tell_minute(self, name: str) -> None:
+    def _submit_minute(self, name: str) -> None:
         if self._fleet is None or (node := self._nodes.get(name)) is None:
             return
         if (ended := node.analysis.minutes.take()) is not None:
             self._fleet.tell(name, ended)
 
     def _compare(self) -> None:
-        """Tell of the nodes here, and hold all nodes against each other if that is ours."""
+        """Publish the minutes of these nodes; as the leader, compare all nodes."""
         now = time.monotonic()
         if self._fleet is None or not self._fleet.due(now) or not self._reader.connected:
             return
@@ -214,20 +224,20 @@ class Worker:
         except Exception:
             name = type(sink).__name__
             self._metrics.sink_failures.labels(name).inc()
-            log.exception("%s could not take finding %s", name, update.finding.id)
+            log.exception("%s could not write finding %s", name, update.finding.id)
 
     def _silent(self) -> list[str]:
         now = time.monotonic()
         if now < self._silent_due:
             return []
         self._silent_due, oldest = now + _SILENT_SECONDS, now - FORGET_SECONDS
-        return [name for name, node in self._nodes.items() if node.seen < oldest]
+        return [name for name, node in self._nodes.items() if node.last_slice_s < oldest]
 
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
             self._nodes.pop(node, None)
             self._garbage.note_dropped()
-            self._said_failed.pop(node, None)
+            self._failure_logged.pop(node, None)
             self._facts.forget(node)
             self._metrics.forget(node)
             if self._fleet is not None:
@@ -237,6 +247,6 @@ class Worker:
         return {**self._reader.status(), "connected": int(self._reader.connected)}
 
 
-def _closed(message: Message) -> float:
-    """When the slice was complete, at its last tick, in seconds since the epoch."""
+def _closed_s(message: Message) -> float:
+    """Return when the slice was complete, at its last tick, in seconds since the epoch."""
     return message.start_ns / 1e9 + (len(message.fast) - 1) * message.tick_us / 1e6

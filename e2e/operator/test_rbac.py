@@ -17,10 +17,10 @@ import pytest
 from cluster import plane
 from cluster.daemons import free_ports
 from cluster.plane import Options
-from reveal_analyzer.sinks.kube.factory import connect
+from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import ProfileStatus
-from reveal_analyzer.telemetry.snapshot import Situation, Watched
+from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import Severity
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND
 from reveal_contract.names import SHARDS
@@ -143,8 +143,8 @@ def _tell(installed: Cluster, settings: AnalyzerSettings) -> None:
     status = ProfileStatus(client, settings.profile, "analyzer-1")
     sink = KubeSink(settings, connect(config), "analyzer-1", status=status)
     now = time.monotonic()
-    watched = {NODE: Watched(now, now - 60)}
-    sink.follow(Situation(now, True, True, frozenset(range(SHARDS)), watched))
+    watched = {NODE: NodeSnapshot(now, now - 60)}
+    sink.observe(Snapshot(now, True, True, frozenset(range(SHARDS)), watched))
     try:
         grades = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
         for step, grade in enumerate(grades):

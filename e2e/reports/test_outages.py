@@ -9,9 +9,9 @@ import pytest
 
 from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube import sink as loop
-from reveal_analyzer.sinks.kube.factory import connect
+from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.telemetry.snapshot import Situation
+from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import Severity
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
@@ -23,7 +23,7 @@ from support.finding_factory import changed, opened, resolved
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backoff, "LONGEST_S", 0.3)
-    monkeypatch.setattr(loop, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "ROUND_SECONDS", 0.05)
 
 
 def test_an_api_server_that_dies_in_between_gets_all_once(
@@ -33,11 +33,11 @@ def test_an_api_server_that_dies_in_between_gets_all_once(
     kube = Kube(plane.kubeconfig)
     kube.install(*DEFINITIONS)
     bench = Bench(plane, kube, tmp_path)
-    bench.tell(opened())
+    bench.update(opened())
     bench.idle()
     plane.kill()
-    bench.tell(changed(severity=Severity.HIGH), opened("gpu-1"), resolved(severity=Severity.HIGH))
-    wait_for(lambda: bench.sink.figures()["up"] == 0, 20, "it is seen to be away")
+    bench.update(changed(severity=Severity.HIGH), opened("gpu-1"), resolved(severity=Severity.HIGH))
+    wait_for(lambda: bench.sink.counts()["up"] == 0, 20, "it is seen to be away")
     wait_for((tmp_path / "reports.spool").exists, 5, "the spool")
     bench.sink.close()  # the pod is restarted meanwhile
     bench.start()
@@ -59,7 +59,7 @@ def test_a_definition_that_is_not_there_yet_is_waited_for(
     kube = Kube(plane.kubeconfig)
     settings = AnalyzerSettings(profile="p", publish="kubernetes")
     sink = KubeSink(settings, connect(plane.kubeconfig), "pod-0")
-    sink.follow(Situation(time.monotonic(), connected=True, shards=ALL))
+    sink.observe(Snapshot(time.monotonic(), connected=True, shards=ALL))
     sink.write(opened())
     wait_for(lambda: "the Kubernetes API refuses" in caplog.text, 20, "it is said")
     kube.install(*DEFINITIONS)
@@ -67,6 +67,6 @@ def test_a_definition_that_is_not_there_yet_is_waited_for(
         "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND, "metadata": {"name": "p"},
         "spec": {},
     })  # fmt: skip
-    wait_for(lambda: sink.figures()["waiting"] == 0, 20, "it is delivered")
+    wait_for(lambda: sink.counts()["waiting"] == 0, 20, "it is delivered")
     assert len(kube.items(names.API_VERSION, names.REPORT_KIND)) == 1
     sink.close()

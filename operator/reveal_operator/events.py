@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from reveal_contract.kube.errors import CONFLICT, NOT_FOUND, ApiError
-from reveal_contract.kube.events import Event, EventBook, Posting, Reason, profile
+from reveal_contract.kube.events import Event, EventReason, EventRecorder, Posting, profile
 from reveal_contract.kube.names import OPERATOR_MANAGER
 from reveal_operator.api import Api
 from reveal_operator.metrics import Metrics
@@ -34,14 +34,14 @@ class Recorder:
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._api, self._instance, self._metrics, self._now_ns = api, instance, metrics, now_ns
-        self._book = EventBook()
+        self._events = EventRecorder()
         self._waiting: asyncio.Queue[Posting] = asyncio.Queue(WAITING)
 
-    def tell(self, reason: Reason, about: ProfileSeen, note: str) -> None:
+    def tell(self, reason: EventReason, about: ProfileSeen, note: str) -> None:
         """What happened to a profile, in a sentence."""
         regarding = profile(about.name, about.uid)
         event = Event(reason, regarding, note, OPERATOR_MANAGER, self._instance)
-        posting = self._book.note(event, self._now_ns())
+        posting = self._events.record(event, self._now_ns())
         self._queue([posting] if posting else [])
 
     async def run(self) -> None:
@@ -55,7 +55,7 @@ class Recorder:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(SERIES_S)
-            self._queue(self._book.due(self._now_ns()))
+            self._queue(self._events.due(self._now_ns()))
 
     def _queue(self, postings: Iterable[Posting]) -> None:
         for posting in postings:

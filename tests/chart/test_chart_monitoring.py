@@ -15,8 +15,7 @@ import pytest
 import yaml
 from prometheus_client.metrics_core import Metric
 
-from reveal_analyzer.sinks.kube.metrics import SinkNumbers
-from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import HealthExporter
 from reveal_contract.settings import CollectorSettings
@@ -57,7 +56,7 @@ def existing() -> set[str]:
     """Every series that operator, analyzers and collectors show."""
     analyzer = Metrics()
     analyzer.watch(lambda: defaultdict(int))
-    analyzer.registry.register(SinkNumbers(lambda: defaultdict(int)))
+    analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
         cast(KubernetesClient, None), Options(Defaults("n", "collector", "analyzer"))

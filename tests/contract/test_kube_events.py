@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_contract.kube import events
-from reveal_contract.kube.events import Event, EventBook
+from reveal_contract.kube.events import Event, EventRecorder
 from reveal_contract.runtime.token_bucket import Buckets, TokenBucket
 from reveal_contract.time_units import NS_PER_SECOND
 from support.property_tests import examples
@@ -75,7 +75,7 @@ def test_a_long_note_is_marked_as_truncated() -> None:
 
 @pytest.mark.parametrize("reason", events.REASONS, ids=lambda reason: reason.name)
 def test_the_name_is_the_same_on_a_retry_and_differs_by_subject_and_time(
-    reason: events.Reason,
+    reason: events.EventReason,
 ) -> None:
     """The name of an opening Event has no time: a report opens once."""
     event = replace(EVENT, reason=reason)
@@ -98,83 +98,84 @@ def test_reasons_are_unique_constants_that_the_api_takes() -> None:
 
 
 def test_the_first_is_created_the_second_patched_others_counted() -> None:
-    book = EventBook()
-    first = book.note(EVENT, NOW_NS)
+    recorder = EventRecorder()
+    first = recorder.record(EVENT, NOW_NS)
     assert first is not None and first.patch is None
-    second = book.note(EVENT, NOW_NS + MINUTE)
+    second = recorder.record(EVENT, NOW_NS + MINUTE)
     assert second is not None
     assert second.name == first.name
     series = {"count": 2, "lastObservedTime": "2023-11-14T22:14:20.123456Z"}
     assert second.patch == {"series": series}
     assert second.body == {**first.body, "series": series}
-    assert book.note(EVENT, NOW_NS + 2 * MINUTE) is None
-    assert book.due(NOW_NS + 3 * MINUTE) == []
+    assert recorder.record(EVENT, NOW_NS + 2 * MINUTE) is None
+    assert recorder.due(NOW_NS + 3 * MINUTE) == []
 
 
 def test_a_series_is_written_when_it_ends_and_a_later_event_starts_a_new_series() -> None:
     event = replace(EVENT, reason=events.ANOMALY_ESCALATED)
-    book = EventBook()
-    first = book.note(event, NOW_NS)
+    recorder = EventRecorder()
+    first = recorder.record(event, NOW_NS)
     for minute in (1, 2, 3):
-        book.note(event, NOW_NS + minute * MINUTE)
-    assert book.due(NOW_NS + 8 * MINUTE) == []
-    (ended,) = book.due(NOW_NS + 9 * MINUTE)
+        recorder.record(event, NOW_NS + minute * MINUTE)
+    assert recorder.due(NOW_NS + 8 * MINUTE) == []
+    (ended,) = recorder.due(NOW_NS + 9 * MINUTE)
     assert ended.patch is not None and ended.patch["series"]["count"] == 4
-    assert book.due(NOW_NS + 10 * MINUTE) == []
-    again = book.note(event, NOW_NS + 11 * MINUTE)
+    assert recorder.due(NOW_NS + 10 * MINUTE) == []
+    again = recorder.record(event, NOW_NS + 11 * MINUTE)
     assert again is not None and again.patch is None
     assert first is not None and again.name != first.name
 
 
 def test_a_single_event_is_written_once() -> None:
-    book = EventBook()
-    book.note(EVENT, NOW_NS)
-    assert book.due(NOW_NS + 10 * MINUTE) == []
-    assert book.rest() == []
+    recorder = EventRecorder()
+    recorder.record(EVENT, NOW_NS)
+    assert recorder.due(NOW_NS + 10 * MINUTE) == []
+    assert recorder.rest() == []
 
 
 def test_a_series_that_goes_on_is_refreshed_each_half_hour() -> None:
-    book = EventBook()
+    recorder = EventRecorder()
     writes = []
     for minute in range(0, 121, 5):
-        writes += [write] if (write := book.note(EVENT, NOW_NS + minute * MINUTE)) else []
-        writes += book.due(NOW_NS + minute * MINUTE)
+        writes += [write] if (write := recorder.record(EVENT, NOW_NS + minute * MINUTE)) else []
+        writes += recorder.due(NOW_NS + minute * MINUTE)
     counts = [write.patch["series"]["count"] if write.patch else 1 for write in writes]
     assert counts == [1, 2, 8, 14, 20]
 
 
 def test_unsent_counts_are_written_on_shutdown() -> None:
-    book = EventBook()
+    recorder = EventRecorder()
     for minute in range(4):
-        book.note(EVENT, NOW_NS + minute * MINUTE)
-    (last,) = book.rest()
+        recorder.record(EVENT, NOW_NS + minute * MINUTE)
+    (last,) = recorder.rest()
     assert last.patch is not None and last.patch["series"]["count"] == 4
 
 
 def test_the_rate_limit_of_a_subject_does_not_affect_others() -> None:
-    book = EventBook()
+    recorder = EventRecorder()
     sent = 0
     for number in range(100):
         event = replace(EVENT, related=events.report(f"r{number}"))
-        sent += book.note(event, NOW_NS + number) is not None
-    assert (sent, book.refused) == (events.BURST, 100 - events.BURST)
-    assert book.note(replace(EVENT, regarding=events.node("n2")), NOW_NS) is not None
+        sent += recorder.record(event, NOW_NS + number) is not None
+    assert (sent, recorder.refused) == (events.BURST, 100 - events.BURST)
+    assert recorder.record(replace(EVENT, regarding=events.node("n2")), NOW_NS) is not None
     later = replace(EVENT, related=events.report("later"))
-    assert book.note(later, NOW_NS + 100 + 5 * MINUTE) is not None
+    assert recorder.record(later, NOW_NS + 100 + 5 * MINUTE) is not None
     assert (
-        book.note(replace(EVENT, related=events.report("more")), NOW_NS + 100 + 5 * MINUTE) is None
+        recorder.record(replace(EVENT, related=events.report("more")), NOW_NS + 100 + 5 * MINUTE)
+        is None
     )
 
 
 def test_the_book_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MAX_SERIES", 10)
-    book = EventBook()
+    recorder = EventRecorder()
     for number in range(40):
-        book.note(replace(EVENT, regarding=events.node(f"n{number}")), NOW_NS)
+        recorder.record(replace(EVENT, regarding=events.node(f"n{number}")), NOW_NS)
     assert (
-        book.note(replace(EVENT, regarding=events.node("n39")), NOW_NS) is not None
+        recorder.record(replace(EVENT, regarding=events.node("n39")), NOW_NS) is not None
     )  # still known
-    again = book.note(replace(EVENT, regarding=events.node("n0")), NOW_NS)
+    again = recorder.record(replace(EVENT, regarding=events.node("n0")), NOW_NS)
     assert again is not None and again.patch is None
 
 

@@ -14,7 +14,7 @@ import pytest
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_analyzer.telemetry.snapshot import Situation
+from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_analyzer.worker import Worker
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
@@ -25,7 +25,7 @@ from support.redis_streams import QUICK, Stream, message
 _LOADED = """
 import sys
 from reveal_analyzer.__main__ import build, parser, settings_of
-from reveal_analyzer.sinks.kube.factory import sink_of
+from reveal_analyzer.sinks.kube.sink import sink_of
 from reveal_contract.runtime.liveness import Pulse
 arguments = parser().parse_args(["--redis", "unix:///nowhere"])
 settings = settings_of(arguments, {})
@@ -58,7 +58,7 @@ def test_no_way_to_the_api_is_said_at_once(tmp_path: Path, monkeypatch: pytest.M
     assert "no access to the Kubernetes API" in refused(
         "--publish", "observe", "--kubeconfig", str(tmp_path / "none")
     )
-    assert "goes with --publish" in refused("--kubeconfig", str(tmp_path / "none"))
+    assert "needs --publish" in refused("--kubeconfig", str(tmp_path / "none"))
 
 
 def test_an_api_that_is_away_costs_no_slice_and_a_signal_ends_it(
@@ -91,9 +91,9 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 
 
 @pytest.fixture
-def told(stream: Stream) -> Iterator[tuple[Worker, list[Situation]]]:
+def told(stream: Stream) -> Iterator[tuple[Worker, list[Snapshot]]]:
     """A worker that leads, and what it tells of itself."""
-    found: list[Situation] = []
+    found: list[Snapshot] = []
     reader = stream.reader("one", timing=QUICK)
     fleet = Fleet(reader.link.client, "default", "one")
     settings = AnalyzerSettings()
@@ -106,7 +106,7 @@ def told(stream: Stream) -> Iterator[tuple[Worker, list[Situation]]]:
 
 
 def test_what_is_watched_is_told_each_second_and_when_shards_change(
-    stream: Stream, told: tuple[Worker, list[Situation]]
+    stream: Stream, told: tuple[Worker, list[Snapshot]]
 ) -> None:
     worker, found = told
     stream.send(message("n", 1))
@@ -116,9 +116,9 @@ def test_what_is_watched_is_told_each_second_and_when_shards_change(
         worker.turn()
     last = found[-1]
     assert last.connected
-    assert last.shards == frozenset(range(SHARDS)) and last.follows("n")
+    assert last.shards == frozenset(range(SHARDS)) and last.owns("n")
     assert last.nodes["n"].learning
-    assert last.nodes["n"].since_s <= last.nodes["n"].seen_s <= last.at_s
+    assert last.nodes["n"].since_s <= last.nodes["n"].last_slice_s <= last.time_s
     first = next(one for one in found if one.shards)
-    assert first.at_s - found[0].at_s < 1  # not a second later
+    assert first.time_s - found[0].time_s < 1  # not a second later
     assert len(found) < 20

@@ -13,7 +13,7 @@ import pytest
 
 from cluster.plane import ControlPlane
 from reveal_analyzer.sinks.kube import backoff, sink
-from reveal_analyzer.sinks.kube.factory import connect
+from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import telemetry
 from reveal_analyzer.telemetry.degraded import Lack
@@ -36,7 +36,7 @@ def served(kube: Kube) -> Kube:
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backoff, "LONGEST_S", 0.3)
-    monkeypatch.setattr(sink, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(sink, "ROUND_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def bench(control_plane: ControlPlane, served: Kube, tmp_path: Path) -> Iterator
 def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": bench.node}}
     uid = bench.kube.create(node)["metadata"]["uid"]
-    bench.tell(opened())
+    bench.update(opened())
     bench.idle()
     (made,) = bench.reports
     assert made["metadata"]["name"] == f"{bench.profile}-{bench.node}-cpu-1"
@@ -63,7 +63,7 @@ def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench
     assert event["regarding"]["uid"] == uid
     assert event["related"]["name"] == made["metadata"]["name"]
     assert event["metadata"]["namespace"] == "default"
-    bench.tell(resolved())
+    bench.update(resolved())
     bench.idle()
     (over,) = bench.reports
     assert over["status"]["state"] == "Resolved"
@@ -74,15 +74,15 @@ def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench
 
 
 def test_fifty_updates_are_few_writes(bench: Bench) -> None:
-    bench.tell(opened())
+    bench.update(opened())
     bench.idle()
     version = bench.reports[0]["metadata"]["resourceVersion"]
     for number in range(50):
-        bench.tell(changed(claim=f"words {number}"))
+        bench.update(changed(claim=f"words {number}"))
     bench.idle()
     time.sleep(0.3)
     assert bench.reports[0]["metadata"]["resourceVersion"] == version
-    bench.tell(changed(severity=Severity.CRITICAL, claim="now it matters"))
+    bench.update(changed(severity=Severity.CRITICAL, claim="now it matters"))
     bench.idle()
     (made,) = bench.reports
     assert made["status"]["claim"] == "now it matters"
@@ -91,9 +91,9 @@ def test_fifty_updates_are_few_writes(bench: Bench) -> None:
 
 
 def test_what_repeats_is_a_series(bench: Bench) -> None:
-    bench.tell(opened())
+    bench.update(opened())
     for severity in (Severity.HIGH, Severity.CRITICAL):
-        bench.tell(changed(severity=severity))
+        bench.update(changed(severity=severity))
         bench.idle()
     escalated = [one for one in bench.events if one["reason"] == "AnomalyEscalated"]
     assert [one["series"]["count"] for one in escalated] == [2]
@@ -101,7 +101,7 @@ def test_what_repeats_is_a_series(bench: Bench) -> None:
 
 def test_an_event_on_a_pod_is_in_its_namespace(bench: Bench, namespace: str) -> None:
     pod = Pod(namespace, "train-0", "a-uid", "", 80, 50, Confidence.MEASURED)
-    bench.tell(opened(pods=(pod,)))
+    bench.update(opened(pods=(pod,)))
     bench.idle()
     (event,) = bench.kube.items(EVENTS, "Event", namespace)
     assert (event["regarding"]["kind"], event["regarding"]["uid"]) == ("Pod", "a-uid")
@@ -120,13 +120,13 @@ def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: Bench
 
 
 def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: Bench) -> None:
-    bench.tell(opened(), opened("gpu-1"))
+    bench.update(opened(), opened("gpu-1"))
     bench.idle()
     bench.sink.close()
     bench.start()
-    bench.tell(opened())  # the same finding, told again
+    bench.update(opened())  # the same finding, told again
     bench.idle()
-    bench.tell(resolved())
+    bench.update(resolved())
     bench.idle()
     states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
     assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
@@ -136,17 +136,17 @@ def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: Bench) -> No
 def test_two_analyzers_in_turn_write_one_report(
     bench: Bench, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    bench.tell(opened())
+    bench.update(opened())
     bench.idle()
     first = bench.sink
     bench.folder = tmp_path / "second"
     bench.start()
-    bench.tell(opened("cpu-anew", severity=Severity.HIGH))
+    bench.update(opened("cpu-anew", severity=Severity.HIGH))
     bench.idle()
     (made,) = bench.reports
     assert made["spec"]["findingID"] == "cpu-1"
     assert made["status"]["severity"] == "High"
-    bench.tell(resolved("cpu-anew", severity=Severity.HIGH))
+    bench.update(resolved("cpu-anew", severity=Severity.HIGH))
     bench.idle()
     assert [one["status"]["state"] for one in bench.reports] == ["Resolved"]
     first.close()
@@ -156,13 +156,13 @@ def test_too_many_are_one_summary(
     control_plane: ControlPlane, served: Kube, tmp_path: Path
 ) -> None:
     bench = Bench(control_plane, served, tmp_path, reports_per_minute=5)
-    bench.tell(*(opened(f"cpu-{n}") for n in range(60)))
+    bench.update(*(opened(f"cpu-{n}") for n in range(60)))
     bench.idle()
     causes = [one["status"].get("cause", "") for one in bench.reports]
     assert causes.count("TooManyFindings") == 1
     assert len(causes) <= 6
-    assert bench.sink.figures()["report summed"] >= 54
-    bench.tell(*(resolved(f"cpu-{n}") for n in range(60)))
+    assert bench.sink.counts()["report summed"] >= 54
+    bench.update(*(resolved(f"cpu-{n}") for n in range(60)))
 
     def over() -> bool:
         """The summary ends at the turn after the last of the summed: nothing waits in between."""
@@ -186,9 +186,9 @@ def test_the_condition_of_a_node_leaves_others_alone(
         assert found is not None
         return {one["type"]: one["status"] for one in found["status"]["conditions"]}
 
-    bench.tell(opened(severity=Severity.HIGH))
+    bench.update(opened(severity=Severity.HIGH))
     wait_for(lambda: conditions() == {"Ready": "True", "RevealAnomaly": "True"}, 10, "it is there")
-    bench.tell(resolved(severity=Severity.HIGH))
+    bench.update(resolved(severity=Severity.HIGH))
     wait_for(lambda: conditions() == {"Ready": "True"}, 10, "it is gone")
     bench.sink.close()
 
@@ -229,12 +229,12 @@ def test_a_service_account_with_the_rights_of_an_analyzer_is_enough(
     bench.sink.close()
     connection = connect(control_plane.account_kubeconfig("default", account))
     bench.sink = KubeSink(AnalyzerSettings(**bench.settings), connection, "pod-0", tmp_path)
-    bench.follow()
-    bench.tell(opened(), resolved(), opened("gpu-1"))
+    bench.observe()
+    bench.update(opened(), resolved(), opened("gpu-1"))
     bench.idle()
     states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
     assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
-    assert bench.sink.figures()["event dropped"] == 3
+    assert bench.sink.counts()["event dropped"] == 3
     bench.sink.close()
 
 
@@ -255,8 +255,8 @@ def _grant(kube: Kube, account: str, rules: list[Object]) -> None:
 def test_what_an_earlier_analyzer_left_open_is_resolved(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.sinks.kube.report_store.ORPHANED_S", 0.5)
-    bench.tell(opened())
+    monkeypatch.setattr("reveal_analyzer.sinks.kube.observation.ORPHANED_S", 0.5)
+    bench.update(opened())
     bench.idle()
     bench.sink.close()
     bench.start()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster.plane import ControlPlane
-from reveal_analyzer.sinks.kube.factory import connect
+from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.telemetry.snapshot import Situation, Watched
+from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
@@ -39,20 +39,20 @@ class Bench:
         """Another sink of the same profile and folder."""
         settings = AnalyzerSettings(**self.settings)
         self.sink = KubeSink(settings, connect(self.plane.kubeconfig), "pod-0", self.folder)
-        self.follow()
+        self.observe()
         return self.sink
 
-    def follow(self) -> None:
+    def observe(self) -> None:
         now = time.monotonic()
-        nodes = {self.node: Watched(now, 0.0)}
-        self.sink.follow(Situation(now, connected=True, shards=ALL, nodes=nodes))
+        nodes = {self.node: NodeSnapshot(now, 0.0)}
+        self.sink.observe(Snapshot(now, connected=True, shards=ALL, nodes=nodes))
 
-    def tell(self, *updates: FindingUpdate) -> None:
+    def update(self, *updates: FindingUpdate) -> None:
         for one in updates:
             self.sink.write(replace(one, finding=replace(one.finding, node_name=self.node)))
 
     def idle(self, seconds: float = 20) -> None:
-        wait_for(lambda: self.sink.figures()["waiting"] == 0, seconds, "all is delivered")
+        wait_for(lambda: self.sink.counts()["waiting"] == 0, seconds, "all is delivered")
 
     @property
     def reports(self) -> list[Object]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from cluster.plane import ControlPlane
 from reveal_analyzer.sinks.kube import event_policy, status
-from reveal_analyzer.sinks.kube.entry import Said
-from reveal_analyzer.telemetry.degraded import Lack
-from reveal_analyzer.telemetry.states import State as Telemetry
+from reveal_analyzer.sinks.kube.entry import PendingEvent
+from reveal_analyzer.telemetry.degraded import Degradation
+from reveal_analyzer.telemetry.states import TelemetryState
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.kube import events, names
 from reveal_contract.kube.anomaly_report import report
@@ -30,7 +30,7 @@ MINE = "example.com/test"  # others on this server have objects too
 NOW = "2026-01-01T00:00:00Z"
 WATCHED = "gpu-nodes"
 _LONGEST_S = 20  # of one kubectl on a busy machine
-_LACK = Lack("PerfUnavailable", 2, "perf: kernel.perf_event_paranoid is 3")
+_LACK = Degradation("PerfUnavailable", 2, "perf: kernel.perf_event_paranoid is 3")
 
 
 def _pods(desired: int, available: int) -> Workload:
@@ -39,7 +39,7 @@ def _pods(desired: int, available: int) -> Workload:
 
 HEALTHY = Facts(
     1, collectors=_pods(9, 9), analyzer=_pods(1, 1),
-    telemetry=status.telemetry(Telemetry(9, 1, (_LACK,))),
+    telemetry=status.telemetry(TelemetryState(9, 1, (_LACK,))),
     overlaps=(Overlap("shadow", 2, "gpu-07"),),
 )  # fmt: skip
 WITHOUT_IMAGE = Facts(
@@ -49,7 +49,7 @@ WITHOUT_IMAGE = Facts(
         "ImagePullFailed", "3 without an image (inf-02: ErrImagePull, registry: not found)"
     ),
     analyzer=_pods(2, 2),
-    telemetry=status.telemetry(Telemetry(1, 0)),
+    telemetry=status.telemetry(TelemetryState(1, 0)),
 )
 REJECTED = Facts(
     1,
@@ -140,8 +140,8 @@ def _events(now_ns: int) -> Iterator[Object]:
     yield events.body(_event(finding, resolved), start + 20 * minute)
 
 
-def _event(finding: Finding, said: Said) -> events.Event:
-    about = events.pod(*said.pod) if said.pod else events.node(finding.node_name)
+def _event(finding: Finding, event: PendingEvent) -> events.Event:
+    about = events.pod(*event.pod) if event.pod else events.node(finding.node_name)
     related = events.report(report(finding, WATCHED, 1).name)
     instance = f"{names.child_name(names.ANALYZER, WATCHED)}-7d9c5-x2x4z"
-    return events.Event(said.reason, about, said.note, names.ANALYZER_MANAGER, instance, related)
+    return events.Event(event.reason, about, event.note, names.ANALYZER_MANAGER, instance, related)

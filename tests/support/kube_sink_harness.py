@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.telemetry.snapshot import Situation, Watched
+from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
 from support.fake_kube import FakeKube
@@ -24,27 +24,27 @@ class Bench:
         self.api = api or FakeKube()
         given: dict[str, Any] = {"profile": "p", "publish": "kubernetes", **other}
         self.sink = KubeSink(AnalyzerSettings(**given), self.api, "pod-0", folder)
-        self.follow()
+        self.observe()
 
-    def follow(self, **other: Any) -> None:
+    def observe(self, **other: Any) -> None:
         now = time.monotonic()
         given: dict[str, Any] = {
-            "connected": True, "shards": ALL, "nodes": {"n1": Watched(now, 0.0)}, **other,
+            "connected": True, "shards": ALL, "nodes": {"n1": NodeSnapshot(now, 0.0)}, **other,
         }  # fmt: skip
-        self.sink.follow(Situation(at_s=now, **given))
+        self.sink.observe(Snapshot(time_s=now, **given))
 
-    def tell(self, *updates: FindingUpdate) -> None:
+    def update(self, *updates: FindingUpdate) -> None:
         for update in updates:
             self.sink.write(update)
 
     def until(self, done: Callable[[], object]) -> None:
         deadline = time.monotonic() + 5
         while not done():
-            assert time.monotonic() < deadline, (self.api.calls[-9:], self.sink.figures())
+            assert time.monotonic() < deadline, (self.api.calls[-9:], self.sink.counts())
             time.sleep(0.005)
 
     def idle(self) -> bool:
-        return self.sink.figures()["waiting"] == 0
+        return self.sink.counts()["waiting"] == 0
 
     @property
     def state(self) -> str:

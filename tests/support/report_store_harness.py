@@ -1,13 +1,13 @@
-"""The Kubernetes sink's ledger with a clock, whose reports are delivered when they are due."""
+"""The report store of the Kubernetes sink with a clock; reports that are due are delivered."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from reveal_analyzer.sinks.kube.entry import Said
-from reveal_analyzer.sinks.kube.report_store import Ledger, Listed
-from reveal_analyzer.telemetry.snapshot import Situation, Watched
+from reveal_analyzer.sinks.kube.entry import PendingEvent
+from reveal_analyzer.sinks.kube.report_store import ListedReport, ReportStore
+from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import FindingUpdate, Severity
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.names import SHARDS
@@ -17,15 +17,19 @@ from support.finding_factory import AT, SECOND, opened
 ALL = frozenset(range(SHARDS))
 
 
-class Desk:
-    """A ledger with a clock, whose reports are delivered when they are due."""
+class StoreHarness:
+    """A report store with a clock.
 
-    def __init__(self, known: bool = True, **settings: Any) -> None:
-        self.ledger = Ledger(AnalyzerSettings(profile="p", publish="kubernetes", **settings))
+    ``written`` has the reports that were delivered, ``reasons`` those of their Events.  Without
+    ``listed`` the API has not been listed yet.
+    """
+
+    def __init__(self, listed: bool = True, **settings: Any) -> None:
+        self.store = ReportStore(AnalyzerSettings(profile="p", publish="kubernetes", **settings))
         self.now = 1000.0
         self.written: list[Report] = []
-        self.said: list[str] = []
-        if known:
+        self.reasons: list[str] = []
+        if listed:
             self.list()
 
     @property
@@ -33,44 +37,49 @@ class Desk:
         return AT + int(self.now * SECOND)
 
     def list(self, *found: Report) -> None:
-        whole = [Listed(one, one.labels(), True) for one in found]
-        self.ledger.listed(whole, self.now)
+        """List the API, which has these open reports."""
+        listed = [ListedReport(report, report.labels(), True) for report in found]
+        self.store.set_listed(listed, self.now)
 
-    def tell(self, *updates: FindingUpdate) -> None:
+    def update(self, *updates: FindingUpdate) -> None:
         for update in updates:
-            self.ledger.change(update, self.now)
+            self.store.update(update, self.now)
 
-    def situation(self, nodes: Iterable[str] = ("n1",), **other: Any) -> Situation:
-        watched = {name: Watched(self.now, 0.0) for name in nodes}
-        given: dict[str, Any] = {"connected": True, "shards": ALL, "nodes": watched, **other}
-        return Situation(at_s=self.now, **given)
+    def snapshot(self, nodes: Iterable[str] = ("n1",), **other: Any) -> Snapshot:
+        """Return a snapshot of an analyzer that owns every shard."""
+        snapshots = {name: NodeSnapshot(self.now, 0.0) for name in nodes}
+        given: dict[str, Any] = {"connected": True, "shards": ALL, "nodes": snapshots, **other}
+        return Snapshot(time_s=self.now, **given)
 
-    def follow(self, situation: Situation | None = None) -> None:
-        self.ledger.follow(situation or self.situation(), self.now_ns)
+    def observe(self, snapshot: Snapshot | None = None) -> None:
+        self.store.observe(snapshot or self.snapshot(), self.now_ns)
 
-    def turn(self) -> list[Report]:
-        """What was written in this turn."""
-        self.ledger.admit(self.now, self.now_ns)
-        due = self.ledger.due(self.now, self.now_ns)
+    def deliver(self) -> list[Report]:
+        """Deliver what is due and return it."""
+        self.store.admit(self.now, self.now_ns)
+        due = self.store.due(self.now, self.now_ns)
         for entry in due:
-            self.said += [one.reason.name for one in entry.events if isinstance(one, Said)]
+            events = [event for event in entry.events if isinstance(event, PendingEvent)]
+            self.reasons += [event.reason.name for event in events]
             entry.events.clear()
-            self.ledger.delivered(entry, entry.report, self.now)
-        made = [entry.report for entry in due]
-        self.written += made
-        return made
+            self.store.delivered(entry, entry.report, self.now)
+        reports = [entry.report for entry in due]
+        self.written += reports
+        return reports
 
-    def run(self, seconds: int, step: int = 5, **situation: Any) -> None:
+    def run(self, seconds: int, step: int = 5, **snapshot: Any) -> None:
+        """Let time pass: observe and deliver every ``step`` seconds."""
         for _ in range(0, seconds, step):
             self.now += step
-            self.follow(self.situation(**situation))
-            self.turn()
+            self.observe(self.snapshot(**snapshot))
+            self.deliver()
 
     def states(self) -> list[tuple[str, str]]:
-        return [(one.name, one.status["state"]) for one in self.written]
+        return [(report.name, report.finding.state.value) for report in self.written]
 
 
-def flood(desk: Desk, number: int, severity: Severity = Severity.LOW) -> None:
-    desk.tell(
+def flood(harness: StoreHarness, number: int, severity: Severity = Severity.LOW) -> None:
+    """Open so many findings on nine nodes."""
+    harness.update(
         *(opened(f"cpu-{n}", node_name=f"n{n % 9}", severity=severity) for n in range(number))
     )

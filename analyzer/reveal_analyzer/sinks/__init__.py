@@ -8,8 +8,10 @@ from reveal_contract.finding import FindingUpdate
 
 
 class Sink(Protocol):
-    """Takes changes in order; an error that passes is counted and stops no other sink."""
+    """Takes updates in order.  The worker counts errors; they stop no other sink."""
 
-    def write(self, update: FindingUpdate) -> None: ...
+    def write(self, update: FindingUpdate) -> None:
+        """Take one update."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Write what is left."""

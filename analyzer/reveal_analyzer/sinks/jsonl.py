@@ -1,4 +1,4 @@
-"""Findings as rows of JSON, one a change, appended to a file."""
+"""Findings as rows of JSON, one for each change, appended to a file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from reveal_contract.finding import FindingChange, FindingUpdate
 
 log = logging.getLogger(__name__)
 
-MAX_KEPT = 10_000  # rows held while the file cannot be written, oldest dropped
+MAX_KEPT = 10_000  # rows in memory while the file cannot be written; the oldest are dropped
 
 
 class JsonlSink:
-    """Appends a row for each change but mere suspicions; whole rows only, in the file at once.
+    """Appends a row for each change except suspicions; the file only ever has whole rows.
 
-    While the file cannot be written (full disk) rows are kept in memory and written with the
-    next one.  ``kept`` is how many, ``dropped`` how many were too many.  Raises ``OSError``
-    where the file cannot be opened.
+    While the file cannot be written (full disk) rows are ``kept`` in memory and written with the
+    next one; ``dropped`` counts those over the limit.  Raises ``OSError`` where the file cannot be
+    opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,10 +29,11 @@ class JsonlSink:
         self.dropped = 0
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._failing = False
-        if _ends_within_a_row(self._fd):
+        if _ends_inside_a_row(self._fd):  # an earlier process was killed during a write
             os.write(self._fd, b"\n")
 
     def write(self, update: FindingUpdate) -> None:
+        """Append one row."""
         if update.change is FindingChange.SUSPECTED:
             return
         row = json.dumps(update.finding.to_dict(), ensure_ascii=False, separators=(",", ":"))
@@ -43,21 +44,21 @@ class JsonlSink:
         self.flush()
 
     def flush(self) -> bool:
-        """Write what is kept; whether all of it is in the file."""
+        """Write the kept rows; return whether all of them are in the file."""
         while self.kept:
             try:
                 self._append(self.kept[0])
             except OSError as error:
-                self._say_failing(error)
+                self._log_failing(error)
                 return False
             self.kept.popleft()
         if self._failing:
-            log.warning("findings are written to %s again, %d were lost", self.path, self.dropped)
+            log.warning("findings are written to %s again; %d were lost", self.path, self.dropped)
             self._failing = False
         return True
 
     def close(self) -> None:
-        """Write what can be written; harmless when called again."""
+        """Write what can be written; further calls do nothing."""
         if self._fd < 0:
             return
         if not self.flush():
@@ -68,16 +69,16 @@ class JsonlSink:
     def _append(self, row: bytes) -> None:
         if (written := os.write(self._fd, row)) == len(row):
             return
-        # the disk took a part: half a row would spoil the one after it
+        # the disk took a part of the row: remove it, or the next row would be broken too
         os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
         raise OSError(f"only {written} of {len(row)} bytes were written")
 
-    def _say_failing(self, error: OSError) -> None:
+    def _log_failing(self, error: OSError) -> None:
         if not self._failing:
-            log.error("findings cannot be written to %s, kept in memory: %s", self.path, error)
+            log.error("%s cannot be written, findings are kept in memory: %s", self.path, error)
         self._failing = True
 
 
-def _ends_within_a_row(fd: int) -> bool:
+def _ends_inside_a_row(fd: int) -> bool:
     size = os.fstat(fd).st_size
     return size > 0 and os.pread(fd, 1, size - 1) != b"\n"

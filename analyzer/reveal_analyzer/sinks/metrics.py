@@ -1,8 +1,8 @@
-"""What a Prometheus server is told of findings, slices and the stream."""
+"""Prometheus metrics of findings, slices, the stream and the Kubernetes sink."""
 
 from __future__ import annotations
 
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import prometheus_client
@@ -16,31 +16,40 @@ from reveal_contract.runtime.http_endpoints import Check
 
 Labels = tuple[str, str, str]  # node, subsystem, severity
 
-# from the close of a slice; an analyzer that keeps up answers within a fraction of a second
+# seconds from the close of a slice; an analyzer that keeps up needs a fraction of a second
 _VERDICT_BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _COUNTERS = {
     "received": ("reveal_slices", "Slices read from the stream"),
-    "missing": ("reveal_slices_missing", "Slices that never came, by their sequence numbers"),
-    "repeated": ("reveal_slices_repeated", "Slices that came again and were dropped"),
-    "restarts": ("reveal_collector_restarts", "New beginnings of a node's sequence"),
+    "missing": ("reveal_slices_missing", "Slices that never arrived, by their sequence numbers"),
+    "repeated": ("reveal_slices_repeated", "Slices that arrived again and were dropped"),
+    "restarts": ("reveal_collector_restarts", "Times that a node's sequence started again"),
     "refused": ("reveal_messages_refused", "Messages that could not be used"),
     "trimmed": ("reveal_messages_trimmed", "Messages trimmed before they were acknowledged"),
-    "groups_recreated": ("reveal_stream_groups_recreated", "Consumer groups that had vanished"),
-    "outages": ("reveal_stream_outages", "Times that Redis went away"),
+    "groups_recreated": (
+        "reveal_stream_groups_recreated",
+        "Consumer groups that were created again",
+    ),
+    "outages": ("reveal_stream_outages", "Times that Redis became unavailable"),
 }
 _GAUGES = {
     "waiting": ("reveal_slices_waiting", "Slices waiting for their channel table"),
     "shards": ("reveal_stream_shards", "Shards held by this analyzer"),
-    "connected": ("reveal_stream_connected", "1 while Redis answers"),
+    "connected": ("reveal_stream_connected", "1 while Redis responds"),
 }
+_KUBE_GAUGES = {
+    "up": ("reveal_kubernetes_up", "1 while the Kubernetes API accepts requests"),
+    "waiting": ("reveal_reports_waiting", "Reports that wait for the Kubernetes API"),
+}
+_REPORT_RESULTS = ("created", "updated", "resolved", "invalid", "summed", "dropped")
+_EVENT_RESULTS = ("posted", "repeated", "counted", "limited", "dropped")
 
 
 class Metrics:
-    """A sink that counts; ``registry`` is what a scrape reads."""
+    """A sink that counts; a scrape reads its ``registry``."""
 
     def __init__(self) -> None:
         self.registry = prometheus_client.CollectorRegistry()
-        self._shown: dict[str, Labels] = {}
+        self._labels: dict[str, Labels] = {}
         self._open = prometheus_client.Gauge(
             "reveal_findings_open",
             "Findings open now",
@@ -55,7 +64,7 @@ class Metrics:
             "reveal_node_failures", "Slices whose analysis failed and reset their node"
         )
         self.sink_failures = self._counter(
-            "reveal_sink_failures", "Changes of findings that a sink could not take", ("sink",)
+            "reveal_sink_failures", "Updates of findings that a sink could not write", ("sink",)
         )
         self.verdict = prometheus_client.Histogram(
             "reveal_verdict_seconds",
@@ -71,39 +80,40 @@ class Metrics:
         ).labels(VERSION).set(1)
 
     def watch(self, status: Callable[[], Mapping[str, int]]) -> None:
-        """Show the numbers of a stream reader, asked for at each scrape."""
-        self.registry.register(StreamNumbers(status))
+        """Add the counts of a stream reader; each scrape reads them."""
+        self.registry.register(StreamMetrics(status))
 
     def serve(self, port: int, health: Check | None = None, ready: Check | None = None) -> None:
-        """Answer scrapes and probes on ``port`` from threads; ``OSError`` where it is taken."""
+        """Serve scrapes and probes on ``port`` from threads; ``OSError`` where it is in use."""
         http_endpoints.serve(self.registry, port, health, ready)
 
     def write(self, update: FindingUpdate) -> None:
+        """Count one update."""
         finding = update.finding
         if update.change is FindingChange.SUSPECTED:
             self._suspected.labels(finding.subsystem.value).inc()
             return
         if update.change is FindingChange.OPENED:
             self._opened.labels(finding.subsystem.value, finding.severity.value).inc()
-        before = self._shown.pop(finding.id, None)
+        before = self._labels.pop(finding.id, None)
         if finding.state is State.OPEN:
-            self._shown[finding.id] = _labels(finding)
-        self._show({before} if before else set())
+            self._labels[finding.id] = _labels(finding)
+        self._update_open({before} if before else set())
 
     def forget(self, node: str) -> None:
-        """Drop what is shown of a node that another analyzer speaks for."""
-        gone = {labels for labels in self._shown.values() if labels[0] == node}
-        self._shown = {at: labels for at, labels in self._shown.items() if labels[0] != node}
-        self._show(gone)
+        """Drop the open findings of a node that another analyzer reads now."""
+        gone = {labels for labels in self._labels.values() if labels[0] == node}
+        self._labels = {id_: labels for id_, labels in self._labels.items() if labels[0] != node}
+        self._update_open(gone)
 
     def close(self) -> None:
-        """Nothing to write: a scrape has seen what there was."""
+        """Do nothing: there is nothing left to write."""
 
-    def _show(self, gone: set[Labels]) -> None:
-        tally = Tally(self._shown.values())
-        for labels in gone - tally.keys():
+    def _update_open(self, gone: set[Labels]) -> None:
+        numbers = Counter(self._labels.values())
+        for labels in gone - numbers.keys():
             self._open.remove(*labels)
-        for labels, number in tally.items():
+        for labels, number in numbers.items():
             self._open.labels(*labels).set(number)
 
     def _counter(
@@ -112,8 +122,37 @@ class Metrics:
         return prometheus_client.Counter(name, meaning, labels, registry=self.registry)
 
 
-class StreamNumbers(Collector):
-    """The counts a stream reader keeps anyway, as metrics."""
+class KubeSinkMetrics(Collector):
+    """The counts of a ``KubeSink``; all results exist from the start."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._counts()
+        for key, (name, meaning) in _KUBE_GAUGES.items():
+            yield GaugeMetricFamily(name, meaning, value=counts[key])
+        yield _by_result(
+            "reveal_report_writes",
+            "Writes of AnomalyReports; summed: over the limit, part of the summary report;"
+            " invalid: rejected by the API; dropped: too many to keep",
+            {result: counts.get(f"report {result}", 0) for result in _REPORT_RESULTS},
+        )
+        yield _by_result(
+            "reveal_events",
+            "Events; repeated: the API had it already; counted: part of a series; limited: too"
+            " many on one object; dropped: rejected by the API",
+            {result: counts.get(f"event {result}", 0) for result in _EVENT_RESULTS},
+        )
+        yield CounterMetricFamily(
+            "reveal_spool_rows_corrupt",
+            "Rows of an earlier run that could not be read",
+            value=counts["corrupt"],
+        )
+
+
+class StreamMetrics(Collector):
+    """The counts of a stream reader."""
 
     def __init__(self, status: Callable[[], Mapping[str, int]]) -> None:
         self._status = status
@@ -124,6 +163,13 @@ class StreamNumbers(Collector):
             yield CounterMetricFamily(name, meaning, value=status[key])
         for key, (name, meaning) in _GAUGES.items():
             yield GaugeMetricFamily(name, meaning, value=status[key])
+
+
+def _by_result(name: str, meaning: str, counts: Mapping[str, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, meaning, labels=["result"])
+    for result, count in counts.items():
+        family.add_metric([result], count)
+    return family
 
 
 def _labels(finding: Finding) -> Labels:

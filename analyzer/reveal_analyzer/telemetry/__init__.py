@@ -1,1 +1,1 @@
-"""How the watching itself goes: which nodes are heard, which are learned, what they go without."""
+"""State of the monitoring itself: reporting nodes, nodes in warm-up, collectors that lose data."""

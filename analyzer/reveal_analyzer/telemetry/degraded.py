@@ -1,7 +1,7 @@
-"""What collectors go without, from what each says of itself in ``names.NODES_KEY``: pure.
+"""What collectors cannot measure, from their reports in ``names.NODES_KEY``: pure.
 
-A source that a host simply has not (no GPU, no InfiniBand) is none of it: only what was refused,
-is broken, or was given up.
+Hardware that a host does not have (a GPU, InfiniBand) is no degradation: only a source counts that
+was refused, is broken or was given up.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from reveal_contract.kube.names import clipped
 
-REDUCED = "CollectorReduced"  # it runs, in a lesser way: over its budget, or a sink in trouble
+REDUCED = "CollectorReduced"  # it runs with less: over its CPU budget, or a sink fails
 _MESSAGE_BYTES = 512
-# words of refusal in the reasons of sources; those of absence are others
+# words of refusals in the reasons of sources; a source that does not exist has others
 _REFUSED = re.compile(
     r"may not be|refuse|denied|not permitted|needs CAP_|seccomp|cannot be opened"
     r"|different versions|too few file descriptors|security module",
@@ -24,47 +25,51 @@ _REFUSED = re.compile(
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 
-class Lack(NamedTuple):
-    """One reason, on how many nodes, and in words of one of them."""
+class Degradation(NamedTuple):
+    """One reason, the number of nodes that it holds on, and the message of one of them."""
 
     reason: str
     nodes: int
     message: str
 
 
-def lacks(node: str, data: bytes) -> list[Lack]:
-    """What one node's collector goes without; nothing where it cannot be read."""
+def degradations(node: str, data: bytes) -> list[Degradation]:
+    """Return the degradations of one node; none where its report cannot be read."""
     try:
-        said: Any = json.loads(data)
+        report: Any = json.loads(data)
     except (ValueError, RecursionError):
         return []
-    if not isinstance(said, dict):
+    if not isinstance(report, dict):
         return []
     found: dict[str, str] = {}
-    for row in _rows(said.get("missing")):
+    for row in _rows(report.get("missing")):
         source, why = str(row.get("source", "")), str(row.get("reason", ""))
         if source and _REFUSED.search(why):
             found.setdefault(_reason(source), f"{node}: {source}: {why}; {row.get('remedy', '')}")
-    phrases = said.get("degraded")
+    phrases = report.get("degraded")
     if isinstance(phrases, list) and phrases:
         found[REDUCED] = f"{node}: {'; '.join(map(str, phrases))}"
-    return [Lack(reason, 1, clipped(text.rstrip("; "), _MESSAGE_BYTES)) for reason, text in
-            found.items()]  # fmt: skip
+    return [
+        Degradation(reason, 1, clipped(text.rstrip("; "), _MESSAGE_BYTES))
+        for reason, text in found.items()
+    ]
 
 
-def summed(lists: Iterable[Iterable[Lack]], most: int) -> list[Lack]:
-    """All by reason, most nodes first; the message is of the first that said it."""
-    found: dict[str, Lack] = {}
-    for one in (lack for some in lists for lack in some):
-        before = found.get(one.reason)
-        found[one.reason] = one if before is None else before._replace(
-            nodes=before.nodes + one.nodes
-        )  # fmt: skip
-    return sorted(found.values(), key=lambda one: (-one.nodes, one.reason))[:most]
+def summed(lists: Iterable[Iterable[Degradation]], most: int) -> list[Degradation]:
+    """Return at most ``most`` degradations by reason, those on most nodes first.
+
+    The message is the first of each reason.
+    """
+    found: dict[str, Degradation] = {}
+    for degradation in chain.from_iterable(lists):
+        first = found.setdefault(degradation.reason, degradation._replace(nodes=0))
+        nodes = first.nodes + degradation.nodes
+        found[degradation.reason] = first._replace(nodes=nodes)
+    return sorted(found.values(), key=lambda each: (-each.nodes, each.reason))[:most]
 
 
 def _reason(source: str) -> str:
-    """``perf.cache`` -> ``PerfUnavailable``."""
+    """Return ``PerfUnavailable`` for ``perf.cache``."""
     words = [word for word in _NOT_WORD.split(source.split(".", maxsplit=1)[0]) if word]
     name = "".join(word[:1].upper() + word[1:] for word in words)
     return f"{name if name[:1].isalpha() else f'Source{name}'}Unavailable"

@@ -1,4 +1,4 @@
-"""What an analyzer knows and watches at one moment, for those who tell of it elsewhere."""
+"""What an analyzer watches at one moment, for the parts that report it elsewhere."""
 
 from __future__ import annotations
 
@@ -9,25 +9,31 @@ from reveal_contract.names import shard
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """One node: when its last slice came and since when it is followed, on the monotonic clock."""
+class NodeSnapshot:
+    """One node; times are seconds of the monotonic clock.
 
-    seen_s: float
+    ``since_s`` is when its analysis began here, or was reset.
+    """
+
+    last_slice_s: float
     since_s: float
     learning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """A snapshot.  ``cases`` are the ids of what is open across nodes, known where this leads."""
+class Snapshot:
+    """One analyzer at ``time_s`` of the monotonic clock.
 
-    at_s: float
+    ``cross_node_findings`` are the ids of open findings across nodes; only the leader knows them.
+    """
+
+    time_s: float
     connected: bool = False
     leads: bool = False
     shards: frozenset[int] = frozenset()
-    nodes: Mapping[str, Watched] = field(default_factory=dict)
-    cases: frozenset[str] = frozenset()
+    nodes: Mapping[str, NodeSnapshot] = field(default_factory=dict)
+    cross_node_findings: frozenset[str] = frozenset()
 
-    def follows(self, node: str) -> bool:
-        """Whether the node is this analyzer's to speak of, whether or not it sends anything."""
+    def owns(self, node: str) -> bool:
+        """Whether this analyzer is responsible for the node, even if it sends nothing."""
         return shard(node) in self.shards

@@ -1,4 +1,4 @@
-"""Each analyzer's count of its nodes, in Redis, so that one can tell of all."""
+"""Each analyzer's count of its nodes, in Redis, so that the leader can sum all of them."""
 
 from __future__ import annotations
 
@@ -9,81 +9,93 @@ from typing import Any
 
 import redis
 
-from reveal_analyzer.telemetry.degraded import Lack, lacks, summed
-from reveal_analyzer.telemetry.snapshot import Situation
+from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
+from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.names import NODES_KEY, fleet_key
 
-FRESH_SECONDS = 60.0  # of a state, and what a node may be silent and still report
+# A state is fresh for so long; a node without slices for so long does not report any more.
+FRESH_SECONDS = 60.0
+MAX_DEGRADATIONS = 16
 _KEPT_SECONDS = 600
-_BATCH = 200  # nodes a question
-MOST_LACKS = 16
+_BATCH = 200  # nodes in one HMGET
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Nodes whose slices arrive, those of them that are learned, and what they go without."""
+class TelemetryState:
+    """Nodes whose slices arrive, those of them in warm-up, and what their collectors miss."""
 
     reporting: int = 0
     learning: int = 0
-    degraded: tuple[Lack, ...] = ()
+    degraded: tuple[Degradation, ...] = ()
 
 
-def state_of(situation: Situation, degraded: Iterable[Lack]) -> State:
-    """This analyzer's own."""
-    heard = [one for one in situation.nodes.values() if situation.at_s - one.seen_s < FRESH_SECONDS]
-    return State(len(heard), sum(one.learning for one in heard), tuple(degraded))
+def state_of(snapshot: Snapshot, degraded: Iterable[Degradation]) -> TelemetryState:
+    """Return the state of one analyzer."""
+    reporting = [
+        node
+        for node in snapshot.nodes.values()
+        if snapshot.time_s - node.last_slice_s < FRESH_SECONDS
+    ]
+    learning = sum(node.learning for node in reporting)
+    return TelemetryState(len(reporting), learning, tuple(degraded))
 
 
-def merged(states: Iterable[State]) -> State:
-    """What all of them know."""
+def merged(states: Iterable[TelemetryState]) -> TelemetryState:
+    """Return the sum of the states of several analyzers."""
     states = list(states)
-    return State(
-        sum(one.reporting for one in states),
-        sum(one.learning for one in states),
-        tuple(summed((one.degraded for one in states), MOST_LACKS)),
+    return TelemetryState(
+        sum(state.reporting for state in states),
+        sum(state.learning for state in states),
+        tuple(summed((state.degraded for state in states), MAX_DEGRADATIONS)),
     )
 
 
-class States:
-    """The hash of a profile.  Methods raise what redis-py raises when Redis is away."""
+class StateStore:
+    """The states of a profile's analyzers, a Redis hash.
+
+    Methods raise what redis-py raises when Redis is unavailable.
+    """
 
     def __init__(self, client: redis.Redis, profile: str, owner: str) -> None:
         self._client, self._owner = client, owner
         self._key = fleet_key(profile, "states")
 
-    def degraded(self, nodes: Iterable[str]) -> list[Lack]:
-        """What the collectors of these nodes say they go without."""
+    def degraded(self, nodes: Iterable[str]) -> list[Degradation]:
+        """Return what the collectors of these nodes report as missing."""
         names = sorted(nodes)
-        found: list[list[Lack]] = []
-        for at in range(0, len(names), _BATCH):
-            batch = names[at : at + _BATCH]
-            said: Any = self._client.hmget(NODES_KEY, batch)
-            found += [lacks(name, data) for name, data in zip(batch, said, strict=True) if data]
-        return summed(found, MOST_LACKS)
+        found: list[list[Degradation]] = []
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            reports: Any = self._client.hmget(NODES_KEY, batch)
+            found += [
+                degradations(name, data) for name, data in zip(batch, reports, strict=True) if data
+            ]
+        return summed(found, MAX_DEGRADATIONS)
 
-    def put(self, state: State) -> None:
-        """Ours, as it is now by the server's clock: those of the analyzers' hosts may differ."""
-        row = [self._now(), state.reporting, state.learning, [list(one) for one in state.degraded]]
+    def put(self, state: TelemetryState) -> None:
+        """Write this analyzer's state, dated by the server: the hosts' clocks may differ."""
+        degraded = [list(each) for each in state.degraded]
+        row = [self._now(), state.reporting, state.learning, degraded]
         with self._client.pipeline(transaction=False) as pipe:
             pipe.hset(self._key, self._owner, json.dumps(row))
             pipe.expire(self._key, _KEPT_SECONDS)
             pipe.execute()
 
-    def get(self) -> State:
-        """All fresh ones, summed; old ones are removed."""
+    def get(self) -> TelemetryState:
+        """Return the sum of all fresh states; remove old ones."""
         rows: Any = self._client.hgetall(self._key)
         now = self._now()
         fresh = []
         for owner, data in rows.items():
-            told = _read(data)
-            if told is not None and now - told[0] < FRESH_SECONDS:
-                fresh.append(told[1])
-            elif told is None or now - told[0] > _KEPT_SECONDS:
+            found = _parsed(data)
+            if found is not None and now - found[0] < FRESH_SECONDS:
+                fresh.append(found[1])
+            elif found is None or now - found[0] > _KEPT_SECONDS:
                 self._client.hdel(self._key, owner)
         return merged(fresh)
 
     def drop(self) -> None:
-        """This analyzer ends."""
+        """Remove this analyzer's state when it ends."""
         self._client.hdel(self._key, self._owner)
 
     def _now(self) -> float:
@@ -91,10 +103,10 @@ class States:
         return float(seconds) + micros / 1e6
 
 
-def _read(data: bytes) -> tuple[float, State] | None:
+def _parsed(data: bytes) -> tuple[float, TelemetryState] | None:
     try:
-        at, reporting, learning, degraded = json.loads(data)
-        found = tuple(Lack(str(reason), int(n), str(text)) for reason, n, text in degraded)
-        return float(at), State(int(reporting), int(learning), found)
+        time_s, reporting, learning, degraded = json.loads(data)
+        found = tuple(Degradation(str(reason), int(n), str(text)) for reason, n, text in degraded)
+        return float(time_s), TelemetryState(int(reporting), int(learning), found)
     except (ValueError, TypeError, RecursionError):
         return None

@@ -1,12 +1,13 @@
-"""Events as operator and analyzer tell them: pure; whoever sends them has the client.
+"""Events of operator and analyzer: pure; the caller sends them.
 
-An Event is told on a change of state and once a change; what happens again within minutes is a
-*series* of the first one: its count grows, on the server at the second time, then every half
-hour and at its end.  The rules are those of the API (validation of ``events.k8s.io/v1``) and of
-the recorder of client-go (``tools/events``).
+An Event is written when a state changes, once for each change.  What happens again within minutes
+is a *series* of the first Event: its count grows, and is written at the second time, then every
+half hour and at the end.  The rules are those of the API (validation of ``events.k8s.io/v1``) and
+of the recorder of client-go (``tools/events``).
 
-``EventBook.note`` gives the ``Posting`` to send now, or nothing; ``EventBook.due`` gives, asked
-once a minute, what series have to say.  A posting that is lost is lost: Events are for people.
+``EventRecorder.record`` returns the ``Posting`` to send now, or nothing.  ``EventRecorder.due``,
+called once a minute, returns the series to write.  A posting that is lost is lost: Events are for
+people.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ DEFAULT_NAMESPACE = "default"  # of Events on objects that have none: the API ta
 MAX_NOTE = 1024  # bytes
 MAX_INSTANCE = 128
 
-FINISH_NS = 6 * NS_PER_MINUTE  # a series that rested for so long is over
+FINISH_NS = 6 * NS_PER_MINUTE  # a series without news for so long has ended
 REFRESH_NS = 30 * NS_PER_MINUTE  # between two writes of a series that goes on
 MAX_SERIES = 4096
-BURST, EVERY_S = 25, 300.0  # of one subject: so many at once, then one in so many seconds
+BURST, EVERY_S = 25, 300.0  # of one object: so many at once, then one in so many seconds
 _MAX_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """Why an Event is told: constants that people filter by.
+class EventReason:
+    """Reason, action and type of an Event: constants that people filter by.
 
-    ``once``: of one pair of objects it is told once, whoever tells it and whenever.
+    ``once``: a pair of objects has one such Event, whichever process writes it.
     """
 
     name: str
@@ -48,13 +49,13 @@ class Reason:
     once: bool = False
 
 
-ANOMALY_DETECTED = Reason("AnomalyDetected", "Detect", WARNING, once=True)
-ANOMALY_ESCALATED = Reason("AnomalyEscalated", "Escalate", WARNING)
-ANOMALY_RESOLVED = Reason("AnomalyResolved", "Resolve", NORMAL)
-CROSS_NODE_OUTLIER = Reason("CrossNodeOutlier", "Compare", WARNING, once=True)
-PROFILE_REJECTED = Reason("ProfileRejected", "Validate", WARNING)
-COLLECTOR_DEGRADED = Reason("CollectorDegraded", "Collect", WARNING)
-COLLECTOR_RECOVERED = Reason("CollectorRecovered", "Collect", NORMAL)
+ANOMALY_DETECTED = EventReason("AnomalyDetected", "Detect", WARNING, once=True)
+ANOMALY_ESCALATED = EventReason("AnomalyEscalated", "Escalate", WARNING)
+ANOMALY_RESOLVED = EventReason("AnomalyResolved", "Resolve", NORMAL)
+CROSS_NODE_OUTLIER = EventReason("CrossNodeOutlier", "Compare", WARNING, once=True)
+PROFILE_REJECTED = EventReason("ProfileRejected", "Validate", WARNING)
+COLLECTOR_DEGRADED = EventReason("CollectorDegraded", "Collect", WARNING)
+COLLECTOR_RECOVERED = EventReason("CollectorRecovered", "Collect", NORMAL)
 REASONS = (
     ANOMALY_DETECTED,
     ANOMALY_ESCALATED,
@@ -67,7 +68,7 @@ REASONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ObjectReference:
     """An object of the API; without ``namespace`` it belongs to the cluster."""
 
     api_version: str
@@ -77,7 +78,7 @@ class Reference:
     uid: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """The fields of an ObjectReference that are known."""
+        """Return the fields of an ObjectReference that are known."""
         given = {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -89,40 +90,44 @@ class Reference:
 
     @property
     def event_namespace(self) -> str:
-        """Where Events on this object belong."""
+        """The namespace of Events on this object."""
         return self.namespace or DEFAULT_NAMESPACE
 
 
-def node(name: str, uid: str = "") -> Reference:
-    return Reference("v1", "Node", name, uid=uid)
+def node(name: str, uid: str = "") -> ObjectReference:
+    """Return a reference to a Node."""
+    return ObjectReference("v1", "Node", name, uid=uid)
 
 
-def pod(namespace: str, name: str, uid: str = "") -> Reference:
-    return Reference("v1", "Pod", name, namespace, uid)
+def pod(namespace: str, name: str, uid: str = "") -> ObjectReference:
+    """Return a reference to a Pod."""
+    return ObjectReference("v1", "Pod", name, namespace, uid)
 
 
-def report(name: str, uid: str = "") -> Reference:
-    return Reference(API_VERSION, REPORT_KIND, name, uid=uid)
+def report(name: str, uid: str = "") -> ObjectReference:
+    """Return a reference to an AnomalyReport."""
+    return ObjectReference(API_VERSION, REPORT_KIND, name, uid=uid)
 
 
-def profile(name: str, uid: str = "") -> Reference:
-    return Reference(API_VERSION, PROFILE_KIND, name, uid=uid)
+def profile(name: str, uid: str = "") -> ObjectReference:
+    """Return a reference to a RevealProfile."""
+    return ObjectReference(API_VERSION, PROFILE_KIND, name, uid=uid)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What is told; ``controller`` and ``instance`` are the component and its pod."""
+    """What happened to ``regarding``; ``controller`` is the component, ``instance`` its pod."""
 
-    reason: Reason
-    regarding: Reference
+    reason: EventReason
+    regarding: ObjectReference
     note: str
     controller: str
     instance: str
-    related: Reference | None = None
+    related: ObjectReference | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Events of one key are one series; a uid learned later makes no other one."""
+        """Events of one key are one series; a uid that becomes known later changes nothing."""
         objects = [self.regarding] + ([self.related] if self.related else [])
         about = [part for o in objects for part in (o.api_version, o.kind, o.namespace, o.name)]
         return self.controller, self.reason.name, self.reason.action, self.reason.type, *about
@@ -132,8 +137,8 @@ class Event:
 class Posting:
     """One write: of ``body`` as a new Event, or of its series alone.
 
-    Where the Event to patch is gone (Events live for an hour), ``body`` is created instead.
-    A new one that exists already has been told: names are the same at every retry.
+    Where the Event to patch is gone (Events live for an hour), ``body`` is created instead.  An
+    Event that exists already was written before: its name is the same at every retry.
     """
 
     namespace: str
@@ -142,13 +147,13 @@ class Posting:
 
     @property
     def patch(self) -> dict[str, Any] | None:
-        """A merge patch; None where the Event is to be created."""
+        """The merge patch; None where the Event is to be created."""
         series = self.body.get("series")
         return {"series": series} if series else None
 
 
 def event_name(event: Event, start_ns: int) -> str:
-    """The same for the same thing told at the same time, by whomever."""
+    """Return a name that is the same for the same Event, whichever process writes it."""
     when = "" if event.reason.once else str(start_ns)
     seed = "\0".join((*event.key, when)).encode(errors="replace")
     digest = hashlib.blake2b(seed, digest_size=8).hexdigest()
@@ -157,8 +162,8 @@ def event_name(event: Event, start_ns: int) -> str:
 
 
 def body(event: Event, start_ns: int, count: int = 1, last_ns: int = 0) -> dict[str, Any]:
-    """The object to create; from the second time on it has a ``series``."""
-    made: dict[str, Any] = {
+    """Return the object to create; from the second time on it has a ``series``."""
+    found: dict[str, Any] = {
         "apiVersion": EVENTS_API,
         "kind": "Event",
         "metadata": {
@@ -175,83 +180,86 @@ def body(event: Event, start_ns: int, count: int = 1, last_ns: int = 0) -> dict[
         "regarding": event.regarding.to_dict(),
     }
     if event.related is not None:
-        made["related"] = event.related.to_dict()
+        found["related"] = event.related.to_dict()
     if count > 1:
-        made["series"] = {"count": count, "lastObservedTime": micro_time(last_ns)}
-    return made
+        found["series"] = {"count": count, "lastObservedTime": micro_time(last_ns)}
+    return found
 
 
 def micro_time(ns: int) -> str:
-    """Nanoseconds since the epoch as a MicroTime of the API, in UTC."""
+    """Return nanoseconds since the epoch as a MicroTime of the API, in UTC."""
     moment = datetime.fromtimestamp(ns // NS_PER_SECOND, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns // 1000 % 1_000_000:06d}Z"
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Series:
+    """An Event, how often it happened, and what the server knows of that."""
+
     event: Event
     start_ns: int
     count: int
     last_ns: int
-    told_ns: int  # when the server heard of it last
-    told: int  # and of how many
+    written_ns: int
+    written_count: int
 
     def posting(self) -> Posting:
-        made = body(self.event, self.start_ns, self.count, self.last_ns)
-        return Posting(made["metadata"]["namespace"], made["metadata"]["name"], made)
+        found = body(self.event, self.start_ns, self.count, self.last_ns)
+        return Posting(found["metadata"]["namespace"], found["metadata"]["name"], found)
 
 
-class EventBook:
-    """What was told lately; one thread.  Times are nanoseconds since the epoch, of one clock.
+class EventRecorder:
+    """Recent Events; one thread.  Times are nanoseconds since the epoch, of one clock.
 
-    ``refused`` counts what a subject's token bucket did not let pass.
+    ``refused`` counts Events over the rate limit of their object.
     """
 
     def __init__(self) -> None:
-        self._told: OrderedDict[tuple[str, ...], _Told] = OrderedDict()
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._allowed = Buckets(BURST, EVERY_S)
         self.refused = 0
 
-    def note(self, event: Event, now_ns: int) -> Posting | None:
-        """It happened; gives what to send, or None where it was counted or refused."""
-        before = self._told.get(event.key)
-        if before is not None and now_ns - before.last_ns < FINISH_NS:
-            return self._again(before, now_ns)
+    def record(self, event: Event, now_ns: int) -> Posting | None:
+        """Return what to send; None where the Event was only counted, or refused."""
+        series = self._series.get(event.key)
+        if series is not None and now_ns - series.last_ns < FINISH_NS:
+            return self._count(series, now_ns)
         if not self._allowed.take(event.regarding, now_ns):
             self.refused += 1
             return None
-        told = _Told(event, now_ns, 1, now_ns, now_ns, 1)
-        self._keep(told)
-        return told.posting()
+        series = _Series(event, now_ns, 1, now_ns, now_ns, 1)
+        self._keep(series)
+        return series.posting()
 
     def due(self, now_ns: int) -> list[Posting]:
-        """Series that ended since, or that the server has not heard of for half an hour."""
+        """Return series that ended, or that were not written for half an hour."""
         postings = []
-        for key, told in list(self._told.items()):
-            over = now_ns - told.last_ns >= FINISH_NS
-            news = told.count > told.told
-            if news and (over or now_ns - told.told_ns >= REFRESH_NS):
-                postings.append(told.posting())
-                self._told[key] = replace(told, told_ns=now_ns, told=told.count)
-            if over:
-                del self._told[key]
+        for key, series in list(self._series.items()):
+            ended = now_ns - series.last_ns >= FINISH_NS
+            unwritten = series.count > series.written_count
+            if unwritten and (ended or now_ns - series.written_ns >= REFRESH_NS):
+                postings.append(series.posting())
+                self._series[key] = replace(series, written_ns=now_ns, written_count=series.count)
+            if ended:
+                del self._series[key]
         return postings
 
     def rest(self) -> list[Posting]:
-        """What the server has not heard of yet, when the recorder ends."""
-        news = [told for told in self._told.values() if told.count > told.told]
-        self._told.clear()
-        return [told.posting() for told in news]
+        """Return what the server does not know yet, when the process ends."""
+        unwritten = [each for each in self._series.values() if each.count > each.written_count]
+        self._series.clear()
+        return [series.posting() for series in unwritten]
 
-    def _again(self, before: _Told, now_ns: int) -> Posting | None:
-        told = replace(before, count=before.count + 1, last_ns=max(now_ns, before.last_ns))
-        if told.count == 2:
-            told = replace(told, told_ns=now_ns, told=2)
-        self._keep(told)
-        return told.posting() if told.count == 2 else None
+    def _count(self, series: _Series, now_ns: int) -> Posting | None:
+        series = replace(series, count=series.count + 1, last_ns=max(now_ns, series.last_ns))
+        second = series.count == 2
+        if second:
+            series = replace(series, written_ns=now_ns, written_count=2)
+        self._keep(series)
+        return series.posting() if second else None
 
-    def _keep(self, told: _Told) -> None:
-        self._told[told.event.key] = told
-        self._told.move_to_end(told.event.key)
-        if len(self._told) > MAX_SERIES:
-            self._told.popitem(last=False)
+    def _keep(self, series: _Series) -> None:
+        self._series[series.event.key] = series
+        self._series.move_to_end(series.event.key)
+        if len(self._series) > MAX_SERIES:
+            self._series.popitem(last=False)

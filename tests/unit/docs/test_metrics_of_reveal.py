@@ -11,8 +11,7 @@ from typing import cast
 import pytest
 from prometheus_client.metrics_core import Metric
 
-from reveal_analyzer.sinks.kube.metrics import SinkNumbers
-from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import HealthExporter
 from reveal_collector.exporter.samples import LEFT_OUT
@@ -30,7 +29,7 @@ def families() -> list[Metric]:
     """Return what a scrape of each process gives, but for the client library's own series."""
     analyzer = Metrics()
     analyzer.watch(lambda: defaultdict(int))
-    analyzer.registry.register(SinkNumbers(lambda: defaultdict(int)))
+    analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
         cast(KubernetesClient, None), Options(Defaults("n", "collector", "analyzer"))

@@ -1,8 +1,9 @@
 """Findings as objects of the Kubernetes API: AnomalyReports, Events, node conditions.
 
-change ─▶ ``ledger`` (what is wanted, what the API has) ─▶ ``delivery`` ─▶ ``api``
-             │ ``telling``: which Events                       │ ``calls``: errors by kind
-             │ ``overflow``: the summary of too many           └ only ``api`` has the client
-             └ ``spool``: what waits survives a restart
-``loop`` has the thread; the analysis never waits for the API.
+- ``sink``: the thread; the analysis never waits for the API
+- ``report_store``: which reports and Events there should be, by ``entries``, ``observation``,
+  ``admission`` and ``summary``; ``event_policy``: which Events a change is worth
+- ``delivery``: writes one report and its Events by ``api``
+- ``spool``: keeps pending reports on disk over a restart
+- ``conditions``, ``status``: the node condition and the telemetry in the profile's status
 """

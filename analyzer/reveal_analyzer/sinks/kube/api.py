@@ -1,13 +1,15 @@
 """The requests of the Kubernetes sink, over the transport that all components share.
 
-This module does not import the client package: ``factory`` does, only where it is needed.
+The client package is imported by ``connect`` only: most analyzers of tests and tools need none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from reveal_contract import VERSION
 from reveal_contract.kube.names import (
     ANALYZER_MANAGER,
     API_VERSION,
@@ -18,6 +20,7 @@ from reveal_contract.kube.names import (
     label_value,
 )
 from reveal_contract.kube.paths import APPLY, MERGE, STRATEGIC_MERGE, path
+from reveal_contract.settings import SettingsError
 
 if TYPE_CHECKING:
     from reveal_contract.kube.transport import Transport
@@ -47,18 +50,39 @@ class SinkApi(Protocol):
     def apply_report_status(self, name: str, body: Object) -> None:
         """Write the whole status, by server-side apply; ``NotFoundError`` without such a report."""
 
-    def label_report(self, name: str, labels: Mapping[str, str]) -> None: ...
+    def label_report(self, name: str, labels: Mapping[str, str]) -> None:
+        """Set labels of a report."""
 
-    def create_event(self, namespace: str, body: Object) -> None: ...
+    def create_event(self, namespace: str, body: Object) -> None:
+        """Create an Event; ``AlreadyExistsError`` where there is one of that name."""
 
-    def patch_event(self, namespace: str, name: str, patch: Object) -> None: ...
+    def patch_event(self, namespace: str, name: str, patch: Object) -> None:
+        """Merge a patch into an Event."""
 
-    def node_uid(self, name: str) -> str: ...
+    def node_uid(self, name: str) -> str:
+        """Return the uid of a Node."""
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         """Merge conditions by their types (strategic merge); ``$patch: delete`` removes one."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connections."""
+
+
+def connect(kubeconfig: Path | None = None) -> KubernetesApi:
+    """Return the API by a kubeconfig file, without one as a pod of the cluster.
+
+    Raises ``SettingsError`` where there is no way to it.
+    """
+    from reveal_contract.kube import transport  # noqa: PLC0415 - imports the client package
+
+    agent = f"{ANALYZER_MANAGER}/{VERSION}"
+    try:
+        return KubernetesApi(
+            transport.connect(kubeconfig, agent, connect_s=CONNECT_SECONDS, read_s=READ_SECONDS)
+        )
+    except transport.NoAccessError as error:
+        raise SettingsError(str(error)) from None
 
 
 class KubernetesApi:

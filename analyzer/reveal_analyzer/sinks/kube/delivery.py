@@ -1,4 +1,4 @@
-"""Delivers one report and the Events that follow it; thin: what to write was decided before."""
+"""Writes one report and the Events that follow it; what to write was decided before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from dataclasses import replace
 
 from reveal_analyzer.sinks.kube.api import SinkApi
-from reveal_analyzer.sinks.kube.entry import Entry, Said
+from reveal_analyzer.sinks.kube.entry import PendingEvent, ReportEntry
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import Owner, Report
 from reveal_contract.kube.errors import (
@@ -16,104 +16,111 @@ from reveal_contract.kube.errors import (
     NotFoundError,
     UnavailableError,
 )
-from reveal_contract.kube.events import Event, EventBook, Posting, Reference
+from reveal_contract.kube.events import Event, EventRecorder, ObjectReference, Posting
 from reveal_contract.kube.names import ANALYZER_MANAGER
 
 log = logging.getLogger(__name__)
 
-UID_SECONDS = 600.0  # a node may be made anew under its name
-_MOST_UIDS = 4096
-MOST_TRIES = 8  # of an Event that the API answers with an error of its own
+UID_SECONDS = 600.0  # a node may be created again under its name, with another uid
+_MAX_UIDS = 4096
+MAX_ATTEMPTS = 8  # of an Event that the server fails with an internal error
 
 
 class Delivery:
     """Writes by ``api``; raises ``ApiError`` where a report could not be written.
 
-    ``counts`` has reports by what was done and Events by their fate.  ``instance`` is the pod.
+    ``reports`` counts writes by result, ``events`` Events by result.  ``instance`` is the pod.
     """
 
     def __init__(self, api: SinkApi, instance: str) -> None:
         self.reports: Counter[str] = Counter()
         self.events: Counter[str] = Counter()
         self._api, self._instance = api, instance
-        self._book = EventBook()
+        self._recorder = EventRecorder()
         self._uids: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        self._said_refused = False
+        self._refusal_logged = False
 
-    def deliver(self, entry: Entry, owner: Owner, now_s: float) -> Report:
-        """The report, then its Events; gives what was written.
+    def deliver(self, entry: ReportEntry, owner: Owner, now_s: float) -> Report:
+        """Write the report, then its Events; return what was written.
 
-        Whatever was done before an error is not done again: each step is the same when repeated,
-        and an Event leaves the entry when it was taken.
+        What was done before an error is not done again: each step has the same result when it is
+        repeated, and an Event leaves the entry once it is written.
         """
-        wanted = entry.report
-        if entry.told is None:
-            self._create(wanted, owner)
-            entry.told, entry.labels = (), wanted.labels()
-        if entry.told != wanted.core or not entry.events:
-            self._write(entry, wanted, owner)
-            entry.told = wanted.core
+        report = entry.report
+        if entry.written_core is None:
+            self._create(report, owner)
+            entry.written_core, entry.written_labels = (), report.labels()
+        # Without Events the status is written even if its core is the same: that is a refresh.
+        if entry.written_core != report.core or not entry.events:
+            self._write_status(entry, report, owner)
+            entry.written_core = report.core
         while entry.events:
-            self._tell(entry, now_s)
-        return wanted
+            self._write_event(entry, now_s)
+        return report
 
-    def turn(self, now_ns: int) -> None:
-        """Tell of series that went on or ended."""
-        for posting in self._book.due(now_ns):
-            self._post_quietly(posting)
+    def write_due_series(self, now_ns: int) -> None:
+        """Write the series of Events that went on or ended."""
+        for posting in self._recorder.due(now_ns):
+            self._post_or_drop(posting)
 
     def close(self) -> None:
-        """Tell what series have come to."""
-        for posting in self._book.rest():
-            self._post_quietly(posting)
+        """Write the last counts of all series."""
+        for posting in self._recorder.rest():
+            self._post_or_drop(posting)
 
-    def _create(self, wanted: Report, owner: Owner) -> None:
+    def _create(self, report: Report, owner: Owner) -> None:
         try:
-            self._api.create_report(wanted.to_create(owner))
+            self._api.create_report(report.to_create(owner))
             self.reports["created"] += 1
         except AlreadyExistsError:
-            # ours, by its name: the answer to an earlier try was lost, or it was resolved before
-            self._api.label_report(wanted.name, wanted.labels())
+            # The name is the finding's: the response to an earlier attempt was lost, or the
+            # finding opened again after it was resolved.
+            self._api.label_report(report.name, report.labels())
 
-    def _write(self, entry: Entry, wanted: Report, owner: Owner) -> None:
-        judged = replace(wanted, generation=owner.generation).to_apply()
+    def _write_status(self, entry: ReportEntry, report: Report, owner: Owner) -> None:
+        body = replace(report, generation=owner.generation).to_apply()
         try:
-            self._api.apply_report_status(wanted.name, judged)
+            self._api.apply_report_status(report.name, body)
         except NotFoundError:  # somebody deleted it
-            self._create(wanted, owner)
-            entry.labels = wanted.labels()
-            self._api.apply_report_status(wanted.name, judged)
-        if any(entry.labels.get(key) != value for key, value in wanted.labels().items()):
-            self._api.label_report(wanted.name, wanted.labels())
-            entry.labels = wanted.labels()
-        self.reports["updated" if wanted.open else "resolved"] += 1
+            self._create(report, owner)
+            entry.written_labels = report.labels()
+            self._api.apply_report_status(report.name, body)
+        written = entry.written_labels
+        if any(written.get(key) != value for key, value in report.labels().items()):
+            self._api.label_report(report.name, report.labels())
+            entry.written_labels = report.labels()
+        self.reports["updated" if report.open else "resolved"] += 1
 
-    def _tell(self, entry: Entry, now_s: float) -> None:
-        """The next Event of a report; one that is refused is dropped, as Events are for people."""
-        said = entry.events[0]
-        if isinstance(said, Said):
-            event, refused = self._event(entry, said, now_s), self._book.refused
-            posting = self._book.note(event, said.at_ns)
+    def _write_event(self, entry: ReportEntry, now_s: float) -> None:
+        """Write the next Event of a report; a refused one is dropped: Events are for people."""
+        event = entry.events[0]
+        if isinstance(event, PendingEvent):
+            refused = self._recorder.refused
+            posting = self._recorder.record(self._event(entry, event, now_s), event.time_ns)
             if posting is None:
-                self.events["limited" if self._book.refused > refused else "counted"] += 1
+                self.events["limited" if self._recorder.refused > refused else "counted"] += 1
                 entry.events.pop(0)
                 return
-            entry.events[0] = said = posting
+            entry.events[0] = event = posting
         try:
-            self._post(said)
+            self._post(event)
         except ApiError as error:
-            # a webhook of a pod's namespace may be broken for days
-            if isinstance(error, UnavailableError) and entry.tries < MOST_TRIES:
+            # The webhook of a pod's namespace may be broken for days: give up after some attempts.
+            if isinstance(error, UnavailableError) and entry.attempts < MAX_ATTEMPTS:
                 raise
-            self._refused(error)
+            self._count_dropped(error)
         entry.events.pop(0)
 
-    def _event(self, entry: Entry, said: Said, now_s: float) -> Event:
-        about = events.pod(*said.pod) if said.pod else self._node(entry.report.node, now_s)
+    def _event(self, entry: ReportEntry, event: PendingEvent, now_s: float) -> Event:
+        regarding = events.pod(*event.pod) if event.pod else self._node(entry.report.node, now_s)
         return Event(
-            said.reason, about, said.note, ANALYZER_MANAGER, self._instance,
+            event.reason,
+            regarding,
+            event.note,
+            ANALYZER_MANAGER,
+            self._instance,
             events.report(entry.report.name),
-        )  # fmt: skip
+        )
 
     def _post(self, posting: Posting) -> None:
         try:
@@ -130,20 +137,20 @@ class Delivery:
             return
         self.events["posted"] += 1
 
-    def _post_quietly(self, posting: Posting) -> None:
+    def _post_or_drop(self, posting: Posting) -> None:
         try:
             self._post(posting)
         except ApiError as error:
-            self._refused(error)
+            self._count_dropped(error)
 
-    def _refused(self, error: ApiError) -> None:
+    def _count_dropped(self, error: ApiError) -> None:
         self.events["dropped"] += 1
-        level = logging.DEBUG if self._said_refused else logging.WARNING
-        self._said_refused = True
-        log.log(level, "an Event was dropped, and so are others like it: %s", error)
+        level = logging.DEBUG if self._refusal_logged else logging.WARNING
+        self._refusal_logged = True
+        log.log(level, "an Event was dropped (later ones are logged at DEBUG): %s", error)
 
-    def _node(self, name: str, now_s: float) -> Reference:
-        """The node with its uid where that can be known; asked again after ten minutes."""
+    def _node(self, name: str, now_s: float) -> ObjectReference:
+        """Return the node with its uid where that is known; asked again after ten minutes."""
         uid, asked_s = self._uids.get(name, ("", -UID_SECONDS))
         if now_s - asked_s >= UID_SECONDS:
             try:
@@ -152,9 +159,9 @@ class Delivery:
                 raise
             except ApiError as error:
                 uid = ""
-                log.debug("the uid of %s is not known: %s", name, error)
+                log.debug("the uid of node %s is not known: %s", name, error)
             self._uids[name] = uid, now_s
             self._uids.move_to_end(name)
-            if len(self._uids) > _MOST_UIDS:
+            if len(self._uids) > _MAX_UIDS:
                 self._uids.popitem(last=False)
         return events.node(name, uid)

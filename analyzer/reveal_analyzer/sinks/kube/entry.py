@@ -1,4 +1,4 @@
-"""One report on its way to the API: what is wanted, what the API has, what Events are to follow."""
+"""One report on its way to the API: its desired state, its written state, its pending Events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from reveal_contract.finding import Severity
 from reveal_contract.kube.anomaly_report import Report
-from reveal_contract.kube.events import REASONS, Posting, Reason
+from reveal_contract.kube.events import REASONS, EventReason, Posting
 from reveal_contract.kube.report_parser import has_status, parse_report
 
 _BY_NAME = {reason.name: reason for reason in REASONS}
@@ -18,26 +18,36 @@ _BY_NAME = {reason.name: reason for reason in REASONS}
 class Admission(Enum):
     """Whether a report may be written."""
 
-    WAITING = auto()  # not known yet
+    WAITING = auto()  # not decided: the reports of the API are not listed yet
     ADMITTED = auto()
-    SUMMED = auto()  # one of too many: told by the summary
+    SUMMARIZED = auto()  # over the limit of new reports: part of the summary report
+
+
+class Observation(Enum):
+    """Whether an analyzer observes the finding behind a report."""
+
+    UNKNOWN = auto()  # not decided yet, or another analyzer decides
+    ACTIVE = auto()  # this analyzer observes it
+    PAUSED = auto()  # this analyzer observed it last, and Redis is disconnected
+    ORPHANED = auto()  # nobody observes it
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An Event that is to follow the report; ``pod`` is (namespace, name, uid), or the node's."""
+class PendingEvent:
+    """An Event to write after the report, on the pod (namespace, name, uid) or on the node."""
 
-    reason: Reason
+    reason: EventReason
     note: str
-    at_ns: int
+    time_ns: int
     pod: tuple[str, str, str] | None = None
 
     def to_row(self) -> dict[str, Any]:
-        return {"reason": self.reason.name, "note": self.note, "at": self.at_ns, "pod": self.pod}
+        """Return the row of the spool."""
+        return {"reason": self.reason.name, "note": self.note, "at": self.time_ns, "pod": self.pod}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Said:
-        """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for what is none."""
+    def from_row(cls, row: Mapping[str, Any]) -> PendingEvent:
+        """Read a row; raises ``KeyError``, ``TypeError`` or ``ValueError``."""
         pod = row["pod"]
         if pod is not None:
             namespace, name, uid = map(str, pod)
@@ -46,48 +56,67 @@ class Said:
 
 
 @dataclass
-class Entry:
-    """A report and its way.  Times are monotonic seconds.
+class ReportEntry:
+    """A report and the state of its delivery.  Times are monotonic seconds.
 
-    ``told`` is the core of what the API has, None where it has none; ``labels`` those there.
-    ``changed_s`` is when the finding behind it was heard of last: None for a report that was
-    found in the API.  ``followed``: who found it still sees it, or not; ``unheld_s`` is since when
-    nobody does.  ``fresh``: it opened here.  ``worst`` is the highest severity it ever had.
-    ``blamed``: a pod was told of it, or may have been by another analyzer.
-    After ``tries`` that the API answered with an error of its own the next is at ``again_s``.
+    ``updated_s`` is the time of the last update of the finding, None for a report that was found
+    in the API.  ``orphaned_since_s`` is set while the observation is ORPHANED.  ``max_severity``
+    is the highest that the finding ever had.  ``opened_here``: its finding opened in this process.
+    ``pod_notified``: a pod has an Event, or may have one by another analyzer.  ``written_core`` is
+    the core of what the API has, None where it has no report; ``written_labels`` are the labels
+    there.  After ``attempts`` that the API failed for this object the next is due at ``retry_s``.
     """
 
-    finding: str
+    finding_id: str
     report: Report
-    worst: Severity
+    max_severity: Severity
     admission: Admission = Admission.WAITING
-    changed_s: float | None = None
-    followed: bool = False
-    unheld_s: float | None = None
-    fresh: bool = False
-    blamed: bool = False
-    told: tuple[str, ...] | None = None
-    told_s: float = 0.0
-    tries: int = 0
-    again_s: float = 0.0
-    labels: dict[str, str] = field(default_factory=dict)
-    events: list[Said | Posting] = field(default_factory=list)
+    observation: Observation = Observation.UNKNOWN
+    orphaned_since_s: float | None = None
+    updated_s: float | None = None
+    opened_here: bool = False
+    pod_notified: bool = False
+    written_core: tuple[str, ...] | None = None
+    written_s: float = 0.0
+    written_labels: dict[str, str] = field(default_factory=dict)
+    attempts: int = 0
+    retry_s: float = 0.0
+    events: list[PendingEvent | Posting] = field(default_factory=list)
 
     @property
     def dirty(self) -> bool:
         """Whether there is something to write at once."""
-        return self.told != self.report.core or bool(self.events)
+        return self.written_core != self.report.core or bool(self.events)
 
     @property
-    def high(self) -> bool:
-        """Whether it is for a person to look at now."""
+    def pending(self) -> bool:
+        """Whether it waits for the API, by itself and not within the summary."""
+        return self.dirty and self.admission is not Admission.SUMMARIZED
+
+    @property
+    def urgent(self) -> bool:
+        """Whether a person should look at it now: an open anomaly, High or Critical."""
         severe = self.report.severity.rank >= Severity.HIGH.rank
         return self.report.open and self.report.anomaly and severe
 
+    @property
+    def adoptable(self) -> bool:
+        """Whether no finding of this process is behind it, so that another may continue it."""
+        return self.updated_s is None or self.observation is Observation.ORPHANED
+
+    def observe(self, observation: Observation, now_s: float = 0.0) -> None:
+        """Enter a state; ``now_s`` is when it becomes ORPHANED."""
+        self.observation = observation
+        self.orphaned_since_s = now_s if observation is Observation.ORPHANED else None
+
+    def raise_max_severity(self, severity: Severity) -> None:
+        """Keep the highest severity so far."""
+        self.max_severity = max(self.max_severity, severity, key=lambda each: each.rank)
+
     def to_row(self) -> dict[str, Any]:
-        """What a restart needs to deliver it."""
+        """Return what a restarted analyzer needs to deliver it."""
         return {
-            "finding": self.finding,
+            "finding": self.finding_id,
             "name": self.report.name,
             "spec": self.report.spec,
             "status": self.report.status,
@@ -95,8 +124,8 @@ class Entry:
         }
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Entry:
-        """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for what is none."""
+    def from_row(cls, row: Mapping[str, Any]) -> ReportEntry:
+        """Read a row; raises ``KeyError``, ``TypeError`` or ``ValueError``."""
         whole = {
             "metadata": {"name": str(row["name"])},
             "spec": row["spec"],
@@ -105,18 +134,22 @@ class Entry:
         report = parse_report(whole)
         if report is None or not has_status(whole):
             raise ValueError("not a whole report")
-        events = [_event(event) for event in row["events"]]
         return cls(
-            str(row["finding"]), report, report.severity, fresh=True, blamed=True, events=events
+            str(row["finding"]),
+            report,
+            report.severity,
+            opened_here=True,
+            pod_notified=True,
+            events=[_event(event) for event in row["events"]],
         )
 
 
-def _event_row(event: Said | Posting) -> dict[str, Any]:
-    return event.to_row() if isinstance(event, Said) else {"body": event.body}
+def _event_row(event: PendingEvent | Posting) -> dict[str, Any]:
+    return event.to_row() if isinstance(event, PendingEvent) else {"body": event.body}
 
 
-def _event(row: Mapping[str, Any]) -> Said | Posting:
+def _event(row: Mapping[str, Any]) -> PendingEvent | Posting:
     if "body" not in row:
-        return Said.from_row(row)
+        return PendingEvent.from_row(row)
     metadata = row["body"]["metadata"]
     return Posting(str(metadata["namespace"]), str(metadata["name"]), dict(row["body"]))

@@ -1,8 +1,10 @@
-"""The sink's thread: takes what the ledger says is due to the API, and waits when it is away."""
+"""The Kubernetes sink: a thread that writes what the report store says is due."""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -10,13 +12,15 @@ from pathlib import Path
 from typing import Protocol
 
 from reveal_analyzer.sinks.kube import backoff
-from reveal_analyzer.sinks.kube.api import SinkApi
+from reveal_analyzer.sinks.kube.api import SinkApi, connect
 from reveal_analyzer.sinks.kube.conditions import NodeConditions
 from reveal_analyzer.sinks.kube.delivery import Delivery
-from reveal_analyzer.sinks.kube.entry import Entry
-from reveal_analyzer.sinks.kube.report_store import Ledger, Listed
+from reveal_analyzer.sinks.kube.entry import ReportEntry
+from reveal_analyzer.sinks.kube.report_store import ListedReport, ReportStore
 from reveal_analyzer.sinks.kube.spool import Spool
-from reveal_analyzer.telemetry.snapshot import Situation
+from reveal_analyzer.sinks.kube.status import ProfileTelemetry
+from reveal_analyzer.stream.connection import connect as connect_redis
+from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube.anomaly_report import Owner
 from reveal_contract.kube.errors import (
@@ -26,30 +30,52 @@ from reveal_contract.kube.errors import (
     NotFoundError,
     UnavailableError,
 )
-from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.kube.names import POD_VARIABLE
+from reveal_contract.settings import AnalyzerSettings, SettingsError
 
 log = logging.getLogger(__name__)
 
-TURN_SECONDS = 1.0
-LIST_SECONDS = 600.0  # between two looks at what the API has
+ROUND_SECONDS = 1.0
+LIST_SECONDS = 600.0  # between two lists of the open reports
 SERIES_SECONDS = 60.0
-ENOUGH = 5  # reports in a turn that the API could not take: it is not the reports
-CLOSE_SECONDS = 3.0  # for the last reports; what is left waits in the spool
+MAX_FAILURES = 5  # reports that fail in one round: then the API fails, and not the reports
+CLOSE_SECONDS = 3.0  # for the last reports; the spool keeps what is left
 
 
-class Status(Protocol):
-    """What is told of the profile itself; see ``status.ProfileStatus``."""
+class Telemetry(Protocol):
+    """Writes the telemetry of the profile; see ``status.ProfileTelemetry``."""
 
-    def step(self, api: SinkApi, situation: Situation) -> None: ...
+    def step(self, api: SinkApi, snapshot: Snapshot) -> None: ...
 
     def close(self) -> None: ...
 
 
-class KubeSink:
-    """A sink whose ``write`` never blocks and never fails for the API's sake.
+def sink_of(
+    settings: AnalyzerSettings, owner: str, kubeconfig: Path | None, folder: Path | None
+) -> KubeSink | None:
+    """Return the sink that ``settings.publish`` asks for; None for "none".
 
-    With ``settings.publish`` "observe" only ``status`` is told.  ``instance`` is the pod's name,
-    ``folder`` where what waits survives a restart.
+    Raises ``SettingsError`` where there is no way to the API.
+    """
+    if settings.publish == "none":
+        if kubeconfig is not None:
+            raise SettingsError("--kubeconfig: needs --publish observe or kubernetes")
+        return None
+    if importlib.util.find_spec("kubernetes") is None:
+        raise SettingsError(
+            f"publish: {settings.publish} needs an extra:"
+            " pip install 'reveal-telemetry[kubernetes]'"
+        )
+    telemetry = ProfileTelemetry(connect_redis(settings.redis_url), settings.profile, owner)
+    instance = os.environ.get(POD_VARIABLE) or owner
+    return KubeSink(settings, connect(kubeconfig), instance, folder, telemetry)
+
+
+class KubeSink:
+    """A sink whose ``write`` never blocks, and never fails because of the API.
+
+    With ``settings.publish`` "observe" only ``telemetry`` is written.  ``instance`` is the pod's
+    name, ``folder`` is where pending reports survive a restart.
     """
 
     def __init__(
@@ -58,51 +84,51 @@ class KubeSink:
         api: SinkApi,
         instance: str,
         folder: Path | None = None,
-        status: Status | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        self._profile, self._api, self._status = settings.profile, api, status
-        self._writes = settings.publish == "kubernetes"
-        self._ledger = Ledger(settings)
-        self._spool = Spool(folder if self._writes else None)
+        self._profile, self._api, self._telemetry = settings.profile, api, telemetry
+        self._writes_reports = settings.publish == "kubernetes"
+        self._store = ReportStore(settings)
+        self._spool = Spool(folder if self._writes_reports else None)
         self._delivery = Delivery(api, instance)
         self._conditions = NodeConditions(api) if settings.node_conditions else None
-        self._pace, self._status_pace = backoff.Pace(), backoff.Pace()
+        self._backoff, self._telemetry_backoff = backoff.ApiBackoff(), backoff.ApiBackoff()
         self._changed = threading.Condition()
-        self._keeping = threading.Lock()
-        self._news = self._closing = False
-        self._situation: Situation | None = None
-        self._followed: Situation | None = None
+        self._spooling = threading.Lock()
+        self._has_updates = self._closing = False
+        self._snapshot: Snapshot | None = None
+        self._observed: Snapshot | None = None
         self._listed_s: float | None = None
         self._series_s = 0.0
         self._owner: Owner | None = None
-        self._kept: list[tuple[str, int]] = []
-        self._ledger.restore(self._spool.load())
+        self._spooled: list[tuple[str, int]] = []
+        self._store.restore(self._spool.load())
         self._thread = threading.Thread(target=self._run, name="reveal-kubernetes", daemon=True)
         self._thread.start()
 
     def write(self, update: FindingUpdate) -> None:
-        """Take a change; it is on its way when this returns, and no more."""
-        if self._writes:
+        """Take an update; the thread delivers it later."""
+        if self._writes_reports:
             with self._changed:
-                self._ledger.change(update, time.monotonic())
-                self._news = True
+                self._store.update(update, time.monotonic())
+                self._has_updates = True
                 self._changed.notify()
 
-    def follow(self, situation: Situation) -> None:
-        """What this analyzer watches now."""
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take what this analyzer watches now."""
         with self._changed:
-            before, self._situation = self._situation, situation
-            if before is None or _gained(before, situation):
+            previous, self._snapshot = self._snapshot, snapshot
+            if previous is None or _gained_nodes(previous, snapshot):
                 self._listed_s = None
-                self._ledger.forget_listed()
+                self._store.forget_listed()
 
-    def figures(self) -> dict[str, int]:
-        """Counts for metrics: by the names in ``sinks.kube.figures``."""
+    def counts(self) -> dict[str, int]:
+        """Return counts for ``sinks.metrics.KubeSinkMetrics``."""
         with self._changed:
-            waiting, counts = len(self._ledger.pending()), dict(self._ledger.counts)
-        reports = dict(self._delivery.reports) | counts
+            waiting, dropped = len(self._store.pending()), dict(self._store.counts)
+        reports = dict(self._delivery.reports) | dropped
         return {
-            "up": int(self._pace.up and self._status_pace.up),
+            "up": int(self._backoff.up and self._telemetry_backoff.up),
             "waiting": waiting,
             "corrupt": self._spool.corrupt,
             **{f"report {key}": value for key, value in reports.items()},
@@ -115,145 +141,153 @@ class KubeSink:
             self._closing = True
             self._changed.notify()
         self._thread.join(CLOSE_SECONDS)
-        if left := self._keep():
+        if left := self._write_spool():
             log.warning("%d reports could not be delivered before the end", left)
 
     def _run(self) -> None:
         while not self._closing:
-            self._turn()
+            self._round()
             with self._changed:
-                if not (self._closing or self._news):
-                    self._changed.wait(TURN_SECONDS)
-                self._news = False
-        if self._pace.may(time.monotonic()):
-            self._turn()
+                if not (self._closing or self._has_updates):
+                    self._changed.wait(ROUND_SECONDS)
+                self._has_updates = False
+        if self._backoff.ready(time.monotonic()):
+            self._round()
             self._delivery.close()
-        if self._status is not None:
-            self._status.close()
+        if self._telemetry is not None:
+            self._telemetry.close()
         self._api.close()
 
-    def _turn(self) -> None:
-        """One round; a defect costs that round and is said."""
+    def _round(self) -> None:
+        """Do one round; a defect costs that round only, and is logged."""
         try:
-            self._tell_status()
-            if self._writes:
-                self._tell_reports()
+            self._write_telemetry()
+            if self._writes_reports:
+                self._write_reports()
         except Exception:
-            log.exception("a turn of the Kubernetes sink failed")
+            log.exception("a round of the Kubernetes sink failed")
 
-    def _tell_status(self) -> None:
-        situation = self._situation
-        if self._status is None or situation is None:
+    def _write_telemetry(self) -> None:
+        snapshot = self._snapshot
+        if self._telemetry is None or snapshot is None:
             return
-        if not self._status_pace.may(time.monotonic()):
+        if not self._telemetry_backoff.ready(time.monotonic()):
             return
         try:
-            self._status.step(self._api, situation)
+            self._telemetry.step(self._api, snapshot)
         except ApiError as error:
-            self._status_pace.failed(error, time.monotonic())
+            self._telemetry_backoff.failed(error, time.monotonic())
         else:
-            self._status_pace.worked()
+            self._telemetry_backoff.succeeded()
 
-    def _tell_reports(self) -> None:
-        self._follow_up()
+    def _write_reports(self) -> None:
+        self._observe_snapshot()
         now = time.monotonic()
-        if self._pace.may(now):
+        if self._backoff.ready(now):
             try:
                 self._list(now)
                 self._deliver()
-                self._tell_series(now)
+                self._write_series(now)
             except ApiError as error:
-                self._pace.failed(error, time.monotonic())
+                self._backoff.failed(error, time.monotonic())
             else:
-                self._pace.worked()
-        self._keep()
+                self._backoff.succeeded()
+        self._write_spool()
 
-    def _follow_up(self) -> None:
+    def _observe_snapshot(self) -> None:
         with self._changed:
-            if self._situation is not None and self._situation is not self._followed:
-                self._ledger.follow(self._situation, time.time_ns())
-                self._followed = self._situation
+            if self._snapshot is not None and self._snapshot is not self._observed:
+                self._store.observe(self._snapshot, time.time_ns())
+                self._observed = self._snapshot
 
     def _list(self, now: float) -> None:
-        """Who the reports belong to, and which are open there, where that is to be known anew."""
-        situation = self._situation
-        if situation is None or not situation.shards:
-            return  # nothing is decided before it is known which nodes are ours
+        """Read the profile and its open reports: at first, on new nodes, every ten minutes."""
+        snapshot = self._snapshot
+        if snapshot is None or not snapshot.shards:
+            return  # which nodes are ours is not known yet
         if self._listed_s is not None and now - self._listed_s < LIST_SECONDS:
             return
+        self._owner = self._read_owner()
+        found = self._api.open_reports(self._profile)
+        listed = [report for item in found if (report := ListedReport.parse(item))]
+        with self._changed:
+            # Nodes that were gained during the list may have reports that it misses: list again.
+            if self._snapshot is snapshot or not _gained_nodes(snapshot, self._snapshot):
+                self._store.set_listed(listed, now)
+                self._listed_s = now
+        if self._conditions is not None:
+            self._conditions.assume([each.report.node for each in listed])
+
+    def _read_owner(self) -> Owner:
         try:
             found = self._api.profile(self._profile)
         except NotFoundError as error:
             raise ForbiddenError(f"there is no RevealProfile {self._profile}: {error}") from None
         metadata = found["metadata"]
-        self._owner = Owner(self._profile, metadata["uid"], int(metadata.get("generation", 1)))
-        reports = self._api.open_reports(self._profile)
-        listed = [one for item in reports if (one := Listed.of(item))]
-        with self._changed:
-            if self._situation is situation or not _gained(situation, self._situation):
-                self._ledger.listed(listed, now)
-                self._listed_s = now
-        if self._conditions is not None:
-            self._conditions.found([one.report.node for one in listed])
+        return Owner(self._profile, metadata["uid"], int(metadata.get("generation", 1)))
 
     def _deliver(self) -> None:
         with self._changed:
             now, now_ns = time.monotonic(), time.time_ns()
-            self._ledger.admit(now, now_ns)
-            due = self._ledger.due(now, now_ns)
-            alarmed = self._ledger.alarmed()
-        self._keep()
+            self._store.admit(now, now_ns)
+            due = self._store.due(now, now_ns)
+            urgent = self._store.urgent_by_node()
+        self._write_spool()
         if self._conditions is not None and self._listed_s is not None:
-            self._conditions.follow(alarmed, now_ns)
+            self._conditions.update(urgent, now_ns)
         self._deliver_all(due)
 
-    def _deliver_all(self, due: Sequence[Entry]) -> None:
-        """Each that can be; one that the API cannot take now stops no other, but some do."""
+    def _deliver_all(self, due: Sequence[ReportEntry]) -> None:
+        """Deliver each report; one that the API fails for stops the others only after some."""
         failed = 0
         for entry in due:
             try:
-                self._deliver_one(entry)
+                self._deliver_entry(entry)
             except UnavailableError as error:
                 failed += 1
-                if not error.concerns_object or failed == ENOUGH:
+                if not error.concerns_object or failed == MAX_FAILURES:
                     raise
-                entry.tries += 1
-                entry.again_s = time.monotonic() + backoff.pause_s(entry.tries, backoff.FIRST_S)
+                entry.attempts += 1
+                pause = backoff.pause_s(entry.attempts, backoff.FIRST_S)
+                entry.retry_s = time.monotonic() + pause
                 log.warning("report %s waits, others do not: %s", entry.report.name, error)
 
-    def _deliver_one(self, entry: Entry) -> None:
+    def _deliver_entry(self, entry: ReportEntry) -> None:
         assert self._owner is not None
         try:
             written = self._delivery.deliver(entry, self._owner, time.monotonic())
         except InvalidObjectError as error:
             self._delivery.reports["invalid"] += 1
             name = entry.report.name
-            log.error("the API does not take report %s, it is dropped: %s", name, error)
+            log.error("the API rejects report %s, it is dropped: %s", name, error)
             with self._changed:
-                self._ledger.refused(entry)
+                self._store.drop_invalid(entry)
         else:
             with self._changed:
-                self._ledger.delivered(entry, written, time.monotonic())
+                self._store.delivered(entry, written, time.monotonic())
 
-    def _tell_series(self, now: float) -> None:
+    def _write_series(self, now: float) -> None:
         if now >= self._series_s:
             self._series_s = now + SERIES_SECONDS
-            self._delivery.turn(time.time_ns())
+            self._delivery.write_due_series(time.time_ns())
 
-    def _keep(self) -> int:
-        """The spool as what waits is now; gives how many reports wait."""
-        with self._keeping:  # not under the other lock: nobody may wait for a disk
+    def _write_spool(self) -> int:
+        """Write the pending reports to disk where they changed; return how many there are."""
+        with self._spooling:  # not under the other lock: the analysis must not wait for a disk
             with self._changed:
-                pending = self._ledger.pending()
-            kept = [(one.report.name, hash((one.report.core, len(one.events)))) for one in pending]
-            if kept != self._kept:
-                self._kept = kept
-                self._spool.keep(pending)
+                pending = self._store.pending()
+            content = [
+                (entry.report.name, hash((entry.report.core, len(entry.events))))
+                for entry in pending
+            ]
+            if content != self._spooled:
+                self._spooled = content
+                self._spool.write(pending)
             return len(pending)
 
 
-def _gained(before: Situation, now: Situation | None) -> bool:
-    """Whether nodes are ours to speak of that were another's."""
+def _gained_nodes(before: Snapshot, now: Snapshot | None) -> bool:
+    """Whether nodes are ours now that were another analyzer's."""
     if now is None:
         return False
     return not now.shards <= before.shards or (now.leads and not before.leads)

@@ -1,7 +1,7 @@
-"""What the API has not taken yet, on disk: rows of JSON that survive a restart of the pod.
+"""Pending reports on disk, as rows of JSON: they survive a restart of the pod.
 
-The file is written anew as a whole and moved into place, so that it is never half.  It holds the
-newest state of each report, not each step: it is as large as what waits, and bounded.
+The file is written as a whole and moved into place, so it is never incomplete.  It holds the newest
+state of each report, not each step: its size is that of what is pending, and limited.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from reveal_analyzer.sinks.kube.entry import Entry
+from reveal_analyzer.sinks.kube.entry import ReportEntry
 
 log = logging.getLogger(__name__)
 
 FILE = "reports.spool"
-MAX_BYTES = 16 << 20  # the folder is memory: some two thousand reports of the largest kind
+MAX_BYTES = 16 << 20  # the folder is memory: some 2,000 reports of the largest size
 
 
 class Spool:
     """The rows of one file; ``corrupt`` counts those that could not be read.
 
-    A folder that cannot be written costs what a restart would have saved, and no more.
+    A folder that cannot be written only means that a restart loses what is pending.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -31,8 +31,8 @@ class Spool:
         self.corrupt = 0
         self._failing = False
 
-    def load(self) -> list[Entry]:
-        """What an earlier run left."""
+    def load(self) -> list[ReportEntry]:
+        """Return what an earlier run left."""
         if self._path is None:
             return []
         try:
@@ -41,7 +41,7 @@ class Spool:
         except FileNotFoundError:
             return []
         except OSError as error:
-            log.warning("reports that wait cannot be read from %s: %s", self._path, error)
+            log.warning("pending reports cannot be read from %s: %s", self._path, error)
             return []
         entries = [entry for line in lines if (entry := self._entry(line)) is not None]
         if self.corrupt:
@@ -50,8 +50,8 @@ class Spool:
             log.info("%d reports of an earlier run wait for the API", len(entries))
         return entries
 
-    def keep(self, entries: Sequence[Entry]) -> None:
-        """These and no others wait now; the most severe where not all have room."""
+    def write(self, entries: Sequence[ReportEntry]) -> None:
+        """Replace the file by these entries; the most severe ones where not all have room."""
         if self._path is None:
             return
         try:
@@ -61,14 +61,14 @@ class Spool:
                 self._path.unlink(missing_ok=True)
         except OSError as error:
             if not self._failing:
-                log.warning("reports that wait are kept in memory only: %s", error)
+                log.warning("pending reports are kept in memory only: %s", error)
             self._failing = True
         else:
             self._failing = False
 
-    def _rows(self, entries: Sequence[Entry]) -> Iterable[bytes]:
+    def _rows(self, entries: Sequence[ReportEntry]) -> Iterable[bytes]:
         left = MAX_BYTES
-        for entry in sorted(entries, key=lambda one: -one.report.severity.rank):
+        for entry in sorted(entries, key=lambda entry: -entry.report.severity.rank):
             row = json.dumps(entry.to_row(), separators=(",", ":")).encode() + b"\n"
             left -= len(row)
             if left < 0:
@@ -85,9 +85,9 @@ class Spool:
             os.fsync(file.fileno())
         fresh.replace(self._path)
 
-    def _entry(self, line: bytes) -> Entry | None:
+    def _entry(self, line: bytes) -> ReportEntry | None:
         try:
-            return Entry.from_row(json.loads(line))
+            return ReportEntry.from_row(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self.corrupt += 1
             return None

@@ -1,4 +1,4 @@
-"""What collectors go without, and what the profile says of the watching."""
+"""What collectors cannot measure, and the telemetry in the profile's status."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.sinks.kube import status as module
-from reveal_analyzer.sinks.kube.status import ProfileStatus, telemetry
+from reveal_analyzer.sinks.kube.status import ProfileTelemetry, telemetry
 from reveal_analyzer.stream.connection import connect
-from reveal_analyzer.telemetry.degraded import Lack, lacks, summed
-from reveal_analyzer.telemetry.snapshot import Situation, Watched
-from reveal_analyzer.telemetry.states import State, States, merged, state_of
+from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
+from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
+from reveal_analyzer.telemetry.states import StateStore, TelemetryState, merged, state_of
 from reveal_contract.kube.errors import UnavailableError
 from reveal_contract.names import NODES_KEY, fleet_key
 from support.fake_kube import FakeKube
@@ -36,27 +36,33 @@ NO_GPU = {
 }
 
 
-def said(**other: Any) -> bytes:
+def collector_report(**other: Any) -> bytes:
     return json.dumps({"missing": [], "degraded": [], **other}).encode()
 
 
-def test_what_was_refused_is_lacking_and_what_is_not_there_is_not() -> None:
-    (lack,) = lacks("n1", said(missing=[NO_GPU, PERF, {**PERF, "source": "perf.tracepoints"}]))
-    assert lack == Lack(
+def test_a_refused_source_is_degraded_and_absent_hardware_is_not() -> None:
+    (found,) = degradations(
+        "n1", collector_report(missing=[NO_GPU, PERF, {**PERF, "source": "perf.tracepoints"}])
+    )
+    assert found == Degradation(
         "PerfUnavailable", 1,
         "n1: perf.cache: perf_event_open needs CAP_PERFMON while kernel.perf_event_paranoid is 4;"
         " run as root",
     )  # fmt: skip
 
 
-def test_a_gpu_that_may_not_be_asked_is_lacking() -> None:
+def test_a_gpu_without_permission_is_degraded() -> None:
     refused = {**NO_GPU, "reason": "this process is not permitted to use the NVIDIA driver"}
-    assert [one.reason for one in lacks("n1", said(missing=[refused]))] == ["NvmlUnavailable"]
+    assert [each.reason for each in degradations("n1", collector_report(missing=[refused]))] == [
+        "NvmlUnavailable"
+    ]
 
 
-def test_lesser_ways_are_one_reason() -> None:
-    (lack,) = lacks("n1", said(degraded=["over budget: no ethtool", "slow disk"]))
-    assert (lack.reason, lack.message) == (
+def test_reduced_operation_is_one_reason() -> None:
+    (found,) = degradations(
+        "n1", collector_report(degraded=["over budget: no ethtool", "slow disk"])
+    )
+    assert (found.reason, found.message) == (
         "CollectorReduced", "n1: over budget: no ethtool; slow disk",
     )  # fmt: skip
 
@@ -66,135 +72,142 @@ def test_lesser_ways_are_one_reason() -> None:
 )
 @examples(100)
 def test_any_bytes_are_no_crash(data: bytes) -> None:
-    lacks("n1", data)
-    lacks("n1", b'{"missing": %s, "degraded": %s}' % (data, data))
+    degradations("n1", data)
+    degradations("n1", b'{"missing": %s, "degraded": %s}' % (data, data))
 
 
 @given(st.text(min_size=1))
 @examples(100)
 def test_any_source_makes_a_reason_that_the_schema_takes(source: str) -> None:
-    for lack in lacks("n1", said(missing=[{**PERF, "source": source}])):
-        assert lack.reason[0].isupper() and lack.reason.isascii() and lack.reason.isalnum()
+    for each in degradations("n1", collector_report(missing=[{**PERF, "source": source}])):
+        assert each.reason[0].isupper() and each.reason.isascii() and each.reason.isalnum()
 
 
 def test_reasons_are_summed_most_first() -> None:
-    a, b = Lack("A", 1, "n1: a"), Lack("B", 2, "n2: b")
+    a, b = Degradation("A", 1, "n1: a"), Degradation("B", 2, "n2: b")
     assert summed([[a], [b], [a._replace(message="n3: a")], [a]], 5) == [
-        Lack("A", 3, "n1: a"), b,
+        Degradation("A", 3, "n1: a"), b,
     ]  # fmt: skip
     assert summed([[a, b]], 1) == [b]
 
 
-def test_nodes_that_are_heard_and_those_that_are_learned() -> None:
+def test_reporting_and_learning_nodes_are_counted() -> None:
     nodes = {
-        "here": Watched(95, 0), "learned": Watched(99, 0, learning=True), "silent": Watched(30, 0),
+        "here": NodeSnapshot(95, 0),
+        "learning": NodeSnapshot(99, 0, learning=True),
+        "silent": NodeSnapshot(30, 0),
     }  # fmt: skip
-    assert state_of(Situation(100, nodes=nodes), ()) == State(2, 1)
-    assert merged([State(2, 1), State(3, 0)]) == State(5, 1)
+    assert state_of(Snapshot(100, nodes=nodes), ()) == TelemetryState(2, 1)
+    assert merged([TelemetryState(2, 1), TelemetryState(3, 0)]) == TelemetryState(5, 1)
 
 
 @pytest.fixture
 def client(redis_server: Path) -> Iterator[redis.Redis]:
-    with closing(connect(f"unix://{redis_server}")) as made:
-        yield made
+    with closing(connect(f"unix://{redis_server}")) as found:
+        yield found
 
 
-def situation(at: float, **other: Any) -> Situation:
+def snapshot(time_s: float, **other: Any) -> Snapshot:
     given: dict[str, Any] = {
-        "connected": True, "leads": True, "nodes": {"n1": Watched(at, 0.0, learning=True)}, **other,
-    }  # fmt: skip
-    return Situation(at, **given)
+        "connected": True,
+        "leads": True,
+        "nodes": {"n1": NodeSnapshot(time_s, 0.0, learning=True)},
+        **other,
+    }
+    return Snapshot(time_s, **given)
 
 
-def test_one_tells_of_all_and_old_states_are_left_out(client: redis.Redis) -> None:
-    one, two = States(client, "p", "one"), States(client, "p", "two")
-    one.put(State(2, 1, (Lack("A", 1, "n1: a"),)))
-    two.put(State(3, 0))
+def test_states_are_summed_and_old_ones_removed(client: redis.Redis) -> None:
+    first, second = StateStore(client, "p", "one"), StateStore(client, "p", "two")
+    first.put(TelemetryState(2, 1, (Degradation("A", 1, "n1: a"),)))
+    second.put(TelemetryState(3, 0))
     key = fleet_key("p", "states")
     client.hset(key, "dead", json.dumps([1.0, 9, 9, []]))
     client.hset(key, "strange", b"{")
-    assert one.get() == State(5, 1, (Lack("A", 1, "n1: a"),))
+    assert first.get() == TelemetryState(5, 1, (Degradation("A", 1, "n1: a"),))
     assert set(client.hkeys(key)) == {b"one", b"two"}  # type: ignore[arg-type]
-    two.drop()
-    assert one.get().reporting == 2
+    second.drop()
+    assert first.get().reporting == 2
     assert 0 < client.ttl(key) <= 600  # type: ignore[operator]
 
 
-def test_what_collectors_say_is_read_from_redis(client: redis.Redis) -> None:
-    client.hset(NODES_KEY, "n1", said(missing=[PERF]))
-    client.hset(NODES_KEY, "n2", said(missing=[PERF]))
-    client.hset(NODES_KEY, "other", said(missing=[PERF]))
-    (lack,) = States(client, "p", "one").degraded(["n1", "n2", "n3"])
-    assert (lack.reason, lack.nodes) == ("PerfUnavailable", 2)
+def test_reports_of_collectors_are_read_from_redis(client: redis.Redis) -> None:
+    client.hset(NODES_KEY, "n1", collector_report(missing=[PERF]))
+    client.hset(NODES_KEY, "n2", collector_report(missing=[PERF]))
+    client.hset(NODES_KEY, "other", collector_report(missing=[PERF]))
+    (found,) = StateStore(client, "p", "one").degraded(["n1", "n2", "n3"])
+    assert (found.reason, found.nodes) == ("PerfUnavailable", 2)
 
 
 def test_the_profile_is_written_on_change_each_half_minute_at_most(client: redis.Redis) -> None:
-    api, told = FakeKube(), ProfileStatus(client, "p", "one")
-    told.step(api, situation(1000))
-    assert api.profiles["p"]["status"]["telemetry"] == telemetry(State(1, 1))
-    for at in range(1001, 1100):
-        told.step(api, situation(at))
+    api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
+    writer.step(api, snapshot(1000))
+    assert api.profiles["p"]["status"]["telemetry"] == telemetry(TelemetryState(1, 1))
+    for second in range(1001, 1100):
+        writer.step(api, snapshot(second))
     assert api.writes == ["apply_profile_status"]
-    told.step(api, situation(1100, nodes={}))
+    writer.step(api, snapshot(1100, nodes={}))
     assert api.profiles["p"]["status"]["telemetry"]["nodesReporting"] == 0
-    told.step(api, situation(1115))
+    writer.step(api, snapshot(1115))
     assert len(api.writes) == 2  # half a minute has not passed
-    told.step(api, situation(1131))
+    writer.step(api, snapshot(1131))
     assert api.profiles["p"]["status"]["telemetry"]["nodesReporting"] == 1
 
 
-def test_who_does_not_lead_tells_redis_and_writes_nothing(client: redis.Redis) -> None:
-    api, told = FakeKube(), ProfileStatus(client, "p", "one")
-    told.step(api, situation(1000, leads=False))
+def test_an_analyzer_that_does_not_lead_writes_to_redis_only(client: redis.Redis) -> None:
+    api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
+    writer.step(api, snapshot(1000, leads=False))
     assert api.calls == []
-    assert States(client, "p", "x").get() == State(1, 1)
-    told.close()
-    assert States(client, "p", "x").get() == State()
+    assert StateStore(client, "p", "x").get() == TelemetryState(1, 1)
+    writer.close()
+    assert StateStore(client, "p", "x").get() == TelemetryState()
 
 
-def test_who_led_last_says_that_redis_is_away(client: redis.Redis) -> None:
-    api, told = FakeKube(), ProfileStatus(client, "p", "one")
-    other = ProfileStatus(client, "p", "two")
-    told.step(api, situation(1000))
-    other.step(api, situation(1000, leads=False))
-    other.step(api, situation(1090, connected=False, leads=False))
+def test_the_last_leader_reports_that_redis_is_unavailable(client: redis.Redis) -> None:
+    api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
+    other = ProfileTelemetry(client, "p", "two")
+    writer.step(api, snapshot(1000))
+    other.step(api, snapshot(1000, leads=False))
+    other.step(api, snapshot(1090, connected=False, leads=False))
     assert api.profiles["p"]["status"]["telemetry"]["streamReachable"] is True
-    told.step(api, situation(1090, connected=False, leads=False))
+    writer.step(api, snapshot(1090, connected=False, leads=False))
     assert api.profiles["p"]["status"]["telemetry"] == telemetry(None)
 
 
-def test_one_that_never_reached_redis_says_so_after_a_minute(client: redis.Redis) -> None:
-    api, told = FakeKube(), ProfileStatus(client, "p", "one")
-    told.step(api, situation(1000, connected=False, leads=False))
-    told.step(api, situation(1050, connected=False, leads=False))
+def test_an_analyzer_that_never_reached_redis_reports_it_after_a_minute(
+    client: redis.Redis,
+) -> None:
+    api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
+    writer.step(api, snapshot(1000, connected=False, leads=False))
+    writer.step(api, snapshot(1050, connected=False, leads=False))
     assert api.writes == []
-    told.step(api, situation(1061, connected=False, leads=False))
+    writer.step(api, snapshot(1061, connected=False, leads=False))
     assert api.profiles["p"]["status"]["telemetry"]["streamReachable"] is False
 
 
-def test_what_others_wrote_meanwhile_is_mended(client: redis.Redis) -> None:
-    api, told = FakeKube(), ProfileStatus(client, "p", "one")
-    told.step(api, situation(1000))
+def test_foreign_changes_are_overwritten(client: redis.Redis) -> None:
+    api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
+    writer.step(api, snapshot(1000))
     api.profiles["p"]["status"] = {}
-    told.step(api, situation(1000 + module.CHECK_SECONDS))
-    assert api.profiles["p"]["status"]["telemetry"] == telemetry(State(1, 1))
+    writer.step(api, snapshot(1000 + module.CHECK_SECONDS))
+    assert api.profiles["p"]["status"]["telemetry"] == telemetry(TelemetryState(1, 1))
 
 
 def test_a_write_that_failed_is_tried_again(client: redis.Redis) -> None:
-    api, told = FakeKube(), ProfileStatus(client, "p", "one")
+    api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
     api.fail = lambda name, about: (
         UnavailableError("503") if name == "apply_profile_status" else None
     )
     with pytest.raises(UnavailableError):
-        told.step(api, situation(1000))
+        writer.step(api, snapshot(1000))
     api.fail = lambda name, about: None
-    told.step(api, situation(1031))
-    assert api.profiles["p"]["status"]["telemetry"] == telemetry(State(1, 1))
+    writer.step(api, snapshot(1031))
+    assert api.profiles["p"]["status"]["telemetry"] == telemetry(TelemetryState(1, 1))
 
 
 def test_redis_that_fails_in_between_is_no_crash(client: redis.Redis, redis_server: Path) -> None:
     api = FakeKube()
-    told = ProfileStatus(connect(f"unix://{redis_server}.gone"), "p", "one")
-    told.step(api, situation(1000))
-    told.close()
+    writer = ProfileTelemetry(connect(f"unix://{redis_server}.gone"), "p", "one")
+    writer.step(api, snapshot(1000))
+    writer.close()
     assert api.calls == []

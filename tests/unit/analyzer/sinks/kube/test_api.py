@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reveal_analyzer.sinks.kube import factory
-from reveal_analyzer.sinks.kube.api import KubernetesApi
-from reveal_analyzer.sinks.kube.factory import connect
+from reveal_analyzer.sinks.kube import api as module
+from reveal_analyzer.sinks.kube.api import KubernetesApi, connect
 from reveal_contract.kube.errors import (
     AlreadyExistsError,
     ForbiddenError,
@@ -106,7 +105,7 @@ def test_what_is_asked(api: KubernetesApi, server: Server) -> None:
     manager = "fieldManager=reveal-analyzer"
     merge = "application/merge-patch+json"
     apply = "application/apply-patch+yaml"
-    assert [(one["method"], one["path"], one["kind"]) for one in server.asked] == [
+    assert [(each["method"], each["path"], each["kind"]) for each in server.asked] == [
         ("POST", f"{reports}?{manager}", "application/json"),
         ("PATCH", f"{reports}/r/status?{manager}&force=true", apply),
         ("PATCH", f"{reports}/r?{manager}", merge),
@@ -120,7 +119,7 @@ def test_what_is_asked(api: KubernetesApi, server: Server) -> None:
         "apiVersion": "reveal.dev/v1alpha1", "kind": "RevealProfile", "metadata": {"name": "p"},
         "status": {"telemetry": {}},
     }  # fmt: skip
-    assert {one["authorization"] for one in server.asked} == {"Bearer secret"}
+    assert {each["authorization"] for each in server.asked} == {"Bearer secret"}
     assert server.asked[0]["agent"].startswith("reveal-analyzer/")
 
 
@@ -129,8 +128,8 @@ def test_lists_come_page_by_page(api: KubernetesApi, server: Server) -> None:
         (200, {"items": [{"n": 1}, {"n": 2}], "metadata": {"continue": "more="}}, {}),
         (200, {"items": [{"n": 3}], "metadata": {}}, {}),
     ]
-    assert [one["n"] for one in api.open_reports("p")] == [1, 2, 3]
-    first, second = (one["path"] for one in server.asked)
+    assert [each["n"] for each in api.open_reports("p")] == [1, 2, 3]
+    first, second = (each["path"] for each in server.asked)
     assert "labelSelector=reveal.dev/profile%3Dp%2Creveal.dev/state%3DOpen" in first
     assert "limit=500" in first and "continue" not in first
     assert "continue=more%3D" in second
@@ -179,7 +178,7 @@ def test_nobody_there_and_no_answer_are_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Server() as silent:
-        monkeypatch.setattr(factory, "READ_SECONDS", 0.1)
+        monkeypatch.setattr(module, "READ_SECONDS", 0.1)
         api = connect(kubeconfig(tmp_path, f"http://127.0.0.1:{silent.server_port}"))
         with pytest.raises(UnavailableError, match=r"timed out|Timeout"):
             api.node_uid("n")

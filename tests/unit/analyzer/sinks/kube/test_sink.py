@@ -28,7 +28,7 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backoff, "FIRST_S", 0.01)
     monkeypatch.setattr(backoff, "REFUSED_FIRST_S", 0.01)
     monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
-    monkeypatch.setattr("reveal_analyzer.sinks.kube.sink.TURN_SECONDS", 0.01)
+    monkeypatch.setattr("reveal_analyzer.sinks.kube.sink.ROUND_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_one_report_one_event_and_its_end(bench: Bench) -> None:
-    bench.tell(opened())
+    bench.update(opened())
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
     made = bench.api.reports["p-n1-cpu-1"]
     assert made["metadata"]["ownerReferences"][0]["uid"] == "puid"
@@ -50,15 +50,15 @@ def test_one_report_one_event_and_its_end(bench: Bench) -> None:
     }  # fmt: skip
     assert event["related"]["name"] == "p-n1-cpu-1"
     assert event["reportingInstance"] == "pod-0"
-    bench.tell(resolved())
+    bench.update(resolved())
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected", "AnomalyResolved"])
     assert bench.state == "Resolved"
     assert made["metadata"]["labels"]["reveal.dev/state"] == "Resolved"
-    assert bench.sink.figures()["report created"] == 1
+    assert bench.sink.counts()["report created"] == 1
 
 
 def test_an_event_on_the_pod_too(bench: Bench) -> None:
-    bench.tell(opened(pods=(Pod("ns", "train-0", "pod-uid", "", 80, 50, Confidence.MEASURED),)))
+    bench.update(opened(pods=(Pod("ns", "train-0", "pod-uid", "", 80, 50, Confidence.MEASURED),)))
     bench.until(lambda: len(bench.api.events) == 2)
     on_pod = next(e for e in bench.api.events.values() if e["regarding"]["kind"] == "Pod")
     assert on_pod["metadata"]["namespace"] == "ns"
@@ -66,7 +66,7 @@ def test_an_event_on_the_pod_too(bench: Bench) -> None:
 
 
 def test_a_node_that_the_api_does_not_know_has_its_event_all_the_same(bench: Bench) -> None:
-    bench.tell(opened("gpu-1", node_name="elsewhere"))
+    bench.update(opened("gpu-1", node_name="elsewhere"))
     bench.until(lambda: len(bench.api.events) == 1)
     (event,) = bench.api.events.values()
     assert event["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "elsewhere"}
@@ -87,7 +87,7 @@ def test_an_outage_at_any_step_and_all_is_told_once(call: str, tmp_path: Path) -
 
     api.fail = fail
     bench = Bench(tmp_path, api)
-    bench.tell(opened())
+    bench.update(opened())
     bench.until(lambda: api.reasons() == ["AnomalyDetected"] and bench.idle())
     assert [name for name, _ in api.calls].count("create_report") == 1 + 3 * (
         call == "create_report"
@@ -108,20 +108,20 @@ def test_one_that_the_api_fails_at_stops_no_other_and_its_event_is_given_up(benc
         post(namespace, body)
 
     bench.api.create_event = fail_there  # type: ignore[method-assign]
-    bench.tell(opened("bad", pods=(bad,), severity=Severity.CRITICAL), opened())
+    bench.update(opened("bad", pods=(bad,), severity=Severity.CRITICAL), opened())
     bench.until(lambda: len(bench.api.reports) == 2 and len(bench.api.events) == 2)
-    assert bench.sink.figures()["up"] == 1
+    assert bench.sink.counts()["up"] == 1
     bench.until(bench.idle)
-    assert bench.sink.figures()["event dropped"] == 1
-    bench.tell(resolved("bad", severity=Severity.CRITICAL))
+    assert bench.sink.counts()["event dropped"] == 1
+    bench.update(resolved("bad", severity=Severity.CRITICAL))
     bench.until(lambda: bench.api.reasons().count("AnomalyResolved") == 1)
 
 
 def test_when_it_fails_at_all_of_them_it_is_away(bench: Bench) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
     bench.api.fail = lambda name, about: UnavailableError("500 etcd", SERVER_ERROR)
-    bench.tell(*(opened(f"cpu-{n}") for n in range(20)))
-    bench.until(lambda: bench.sink.figures()["up"] == 0)
+    bench.update(*(opened(f"cpu-{n}") for n in range(20)))
+    bench.until(lambda: bench.sink.counts()["up"] == 0)
     bench.api.fail = lambda name, about: None
     bench.until(lambda: bench.idle() and len(bench.api.reports) == 20)
     assert len(bench.api.events) == 20
@@ -148,20 +148,20 @@ def test_an_answer_that_was_lost_makes_no_second_one(bench: Bench) -> None:
 
     bench.api.create_report = create_and_lose  # type: ignore[method-assign]
     bench.api.create_event = post_and_lose  # type: ignore[method-assign]
-    bench.tell(opened())
+    bench.update(opened())
     bench.until(lambda: bench.idle() and bench.state == "Open")
     assert bench.api.reasons() == ["AnomalyDetected"]
-    assert bench.sink.figures()["event repeated"] == 1
+    assert bench.sink.counts()["event repeated"] == 1
     assert "series" not in next(iter(bench.api.events.values()))
 
 
 def test_while_it_is_away_the_latest_state_wins(bench: Bench) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
     bench.api.fail = lambda name, about: UnavailableError("connection refused")
-    bench.tell(opened(), changed(severity=Severity.HIGH))
-    bench.tell(*(changed(severity=Severity.HIGH, claim=f"{n}") for n in range(50)))
-    bench.tell(resolved(severity=Severity.HIGH))
-    bench.until(lambda: bench.sink.figures()["up"] == 0)
+    bench.update(opened(), changed(severity=Severity.HIGH))
+    bench.update(*(changed(severity=Severity.HIGH, claim=f"{n}") for n in range(50)))
+    bench.update(resolved(severity=Severity.HIGH))
+    bench.until(lambda: bench.sink.counts()["up"] == 0)
     before = len(bench.api.calls)
     bench.api.fail = lambda name, about: None
     bench.until(bench.idle)
@@ -169,14 +169,14 @@ def test_while_it_is_away_the_latest_state_wins(bench: Bench) -> None:
     assert len(statuses) == 1
     assert bench.state == "Resolved"
     assert bench.api.reasons() == ["AnomalyDetected", "AnomalyEscalated", "AnomalyResolved"]
-    assert bench.sink.figures()["up"] == 1
+    assert bench.sink.counts()["up"] == 1
 
 
 def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
     away = FakeKube()
     away.fail = lambda name, about: UnavailableError("connection refused")
     first = Bench(tmp_path, away)
-    first.tell(opened())
+    first.update(opened())
     first.until((tmp_path / FILE).exists)
     first.sink.close()
     assert (tmp_path / FILE).exists()
@@ -191,14 +191,14 @@ def test_a_restart_between_report_and_event_tells_the_event(tmp_path: Path) -> N
     api = FakeKube()
     api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
     first = Bench(tmp_path, api)
-    first.tell(opened())
+    first.update(opened())
     first.until(lambda: "apply_report_status" in first.api.writes)
     first.until((tmp_path / FILE).exists)
     first.sink.close()
     api.fail = lambda name, about: None
     second = Bench(tmp_path, api)
     second.until(lambda: api.reasons() == ["AnomalyDetected"] and second.idle())
-    second.tell(opened())  # the next run finds the same again
+    second.update(opened())  # the next run finds the same again
     second.until(second.idle)
     second.sink.close()
     assert api.reasons() == ["AnomalyDetected"]
@@ -208,13 +208,13 @@ def test_one_who_takes_over_between_report_and_event_tells_the_event(tmp_path: P
     api = FakeKube()
     api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
     first = Bench(tmp_path / "a", api)
-    first.tell(opened())
+    first.update(opened())
     first.until(lambda: "apply_report_status" in api.writes)
     first.sink.close()
     api.fail = lambda name, about: None
     for number in range(2):  # what the first of them told the second does not tell again
         second = Bench(tmp_path / f"b{number}", api)
-        second.tell(opened(f"cpu-anew-{number}"))
+        second.update(opened(f"cpu-anew-{number}"))
         second.until(second.idle)
         second.until(lambda: api.reasons() == ["AnomalyDetected"])
         second.sink.close()
@@ -224,7 +224,7 @@ def test_one_who_takes_over_between_report_and_event_tells_the_event(tmp_path: P
 def test_the_end_delivers_what_is_left(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
-    bench.tell(opened())
+    bench.update(opened())
     bench.sink.close()
     assert bench.state == "Open"
     assert bench.api.closed
@@ -238,7 +238,7 @@ def test_what_is_not_granted_is_said_once_and_waits(
     bench.api.fail = lambda name, about: ForbiddenError(
         "403 Forbidden: cannot create anomalyreports"
     )
-    bench.tell(opened())
+    bench.update(opened())
     bench.until(lambda: len([1 for name, _ in bench.api.calls if name == "create_report"]) > 3)
     assert caplog.text.count("cannot create anomalyreports") == 1
     bench.api.fail = lambda name, about: None
@@ -251,7 +251,7 @@ def test_a_profile_that_is_not_there_is_waited_for(
     api = FakeKube()
     profile = api.profiles.pop("p")
     bench = Bench(tmp_path, api)
-    bench.tell(opened())
+    bench.update(opened())
     bench.until(lambda: "there is no RevealProfile p" in caplog.text)
     assert api.writes == []
     api.profiles["p"] = profile
@@ -267,10 +267,10 @@ def test_a_report_that_is_not_taken_is_dropped_and_stops_no_other(
         return InvalidObjectError("422 Invalid: status.evidence") if bad else None
 
     bench.api.fail = fail
-    bench.tell(opened("bad", severity=Severity.CRITICAL), opened())
-    bench.until(lambda: bench.sink.figures().get("report invalid") == 1)
+    bench.update(opened("bad", severity=Severity.CRITICAL), opened())
+    bench.until(lambda: bench.sink.counts().get("report invalid") == 1)
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
-    assert caplog.text.count("does not take report p-n1-bad") == 1
+    assert caplog.text.count("rejects report p-n1-bad") == 1
 
 
 def test_events_that_are_not_taken_stop_no_report(
@@ -279,17 +279,17 @@ def test_events_that_are_not_taken_stop_no_report(
     bench.api.fail = lambda name, about: (
         ForbiddenError("403 Forbidden: events") if name == "create_event" else None
     )
-    bench.tell(opened(), opened("cpu-2"))
+    bench.update(opened(), opened("cpu-2"))
     bench.until(lambda: bench.idle() and len(bench.api.reports) == 2)
-    assert bench.sink.figures()["event dropped"] == 2
+    assert bench.sink.counts()["event dropped"] == 2
     assert caplog.text.count("403 Forbidden: events") == 1
 
 
 def test_a_report_that_somebody_deleted_is_made_again(bench: Bench) -> None:
-    bench.tell(opened())
+    bench.update(opened())
     bench.until(lambda: bench.idle() and "p-n1-cpu-1" in bench.api.reports)
     bench.api.reports.clear()
-    bench.tell(changed(severity=Severity.HIGH))
+    bench.update(changed(severity=Severity.HIGH))
     bench.until(lambda: bench.idle() and bench.api.reports)
     assert bench.state == "Open"
 
@@ -297,18 +297,18 @@ def test_a_report_that_somebody_deleted_is_made_again(bench: Bench) -> None:
 def test_another_analyzer_goes_on_with_the_same_report(tmp_path: Path) -> None:
     api = FakeKube()
     first = Bench(tmp_path / "a", api)
-    first.tell(opened())
+    first.update(opened())
     first.until(lambda: api.reasons() == ["AnomalyDetected"])
     second = Bench(tmp_path / "b", api)
-    second.follow(shards=frozenset())
-    second.follow()
-    second.tell(
+    second.observe(shards=frozenset())
+    second.observe()
+    second.update(
         opened("cpu-anew", severity=Severity.HIGH),
     )
     second.until(
         lambda: second.idle() and api.reports["p-n1-cpu-1"]["status"]["severity"] == "High"
     )
-    second.tell(resolved("cpu-anew", severity=Severity.HIGH))
+    second.update(resolved("cpu-anew", severity=Severity.HIGH))
     second.until(lambda: api.reports["p-n1-cpu-1"]["status"]["state"] == "Resolved")
     assert list(api.reports) == ["p-n1-cpu-1"]
     for bench in (first, second):
@@ -317,24 +317,24 @@ def test_another_analyzer_goes_on_with_the_same_report(tmp_path: Path) -> None:
 
 def test_observing_writes_no_report(tmp_path: Path) -> None:
     bench = Bench(tmp_path, publish="observe")
-    bench.tell(opened())
+    bench.update(opened())
     bench.sink.close()
     assert bench.api.writes == []
 
 
 def test_the_condition_of_a_node_comes_and_goes(tmp_path: Path) -> None:
     bench = Bench(tmp_path, node_conditions=True)
-    bench.tell(opened())
+    bench.update(opened())
     bench.until(lambda: bench.api.reports and bench.idle())
     assert bench.api.conditions == []
-    bench.tell(changed(severity=Severity.HIGH))
+    bench.update(changed(severity=Severity.HIGH))
     bench.until(lambda: bench.api.conditions)
     (node, there) = bench.api.conditions[0]
     assert (node, there["type"], there["status"], there["reason"]) == (
         "n1", "RevealAnomaly", "True", "CPUHigh",
     )  # fmt: skip
-    bench.tell(changed(severity=Severity.HIGH, claim="other words"))
-    bench.tell(resolved(severity=Severity.HIGH))
+    bench.update(changed(severity=Severity.HIGH, claim="other words"))
+    bench.update(resolved(severity=Severity.HIGH))
     bench.until(lambda: bench.idle() and len(bench.api.conditions) == 2)
     assert bench.api.conditions[1] == ("n1", {"type": "RevealAnomaly", "$patch": "delete"})
     bench.sink.close()
@@ -343,11 +343,11 @@ def test_the_condition_of_a_node_comes_and_goes(tmp_path: Path) -> None:
 def test_a_condition_that_an_earlier_run_left_is_taken_away(tmp_path: Path) -> None:
     api = FakeKube()
     first = Bench(None, api, node_conditions=True)
-    first.tell(opened(severity=Severity.HIGH))
+    first.update(opened(severity=Severity.HIGH))
     first.until(lambda: api.conditions and first.idle())
     first.sink.close()
     second = Bench(None, api, node_conditions=True)
-    second.tell(resolved(severity=Severity.HIGH))
+    second.update(resolved(severity=Severity.HIGH))
     second.until(lambda: len(api.conditions) == 2)
     assert api.conditions[1][1]["$patch"] == "delete"
     second.sink.close()
@@ -359,18 +359,18 @@ def test_a_write_never_waits_for_the_api(bench: Bench) -> None:
         return UnavailableError("timed out")
 
     bench.api.fail = slow
-    bench.tell(opened())
+    bench.update(opened())
     began = time.monotonic()
     for number in range(100):
-        bench.tell(changed(claim=f"{number}"))
+        bench.update(changed(claim=f"{number}"))
     assert time.monotonic() - began < 0.25
     bench.api.fail = lambda name, about: None
 
 
 def test_a_defect_costs_a_turn_and_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.api.fail = lambda name, about: ZeroDivisionError("a defect")
-    bench.tell(opened())
-    bench.until(lambda: "a turn of the Kubernetes sink failed" in caplog.text)
+    bench.update(opened())
+    bench.until(lambda: "a round of the Kubernetes sink failed" in caplog.text)
     bench.api.fail = lambda name, about: None
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
     assert finding().id == "cpu-1"

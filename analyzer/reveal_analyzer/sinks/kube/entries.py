@@ -1,0 +1,85 @@
+"""The reports that an analyzer knows, and how findings become them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from reveal_analyzer.sinks.kube import event_policy
+from reveal_analyzer.sinks.kube.entry import PendingEvent, ReportEntry
+from reveal_contract.finding import Finding
+from reveal_contract.kube.anomaly_report import Report, report
+from reveal_contract.settings import AnalyzerSettings
+
+MAX_ENTRIES = 10_000
+
+
+class Entries:
+    """Entries by the names of their reports and by the ids of their findings.
+
+    ``counts`` has the reports that were dropped at the limit, or summarized.
+    """
+
+    def __init__(self, settings: AnalyzerSettings) -> None:
+        self.counts: Counter[str] = Counter()
+        self._profile, self._stride = settings.profile, settings.stride_seconds
+        self._with_events = settings.events
+        self._entries: dict[str, ReportEntry] = {}
+        self._names: dict[str, str] = {}  # of reports, by the ids of findings
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[ReportEntry]:
+        return iter(list(self._entries.values()))
+
+    def by_name(self, name: str) -> ReportEntry | None:
+        """Return the entry of a report."""
+        return self._entries.get(name)
+
+    def of_finding(self, finding_id: str) -> ReportEntry | None:
+        """Return the entry of a finding."""
+        return self._entries.get(self._names.get(finding_id, ""))
+
+    def add(self, entry: ReportEntry) -> bool:
+        """Add an entry; False where there are too many already."""
+        if len(self._entries) >= MAX_ENTRIES:
+            self.counts["dropped"] += 1
+            return False
+        self._entries[entry.report.name] = entry
+        self._names[entry.finding_id] = entry.report.name
+        return True
+
+    def drop(self, entry: ReportEntry) -> None:
+        """Forget an entry; another one of the same name stays."""
+        name = entry.report.name
+        if self._entries.get(name) is entry:
+            del self._entries[name]
+        if self._names.get(entry.finding_id) == name:
+            del self._names[entry.finding_id]
+
+    def report_of(self, finding: Finding) -> Report:
+        """Return the report of a finding; its generation is known when it is written."""
+        return report(finding, self._profile, 0, self._stride)
+
+    def refresh(self, entry: ReportEntry, now_ns: int) -> None:
+        """Move the report's last observation to now."""
+        entry.report = entry.report.refreshed(now_ns, self._stride)
+
+    def add_events(self, entry: ReportEntry, events: Sequence[PendingEvent]) -> None:
+        """Queue Events behind the report, where the profile wants Events."""
+        if self._with_events:
+            entry.events += events
+
+    def announce(self, entry: ReportEntry, finding: Finding) -> None:
+        """Queue the Events of a finding that is reported for the first time."""
+        self.add_events(entry, event_policy.opened(finding))
+        entry.pod_notified = event_policy.culprit(finding) is not None
+
+    def notify_pod(self, entry: ReportEntry, finding: Finding) -> None:
+        """Queue the Event of a pod that became known only after the opening; one pod gets one."""
+        if entry.pod_notified or not entry.report.open:
+            return
+        events = event_policy.of_culprit(finding)
+        entry.pod_notified = bool(events)
+        self.add_events(entry, events)
