@@ -9,7 +9,7 @@ _NODE = re.compile(r"node(\d+)\Z")
 
 
 def numa_nodes(folder: Path) -> dict[str, Path]:
-    """The NUMA nodes by number; none where the folder cannot be read."""
+    """Return the folders of the NUMA nodes by number; none where the folder cannot be read."""
     try:
         found = [(named[1], path) for path in folder.iterdir() if (named := _NODE.match(path.name))]
     except OSError:

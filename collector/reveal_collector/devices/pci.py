@@ -1,7 +1,7 @@
-"""PCI devices that work for jobs (GPUs, network, InfiniBand, NVMe), as sysfs shows them.
+"""PCI devices that jobs use (GPUs, network, InfiniBand, NVMe) in sysfs.
 
-Kernel: Documentation/ABI/testing/sysfs-bus-pci.  A device's real path leads through the ports
-above it, so its parent folder is the other end of its link.
+Kernel: Documentation/ABI/testing/sysfs-bus-pci.  A device's real path contains the ports above it:
+its parent folder is the other end of its link.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from reveal_collector.readers.sysfs_attributes import (
 _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _KINDS = {"0x03": "gpu", "0x12": "gpu", "0x02": "network", "0x0108": "storage"}
 _DISPLAY = "0x03"
-# display controllers of others are those of servers' management chips, which no job computes on
+# other display controllers belong to servers' management chips, on which no job computes
 GPU_VENDORS = ("0x10de", "0x1002", "0x8086")
-# what a device is called by those who use it: the folder that holds the name
+# folders that contain the name by which users know a device
 _NAMES = ("net", "infiniband", "nvme", "drm")
 _CARD = re.compile(r"(?!renderD|controlD)")
 
@@ -33,9 +33,9 @@ _CARD = re.compile(r"(?!renderD|controlD)")
 class PciDevice:
     """One PCI device.
 
-    ``kind`` is ``gpu``, ``network`` or ``storage``; ``name`` what users call it (``eth0``,
-    ``mlx5_0``, ``nvme0``, ``card1``), else its driver; ``port`` the folder of the port its link
-    leads to, ``None`` where it hangs on no port (a virtual machine's mostly do not).
+    ``kind`` is ``gpu``, ``network`` or ``storage``.  ``name`` is the users' name (``eth0``,
+    ``mlx5_0``, ``nvme0``, ``card1``), else the driver.  ``port`` is the folder of the port at the
+    other end of the link; ``None`` for devices without one (most of those of virtual machines).
     """
 
     address: str
@@ -46,13 +46,14 @@ class PciDevice:
 
     @property
     def instance(self) -> str:
+        """The instance name of its channels: address and name."""
         return f"{self.address} {self.name}" if self.name else self.address
 
 
 def pci_devices(sys: Path) -> list[PciDevice]:
-    """The devices of the kinds above, in the order of their addresses.
+    """Return the devices of these kinds in the order of their addresses.
 
-    Virtual functions are left out: they have no link of their own and repeat the card.
+    Virtual functions are omitted: they have no link of their own and repeat the card.
     """
     folder = sys / "bus/pci/devices"
     found = (_device(folder / name) for name in entries(folder)[0] if _ADDRESS.match(name))
@@ -60,7 +61,7 @@ def pci_devices(sys: Path) -> list[PciDevice]:
 
 
 def address_of(path: Path) -> str:
-    """The PCI address of what a sysfs folder belongs to; "" where it is on no PCI bus."""
+    """Return the PCI address of a sysfs folder's device; "" where it is on no PCI bus."""
     for part in reversed(resolve_link(path).parts):
         if _ADDRESS.match(part):
             return part
@@ -68,7 +69,7 @@ def address_of(path: Path) -> str:
 
 
 def numa_node(device: Path) -> int | None:
-    """The node a device's folder says it is next to; the kernel's -1 is "not known"."""
+    """Return the NUMA node of a device's folder; None where the kernel reports -1 (unknown)."""
     node = read_number(device / "numa_node")
     return node if node is not None and node >= 0 else None
 
@@ -86,7 +87,7 @@ def _device(link: Path) -> PciDevice | None:
 
 
 def kind_of(code: str) -> str:
-    """What kind a PCI class code such as ``0x030200`` is of; "" for all that is not wanted."""
+    """Return the kind of a PCI class code such as ``0x030200``; "" for other kinds."""
     return next((kind for prefix, kind in _KINDS.items() if code.startswith(prefix)), "")
 
 

@@ -1,8 +1,8 @@
-"""InfiniBand and RoCE ports as sysfs shows them, and the network interfaces on top of them.
+"""InfiniBand and RoCE ports in sysfs, and their network interfaces.
 
-Kernel: Documentation/ABI/stable/sysfs-class-infiniband.  A RoCE port lends its network interface
-for its addresses: the GID table says which, and holds its IP addresses.  An InfiniBand port may
-have interfaces of its own (IPoIB); those of one device tell their port by ``dev_port``.
+Kernel: Documentation/ABI/stable/sysfs-class-infiniband.  A RoCE port uses the addresses of its
+network interface: the GID table has the interface and its IP addresses.  An InfiniBand port may
+have interfaces of its own (IPoIB); their ``dev_port`` is the port's number minus 1.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from reveal_collector.readers.sysfs_attributes import entries, read_text
 
 _RATE = re.compile(r"(\d+)(?:\.(\d))?\d* Gb/sec")
 _STATE = re.compile(r"\s*(\d+)\s*:")
-_MAPPED = 0xFFFF  # ::ffff:a.b.c.d holds an IPv4 address
+_MAPPED = 0xFFFF  # ::ffff:a.b.c.d contains an IPv4 address
 
 
 @dataclass(frozen=True, slots=True)
 class RdmaPort:
-    """One port: ``name`` is ``mlx5_0/1``.
+    """One port; ``name`` is ``mlx5_0/1``.
 
-    ``netdevs`` are the interfaces on top of it, ``addresses`` the IP addresses its GIDs hold,
-    ``rate`` bits/s, ``state`` and ``phys_state`` the words of the kernel (``ACTIVE``, ``LinkUp``).
-    What cannot be read is empty or ``None``.
+    ``netdevs`` are its network interfaces, ``addresses`` the IP addresses in its GIDs, ``rate``
+    bits/s.  ``state`` and ``phys_state`` are the kernel's words (``ACTIVE``, ``LinkUp``).  Values
+    that cannot be read are empty or ``None``.
     """
 
     device: str
@@ -43,11 +43,12 @@ class RdmaPort:
 
     @property
     def name(self) -> str:
+        """Device and number."""
         return f"{self.device}/{self.number}"
 
 
 def ib_ports(sys: Path, addresses: bool = True) -> list[RdmaPort]:
-    """The ports of all devices; without ``addresses`` the GIDs (hundreds of files) stay unread."""
+    """Return the ports of all devices; ``addresses=False`` skips the GIDs (hundreds of files)."""
     folder = sys / "class/infiniband"
     return [
         _port(folder / device, number, addresses)
@@ -57,29 +58,29 @@ def ib_ports(sys: Path, addresses: bool = True) -> list[RdmaPort]:
 
 
 def rate(text: bytes | str) -> int | None:
-    """``200 Gb/sec (4X HDR)`` in tenths of Gbit/s; raises ``ValueError`` for other text."""
+    """Return ``200 Gb/sec (4X HDR)`` in tenths of Gbit/s; raises ``ValueError`` for other text."""
     words = text.decode("ascii", "replace") if isinstance(text, bytes) else text
     if not (found := _RATE.match(words)):
-        raise ValueError(f"{words[:40]!r} is no rate")
+        raise ValueError(f"{words[:40]!r} is not a rate")
     return int(found[1]) * 10 + int(found[2] or "0")
 
 
 def state_number(text: bytes) -> int:
-    """``4: ACTIVE`` as 4; raises ``ValueError`` for other text."""
+    """Return ``4: ACTIVE`` as 4; raises ``ValueError`` for other text."""
     if not (found := _STATE.match(text.decode("ascii", "replace"))):
-        raise ValueError(f"{text[:40]!r} is no state")
+        raise ValueError(f"{text[:40]!r} is not a state")
     return int(found[1])
 
 
 def ip_of_gid(gid: str) -> str:
-    """The IP address a GID holds; "" for one that is none (an InfiniBand GUID, an empty entry)."""
+    """Return the IP address in a GID; "" where it has none (InfiniBand GUID, empty entry)."""
     try:
         address = ipaddress.IPv6Address(gid)
     except ValueError:
         return ""
     if int(address) >> 32 == _MAPPED:
         return str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    # every port has link-local ones made of its hardware address
+    # every port has a link-local address derived from its hardware address
     return "" if address.is_link_local or not int(address) else str(address)
 
 
@@ -103,22 +104,22 @@ def _port(device: Path, number: int, addresses: bool) -> RdmaPort:
 
 
 def _gids(port: Path) -> Iterator[tuple[str, str]]:
-    """Interface and GID of each entry of the table that belongs to an interface."""
+    """Yield interface and GID of each entry in the table that belongs to an interface."""
     for entry in sorted(entries(port / "gid_attrs/ndevs")[0], key=lambda name: (len(name), name)):
         if name := read_text(port / "gid_attrs/ndevs" / entry):
             yield name, read_text(port / "gids" / entry)
 
 
 def _interfaces(device: Path, number: int) -> Iterator[str]:
-    """The interfaces of the same PCI device that sit on this port."""
+    """Yield the interfaces of the same PCI device on this port."""
     ports = len(entries(device / "ports")[0])
     folder = device / "device/net"
     for name in entries(folder)[0]:
-        place = read_text(folder / name / "dev_port")
-        if ports == 1 or (place.isdecimal() and int(place) == number - 1):
+        dev_port = read_text(folder / name / "dev_port")
+        if ports == 1 or (dev_port.isdecimal() and int(dev_port) == number - 1):
             yield name
 
 
 def _word(text: str) -> str:
-    """``4: ACTIVE`` as ``ACTIVE``."""
+    """Return ``4: ACTIVE`` as ``ACTIVE``."""
     return text.partition(":")[2].strip() or text

@@ -1,1 +1,1 @@
-"""Facts of a node: one module a topic, ``inventory`` puts them together, ``watch`` keeps them."""
+"""Facts of a node, a module for each topic; ``inventory`` combines, ``publisher`` updates them."""

@@ -1,7 +1,7 @@
 """Processors: model, topology, clocks, idle states, mitigations.
 
 Kernel: admin-guide/cputopology.rst, admin-guide/pm/{cpufreq,cpuidle,intel_pstate}.rst,
-admin-guide/hw-vuln; /proc/cpuinfo as each architecture writes it.
+admin-guide/hw-vuln; /proc/cpuinfo in the format of each architecture.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLOCK_FLAGS = ("constant_tsc", "nonstop_tsc", "tsc_reliable", "tsc_known_freq",
 
 
 def identity(roots: Roots) -> Cpu:
-    """What does not change while the host runs: the model and its topology."""
+    """Return the facts that do not change while the host runs: the model and its topology."""
     folder = roots.sys / "devices/system/cpu"
     fields = first_processor(files.read_text(roots.proc / "cpuinfo"))
     flags = fields.get("flags", "").split()
@@ -41,15 +41,15 @@ def identity(roots: Roots) -> Cpu:
 
 
 def settings(roots: Roots, known: Cpu, thorough: bool) -> Cpu:
-    """``known`` with what an operator can change: CPUs online, clocks, idle states.
+    """Return ``known`` with what an operator can change: CPUs online, clocks, idle states.
 
-    Unless ``thorough``, policies are taken as known while the first one is as it was: they
-    are half a dozen files a CPU, and are set all at once.
+    Without ``thorough``, all policies are assumed unchanged while the first one is: each has half a
+    dozen files for every CPU, and operators change all policies together.
     """
     folder = roots.sys / "devices/system/cpu"
     idle = folder / "cpuidle"
     first = _policy(folder / "cpufreq/policy0")
-    thorough = thorough or not any(first == replace(one, cpus="") for one in known.policies)
+    thorough = thorough or not any(first == replace(policy, cpus="") for policy in known.policies)
     return replace(
         known,
         online=files.cpu_list(folder / "online"),
@@ -64,12 +64,12 @@ def settings(roots: Roots, known: Cpu, thorough: bool) -> Cpu:
 
 
 def first_processor(cpuinfo: str) -> dict[str, str]:
-    """The fields of the first block of ``/proc/cpuinfo``."""
+    """Return the fields of the first block of ``/proc/cpuinfo``."""
     return files.parse_fields(cpuinfo.split("\n\n", 1)[0])
 
 
 def family(fields: Mapping[str, str]) -> str:
-    """``6/143/8`` (family, model, stepping) or ``0x41/0xd4f`` (implementer, part)."""
+    """Return ``6/143/8`` (family, model, stepping) or ``0x41/0xd4f`` (implementer, part)."""
     for keys in (("cpu family", "model", "stepping"), ("CPU implementer", "CPU part")):
         if keys[0] in fields:
             return "/".join(fields.get(key, "?") for key in keys)
@@ -77,15 +77,15 @@ def family(fields: Mapping[str, str]) -> str:
 
 
 def topology(folder: Path, present: str) -> tuple[int | None, int | None]:
-    """Cores and sockets, by the ids of every CPU that is online."""
+    """Return the numbers of cores and sockets, from the ids of all online CPUs."""
     cores, sockets = set(), set()
     for cpu in cpulist.parse(present):
-        place = folder / f"cpu{cpu}/topology"
-        socket = files.read_number(place / "physical_package_id")
-        core = files.read_number(place / "core_id")
+        path = folder / f"cpu{cpu}/topology"
+        socket = files.read_number(path / "physical_package_id")
+        core = files.read_number(path / "core_id")
         if socket is None or core is None:
             continue
-        die = files.read_number(place / "die_id")
+        die = files.read_number(path / "die_id")
         sockets.add(socket)
         cores.add((socket, die, core))
     return len(cores) or None, len(sockets) or None
@@ -97,7 +97,7 @@ def _threads(folder: Path) -> int | None:
 
 
 def boost(folder: Path) -> bool | None:
-    """Whether clocks above the nominal one are allowed (cpufreq or intel_pstate says)."""
+    """Return whether clocks above the nominal one are allowed (from cpufreq or intel_pstate)."""
     allowed = files.read_number(folder / "cpufreq/boost")
     if allowed is not None:
         return bool(allowed)
@@ -106,23 +106,23 @@ def boost(folder: Path) -> bool | None:
 
 
 def policies(folder: Path) -> tuple[FrequencyPolicy, ...]:
-    """The policies, alike ones as one: a host of 224 CPUs mostly has a single kind."""
+    """Return the policies; equal ones are combined, as most hosts have a single kind."""
     alike: dict[FrequencyPolicy, set[int]] = {}
     for number in files.numbered(folder, "policy"):
-        place = folder / f"policy{number}"
-        cpus = _affected(files.read_text(place / "affected_cpus"))
-        alike.setdefault(_policy(place), set()).update(cpus)
+        path = folder / f"policy{number}"
+        cpus = _affected(files.read_text(path / "affected_cpus"))
+        alike.setdefault(_policy(path), set()).update(cpus)
     return tuple(replace(policy, cpus=cpulist.render(cpus)) for policy, cpus in alike.items())
 
 
-def _policy(place: Path) -> FrequencyPolicy:
+def _policy(path: Path) -> FrequencyPolicy:
     return FrequencyPolicy(
-        driver=files.read_text(place / "scaling_driver"),
-        governor=files.read_text(place / "scaling_governor"),
-        preference=files.read_text(place / "energy_performance_preference"),
-        lowest=files.read_number(place / "scaling_min_freq"),
-        highest=files.read_number(place / "scaling_max_freq"),
-        possible=files.read_number(place / "cpuinfo_max_freq"),
+        driver=files.read_text(path / "scaling_driver"),
+        governor=files.read_text(path / "scaling_governor"),
+        preference=files.read_text(path / "energy_performance_preference"),
+        lowest=files.read_number(path / "scaling_min_freq"),
+        highest=files.read_number(path / "scaling_max_freq"),
+        possible=files.read_number(path / "cpuinfo_max_freq"),
     )
 
 
@@ -131,13 +131,13 @@ def _affected(line: str) -> Iterable[int]:
 
 
 def disabled_states(folder: Path) -> tuple[str, ...]:
-    """Names of the idle states that are switched off."""
+    """Return the names of the disabled idle states."""
     states = (folder / f"state{number}" for number in files.numbered(folder, "state"))
     disabled = (state for state in states if files.read_number(state / "disable"))
     return tuple(files.read_text(state / "name") for state in disabled)
 
 
 def mitigations(folder: Path) -> dict[str, str]:
-    """What is done against each flaw the CPU has; flaws it has not are left out."""
-    told = {name: files.read_text(folder / name) for name in files.names(folder)}
-    return {name: line[:120] for name, line in told.items() if line and line != "Not affected"}
+    """Return the mitigation of each vulnerability that the CPU has."""
+    lines = {name: files.read_text(folder / name) for name in files.names(folder)}
+    return {name: line[:120] for name, line in lines.items() if line and line != "Not affected"}

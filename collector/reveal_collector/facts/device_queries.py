@@ -1,7 +1,7 @@
-"""What is in no file: ring and queue sizes of network cards, what NVML knows of GPUs.
+"""Facts that are in no file: ring and queue sizes of network cards, and NVML's data of GPUs.
 
-Both are asked on the machine itself only.  NVML is asked only while the collector holds it open
-anyway: starting it wakes GPUs that nobody uses.
+They are queried only on the running machine itself.  NVML is queried only while the collector has
+it open anyway: initializing it would wake idle GPUs.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _NVML = "nvml"  # the name of the source that holds the library
 
 
 def queries_for(roots: Roots, sources: Iterable[Source]) -> DeviceQueries:
-    """What can be asked on this host beside these opened sources."""
+    """Return the queries that are possible on this host with these open sources."""
     if any(source.name == _NVML for source in sources):
         return all_queries(roots)
     return DeviceQueries(card_sizes, no_library) if roots.live else DeviceQueries()
 
 
 def all_queries(roots: Roots) -> DeviceQueries:
-    """All that can be asked, even if NVML must be started for it."""
+    """Return all queries, also those that must initialize NVML."""
     return DeviceQueries(card_sizes, lambda: query_nvml(roots)) if roots.live else DeviceQueries()
 
 
 def card_sizes(name: str) -> NicSizes:
-    """Ring and channels of one card, as far as its driver says."""
+    """Return the ring and channel sizes of one card, as far as its driver reports them."""
     tool = Ethtool()
     try:
         card = tool.card(name)
@@ -42,20 +42,22 @@ def card_sizes(name: str) -> NicSizes:
         tool.close()
     ring, channels = card.rx_ring or CurrentAndMaximum(0, 0), card.queues or CurrentAndMaximum(0, 0)
     return NicSizes(
-        ring.now or None, ring.maximum or None, channels.now or None, channels.maximum or None
+        ring.current or None, ring.maximum or None, channels.current or None, channels.maximum or None
     )
 
 
 def query_nvml(roots: Roots) -> NvmlAnswer:
-    """GPUs, their processes and the versions of driver and CUDA; ``Unsupported`` without."""
+    """Return GPUs, their processes, and the driver and CUDA versions; raises ``Unsupported``."""
     from reveal_collector.nvml import devices, library  # noqa: PLC0415 - 2 MB for GPU hosts only
 
     nvml = library.load()
     library.start(nvml)
     try:
         found = devices.enumerate_gpus(nvml, roots.sys)
-        uses = [(pid, one.gpu.pci_bus_id) for one in found for pid in _pids(nvml, one.handle)]
-        gpus = [_gpu(nvml, one) for one in found]
+        uses = [
+            (pid, device.gpu.pci_bus_id) for device in found for pid in _pids(nvml, device.handle)
+        ]
+        gpus = [_gpu(nvml, device) for device in found]
         cuda = _answer(nvml, nvml.nvmlSystemGetCudaDriverVersion)
         driver = _answer(nvml, nvml.nvmlSystemGetDriverVersion)
     finally:
@@ -86,9 +88,9 @@ def _pids(nvml: Any, handle: Any) -> list[int]:
     return [process.pid for process in listed or ()]
 
 
-def _answer(nvml: Any, ask: Any, *of: Any) -> Any:
-    """What the library answers, ``None`` where this GPU or driver has no such thing."""
+def _answer(nvml: Any, query: Any, *arguments: Any) -> Any:
+    """Return the library's answer; None where this GPU or driver does not support the query."""
     try:
-        return ask(*of)
+        return query(*arguments)
     except nvml.NVMLError:
         return None

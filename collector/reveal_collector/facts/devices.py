@@ -1,4 +1,4 @@
-"""PCI devices that jobs depend on: GPUs, network cards, NVMe; their links, nodes, interrupts.
+"""PCI devices that jobs use: GPUs, network cards, NVMe; their links, NUMA nodes and interrupts.
 
 Kernel: ABI/testing/sysfs-bus-pci (numa_node, msi_irqs, current_link_*, max_link_*),
 core-api/irq/irq-affinity.rst, ABI/testing/sysfs-kernel-irq.
@@ -17,7 +17,7 @@ from reveal_contract.facts import Device, Link, Vectors
 
 
 def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
-    """Every such device, by address; those with ``known`` vectors are not asked for them again.
+    """Return every such device by address; ``known`` interrupt vectors are not read again.
 
     A large host has thousands of vectors, each with files of its own.
     """
@@ -26,41 +26,41 @@ def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
 
 
 def _device(roots: Roots, found: pci.PciDevice, known: Mapping[str, Vectors]) -> Device | None:
-    place = found.path
-    vendor = files.read_text(place / "vendor")
-    if found.kind == "gpu" and vendor not in pci.GPU_VENDORS:  # accelerators of others
+    path = found.path
+    vendor = files.read_text(path / "vendor")
+    if found.kind == "gpu" and vendor not in pci.GPU_VENDORS:  # accelerators of other vendors
         return None
     return Device(
         address=found.address,
         kind=found.kind,
-        ids=f"{vendor.removeprefix('0x')}:{files.read_text(place / 'device').removeprefix('0x')}",
-        driver=files.link_target(place / "driver"),
-        node=pci.numa_node(place),
-        link=link(place, found.port),
-        vectors=known.get(found.address) or vectors(roots, files.numbered(place / "msi_irqs", "")),
+        ids=f"{vendor.removeprefix('0x')}:{files.read_text(path / 'device').removeprefix('0x')}",
+        driver=files.link_target(path / "driver"),
+        node=pci.numa_node(path),
+        link=link(path, found.port),
+        vectors=known.get(found.address) or vectors(roots, files.numbered(path / "msi_irqs", "")),
     )
 
 
-def link(place: Path, port: Path | None) -> Link:
-    """The link of a device with what it and the port it hangs on are capable of."""
+def link(path: Path, port: Path | None) -> Link:
+    """Return the link of a device, with the capabilities of the device and of its port."""
     return Link(
-        width=_width(place / "current_link_width"),
-        device_width=_width(place / "max_link_width"),
+        width=_width(path / "current_link_width"),
+        device_width=_width(path / "max_link_width"),
         port_width=_width(port / "max_link_width") if port else None,
-        speed=_speed(place / "current_link_speed"),
-        device_speed=_speed(place / "max_link_speed"),
+        speed=_speed(path / "current_link_speed"),
+        device_speed=_speed(path / "max_link_speed"),
         port_speed=_speed(port / "max_link_speed") if port else None,
     )
 
 
 def _width(path: Path) -> int | None:
-    """Lanes; 0 (no link) and 255 (not known) are no width."""
+    """Return the number of lanes; None for 0 (no link) and 255 (unknown)."""
     lanes = files.read_number(path)
     return lanes if lanes and lanes <= 32 else None
 
 
 def _speed(path: Path) -> float | None:
-    """GT/s of ``16.0 GT/s PCIe``; kernels before 5.8 leave the last word out."""
+    """Return the GT/s of ``16.0 GT/s PCIe``; kernels before 5.8 omit the last word."""
     word, _, unit = files.read_text(path).partition(" ")
     try:
         return float(word) if unit.startswith("GT/s") else None
@@ -69,15 +69,15 @@ def _speed(path: Path) -> float | None:
 
 
 def vectors(roots: Roots, numbers: list[int]) -> Vectors:
-    """Where the interrupts of a device that are in use are served and may be served."""
+    """Return the CPUs that serve, and may serve, the interrupts of a device that are in use."""
     irqs = roots.sys / "kernel/irq"
     used = [number for number in numbers if files.read_text(irqs / f"{number}/actions")]
     served, allowed = set[int](), set[int]()
     for number in used:
-        place = roots.proc / f"irq/{number}"
-        served |= cpulist.parse(files.cpu_list(place / "effective_affinity_list"))
-        if len(served) == 1:  # only then does it matter where they could be as well
-            allowed |= cpulist.parse(files.cpu_list(place / "smp_affinity_list"))
+        path = roots.proc / f"irq/{number}"
+        served |= cpulist.parse(files.cpu_list(path / "effective_affinity_list"))
+        if len(served) == 1:  # only then the other allowed CPUs matter
+            allowed |= cpulist.parse(files.cpu_list(path / "smp_affinity_list"))
     if len(served) > 1:
         allowed = set()
     return Vectors(len(used) or None, cpulist.render(served), cpulist.render(allowed))

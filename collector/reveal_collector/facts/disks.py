@@ -11,20 +11,20 @@ from reveal_contract.facts import Disk
 
 
 def disks(roots: Roots) -> tuple[Disk, ...]:
-    """Block devices with a device behind them: no loops, no RAM, no mapped ones."""
+    """Return the block devices with a device behind them: no loop, RAM or mapped devices."""
     folder = roots.sys / "block"
     return tuple(
         _disk(folder / name) for name in files.names(folder) if (folder / name / "device").exists()
     )
 
 
-def _disk(place: Path) -> Disk:
-    spins = files.read_number(place / "queue/rotational")
+def _disk(path: Path) -> Disk:
+    spins = files.read_number(path / "queue/rotational")
     return Disk(
-        name=place.name,
-        model=files.read_text(place / "device/model"),
+        name=path.name,
+        model=files.read_text(path / "device/model"),
         rotational=None if spins is None else bool(spins),
-        scheduler=files.selected_choice(files.read_text(place / "queue/scheduler")),
-        requests=files.read_number(place / "queue/nr_requests"),
-        pci=address_of(place / "device"),
+        scheduler=files.selected_choice(files.read_text(path / "queue/scheduler")),
+        requests=files.read_number(path / "queue/nr_requests"),
+        pci=address_of(path / "device"),
     )

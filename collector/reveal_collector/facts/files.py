@@ -1,4 +1,4 @@
-"""Small files of sysfs and procfs, read once; what cannot be read is ``None`` or empty."""
+"""Small files of sysfs and procfs, read once; unreadable values are ``None`` or empty."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = [
 
 
 def names(folder: Path) -> list[str]:
-    """What is in the folder, sorted; empty where there is none."""
+    """Return the sorted entries of a folder; empty where it cannot be read."""
     return list(entries(folder)[0])
 
 
 def selected_choice(line: str) -> str:
-    """The choice in ``always [madvise] never``; the word itself where none is marked."""
+    """Return the choice in ``always [madvise] never``; the line itself where none is marked."""
     _, opened, rest = line.partition("[")
     return rest.partition("]")[0] if opened else line
 
 
 def cpu_list(path: Path) -> str:
-    """A list of CPUs in its shortest form; "" where it cannot be read or is none."""
+    """Return a list of CPUs in its shortest form; "" where it cannot be read or is malformed."""
     try:
         return cpulist.render(cpulist.parse(read_text(path)))
     except ValueError:
@@ -39,6 +39,6 @@ def cpu_list(path: Path) -> str:
 
 
 def numbered(folder: Path, prefix: str) -> list[int]:
-    """N of every entry ``prefixN``, rising."""
+    """Return N of every entry ``prefixN``, in ascending order."""
     rest = (name.removeprefix(prefix) for name in names(folder) if name.startswith(prefix))
     return sorted(int(digits) for digits in rest if digits.isdecimal() and digits.isascii())

@@ -1,8 +1,8 @@
-"""GPUs and who uses them.
+"""GPUs and the processes that use them.
 
-The devices are found on the PCI bus; what only the vendor's library knows (persistence, ECC,
-processes) is asked of a function, and is unknown without one.  Where a process may run is the
-kernel's: proc_pid_status(5), Cpus_allowed_list and Mems_allowed_list; cgroups(7).
+The devices are found on the PCI bus.  Data that only the vendor's library has (persistence, ECC,
+processes) come from a function, and are unknown without it.  Where a process may run is in
+proc_pid_status(5), Cpus_allowed_list and Mems_allowed_list; cgroups(7).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_PROCESSES = 64
 
 @dataclass(frozen=True)
 class NvmlAnswer:
-    """What a vendor's library said: GPUs, and the GPUs' addresses by process id."""
+    """Data of a vendor's library: GPUs, and (process id, GPU address) pairs."""
 
     gpus: Sequence[Gpu] = ()
     processes: Sequence[tuple[int, str]] = ()
@@ -30,7 +30,7 @@ QueryGpus = Callable[[], NvmlAnswer]
 
 
 def gpus(roots: Roots, devices: Iterable[Device], asked: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """Every GPU on the bus; what the library said of it, else what the driver shows."""
+    """Return every GPU on the bus, with the library's data or else the driver's."""
     known = {gpu.pci: gpu for gpu in asked}
     return tuple(
         known.get(device.address) or _from_driver(roots, device.address)
@@ -41,19 +41,19 @@ def gpus(roots: Roots, devices: Iterable[Device], asked: Sequence[Gpu]) -> tuple
 
 def _from_driver(roots: Roots, address: str) -> Gpu:
     folder = roots.proc / "driver/nvidia/gpus" / address
-    told = files.parse_fields(files.read_text(folder / "information"))
-    return Gpu(pci=address, name=told.get("Model", ""), uuid=told.get("GPU UUID", ""))
+    fields = files.parse_fields(files.read_text(folder / "information"))
+    return Gpu(pci=address, name=fields.get("Model", ""), uuid=fields.get("GPU UUID", ""))
 
 
 def versions(roots: Roots) -> dict[str, str]:
-    """Versions of the drivers that are loaded and say theirs."""
+    """Return the versions of the loaded drivers that report one."""
     modules = ("nvidia", "amdgpu", "mlx5_core", "bnxt_en", "ice")
-    told = {name: files.read_text(roots.sys / f"module/{name}/version") for name in modules}
-    return {name: version for name, version in told.items() if version}
+    found = {name: files.read_text(roots.sys / f"module/{name}/version") for name in modules}
+    return {name: version for name, version in found.items() if version}
 
 
 def processes(roots: Roots, uses: Iterable[tuple[int, str]]) -> tuple[GpuProcess, ...]:
-    """Where the processes that use GPUs may run; those that ended meanwhile are left out."""
+    """Return where the processes that use GPUs may run; processes that have ended are omitted."""
     by_pid: dict[int, set[str]] = {}
     for pid, address in uses:
         by_pid.setdefault(pid, set()).add(address)
@@ -62,22 +62,22 @@ def processes(roots: Roots, uses: Iterable[tuple[int, str]]) -> tuple[GpuProcess
 
 
 def _process(roots: Roots, pid: int, addresses: set[str]) -> GpuProcess | None:
-    place = roots.proc / str(pid)
-    told = files.parse_fields(files.read_text(place / "status"))
-    if "Cpus_allowed_list" not in told:
+    path = roots.proc / str(pid)
+    fields = files.parse_fields(files.read_text(path / "status"))
+    if "Cpus_allowed_list" not in fields:
         return None
     return GpuProcess(
         pid=pid,
-        name=told.get("Name", ""),
+        name=fields.get("Name", ""),
         gpus=tuple(sorted(addresses)),
-        cpus=told["Cpus_allowed_list"],
-        memory=told.get("Mems_allowed_list", ""),
-        cgroup=cgroup(files.read_text(place / "cgroup")),
+        cpus=fields["Cpus_allowed_list"],
+        memory=fields.get("Mems_allowed_list", ""),
+        cgroup=cgroup(files.read_text(path / "cgroup")),
     )
 
 
 def cgroup(lines: str) -> str:
-    """The cgroup that says most: of CPU accounting under version 1, else the unified one."""
+    """Return the most specific cgroup: of CPU accounting in version 1, else the unified one."""
     paths = {}
     for line in lines.splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]

@@ -1,4 +1,4 @@
-"""All facts of a host, each topic at its own pace."""
+"""All facts of a host; topics that change rarely are read less often."""
 
 from __future__ import annotations
 
@@ -13,77 +13,79 @@ from reveal_contract.facts import Cpu, Facts, Kernel, Vectors
 
 log = logging.getLogger(__name__)
 
-# rounds (of a minute) between two looks at what hardly changes, and at what has a file for
-# every CPU or interrupt: on a host of hundreds of CPUs these are thousands
-_SELDOM, _THOROUGH = 10, 5
+# Rounds (of a minute) between two reads of facts that rarely change, and of facts with a file for
+# every CPU or interrupt: on a host of hundreds of CPUs these are thousands of files.
+_IDENTITY_ROUNDS, _THOROUGH_ROUNDS = 10, 5
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 def no_sizes(nic: str) -> nics.NicSizes:
-    """Where the drivers of NICs cannot be asked."""
+    """Return no sizes, where the drivers of NICs cannot be queried."""
     return nics.NicSizes()
 
 
 def no_library() -> gpus.NvmlAnswer:
-    """Where no GPU vendor's library is there."""
+    """Return no GPUs, where no GPU vendor's library is available."""
     return gpus.NvmlAnswer()
 
 
 @dataclass(frozen=True)
 class DeviceQueries:
-    """What is not in files: drivers of NICs, libraries of GPUs."""
+    """Queries for facts that are in no file: drivers of NICs, libraries of GPUs."""
 
     sizes: nics.QuerySizes = no_sizes
     gpus: gpus.QueryGpus = no_library
 
 
 class FactsReader:
-    """Reads the facts of the host under ``roots``; a topic that fails is left out, never all."""
+    """Reads the facts of the host under ``roots``; a topic that fails is omitted alone."""
 
-    def __init__(self, node: str, roots: Roots, asks: DeviceQueries | None = None) -> None:
-        self._node, self._roots, self._asks = node, roots, asks or DeviceQueries()
+    def __init__(self, node: str, roots: Roots, queries: DeviceQueries | None = None) -> None:
+        self._node, self._roots, self._queries = node, roots, queries or DeviceQueries()
         self._round = 0
         self._cpu, self._kernel = Cpu(), Kernel()
         self._vectors: dict[str, Vectors] = {}
 
     def read(self) -> Facts:
-        """The facts now; what hardly changes is as it was within the last ten calls.
+        """Return the current facts; those that rarely change are up to ten calls old.
 
-        Clocks set CPU by CPU and interrupts moved are seen within five.
+        Clock policies of single CPUs and moved interrupts are up to five calls old.
         """
         roots = self._roots
-        if self._round % _SELDOM == 0:
-            self._cpu = _tried(lambda: cpu.identity(roots), Cpu())
-            self._kernel = _tried(lambda: kernel.identity(roots, self._cpu.clock_flags), Kernel())
-        thorough = self._round % _THOROUGH == 0
+        if self._round % _IDENTITY_ROUNDS == 0:
+            self._cpu = _read_topic(lambda: cpu.identity(roots), Cpu())
+            self._kernel = _read_topic(
+                lambda: kernel.identity(roots, self._cpu.clock_flags), Kernel()
+            )
+        thorough = self._round % _THOROUGH_ROUNDS == 0
         self._round += 1
-        self._cpu = _tried(lambda: cpu.settings(roots, self._cpu, thorough), self._cpu)
+        self._cpu = _read_topic(lambda: cpu.settings(roots, self._cpu, thorough), self._cpu)
         known = {} if thorough else self._vectors
-        on_bus = _tried(lambda: devices.devices(roots, known), ())
+        on_bus = _read_topic(lambda: devices.devices(roots, known), ())
         self._vectors = {device.address: device.vectors for device in on_bus}
-        asked = _tried(self._asks.gpus, gpus.NvmlAnswer())
+        answer = _read_topic(self._queries.gpus, gpus.NvmlAnswer())
         return Facts(
             node=self._node,
             cpu=self._cpu,
-            memory=_tried(lambda: memory.memory(roots), Facts().memory),
-            kernel=_tried(lambda: kernel.settings(roots, self._kernel), self._kernel),
+            memory=_read_topic(lambda: memory.memory(roots), Facts().memory),
+            kernel=_read_topic(lambda: kernel.settings(roots, self._kernel), self._kernel),
             devices=on_bus,
-            nics=_tried(lambda: nics.nics(roots, self._asks.sizes), ()),
-            bonds=_tried(lambda: nics.bonds(roots), ()),
-            ports=_tried(lambda: nics.ports(roots), ()),
-            gpus=_tried(lambda: gpus.gpus(roots, on_bus, asked.gpus), ()),
-            processes=_tried(lambda: gpus.processes(roots, asked.processes), ()),
-            disks=_tried(lambda: disks.disks(roots), ()),
-            drivers={**_tried(lambda: gpus.versions(roots), {}), **asked.versions},
+            nics=_read_topic(lambda: nics.nics(roots, self._queries.sizes), ()),
+            bonds=_read_topic(lambda: nics.bonds(roots), ()),
+            ports=_read_topic(lambda: nics.ports(roots), ()),
+            gpus=_read_topic(lambda: gpus.gpus(roots, on_bus, answer.gpus), ()),
+            processes=_read_topic(lambda: gpus.processes(roots, answer.processes), ()),
+            disks=_read_topic(lambda: disks.disks(roots), ()),
+            drivers={**_read_topic(lambda: gpus.versions(roots), {}), **answer.versions},
         )
 
 
-def _tried(read: Callable[[], T], otherwise: U) -> T | U:
-    """A foreign tree or a driver of a new kind must not cost the other topics."""
+def _read_topic(read: Callable[[], T], fallback: U) -> T | U:
+    """Return the facts of a topic; the fallback if it fails, to keep the other topics."""
     try:
         return read()
     except Exception:
         log.debug("a topic of the facts cannot be read", exc_info=True)
-        return otherwise
+        return fallback

@@ -1,4 +1,4 @@
-"""The kernel and what runs it: release, command line, clock, sysctls, services, the machine.
+"""The kernel and its environment: release, command line, clock, sysctls, services, machine.
 
 Kernel: admin-guide/kernel-parameters.rst, admin-guide/sysctl/{vm,kernel,net}.rst,
 timers/timekeeping.rst; os-release(5); ABI/testing/sysfs-firmware-dmi-entries.
@@ -26,7 +26,7 @@ SYSCTLS = (
     "vm.watermark_scale_factor", "vm.zone_reclaim_mode",
 )  # fmt: skip
 
-# the command line also carries secrets and disks' names: only what is known goes out
+# the command line may contain secrets and names of disks: only known parameters are reported
 _FLAGS = (
     "amd_iommu", "amd_pstate", "clocksource", "default_hugepagesz", "hugepages", "hugepagesz",
     "idle", "intel_idle.max_cstate", "intel_iommu", "intel_pstate", "iommu", "irqaffinity",
@@ -41,9 +41,9 @@ _SERVICES = frozenset(
         "containerd", "crio", "dockerd", "irqbalance", "kubelet", "kubelite", "numad",
         "nvidia-fabricma", "nvidia-persiste", "podman", "slurmd", "thermald", "tlp", "tuned",
     }
-)  # fmt: skip  # comm holds 15 letters
+)  # fmt: skip  # comm has 15 characters at most
 
-# hypervisors whose guests do not always say so in cpuinfo (Arm has no flag for it)
+# hypervisors whose guests may have no flag in cpuinfo (there is none on Arm)
 _GUESTS = (
     ("QEMU", ""), ("KVM", ""), ("Xen", ""), ("VMware", ""), ("innotek", ""), ("Parallels", ""),
     ("Google", "Google Compute Engine"), ("Microsoft", "Virtual Machine"), ("Alibaba", "Cloud ECS"),
@@ -52,7 +52,10 @@ _GUESTS = (
 
 
 def identity(roots: Roots, clock_flags: Iterable[str]) -> Kernel:
-    """What stays while the host is up, and services, which cost a look at every process."""
+    """Return facts that do not change while the host runs, and the services.
+
+    To find the services, a file of every process is read.
+    """
     dmi = roots.sys / "class/dmi/id"
     vendor, product = files.read_text(dmi / "sys_vendor"), files.read_text(dmi / "product_name")
     hypervisor = files.read_text(roots.sys / "hypervisor/type")
@@ -67,7 +70,7 @@ def identity(roots: Roots, clock_flags: Iterable[str]) -> Kernel:
 
 
 def settings(roots: Roots, known: Kernel) -> Kernel:
-    """``known`` with what an operator can change: the clock and the sysctls."""
+    """Return ``known`` with facts that an operator can change: the clock and the sysctls."""
     clock = roots.sys / "devices/system/clocksource/clocksource0"
     return replace(
         known,
@@ -78,7 +81,7 @@ def settings(roots: Roots, known: Kernel) -> Kernel:
 
 
 def os_name(release: str) -> str:
-    """PRETTY_NAME of os-release."""
+    """Return PRETTY_NAME of os-release."""
     for line in release.splitlines():
         key, _, value = line.partition("=")
         if key == "PRETTY_NAME":
@@ -87,9 +90,9 @@ def os_name(release: str) -> str:
 
 
 def virtual(clock_flags: Iterable[str], vendor: str, product: str, hypervisor: str) -> bool | None:
-    """Whether this is a guest; ``None`` where neither CPU nor firmware tells.
+    """Return whether this is a virtual machine; ``None`` where neither CPU nor firmware shows it.
 
-    Bare-metal instances of clouds carry the cloud's name, but not its hypervisor's.
+    Bare-metal instances of clouds have the cloud's name, but not that of its hypervisor.
     """
     if "hypervisor" in clock_flags or hypervisor:
         return True
@@ -101,16 +104,17 @@ def virtual(clock_flags: Iterable[str], vendor: str, product: str, hypervisor: s
 
 
 def flags(cmdline: str) -> list[str]:
-    """The words of the command line that say how fast this host can be."""
+    """Return the parameters of the command line that affect performance."""
     return [word for word in cmdline.split() if word.partition("=")[0] in _FLAGS]
 
 
 def services(proc: Path) -> tuple[str, ...]:
-    """Names of the known services among the processes."""
+    """Return the names of the known services among the processes."""
     pids = (name for name in files.names(proc) if name.isdecimal())
     return tuple(sorted({files.read_text(proc / pid / "comm") for pid in pids} & _SERVICES))
 
 
 def sysctls(folder: Path) -> dict[str, str]:
-    told = {name: files.read_text(folder / name.replace(".", "/")) for name in SYSCTLS}
-    return {name: " ".join(value.split()) for name, value in told.items() if value}
+    """Return the sysctls that affect performance."""
+    values = {name: files.read_text(folder / name.replace(".", "/")) for name in SYSCTLS}
+    return {name: " ".join(value.split()) for name, value in values.items() if value}

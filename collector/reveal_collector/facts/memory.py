@@ -15,7 +15,7 @@ from reveal_contract.facts import HugePool, Memory, NumaNode, Swap
 
 
 def memory(roots: Roots) -> Memory:
-    """How the memory of this host is divided and managed."""
+    """Return the layout and the settings of this host's memory."""
     nodes = roots.sys / "devices/system/node"
     huge = roots.sys / "kernel/mm/transparent_hugepage"
     zswap = files.read_text(roots.sys / "module/zswap/parameters/enabled")
@@ -32,7 +32,7 @@ def memory(roots: Roots) -> Memory:
 
 
 def total(meminfo: str, key: str) -> int | None:
-    """Bytes of a line of meminfo, be it the host's or a node's."""
+    """Return the bytes in a line of meminfo, of the host or of a node."""
     for line in meminfo.splitlines():
         words = line.split()
         if key in words and words[-1] == "kB" and words[-2].isdecimal():
@@ -41,18 +41,18 @@ def total(meminfo: str, key: str) -> int | None:
 
 
 def _node(folder: Path, number: int) -> NumaNode:
-    place = folder / f"node{number}"
-    distances = files.read_text(place / "distance").split()
+    path = folder / f"node{number}"
+    distances = files.read_text(path / "distance").split()
     return NumaNode(
         node=number,
-        cpus=files.cpu_list(place / "cpulist"),
-        memory=total(files.read_text(place / "meminfo"), "MemTotal:"),
+        cpus=files.cpu_list(path / "cpulist"),
+        memory=total(files.read_text(path / "meminfo"), "MemTotal:"),
         distances=tuple(int(word) for word in distances if word.isdecimal()),
     )
 
 
 def huge_pools(roots: Roots) -> list[HugePool]:
-    """Pools that hold pages: the host's and, where there are several nodes, the nodes'."""
+    """Return the pools that have pages: the host's and, with several nodes, those of each node."""
     found = _pools(roots.sys / "kernel/mm/hugepages", None)
     nodes = roots.sys / "devices/system/node"
     numbers = files.numbered(nodes, "node")
@@ -68,21 +68,21 @@ def _pools(folder: Path, node: int | None) -> list[HugePool]:
         size = name.removeprefix("hugepages-").removesuffix("kB")
         if not size.isdecimal():
             continue
-        place = folder / name
+        path = folder / name
         found.append(
             HugePool(
                 size=int(size) * 1024,
                 node=node,
-                total=files.read_number(place / "nr_hugepages") or 0,
-                free=files.read_number(place / "free_hugepages") or 0,
-                reserved=files.read_number(place / "resv_hugepages") or 0,
+                total=files.read_number(path / "nr_hugepages") or 0,
+                free=files.read_number(path / "free_hugepages") or 0,
+                reserved=files.read_number(path / "resv_hugepages") or 0,
             )
         )
     return found
 
 
 def swaps(text: str) -> tuple[Swap, ...]:
-    """The devices of ``/proc/swaps``; blanks in a file's name are written in octal."""
+    """Return the devices of ``/proc/swaps``; blanks in a file's name are octal escapes."""
     rows = (line.split() for line in text.splitlines()[1:])
     return tuple(
         Swap(row[0], row[1], int(row[2]) * 1024)

@@ -22,7 +22,7 @@ _LOST = ("rx_missed_errors", "rx_fifo_errors")
 
 @dataclass(frozen=True)
 class NicSizes:
-    """What only the driver tells (ethtool -g, -l): ring and channels, now and at most."""
+    """Sizes that only the driver knows (ethtool -g, -l): ring and channels, current and maximum."""
 
     rx_ring: int | None = None
     rx_ring_most: int | None = None
@@ -33,81 +33,82 @@ class NicSizes:
 QuerySizes = Callable[[str], NicSizes]
 
 
-def nics(roots: Roots, ask: QuerySizes) -> tuple[Nic, ...]:
-    """Interfaces that stand for hardware, a guest's own included."""
+def nics(roots: Roots, query: QuerySizes) -> tuple[Nic, ...]:
+    """Return the interfaces of hardware, also of the virtual hardware of a guest."""
     folder = roots.sys / "class/net"
     return tuple(
-        _nic(folder / name, ask(name))
+        _nic(folder / name, query(name))
         for name in files.names(folder)
         if (folder / name / "device").exists()
     )
 
 
-def _nic(place: Path, sizes: NicSizes) -> Nic:
-    queues = files.names(place / "queues")
+def _nic(path: Path, sizes: NicSizes) -> Nic:
+    queues = files.names(path / "queues")
     rx = [name for name in queues if name.startswith("rx-")]
-    speed = files.read_number(place / "speed")
+    speed = files.read_number(path / "speed")
     return Nic(
-        name=place.name,
-        driver=files.link_target(place / "device/driver"),
-        pci=address_of(place / "device"),
-        up=_UP.get(files.read_text(place / "operstate")),
+        name=path.name,
+        driver=files.link_target(path / "device/driver"),
+        pci=address_of(path / "device"),
+        up=_UP.get(files.read_text(path / "operstate")),
         speed=speed if speed and speed > 0 else None,
-        duplex=files.read_text(place / "duplex"),
-        mtu=files.read_number(place / "mtu"),
+        duplex=files.read_text(path / "duplex"),
+        mtu=files.read_number(path / "mtu"),
         rx_queues=len(rx),
         tx_queues=len(queues) - len(rx),
-        rps=_any_steering(place / "queues", rx),
+        rps=_any_steering(path / "queues", rx),
         channels=sizes.channels,
         channels_most=sizes.channels_most,
         rx_ring=sizes.rx_ring,
         rx_ring_most=sizes.rx_ring_most,
-        missed=lost(place / "statistics"),
-        bond=files.link_target(place / "master") if _in_bond(place) else "",
+        missed=lost(path / "statistics"),
+        bond=files.link_target(path / "master") if _in_bond(path) else "",
     )
 
 
 def _any_steering(queues: Path, names: list[str]) -> bool | None:
-    """Whether receive packet steering is on; a queue's mask of zeros is off."""
+    """Return whether receive packet steering is on; a queue's mask of zeros is off."""
     masks = [files.read_text(queues / name / "rps_cpus") for name in names]
-    told = [mask for mask in masks if mask]
-    return any(mask.strip("0,") for mask in told) if told else None
+    known = [mask for mask in masks if mask]
+    return any(mask.strip("0,") for mask in known) if known else None
 
 
 def lost(statistics: Path) -> int | None:
-    """Frames that found no descriptor free: drivers count them under either name."""
+    """Return the frames that found no free descriptor; drivers use either counter."""
     counts = [files.read_number(statistics / name) for name in _LOST]
-    told = [count for count in counts if count is not None]
-    return max(told) if told else None
+    known = [count for count in counts if count is not None]
+    return max(known) if known else None
 
 
-def _in_bond(place: Path) -> bool:
-    return (place / "master/bonding").is_dir()
+def _in_bond(path: Path) -> bool:
+    return (path / "master/bonding").is_dir()
 
 
 def bonds(roots: Roots) -> tuple[Bond, ...]:
+    """Return the bonds and their interfaces."""
     folder = roots.sys / "class/net"
     return tuple(
         _bond(folder / name) for name in files.names(folder) if (folder / name / "bonding").is_dir()
     )
 
 
-def _bond(place: Path) -> Bond:
-    parts = files.read_text(place / "bonding/slaves").split()
+def _bond(path: Path) -> Bond:
+    parts = files.read_text(path / "bonding/slaves").split()
     states = {
-        part: files.read_text(place.parent / part / "bonding_slave/mii_status") for part in parts
+        part: files.read_text(path.parent / part / "bonding_slave/mii_status") for part in parts
     }
     return Bond(
-        name=place.name,
-        mode=files.read_text(place / "bonding/mode").partition(" ")[0],
-        mtu=files.read_number(place / "mtu"),
+        name=path.name,
+        mode=files.read_text(path / "bonding/mode").partition(" ")[0],
+        mtu=files.read_number(path / "mtu"),
         parts=tuple(parts),
         down=tuple(part for part, state in states.items() if state == "down"),
     )
 
 
 def ports(roots: Roots) -> tuple[Port, ...]:
-    """Ports of InfiniBand and RoCE devices with the interfaces on top of them."""
+    """Return the ports of InfiniBand and RoCE devices with their interfaces."""
     return tuple(
         Port(
             name=port.name,

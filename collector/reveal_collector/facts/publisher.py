@@ -1,4 +1,4 @@
-"""The facts kept current: a thread that reads them once a minute, whatever they cost."""
+"""A thread that reads the facts once a minute, outside of the tick thread: it may take long."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ PERIOD = 60.0  # s
 
 
 class FactsPublisher:
-    """``latest`` is the JSON of the last reading, ``None`` before the first.
+    """``latest`` is the JSON of the last facts, ``None`` before the first read.
 
-    It is replaced only when the facts are others than before, so that whoever ships it can
-    tell by identity that there is news.
+    It is replaced only when the facts change, so that sinks detect changes by identity.
     """
 
     def __init__(self, inventory: FactsReader, period: float = PERIOD) -> None:
@@ -27,26 +26,27 @@ class FactsPublisher:
         self._thread = threading.Thread(target=self._run, name="reveal-facts", daemon=True)
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, timeout: float = 0.2) -> None:
-        """Ends between two readings; one stuck in the kernel is left to the daemon thread."""
+        """Stop between two reads; a read that is stuck in the kernel is abandoned."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the facts once."""
         try:
-            told = self._inventory.read().to_json()
+            facts = self._inventory.read().to_json()
         except Exception:
             log.exception("the facts of this host cannot be read")
             return
-        if told != self.latest:
-            self.latest = told
+        if facts != self.latest:
+            self.latest = facts
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self.look()
+            self.refresh()
             give_back()
             self._stopping.wait(self._period)

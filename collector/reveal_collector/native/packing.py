@@ -57,7 +57,7 @@ class CForm(Structure):
 class CMatrixRow(Structure):
     """``struct matrix_row``."""
 
-    _fields_ = [("counts", c_int32), ("by_column", c_int32), ("shown", c_int32)]
+    _fields_ = [("counts", c_int32), ("by_column", c_int32), ("required", c_int32)]
 
 
 class CFile(Structure):
@@ -174,7 +174,7 @@ class Packer:
         for into, row in zip(rows, plan.rows, strict=False):
             texts += [row.head, row.rest]
             into.counts, into.by_column = row.counts, row.counts == plan.wide
-            into.shown = -1 if row.counted is None else row.counted
+            into.required = -1 if row.counted is None else row.counted
         self._kept.append(rows)
         packed.rows = ctypes.addressof(rows)
         packed.watched = self._strings(texts)

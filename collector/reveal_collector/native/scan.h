@@ -52,7 +52,7 @@ struct form {
 struct matrix_row {
     int32_t counts;
     int32_t by_column; /* whether the counts belong to the columns */
-    int32_t shown;     /* the total must be above 0 (1), must be 0 (0), may be any number (-1) */
+    int32_t required;  /* the total must be above 0 (1), must be 0 (0), may be any number (-1) */
 };
 
 struct file {

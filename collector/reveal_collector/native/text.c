@@ -326,7 +326,7 @@ static int update_row(const struct file *file, struct state *state, int32_t numb
         counts[n] = (int64_t)now;
     }
     state->values[number] = (int64_t)total;
-    return row->shown >= 0 && (total > 0) != row->shown ? MISMATCH : 0;
+    return row->required >= 0 && (total > 0) != row->required ? MISMATCH : 0;
 }
 
 static struct line next_line(const uint8_t *at, const uint8_t *end)

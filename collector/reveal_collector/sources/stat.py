@@ -33,7 +33,7 @@ _FORM = TextForm(truncate=(b"intr",))
 
 
 def sources(roots: Roots) -> list[Source]:
-    arrange = fold_by(roots.sys, together={"cpu.busy": BUSY})
+    arrange = fold_by(roots.sys, combined={"cpu.busy": BUSY})
     return [TokenSource("stat", Lane.FAST, roots.proc / "stat", learn, form=_FORM, arrange=arrange)]
 
 

@@ -175,14 +175,14 @@ def test_an_empty_tree_has_no_facts_and_no_error(tmp_path: Path) -> None:
 
 def test_the_watch_keeps_the_same_object_until_facts_change(tree: Tree) -> None:
     watch = FactsPublisher(FactsReader("n", tree.roots))
-    watch.look()
+    watch.refresh()
     first = watch.latest
-    watch.look()
+    watch.refresh()
     assert watch.latest is first
     assert first is not None
     assert json.loads(first)["node"] == "n"
     add_setup(tree, Setup(clocksource="hpet"))
-    watch.look()
+    watch.refresh()
     assert watch.latest != first
 
 

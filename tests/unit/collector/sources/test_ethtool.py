@@ -106,7 +106,7 @@ def test_answers_as_the_kernel_packs_them() -> None:
     assert card_io.names_of(names) == ["rx_packets", "a" * 32]
     assert list(card_io.values_of(struct.pack("=IIQQ", 0x1D, 2, 5, 2**64 - 1))) == [5, 2**64 - 1]
     queues = card_io.queues_of((0x3C, 0, 0, 1, 63, 0, 0, 1, 32))
-    assert (queues.now, queues.maximum) == (32, 63)
+    assert (queues.current, queues.maximum) == (32, 63)
 
 
 def test_answers_that_claim_more_than_they_hold_are_refused() -> None:
@@ -143,7 +143,7 @@ def test_this_machines_card_says_what_it_is() -> None:
     driver = Path("/sys/class/net") / live_card() / "device/driver"
     assert card.driver == driver.resolve().name
     for pair in (card.rx_ring, card.queues):
-        assert pair is None or 0 < pair.now <= pair.maximum
+        assert pair is None or 0 < pair.current <= pair.maximum
 
 
 def test_this_machines_counters_are_those_of_ethtool() -> None:
