@@ -42,7 +42,10 @@ def card_sizes(name: str) -> NicSizes:
         tool.close()
     ring, channels = card.rx_ring or CurrentAndMaximum(0, 0), card.queues or CurrentAndMaximum(0, 0)
     return NicSizes(
-        ring.current or None, ring.maximum or None, channels.current or None, channels.maximum or None
+        ring.current or None,
+        ring.maximum or None,
+        channels.current or None,
+        channels.maximum or None,
     )
 
 
