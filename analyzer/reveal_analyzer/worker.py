@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from reveal_analyzer.configuration.feed import FactsFeed
-from reveal_analyzer.configuration.watch import Configuration
+from reveal_analyzer.configuration.watch import ConfigurationTracker
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.fleet.minute import Minutes
 from reveal_analyzer.gc_control import GarbageControl
@@ -61,7 +61,7 @@ class _Node:
     last_slice_s: float
     since_s: float
     replaying: bool = False  # its last slice was analyzed before, by another analyzer
-    configuration: Configuration = field(default_factory=Configuration)
+    configuration: ConfigurationTracker = field(default_factory=ConfigurationTracker)
 
 
 class Worker:
@@ -178,7 +178,7 @@ class Worker:
         name = received.node
         self._nodes.pop(name, None)
         self._garbage.note_dropped()
-        self._facts.forget(name)
+        self._facts.drop(name)
         self._metrics.node_failures.inc()
         if now - self._failure_logged.get(name, -1e9) >= _LOG_AGAIN_SECONDS:
             self._failure_logged[name] = now
@@ -195,7 +195,7 @@ class Worker:
             if self._fleet is not None:
                 self._fleet.learn(facts)
             if facts.node in self._nodes:
-                self._report(self._nodes[facts.node].configuration.step(facts, time.time_ns()))
+                self._report(self._nodes[facts.node].configuration.update(facts, time.time_ns()))
 
     def _submit_minute(self, name: str) -> None:
         if self._fleet is None or (node := self._nodes.get(name)) is None:
@@ -238,7 +238,7 @@ class Worker:
             self._nodes.pop(node, None)
             self._garbage.note_dropped()
             self._failure_logged.pop(node, None)
-            self._facts.forget(node)
+            self._facts.drop(node)
             self._metrics.forget(node)
             if self._fleet is not None:
                 self._fleet.forget(node)

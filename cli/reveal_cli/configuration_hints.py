@@ -10,14 +10,14 @@ from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding
 
 if TYPE_CHECKING:
-    from reveal_analyzer.configuration.watch import Configuration
+    from reveal_analyzer.configuration.watch import ConfigurationTracker
 
 
 class Hints:
     """The configuration findings of the nodes looked at, open ones and mended ones."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Configuration] = {}
+        self._nodes: dict[str, ConfigurationTracker] = {}
         self._findings: dict[str, Finding] = {}
 
     @property
@@ -27,10 +27,10 @@ class Hints:
 
     def take(self, facts: Facts, at_ns: int) -> None:
         """Hold the rules against a node's facts as they were found at this time."""
-        from reveal_analyzer.configuration.watch import Configuration  # noqa: PLC0415 - an extra
+        from reveal_analyzer.configuration.watch import ConfigurationTracker  # noqa: PLC0415 - an extra
 
-        node = self._nodes.setdefault(facts.node, Configuration())
-        for news in node.step(facts, at_ns):
+        node = self._nodes.setdefault(facts.node, ConfigurationTracker())
+        for news in node.update(facts, at_ns):
             self._findings[news.finding.id] = news.finding
         for finding in node.findings:
             self._findings[finding.id] = finding

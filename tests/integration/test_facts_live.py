@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_analyzer.configuration.watch import Configuration
+from reveal_analyzer.configuration.watch import ConfigurationTracker
 from reveal_collector.facts.device_queries import all_queries
 from reveal_collector.facts.inventory import FactsReader
 from reveal_collector.readers.source import Roots
@@ -55,10 +55,10 @@ def reserved() -> Iterator[None]:
 
 @pytest.mark.root
 def test_huge_pages_reserved_and_forgotten_are_told_until_given_back(reserved: None) -> None:
-    inventory, node = FactsReader("n", Roots()), Configuration()
-    opened = [news for news in node.step(inventory.read(), 1) if "huge" in news.finding.claim]
+    inventory, node = FactsReader("n", Roots()), ConfigurationTracker()
+    opened = [news for news in node.update(inventory.read(), 1) if "huge" in news.finding.claim]
     assert [news.change for news in opened] == ["Opened"]
     assert f"0 of {PAGES} pages" in opened[0].finding.claim
     POOL.write_text("0")
-    [resolved] = [news for news in node.step(inventory.read(), 2) if "huge" in news.finding.claim]
+    [resolved] = [news for news in node.update(inventory.read(), 2) if "huge" in news.finding.claim]
     assert (resolved.change, resolved.finding.id) == ("Resolved", opened[0].finding.id)

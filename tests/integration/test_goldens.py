@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_analyzer.configuration.evaluate import judge
+from reveal_analyzer.configuration.evaluate import evaluate
 from reveal_collector.facts.inventory import FactsReader
 from reveal_contract.facts import Facts
 from support.hosts import collector_run
@@ -55,7 +55,9 @@ def facts(tree: Tree) -> str:
     """What is known of the host, and the hints that follow."""
     known = FactsReader(collector_run.NODE, tree.roots).read()
     assert Facts.from_json(known.to_json()) == known
-    hints = [f"{hint.hypothesis.name}: {hint.claim}" for hint in judge(known, 0) if hint.hypothesis]
+    hints = [
+        f"{hint.hypothesis.name}: {hint.claim}" for hint in evaluate(known, 0) if hint.hypothesis
+    ]
     told = {"facts": json.loads(known.to_json()), "hints": hints}
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 

@@ -118,7 +118,7 @@ def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path
 def test_what_is_set_up_badly_is_found_and_its_mending_too(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(feed, "REFRESH_SECONDS", 0.0)
     monkeypatch.setattr(worker, "_FACTS_SECONDS", 0.0)
     stream.send(message("n", 1))
     bench = Bench(stream, tmp_path / "f.jsonl")

@@ -198,7 +198,7 @@ def idle_huge_pages(now_ns: int) -> Finding:
         state=State.OPEN,
         first_seen_ns=first,
         last_seen_ns=_minutes_ago(now_ns, 14),
-        claim="4 GiB are set aside as huge pages of 2 MiB and unused: no other program can have"
+        claim="4 GiB are reserved as huge pages of 2 MiB and unused: no other program can use"
         " this memory",
         hypothesis=Hypothesis("IdleHugePages", 95, "Set vm.nr_hugepages to 0."),
         evidence=(

@@ -1,1 +1,1 @@
-"""Rules on a node's facts that need no baseline: what is set up so that jobs must lose."""
+"""Configuration rules: settings of a node that cost jobs performance, found without a baseline."""

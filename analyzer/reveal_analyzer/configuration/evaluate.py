@@ -1,4 +1,4 @@
-"""From facts to findings: all rules, and those that the facts of a node break."""
+"""Evaluation of all configuration rules on the facts of a node."""
 
 from __future__ import annotations
 
@@ -7,47 +7,53 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from reveal_analyzer.configuration import cpu, devices, gpu, memory, network
-from reveal_analyzer.configuration.rule import Broken, Rule
+from reveal_analyzer.configuration.rule import ConfigurationRule, Violation
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding, FindingKind, Hypothesis, State
 
 log = logging.getLogger(__name__)
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[ConfigurationRule, ...] = (
     *cpu.RULES, *memory.RULES, *devices.RULES, *network.RULES, *gpu.RULES
 )  # fmt: skip
 
 
-def judge(facts: Facts, at_ns: int, rules: Iterable[Rule] = RULES) -> list[Finding]:
-    """A finding for each object that breaks a rule, in the order of the rules."""
-    return [_finding(facts, rule, broken, at_ns) for rule, broken in _broken(facts, rules)]
+def evaluate(
+    facts: Facts, time_ns: int, rules: Iterable[ConfigurationRule] = RULES
+) -> list[Finding]:
+    """Return a finding for each violation, in the order of the rules."""
+    return [
+        _finding(facts, rule, violation, time_ns) for rule, violation in _violations(facts, rules)
+    ]
 
 
-def _broken(facts: Facts, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Broken]]:
+def _violations(
+    facts: Facts, rules: Iterable[ConfigurationRule]
+) -> Iterator[tuple[ConfigurationRule, Violation]]:
     for rule in rules:
         try:
-            yield from ((rule, broken) for broken in rule.check(facts))
-        except Exception as error:  # facts that no rule foresaw must not cost the other rules
-            log.warning("%s cannot be judged on %s: %s", rule.name, facts.node, error)
+            yield from ((rule, violation) for violation in rule.check(facts))
+        except Exception as error:  # unexpected facts must not disable the other rules
+            log.warning("rule %s cannot be evaluated on %s: %s", rule.name, facts.node, error)
 
 
-def _finding(facts: Facts, rule: Rule, broken: Broken, at_ns: int) -> Finding:
-    subsystem = broken.subsystem or rule.subsystem
-    claim = rule.claim.format(**broken.values)
+def _finding(facts: Facts, rule: ConfigurationRule, violation: Violation, time_ns: int) -> Finding:
+    subsystem = violation.subsystem or rule.subsystem
+    claim = rule.claim.format(**violation.values)
     return Finding(
-        id=finding_id(facts.node, rule.name, broken.what),
+        id=finding_id(facts.node, rule.name, violation.what),
         node_name=facts.node,
         kind=FindingKind.CONFIGURATION,
         subsystem=subsystem,
         subsystems=(subsystem,),
-        severity=broken.severity or rule.severity,
+        severity=violation.severity or rule.severity,
         state=State.OPEN,
-        first_seen_ns=at_ns,
-        last_seen_ns=at_ns,
+        first_seen_ns=time_ns,
+        last_seen_ns=time_ns,
         claim=claim[:1].upper() + claim[1:],
-        hypothesis=Hypothesis(rule.name, 100, rule.fix.format(**broken.values)),
-        evidence=broken.evidence,
-        subjects=broken.subjects,
+        hypothesis=Hypothesis(rule.name, 100, rule.fix.format(**violation.values)),
+        evidence=violation.evidence,
+        subjects=violation.subjects,
         score_percent=100,
         confidence_percent=100,
         notes=(rule.reference,),
@@ -55,6 +61,6 @@ def _finding(facts: Facts, rule: Rule, broken: Broken, at_ns: int) -> Finding:
 
 
 def finding_id(node: str, rule: str, what: str) -> str:
-    """The same for the same rule and object of a node, whoever finds it and whenever."""
+    """Return the id: the same for the same rule and object of a node, whoever finds it."""
     seed = f"{node}\0{rule}\0{what}".encode(errors="replace")
     return f"configuration-{hashlib.blake2b(seed, digest_size=5).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Facts of nodes as their collectors told Redis."""
+"""Feed of the facts that collectors write to Redis."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from reveal_contract.names import FACTS_KEY
 
 log = logging.getLogger(__name__)
 
-AGAIN_SECONDS = 30.0  # collectors look once a minute
-SOON_SECONDS = 2.0  # where none were there yet
-BATCH = 64  # nodes a question: some 10 KB each
+REFRESH_SECONDS = 30.0  # collectors read facts once a minute
+RETRY_SECONDS = 2.0  # while a node has none
+BATCH = 64  # nodes per request: about 10 KB each
 
 
 class FactsFeed:
-    """Gives the facts of a node when they are others than before, and at first."""
+    """Returns the facts of a node at first, and whenever they have changed."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
@@ -29,26 +29,26 @@ class FactsFeed:
         self._known: dict[str, bytes] = {}
 
     def poll(self, nodes: Iterable[str], now: float) -> list[Facts]:
-        """News of these nodes at ``now`` (monotonic s); none while Redis is away.
+        """Return the facts of these nodes that are new at ``now`` (monotonic s).
 
-        Facts that cannot be used are said once and passed over.
+        There are none while Redis is unavailable.  Unusable facts are logged once and skipped.
         """
         due = [node for node in nodes if self._due.get(node, 0.0) <= now][:BATCH]
         if not due:
             return []
         try:
-            told: Any = self._client.hmget(FACTS_KEY, due)
-        except OUTAGE as error:  # whoever reads the slices says so
+            replies: Any = self._client.hmget(FACTS_KEY, due)
+        except OUTAGE as error:  # the reader of the slices logs the outage
             log.debug("no facts: %s", error)
-            told = [None] * len(due)
-        news = []
-        for node, data in zip(due, told, strict=True):
-            self._due[node] = now + (AGAIN_SECONDS if data else SOON_SECONDS)
+            replies = [None] * len(due)
+        changed = []
+        for node, data in zip(due, replies, strict=True):
+            self._due[node] = now + (REFRESH_SECONDS if data else RETRY_SECONDS)
             if data and (facts := self._new(node, data)) is not None:
-                news.append(facts)
-        return news
+                changed.append(facts)
+        return changed
 
-    def forget(self, node: str) -> None:
+    def drop(self, node: str) -> None:
         self._due.pop(node, None)
         self._known.pop(node, None)
 

@@ -1,19 +1,19 @@
-"""Rules on GPUs and on where the processes run that use them."""
+"""Rules on GPUs, and on the placement of the processes that use them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from reveal_analyzer.configuration.locality import near_cpus, near_nodes
-from reveal_analyzer.configuration.rule import Broken, Rule, fact
+from reveal_analyzer.configuration.rule import ConfigurationRule, Violation, fact
 from reveal_contract import cpulist
 from reveal_contract.facts import Facts, GpuProcess
 from reveal_contract.finding import Confidence, Severity, Subject
 from reveal_contract.metric import Subsystem
 
 
-def remote_cpus(facts: Facts) -> Iterator[Broken]:
-    """Processes that may run on no CPU near any of their GPUs."""
+def remote_cpus(facts: Facts) -> Iterator[Violation]:
+    """Find processes that may not run on any CPU near their GPUs."""
     homes = {device.address: device.node for device in facts.devices if device.kind == "gpu"}
     for process in facts.processes:
         nodes = {node for gpu in process.gpus if (node := homes.get(gpu)) is not None}
@@ -23,20 +23,20 @@ def remote_cpus(facts: Facts) -> Iterator[Broken]:
             yield _misplaced(facts, process, nodes, cpulist.render(near))
 
 
-def remote_memory(facts: Facts) -> Iterator[Broken]:
-    """Processes that may allocate on no node near any of their GPUs."""
+def remote_memory(facts: Facts) -> Iterator[Violation]:
+    """Find processes that may not allocate memory on any node near their GPUs."""
     homes = {device.address: device.node for device in facts.devices if device.kind == "gpu"}
     for process in facts.processes:
         nodes = {node for gpu in process.gpus if (node := homes.get(gpu)) is not None}
         near = frozenset[int]().union(*(near_nodes(facts, node) for node in nodes))
-        near &= {one.node for one in facts.memory.nodes if one.memory}
+        near &= {each.node for each in facts.memory.nodes if each.memory}
         allowed = _numbers(process.memory)
         if near and allowed and not allowed & near:
             yield _misplaced(facts, process, nodes, cpulist.render(near))
 
 
-def _misplaced(facts: Facts, process: GpuProcess, nodes: set[int], near: str) -> Broken:
-    return Broken(
+def _misplaced(facts: Facts, process: GpuProcess, nodes: set[int], near: str) -> Violation:
+    return Violation(
         f"{process.name}/{process.pid}",
         {
             "process": f"{process.name} ({process.pid})",
@@ -72,12 +72,12 @@ def _numbers(text: str) -> frozenset[int]:
         return frozenset()
 
 
-def no_persistence(facts: Facts) -> Iterator[Broken]:
+def no_persistence(facts: Facts) -> Iterator[Violation]:
     if "nvidia-persiste" in facts.kernel.services:
         return
     off = [gpu.pci for gpu in facts.gpus if gpu.persistence is False]
     if off:
-        yield Broken(
+        yield Violation(
             "",
             {"count": len(off), "s": "s" if len(off) > 1 else ""},
             tuple(fact("gpu.persistence", address, "off", "on", known_as="Persistence-M")
@@ -86,34 +86,34 @@ def no_persistence(facts: Facts) -> Iterator[Broken]:
 
 
 RULES = (
-    Rule(
+    ConfigurationRule(
         "GPUProcessOnRemoteCPUs", Subsystem.GPU, Severity.MEDIUM,
-        "process {process} uses GPU {gpus} on NUMA node {nodes}, but may run on CPUs {cpus} only,"
-        " all of another socket",
+        "process {process} uses GPU {gpus} on NUMA node {nodes}, but may run only on"
+        " CPUs {cpus}, all of another socket",
         "taskset -a -c -p {near} {pid} (better: start it with numactl --cpunodebind={nodes}"
         " --membind={nodes}; on Kubernetes the topology manager, single-numa-node)",
         "Every copy to the GPU and every command crosses the link between the sockets. Nodes"
-        " of one socket count as near; a process that may run on any CPU near its GPU is not"
-        " meant.",
+        " of one socket count as near. A process that may run on any CPU near its GPU is not"
+        " reported.",
         "kernel: ABI/testing/sysfs-bus-pci (numa_node), admin-guide/mm/numaperf.rst;"
         " numactl(8); paper 6, case 1",
         remote_cpus,
     ),
-    Rule(
+    ConfigurationRule(
         "GPUProcessOnRemoteMemory", Subsystem.MEMORY, Severity.MEDIUM,
-        "process {process} uses GPU {gpus} on NUMA node {nodes}, but its memory may come from node"
-        " {memory} only",
-        "widen its cpuset.mems to node {near}, or start it with numactl --membind={nodes}",
-        "Buffers for the GPU lie in the memory of another socket, and every copy crosses the"
-        " link between them.",
+        "process {process} uses GPU {gpus} on NUMA node {nodes}, but may allocate memory only"
+        " from node {memory}",
+        "add node {near} to its cpuset.mems, or start it with numactl --membind={nodes}",
+        "Buffers for the GPU are in the memory of another socket, and every copy crosses the link"
+        " between the sockets.",
         "kernel: admin-guide/cgroup-v2.rst (cpuset.mems), admin-guide/mm/numa_memory_policy.rst;"
         " paper 6, case 1",
         remote_memory,
     ),
-    Rule(
+    ConfigurationRule(
         "NoPersistence", Subsystem.GPU, Severity.LOW,
-        "persistence mode is off on {count} GPU{s}: when the last program ends the driver shuts"
-        " the GPU down, and the next one waits for it to start",
+        "persistence mode is off on {count} GPU{s}: when the last program ends, the driver"
+        " shuts the GPU down, and the next program waits until it has started",
         "systemctl enable --now nvidia-persistenced (or nvidia-smi -pm 1)",
         "Without a client the driver releases the GPU's state; starting it again takes seconds,"
         " and settings such as clock limits are lost.",

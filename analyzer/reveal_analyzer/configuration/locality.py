@@ -1,35 +1,35 @@
-"""What is near what: NUMA nodes of one socket, and what devices are called by their users."""
+"""Locality of devices: the NUMA nodes and CPUs of their socket; and the names of devices."""
 
 from __future__ import annotations
 
 from reveal_contract import cpulist
 from reveal_contract.facts import Device, Facts
 
-_NEAR = 15  # a NUMA distance up to which nodes share a socket (10 is the node itself)
+_NEAR = 15  # largest NUMA distance of nodes that share a socket (10: the node itself)
 _KINDS = {"gpu": "GPU", "network": "network card", "storage": "drive"}
 
 
 def near_nodes(facts: Facts, node: int | None) -> frozenset[int]:
-    """The node itself and those as near as sub-NUMA nodes of one socket; empty if unknown."""
+    """Return a NUMA node and those of the same socket; empty if the node is unknown."""
     nodes = facts.memory.nodes
-    home = next((one for one in nodes if one.node == node), None)
+    home = next((each for each in nodes if each.node == node), None)
     if home is None:
         return frozenset()
     if len(home.distances) != len(nodes):
         return frozenset({home.node})
     distances = zip(nodes, home.distances, strict=True)
-    return frozenset(one.node for one, far in distances if one is home or far <= _NEAR)
+    return frozenset(each.node for each, distance in distances if each is home or distance <= _NEAR)
 
 
 def near_cpus(facts: Facts, node: int | None) -> frozenset[int]:
-    """CPUs of the near nodes that are online; empty where the node is not known."""
+    """Return the online CPUs of the same socket; empty if the node is unknown."""
     near = near_nodes(facts, node)
-    cpus = (cpulist.parse(one.cpus) for one in facts.memory.nodes if one.node in near)
+    cpus = (cpulist.parse(each.cpus) for each in facts.memory.nodes if each.node in near)
     return frozenset[int]().union(*cpus) & cpulist.parse(facts.cpu.online)
 
 
-def called(facts: Facts, device: Device) -> str:
-    """``network card eth0``, ``GPU NVIDIA H100``: by its name where it has one."""
+def device_label(facts: Facts, device: Device) -> str:
+    """Return a device as users know it: ``network card eth0``, ``GPU 0000:3b:00.0 (H100)``."""
     names = [nic.name for nic in facts.nics if nic.pci == device.address]
     names += [port.name for port in facts.ports if port.pci == device.address]
     names += [disk.name for disk in facts.disks if disk.pci == device.address]

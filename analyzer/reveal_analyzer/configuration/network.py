@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reveal_analyzer.configuration.rule import Broken, Rule, fact
+from reveal_analyzer.configuration.rule import ConfigurationRule, Violation, fact
 from reveal_contract import cpulist
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Severity
@@ -13,11 +13,11 @@ from reveal_contract.metric import Subsystem
 _MANY_CPUS = 4
 
 
-def small_ring(facts: Facts) -> Iterator[Broken]:
+def small_ring(facts: Facts) -> Iterator[Violation]:
     for nic in facts.nics:
         now, most = nic.rx_ring, nic.rx_ring_most
         if nic.up and nic.missed and now and most and now < most:
-            yield Broken(
+            yield Violation(
                 nic.name,
                 {"nic": nic.name, "missed": nic.missed, "now": now, "most": most},
                 (fact("nic.ring.rx", nic.name, now, most, "descriptors", "ethtool -g"),
@@ -25,32 +25,32 @@ def small_ring(facts: Facts) -> Iterator[Broken]:
             )  # fmt: skip
 
 
-def one_queue(facts: Facts) -> Iterator[Broken]:
+def single_queue(facts: Facts) -> Iterator[Violation]:
     many = min(len(cpulist.parse(facts.cpu.online)), 8)
     for nic in facts.nics:
         if nic.up and nic.channels == 1 and (nic.channels_most or 1) > 1 and many >= _MANY_CPUS:
-            yield Broken(
+            yield Violation(
                 nic.name,
                 {"nic": nic.name, "most": nic.channels_most,
-                 "wanted": min(many, nic.channels_most or 1)},
+                 "recommended": min(many, nic.channels_most or 1)},
                 (fact("nic.channels", nic.name, 1, nic.channels_most, known_as="ethtool -l"),),
             )  # fmt: skip
 
 
-def half_duplex(facts: Facts) -> Iterator[Broken]:
+def half_duplex(facts: Facts) -> Iterator[Violation]:
     for nic in facts.nics:
         if nic.up and nic.duplex == "half":
-            yield Broken(
+            yield Violation(
                 nic.name,
                 {"nic": nic.name},
                 (fact("nic.duplex", nic.name, "half", "full", known_as="duplex"),),
             )
 
 
-def bond_part_down(facts: Facts) -> Iterator[Broken]:
+def bond_part_down(facts: Facts) -> Iterator[Violation]:
     for bond in facts.bonds:
         for part in bond.down:
-            yield Broken(
+            yield Violation(
                 f"{bond.name}/{part}",
                 {"bond": bond.name, "part": part, "up": len(bond.parts) - len(bond.down),
                  "of": len(bond.parts), "mode": bond.mode},
@@ -58,24 +58,24 @@ def bond_part_down(facts: Facts) -> Iterator[Broken]:
             )  # fmt: skip
 
 
-def bond_mtu(facts: Facts) -> Iterator[Broken]:
+def bond_mtu(facts: Facts) -> Iterator[Violation]:
     mtus = {nic.name: nic.mtu for nic in facts.nics}
     for bond in facts.bonds:
         for part in bond.parts:
             mtu = mtus.get(part)
             if mtu and bond.mtu and mtu != bond.mtu:
-                yield Broken(
+                yield Violation(
                     f"{bond.name}/{part}",
                     {"bond": bond.name, "part": part, "mtu": mtu, "should": bond.mtu},
                     (fact("nic.mtu", part, mtu, bond.mtu, "bytes", "mtu"),),
                 )
 
 
-def one_lane(facts: Facts) -> Iterator[Broken]:
-    """InfiniBand ports of hosts have four lanes (two in split ones); RoCE ones may have one."""
+def single_lane(facts: Facts) -> Iterator[Violation]:
+    """Find InfiniBand ports with one lane; RoCE ports may have one by design."""
     for port in facts.ports:
         if port.layer == "InfiniBand" and port.state == "ACTIVE" and "(1X" in port.rate:
-            yield Broken(
+            yield Violation(
                 port.name,
                 {"port": port.name, "rate": port.rate},
                 (fact("port.rate", port.name, port.rate, known_as="rate"),),
@@ -83,58 +83,58 @@ def one_lane(facts: Facts) -> Iterator[Broken]:
 
 
 RULES = (
-    Rule(
+    ConfigurationRule(
         "SmallReceiveRing", Subsystem.NETWORK, Severity.LOW,
-        "interface {nic} lost {missed} packets for want of a free descriptor, with a receive ring"
-        " of {now} out of {most}",
+        "interface {nic} lost {missed} packets because no descriptor was free; its receive"
+        " ring has {now} of {most} descriptors",
         "ethtool -G {nic} rx {most}",
-        "Packets that come while every descriptor is in use are dropped by the card; a larger"
-        " ring outlasts longer bursts. The count is since the driver was loaded.",
+        "The card drops packets that arrive while every descriptor is in use. A larger ring holds"
+        " longer bursts. The count starts when the driver is loaded.",
         "ethtool(8), -g and -G; kernel: networking/statistics.rst (rx_missed_errors)",
         small_ring,
     ),
-    Rule(
+    ConfigurationRule(
         "OneNetworkQueue", Subsystem.NETWORK, Severity.LOW,
         "interface {nic} uses one of {most} queues: a single CPU does all its work",
-        "ethtool -L {nic} combined {wanted}",
-        "Each queue is served by a CPU of its own; with one queue the packets of all"
-        " connections go through one CPU.",
+        "ethtool -L {nic} combined {recommended}",
+        "Each queue can be served by another CPU. With one queue, the packets of all connections"
+        " go through one CPU.",
         "kernel: networking/scaling.rst (RSS); ethtool(8), -l and -L",
-        one_queue,
+        single_queue,
     ),
-    Rule(
+    ConfigurationRule(
         "HalfDuplex", Subsystem.NETWORK, Severity.MEDIUM,
         "interface {nic} runs in half duplex: it cannot send and receive at once",
-        "ethtool -s {nic} autoneg on (and the same at the switch's port)",
-        "One end was set to a fixed mode and the other one negotiates: the link falls back to"
-        " half duplex, with collisions under load.",
+        "ethtool -s {nic} autoneg on (and the same on the switch port)",
+        "One end is set to a fixed mode and the other negotiates: the link falls back to half"
+        " duplex, with collisions under load.",
         "kernel: ABI/testing/sysfs-class-net (duplex); IEEE 802.3, clause 28",
         half_duplex,
     ),
-    Rule(
+    ConfigurationRule(
         "BondPartDown", Subsystem.NETWORK, Severity.LOW,
         "link {part} of {bond} is down: {up} of {of} links are left ({mode})",
         "cat /proc/net/bonding/{bond}; ip link set {part} up; check cable and switch port",
-        "A bond goes on with fewer links: less bandwidth where it balances, no spare where it"
-        " stands by.",
+        "A bond continues with fewer links: with less bandwidth if it balances the load, without a"
+        " backup if it has standby links.",
         "kernel: networking/bonding.rst (link monitoring)",
         bond_part_down,
     ),
-    Rule(
+    ConfigurationRule(
         "BondMTUMismatch", Subsystem.NETWORK, Severity.LOW,
-        "link {part} has an MTU of {mtu}, its bond {bond} one of {should}",
+        "link {part} has an MTU of {mtu}, but its bond {bond} has {should}",
         "ip link set {bond} mtu {should}",
-        "Packets of the bond's size are dropped, or cut, by the link that takes less.",
+        "The link with the smaller MTU drops or fragments packets of the bond's size.",
         "kernel: networking/bonding.rst",
         bond_mtu,
     ),
-    Rule(
+    ConfigurationRule(
         "InfiniBandOnOneLane", Subsystem.NETWORK, Severity.MEDIUM,
         "InfiniBand port {port} runs on one lane: {rate}",
         "ibstat; iblinkinfo; reseat or replace the cable",
-        "Ports of host adapters have four lanes, two where a cable is split; one lane is what"
-        " is left when the others failed to train.",
+        "Ports of host adapters have four lanes, or two with a split cable. One lane is left if the"
+        " others failed to train.",
         "kernel: ABI/stable/sysfs-class-infiniband (rate); iblinkinfo(8)",
-        one_lane,
+        single_lane,
     ),
 )  # fmt: skip

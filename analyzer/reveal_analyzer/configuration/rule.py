@@ -1,4 +1,4 @@
-"""What a configuration rule is, and what it says of one object that breaks it."""
+"""Configuration rules and their violations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from reveal_contract.metric import Subsystem
 
 
 @dataclass(frozen=True)
-class Broken:
-    """One object that breaks a rule: a device, a NIC, a pool of pages; "" is the host.
+class Violation:
+    """One object that breaks a rule: a device, a NIC, a pool of pages.
 
-    ``values`` fill the rule's claim and fix.  ``severity`` and ``subsystem`` override the
-    rule's where this object is another case than most.
+    ``what`` identifies it; "" is the host.  ``values`` fill the rule's claim and fix.
+    ``severity`` and ``subsystem`` override those of the rule for this object.
     """
 
     what: str
@@ -27,12 +27,12 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """``check`` gives every object that breaks the rule; unknown facts break none.
+class ConfigurationRule:
+    """A rule on the facts of a node; ``check`` yields each violation.
 
-    ``claim`` says what is and what it costs, ``fix`` is the command that mends it, both with
-    the names of ``Broken.values`` in braces; ``why`` and ``reference`` are for the reader who
-    doubts.
+    Unknown facts violate no rule.  ``claim`` states the setting and its cost, ``fix`` is the
+    command that corrects it; both contain the names of ``Violation.values`` in braces.  ``why``
+    and ``reference`` explain the rule.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Rule:
     fix: str
     why: str
     reference: str
-    check: Callable[[Facts], Iterable[Broken]] = field(repr=False)
+    check: Callable[[Facts], Iterable[Violation]] = field(repr=False)
 
 
 def fact(
@@ -53,7 +53,7 @@ def fact(
     unit: str = "",
     known_as: str = "",
 ) -> Evidence:
-    """A fact as evidence: what it is and, where there is one right value, what it should be."""
+    """Return a fact as evidence: its value and, if there is one right value, what it should be."""
     return Evidence(
         metric=f"fact.{name}", feature="fact", instance=instance, value=str(value),
         baseline=str(should), unit=unit, direction=_direction(value, should), known_as=known_as,

@@ -19,7 +19,7 @@ from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
 _MOVED = 1.5  # mean excess in spreads around the onset, from which a column moved with it
-CAUSE_NOT_SEEN = "cause not seen"
+CAUSE_UNKNOWN = "cause not seen"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def base_finding(node: str, impact: Impact, onset: OnsetEvidence, now_ns: int) -
     job = onset.history.identify(impact.subject, impact.since_ns)
     return replace(
         finding,
-        claim=CAUSE_NOT_SEEN,
+        claim=CAUSE_UNKNOWN,
         hypothesis=None,
         evidence=(),
         pods=job.pods,

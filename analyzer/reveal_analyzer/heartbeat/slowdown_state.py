@@ -21,7 +21,7 @@ _FULL_STRENGTH = 0.4
 
 
 @dataclass(frozen=True)
-class _PastReading:
+class _EarlierReading:
     end_ns: int
     reading: WindowReading
 
@@ -40,7 +40,7 @@ class SlowdownState:
         self.impact: Impact | None = None
         self.steady = 0
         self._slow = self._calm = self._lost = 0
-        self._history: deque[_PastReading] = deque(maxlen=_HISTORY_S)
+        self._history: deque[_EarlierReading] = deque(maxlen=_HISTORY_S)
 
     @property
     def is_lost(self) -> bool:
@@ -53,7 +53,7 @@ class SlowdownState:
             self._miss()
             return
         self._lost = 0
-        self._history.append(_PastReading(end_ns, step.readings[0]))
+        self._history.append(_EarlierReading(end_ns, step.readings[0]))
         self._slow = self._slow + 1 if step.slower else 0
         self.steady = 0 if step.slower else self.steady + 1
         if self.since_ns is None and self._slow >= SUSTAINED_S:
@@ -78,10 +78,10 @@ class SlowdownState:
         """Return whether the shortest window reads the same as half a window ago."""
         now = self._history[-1]
         reach_ns = now.reading.window * NS_PER_SECOND // 2
-        for past in reversed(self._history):
-            if now.end_ns - past.end_ns >= reach_ns:
-                difference = abs(now.reading.percent - past.reading.percent)
-                return difference <= min(now.reading.margin, past.reading.margin)
+        for earlier in reversed(self._history):
+            if now.end_ns - earlier.end_ns >= reach_ns:
+                difference = abs(now.reading.percent - earlier.reading.percent)
+                return difference <= min(now.reading.margin, earlier.reading.margin)
         return False
 
     def _miss(self) -> None:
@@ -103,10 +103,10 @@ class SlowdownState:
         """Return when the shortest window read half of its current value, less half a window."""
         now = self._history[-1]
         onset_ns = now.end_ns
-        for past in reversed(self._history):
-            if past.reading.percent < now.reading.percent / 2:
+        for earlier in reversed(self._history):
+            if earlier.reading.percent < now.reading.percent / 2:
                 break
-            onset_ns = past.end_ns
+            onset_ns = earlier.end_ns
         return onset_ns - now.reading.window * NS_PER_SECOND // 2
 
 

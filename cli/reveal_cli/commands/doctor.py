@@ -61,9 +61,9 @@ def take_facts(arguments: argparse.Namespace) -> Facts:
 
 def judged(facts: Facts) -> list[Finding]:
     """What the rules say of the facts, the worst first."""
-    from reveal_analyzer.configuration.evaluate import judge  # noqa: PLC0415 - an extra
+    from reveal_analyzer.configuration.evaluate import evaluate  # noqa: PLC0415 - an extra
 
-    return sorted(judge(facts, time.time_ns()), key=lambda finding: -finding.severity.rank)
+    return sorted(evaluate(facts, time.time_ns()), key=lambda finding: -finding.severity.rank)
 
 
 def as_json(

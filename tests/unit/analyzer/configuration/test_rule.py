@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reveal_analyzer.configuration.__main__ import page
-from reveal_analyzer.configuration.evaluate import RULES, finding_id, judge
+from reveal_analyzer.configuration.evaluate import RULES, evaluate, finding_id
 from reveal_contract.facts import (
     Bond,
     Cpu,
@@ -266,7 +266,7 @@ CASES = [
          replace(split("0-7", "8-15"), processes=process(cpus="8-15").processes)),
     ),
     Case(
-        "GPUProcessOnRemoteMemory", process(memory="1"), ("python (77)", "node 1 only"), "node 0",
+        "GPUProcessOnRemoteMemory", process(memory="1"), ("python (77)", "only from node 1"), "node 0",
         (process(memory="0-1"), process(memory="")),
     ),
     Case(
@@ -279,15 +279,15 @@ CASES = [
 
 
 def broken(facts: Facts) -> list[str]:
-    return [finding.hypothesis.name for finding in judge(facts, 5) if finding.hypothesis]
+    return [finding.hypothesis.name for finding in evaluate(facts, 5) if finding.hypothesis]
 
 
 def test_a_sound_host_breaks_no_rule() -> None:
-    assert judge(SOUND, 5) == []
+    assert evaluate(SOUND, 5) == []
 
 
 def test_nothing_known_is_nothing_said() -> None:
-    assert judge(Facts(node="n"), 5) == []
+    assert evaluate(Facts(node="n"), 5) == []
 
 
 def test_every_rule_has_its_case() -> None:
@@ -296,7 +296,7 @@ def test_every_rule_has_its_case() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_a_broken_rule_is_found_with_claim_and_fix(case: Case) -> None:
-    [finding] = judge(case.broken, 5)
+    [finding] = evaluate(case.broken, 5)
     assert finding.hypothesis is not None
     assert finding.hypothesis.name == case.rule
     for words in case.says:
@@ -316,10 +316,12 @@ def test_what_only_looks_like_it_is_left_alone(case: Case) -> None:
 
 
 def test_a_narrow_link_of_an_idle_gpu_weighs_less() -> None:
-    [busy], [resting] = (judge(given(device(GPU, link=HALF)), 5) for given in (lambda f: f, idle))
+    [busy], [resting] = (
+        evaluate(given(device(GPU, link=HALF)), 5) for given in (lambda f: f, idle)
+    )
     assert (busy.severity, resting.severity) == (Severity.MEDIUM, Severity.LOW)
     assert busy.subsystem is Subsystem.GPU
-    [drive] = judge(device(DRIVE, link=Link(2, 4, 4)), 5)
+    [drive] = evaluate(device(DRIVE, link=Link(2, 4, 4)), 5)
     assert drive.subsystem is Subsystem.STORAGE
 
 
@@ -333,22 +335,22 @@ def test_functions_of_one_card_are_said_once() -> None:
 
 def test_interrupts_that_may_spread_are_left_to_irqbalance() -> None:
     facts = device(CARD, kernel(services=()), vectors=ONE)
-    [finding] = judge(facts, 5)
+    [finding] = evaluate(facts, 5)
     assert finding.hypothesis is not None
     assert finding.hypothesis.remediation == "systemctl enable --now irqbalance"
 
 
 def test_the_culprit_of_a_misplaced_job_is_named() -> None:
-    [finding] = judge(process(cpus="8-15"), 5)
+    [finding] = evaluate(process(cpus="8-15"), 5)
     assert [(one.kind, one.name) for one in finding.subjects] == [("Cgroup", "/slurm/job_7")]
-    [finding] = judge(process(cpus="8-15", cgroup=""), 5)
+    [finding] = evaluate(process(cpus="8-15", cgroup=""), 5)
     assert [(one.kind, one.name) for one in finding.subjects] == [("ProcessGroup", "python")]
 
 
 def test_identities_are_of_node_rule_and_object() -> None:
-    [one] = judge(nic(duplex="half"), 1)
-    [again] = judge(nic(duplex="half"), 2)
-    [elsewhere] = judge(replace(nic(duplex="half"), node="m"), 1)
+    [one] = evaluate(nic(duplex="half"), 1)
+    [again] = evaluate(nic(duplex="half"), 2)
+    [elsewhere] = evaluate(replace(nic(duplex="half"), node="m"), 1)
     assert one.id == again.id == finding_id("n", "HalfDuplex", "eth0")
     assert elsewhere.id != one.id
     assert one.id.replace("-", "").isalnum()

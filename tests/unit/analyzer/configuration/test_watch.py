@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.configuration.evaluate import judge
-from reveal_analyzer.configuration.watch import Configuration
+from reveal_analyzer.configuration.evaluate import evaluate
+from reveal_analyzer.configuration.watch import ConfigurationTracker
 from reveal_cli.configuration_hints import Hints, hint_lines
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.summary_text import exit_code
@@ -37,22 +37,22 @@ BUSY = replace(NARROW, processes=(GpuProcess(7, "python", (GPU,)),))
 
 
 def test_a_finding_opens_once_and_resolves_when_the_fact_is_mended() -> None:
-    node = Configuration()
-    [opened] = node.step(NARROW, 1)
+    node = ConfigurationTracker()
+    [opened] = node.update(NARROW, 1)
     assert (opened.change, opened.finding.first_seen_ns) == ("Opened", 1)
-    assert node.step(NARROW, 2) == []
+    assert node.update(NARROW, 2) == []
     assert [finding.last_seen_ns for finding in node.findings] == [2]
-    [resolved] = node.step(SOUND, 3)
+    [resolved] = node.update(SOUND, 3)
     assert (resolved.change, resolved.finding.id) == ("Resolved", opened.finding.id)
     assert (resolved.finding.first_seen_ns, resolved.finding.resolved_ns) == (1, 3)
     assert node.findings == []
-    assert node.step(SOUND, 4) == []
+    assert node.update(SOUND, 4) == []
 
 
 def test_a_finding_that_grows_worse_says_so() -> None:
-    node = Configuration()
-    node.step(NARROW, 1)
-    [worse] = node.step(BUSY, 2)
+    node = ConfigurationTracker()
+    node.update(NARROW, 1)
+    [worse] = node.update(BUSY, 2)
     assert (worse.change, worse.finding.severity) == ("Changed", Severity.MEDIUM)
     assert worse.finding.first_seen_ns == 1
 
@@ -84,7 +84,7 @@ FACTS = st.builds(
 @given(FACTS)
 @examples(300)
 def test_any_facts_are_judged(facts: Facts) -> None:
-    for finding in judge(facts, 1):
+    for finding in evaluate(facts, 1):
         assert "{" not in finding.claim
         assert finding.to_dict()["kind"] == "Configuration"
 
@@ -97,15 +97,15 @@ def test_hints_are_shown_the_worst_first_and_mended_ones_as_such() -> None:
     hints.take(slow, 1)
     hints.take(SOUND, 2)
     text = "\n".join(hint_lines(hints.findings, 100))
-    assert text.startswith("Configuration: 2 hints\n  Medium: m: The kernel keeps time by hpet")
-    assert "to mend it: the kernel gave the TSC up" in text
+    assert text.startswith("Configuration: 2 hints\n  Medium: m: The kernel keeps time with hpet")
+    assert "to mend it: the kernel rejected the TSC" in text
     assert "n: The PCIe link of GPU 0000:3b:00.0 runs on 8 of 16 lanes" in text
     assert text.count("(mended meanwhile)") == text.count("to mend it") == 1
     assert hint_lines([], 100) == []
 
 
 def test_how_a_host_is_set_up_fails_only_who_asked_for_everything() -> None:
-    findings = judge(BUSY, 1)
+    findings = evaluate(BUSY, 1)
     assert [finding.severity for finding in findings] == [Severity.MEDIUM]
     assert exit_code(findings, Severity.LOW) == FOUND
     assert exit_code(findings, Severity.MEDIUM) == exit_code(findings, None) == DONE

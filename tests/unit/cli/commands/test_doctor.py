@@ -45,7 +45,7 @@ def test_doctor_tells_what_a_host_is_and_what_is_wrong_with_it(
         "bare metal", "Ubuntu 24.04.1", "Xeon(R) Platinum 8480C, 2 sockets, 112 cores, 224 CPUs",
         "256 huge pages of 1 GiB", "7 x 10de: (PCIe x16 32 GT/s), 1 x 10de: (PCIe x8 32 GT/s)",
         "Configuration: 3 hints", "0000:52:00.0 runs on 8 of 16 lanes",
-        "sysctl -w vm.zone_reclaim_mode=0", "256 GiB are set aside",
+        "sysctl -w vm.zone_reclaim_mode=0", "256 GiB are reserved",
     ):  # fmt: skip
         assert words in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 200
@@ -74,7 +74,7 @@ def test_analyze_tells_the_hints_of_a_recording_apart(
     assert main(["analyze", str(tmp_path / "r"), "--fail-on", "medium"]) == DONE
     text = capsys.readouterr().out
     assert "Nothing was judged" in text
-    assert "Configuration: 1 hint\n  Medium: The kernel keeps time by hpet" in text
+    assert "Configuration: 1 hint\n  Medium: The kernel keeps time with hpet" in text
     assert main(["analyze", str(tmp_path / "r"), "--fail-on", "low", "--json"]) == FOUND
     [row] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (row["kind"], row["state"]) == ("Configuration", "Open")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.configuration.evaluate import judge
+from reveal_analyzer.configuration.evaluate import evaluate
 from reveal_collector.facts import cpu, gpus, kernel, memory, nics
 from reveal_collector.facts.device_queries import card_sizes, queries_for
 from reveal_collector.facts.gpus import NvmlAnswer
@@ -61,7 +61,7 @@ def facts(tree: Tree, *processes: tuple[int, str]) -> Facts:
 
 def said(tree: Tree, *processes: tuple[int, str]) -> list[str]:
     return [
-        found.hypothesis.name for found in judge(facts(tree, *processes), 1) if found.hypothesis
+        found.hypothesis.name for found in evaluate(facts(tree, *processes), 1) if found.hypothesis
     ]
 
 
@@ -116,7 +116,7 @@ def test_what_is_set_up_badly_is_told(tree: Tree) -> None:
 def test_a_job_on_the_wrong_socket_is_told_with_its_cgroup(tree: Tree) -> None:
     add_gpu_process(tree, 4242, "4-7,12-15", "1", cgroup="/slurm/job_9")
     add_gpu_process(tree, 4243, "0-15", "0-1")
-    found = judge(facts(tree, (4242, GPU), (4243, GPU), (9999, GPU)), 1)
+    found = evaluate(facts(tree, (4242, GPU), (4243, GPU), (9999, GPU)), 1)
     names = [one.hypothesis.name for one in found if one.hypothesis]
     assert names == ["GPUProcessOnRemoteCPUs", "GPUProcessOnRemoteMemory"]
     assert {one.subjects[0].name for one in found} == {"/slurm/job_9"}
