@@ -266,7 +266,8 @@ CASES = [
          replace(split("0-7", "8-15"), processes=process(cpus="8-15").processes)),
     ),
     Case(
-        "GPUProcessOnRemoteMemory", process(memory="1"), ("python (77)", "only from node 1"), "node 0",
+        "GPUProcessOnRemoteMemory", process(memory="1"), ("python (77)", "only from node 1"),
+        "node 0",
         (process(memory="0-1"), process(memory="")),
     ),
     Case(
