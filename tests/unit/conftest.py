@@ -15,20 +15,20 @@ from support.hosts.tree import Tree
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    """A host without any file yet."""
+    """A host without any file."""
     return Tree(tmp_path)
 
 
 @pytest.fixture
 def server(tree: Tree) -> Tree:
-    """The host ``SERVER``, to which a test adds what it is about."""
+    """The host ``SERVER``, to which a test adds its own files."""
     add_machine(tree, SERVER)
     return tree
 
 
 @pytest.fixture
 def own_signals() -> Iterator[None]:
-    """The test may install handlers of its own; pytest's come back."""
+    """Restore pytest's signal handlers after a test that installs its own."""
     before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)}
     yield
     for number, handler in before.items():
@@ -43,7 +43,7 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def script(tmp_path: Path, nvml_library: Path) -> Iterator[fake_nvml.Script]:
-    """What the driver that the real pynvml has loaded answers: at first, two H100."""
-    made = fake_nvml.Script(tmp_path / "script", fake_nvml.hgx_h100(2))
-    with fake_nvml.loaded(nvml_library, made.path):
-        yield made
+    """The answers of the driver that the real pynvml has loaded: at first, two H100."""
+    scripted = fake_nvml.Script(tmp_path / "script", fake_nvml.hgx_h100(2))
+    with fake_nvml.loaded(nvml_library, scripted.path):
+        yield scripted

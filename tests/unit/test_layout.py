@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE_ROOTS = ("contract", "collector", "analyzer", "operator", "cli")
 MAX_LINES = 400
-# places of one person's machine, and notes to oneself
+# paths of a person's machine, and private notes
 BANNED = re.compile(
     "|".join(("/wo" + "rk/", r"/ho" + r"me/\w", r"\bTO" + "DO\\b", r"\bFIX" + "ME\\b"))
 )
@@ -119,10 +119,10 @@ def test_a_wheel_holds_all_packages(tmp_path: Path) -> None:
     )  # fmt: skip
     [wheel] = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {
+    expected = {
         "/".join(path.relative_to(ROOT).parts[1:])
         for path in committed()
         if path.relative_to(ROOT).parts[0] in SOURCE_ROOTS
     }
-    assert wanted
-    assert wanted - names == set()
+    assert expected
+    assert expected - names == set()

@@ -1,4 +1,4 @@
-"""Signals: a flag by default, an end of long work under ``raising``."""
+"""Signals set a flag by default, and end long work under ``raising``."""
 
 import os
 import signal
@@ -11,13 +11,13 @@ from reveal_cli.interrupt import SIGNALS, Interrupt, Interrupted
 
 @pytest.fixture
 def interrupt(own_signals: None) -> Interrupt:
-    made = Interrupt()
-    made.install()
-    return made
+    result = Interrupt()
+    result.install()
+    return result
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_is_a_wish_only(interrupt: Interrupt, number: int) -> None:
+def test_a_signal_only_sets_a_flag(interrupt: Interrupt, number: int) -> None:
     assert not interrupt.requested
     os.kill(os.getpid(), number)
     assert interrupt.requested
@@ -32,13 +32,13 @@ def test_raising_ends_the_block_and_only_once(interrupt: Interrupt) -> None:
     os.kill(os.getpid(), signal.SIGTERM)  # nor reach beyond the block
 
 
-def test_a_wish_from_before_ends_the_block_at_once(interrupt: Interrupt) -> None:
+def test_an_earlier_signal_ends_the_block_immediately(interrupt: Interrupt) -> None:
     os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(Interrupted), interrupt.raising():
         pytest.fail("the block was entered")
 
 
-def test_a_limit_ends_even_a_block_that_began_after_the_wish(interrupt: Interrupt) -> None:
+def test_a_limit_ends_even_a_block_that_began_after_the_signal(interrupt: Interrupt) -> None:
     os.kill(os.getpid(), signal.SIGINT)
     began = time.monotonic()
     with pytest.raises(Interrupted), interrupt.raising(limit=0.05):

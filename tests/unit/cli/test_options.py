@@ -1,4 +1,4 @@
-"""Arguments: what is understood, and that one clear sentence says what is not."""
+"""Arguments: accepted values, and a readable error for all others."""
 
 import argparse
 import math
@@ -20,14 +20,14 @@ from reveal_contract.finding import Severity
     [("90", 90), ("90s", 90), ("3m", 180), ("1h30m", 5400), ("2m05s", 125), (" 3M ", 180),
      ("0", math.inf), ("forever", math.inf), ("0s", math.inf)],
 )  # fmt: skip
-def test_duration_reads_what_people_write(text: str, seconds: float) -> None:
+def test_a_duration_is_parsed(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
 @pytest.mark.parametrize(
     "text", ["", "-5", "3x", "m", "1.5h", "5m3h", "inf", "nan", "\uff11\uff12"]
 )
-def test_duration_refuses_the_rest_with_a_sentence(text: str) -> None:
+def test_an_invalid_duration_is_a_readable_error(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 3m"):
         duration(text)
 
@@ -64,15 +64,15 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("flags", "says"),
+    ("flags", "message"),
     [
         (["--duration", "30s"], "nothing would be judged"),
         (["--warmup", "5s"], "warmupSeconds"),
         (["--warmup", "forever", "--duration", "forever"], "must end"),
     ],
 )
-def test_a_plan_that_can_judge_nothing_is_wrong_usage(flags: list[str], says: str) -> None:
-    with pytest.raises(CliError, match=says) as refused:
+def test_a_plan_that_can_judge_nothing_is_wrong_usage(flags: list[str], message: str) -> None:
+    with pytest.raises(CliError, match=message) as refused:
         plan_of(build_parser().parse_args(["scan", *flags]))
     assert refused.value.code == USAGE
 
@@ -102,10 +102,10 @@ def test_known_causes_of_the_user_are_read_before_anything_starts(tmp_path: Path
     assert refused.value.code == USAGE
 
 
-def test_an_unreadable_root_is_said_before_anything_starts(
+def test_an_unreadable_root_is_refused_before_anything_starts(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(["scan", "--proc-root", "/nowhere"]) == ERROR
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "--proc-root /nowhere cannot be read" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "--proc-root /nowhere cannot be read" in message

@@ -50,9 +50,16 @@ def wire(sequence: int) -> bytes:
 
 
 def finding(second: int = 1, state: State = State.OPEN) -> Finding:
-    at = second * 10**9
+    time_ns = second * 10**9
     return Finding(
-        finding_id("n", Subsystem.CPU, at), "n", Subsystem.CPU, Severity.LOW, state, at, at, "c"
+        finding_id("n", Subsystem.CPU, time_ns),
+        "n",
+        Subsystem.CPU,
+        Severity.LOW,
+        state,
+        time_ns,
+        time_ns,
+        "c",
     )
 
 
@@ -75,7 +82,7 @@ def test_a_recording_without_a_name_is_read_back_and_leaves_nothing(
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_told_once_and_costs_only_what_does_not_fit(
+def test_a_full_disk_is_reported_once_and_loses_only_what_does_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Recording(tmp_path / "r.rvl") as recording:
@@ -83,11 +90,11 @@ def test_a_full_disk_is_told_once_and_costs_only_what_does_not_fit(
         with monkeypatch.context() as full:
             full.setattr(Writer, "message", raise_full)
             recording.message(wire(2), TABLE)
-            said = recording.problem
+            reported = recording.problem
             recording.message(wire(3), TABLE)
         recording.message(wire(4), TABLE)
-    assert "No space left on device" in said
-    assert (recording.problem, recording.left_out) == (said, 2)
+    assert "No space left on device" in reported
+    assert (recording.problem, recording.left_out) == (reported, 2)
     assert [taken.sequence for taken, _ in Slices(tmp_path / "r.rvl")] == [1, 4]
 
 
@@ -95,7 +102,7 @@ def raise_full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_damaged_message_in_a_sound_file_is_one_sentence(tmp_path: Path) -> None:
+def test_a_damaged_message_in_an_intact_file_is_a_readable_error(tmp_path: Path) -> None:
     with Writer(tmp_path / "r.rvl") as writer:
         writer.message(wire(1)[:-1] + b"\0", TABLE)
     with pytest.raises(CliError, match="checksum"):
@@ -103,15 +110,15 @@ def test_a_damaged_message_in_a_sound_file_is_one_sentence(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"no recording", b"RVLREC\x00\x01M\x00\x00\x00\x00abcd"])
-def test_analyze_says_what_is_wrong_with_a_file(
+def test_analyze_reports_what_is_wrong_with_a_file(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     path = tmp_path / "bad.rvl"
     path.write_bytes(content)
     assert main(["analyze", str(path)]) == ERROR
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert str(path) in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert str(path) in message
 
 
 def test_analyze_of_a_file_that_is_not_there(
@@ -130,9 +137,7 @@ def test_a_directory_belongs_to_the_scan_that_came_first(tmp_path: Path) -> None
         claim_directory(tmp_path / "file")
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_replaced_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "f"
     write_whole(path, "old")
     with monkeypatch.context() as broken:
@@ -157,13 +162,13 @@ def test_the_findings_file_follows_and_gives_up_once(
     kept.keep([finding(2)])
 
 
-def test_missing_sources_are_read_from_whatever_a_collector_says() -> None:
+def test_missing_sources_are_parsed_from_any_heartbeat() -> None:
     row = {"source": "perf", "reason": "r", "remedy": ""}
     assert missing({"missing": [row, "odd"]}) == [row]
     assert missing({"missing": "odd"}) == missing({}) == []
 
 
-def test_the_ledger_keeps_the_last_word_on_each_finding() -> None:
+def test_the_ledger_keeps_the_last_update_of_each_finding() -> None:
     ledger = FindingLog()
     late, early = finding(5), finding(1)
     assert ledger.take([FindingUpdate(FindingChange.OPENED, late)]) == [late]
@@ -173,7 +178,7 @@ def test_the_ledger_keeps_the_last_word_on_each_finding() -> None:
     assert ledger.findings == [resolved, late]
 
 
-def test_a_suspicion_is_shown_until_it_is_a_finding_or_old() -> None:
+def test_a_suspicion_is_displayed_until_it_is_a_finding_or_expires() -> None:
     ledger = FindingLog()
     ledger.take([FindingUpdate(FindingChange.SUSPECTED, finding())])
     assert ledger.suspected == [finding()]
@@ -225,8 +230,8 @@ def test_catalog_of_this_host_as_json(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(["catalog", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["channels"]) > 200
+    document = json.loads(capsys.readouterr().out)
+    assert len(document["channels"]) > 200
     assert {"channel", "unit", "kind", "lane", "source", "origin", "meaning"} <= set(
-        told["channels"][0]
+        document["channels"][0]
     )

@@ -1,4 +1,4 @@
-"""What people see: the table, the closing lines and the progress block."""
+"""Text output: the table, the closing lines and the progress block."""
 
 import io
 
@@ -21,7 +21,7 @@ from reveal_contract.finding import (
 )
 from reveal_contract.metric import Subsystem
 
-SEEN = Seen(watched=180, judged=120, warmup=60, slices=180, channels=702)
+SUMMARY = Seen(watched=180, judged=120, warmup=60, slices=180, channels=702)
 
 
 def finding(claim: str = "waiting for CPU rose", subject: str = "/a.slice/b.service") -> Finding:
@@ -60,8 +60,8 @@ def test_advice_is_given_once_a_hypothesis() -> None:
     assert advice([finding(), finding()]) == ["cpu-contention: give the job CPUs of its own"]
 
 
-def test_nothing_found_is_said_with_what_was_watched() -> None:
-    line = " ".join(closing([], SEEN))
+def test_no_findings_prints_what_was_watched() -> None:
+    line = " ".join(closing([], SUMMARY))
     assert line.startswith("Nothing is wrong")
     assert "2m00s judged after 1m00s of learning, 180 slices of 702 channels, none lost" in line
 
@@ -72,13 +72,13 @@ def test_nothing_judged_is_never_called_healthy() -> None:
     assert "wrong" not in line
 
 
-def test_losses_load_and_blind_spots_are_said() -> None:
-    seen = Seen(
+def test_losses_load_and_blind_spots_are_printed() -> None:
+    summary = Seen(
         watched=180, judged=120, warmup=60, slices=160, channels=702, lost=20, away=20.0,
         load={"cpu.busy": 1.7, "cpu.pressure.some": 0.85},
         missing=[{"source": "perf", "reason": "needs root"}],
     )  # fmt: skip
-    text = " ".join(" ".join(closing([finding()], seen)).split())
+    text = " ".join(" ".join(closing([finding()], summary)).split())
     for part in (
         "20 lost",
         "Redis was away for 20s",
@@ -95,13 +95,13 @@ def test_losses_load_and_blind_spots_are_said() -> None:
     ("fail_on", "code"),
     [(None, DONE), (Severity.LOW, FOUND), (Severity.HIGH, FOUND), (Severity.CRITICAL, DONE)],
 )
-def test_fail_on_asks_for_at_least_that_severity(fail_on: Severity | None, code: int) -> None:
+def test_fail_on_is_a_minimum_severity(fail_on: Severity | None, code: int) -> None:
     assert exit_code([finding()], fail_on) == code
     assert exit_code([], fail_on) == DONE
 
 
 @given(st.floats(0, 1e6))
-def test_a_bar_is_always_of_one_width_and_full_up_to_the_cut_at_one(over: float) -> None:
+def test_a_bar_has_a_fixed_width_and_marks_the_threshold(over: float) -> None:
     cells = bar(over)
     assert len(cells) == BAR + 1
     assert ("·" not in cells.partition("│")[0]) == (over > 0.96875)
@@ -112,7 +112,7 @@ def view(**changes: object) -> View:
     return View(**{**base, **changes})  # type: ignore[arg-type]
 
 
-def test_the_block_says_where_we_are() -> None:
+def test_the_block_shows_the_progress() -> None:
     lines = block(
         view(slices=72, channels=702, lost=2, findings=1, over={Subsystem.CPU: 1.2},
              suspected=["a", "b", "c", "d"], changed=["x"], trouble="Redis is away since 3 s"),

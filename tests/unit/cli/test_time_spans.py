@@ -1,4 +1,4 @@
-"""Spans of time as people write them."""
+"""Parsing of time spans."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_span_goes_over_midnight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("10:02/10:05", "outside of what there is: 2023-11-14T22:13:20.000Z to"),
         ("4000/5000", "outside"),
@@ -87,8 +87,8 @@ def test_a_span_goes_over_midnight() -> None:
         ("2024-01-01T00:00Z/2024-01-02T00:00Z", "outside"),
     ],
 )
-def test_a_span_that_fits_nowhere_is_a_sentence(text: str, said: str) -> None:
-    with pytest.raises(CliError, match=said):
+def test_a_span_that_fits_nowhere_is_a_sentence(text: str, message: str) -> None:
+    with pytest.raises(CliError, match=message):
         resolve(span(text), HOUR)
 
 
@@ -114,8 +114,8 @@ def test_what_is_no_span_is_refused(text: str) -> None:
 
 
 @given(st.integers(0, 3600), st.integers(0, 3600))
-def test_every_second_can_be_named_by_the_clock(one: int, other: int) -> None:
-    begin, end = sorted((one, other))
+def test_every_second_can_be_named_by_the_clock(first_s: int, second_s: int) -> None:
+    begin, end = sorted((first_s, second_s))
     first = datetime(2023, 11, 14, 22, 13, 20)
-    names = [f"{first + timedelta(seconds=at):%H:%M:%S}" for at in (begin, end)]
+    names = [f"{first + timedelta(seconds=offset_s):%H:%M:%S}" for offset_s in (begin, end)]
     assert resolve(span("/".join(names)), HOUR) == (START + begin * SECOND, START + end * SECOND)

@@ -1,4 +1,4 @@
-"""The page of all metrics is current, and any name the field uses finds its metric."""
+"""The page of all metrics is current, and common names of other tools find their metric."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PAGE = Path(__file__).parents[3] / "docs/reference/metrics.md"
 
 
 def test_the_page_is_current() -> None:
-    made = page(catalogue.rows()).splitlines()
-    assert made == PAGE.read_text().splitlines(), "run `make docs`"
+    rendered = page(catalogue.rows()).splitlines()
+    assert rendered == PAGE.read_text().splitlines(), "run `make docs`"
 
 
 def test_every_row_stands_on_the_page_once() -> None:
@@ -32,7 +32,7 @@ def test_every_row_stands_on_the_page_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quantum", "unit", "capacity", "shown"),
+    ("quantum", "unit", "capacity", "displayed"),
     [
         (3e7, "ns", Capacity.ABSOLUTE, "30 ms"),
         (1e3, "ns", Capacity.ABSOLUTE, "1 us"),
@@ -42,11 +42,11 @@ def test_every_row_stands_on_the_page_once() -> None:
         (1e8, "Hz", Capacity.ABSOLUTE, "1e+08"),
     ],
 )
-def test_amounts_as_people_write_them(
-    quantum: float, unit: str, capacity: Capacity, shown: str
+def test_amounts_are_written_with_their_unit(
+    quantum: float, unit: str, capacity: Capacity, displayed: str
 ) -> None:
     row = replace(find("cpu.user"), quantum=quantum, unit=unit, capacity=capacity)
-    assert f" | {shown} | " in table_row(row)
+    assert f" | {displayed} | " in table_row(row)
 
 
 def test_a_bar_in_a_text_does_not_end_its_cell() -> None:
@@ -55,7 +55,7 @@ def test_a_bar_in_a_text_does_not_end_its_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("query", "found"),
     [
         ("cpu.user", "cpu.user"),
         ("TcpRetransSegs", "network.tcp.retrans_segs"),
@@ -82,8 +82,8 @@ def test_a_bar_in_a_text_does_not_end_its_cell() -> None:
         ("shootdowns", "memory.tlb_shootdowns"),
     ],
 )
-def test_a_name_of_the_field_finds_its_metric(wanted: str, found: str) -> None:
-    names = [row.name for row in search(wanted, catalogue.rows())]
+def test_a_common_name_finds_its_metric(query: str, found: str) -> None:
+    names = [row.name for row in search(query, catalogue.rows())]
     assert found in names[:3]
 
 
@@ -115,7 +115,7 @@ def catalog(tmp_path: Path, *arguments: str) -> list[str]:
     return ["catalog", *roots, *arguments]
 
 
-def test_search_says_what_is_here_and_why_something_is_not(
+def test_search_lists_this_hosts_metrics_and_why_others_are_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(catalog(tmp_path, "--search", "TCPDSACKOfoRecv")) == 0

@@ -1,4 +1,4 @@
-"""Whatever reason a condition can have, docs/how-to/troubleshoot.md says what to do about it."""
+"""docs/how-to/troubleshoot.md explains every reason of a condition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PERF = '{"missing": [{"source": "perf", "reason": "needs CAP_PERFMON", "remedy"
 
 
 def words(part: ModuleType | Callable[..., Any]) -> set[str]:
-    """The texts in the source of a module or function that are one word, as reasons are."""
+    """Return the string literals of a module or function that are a single word, as reasons are."""
     nodes = ast.walk(ast.parse(dedent(inspect.getsource(part))))
     texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
     return {text for text in texts if isinstance(text, str) and _WORD.fullmatch(text)}
@@ -48,5 +48,5 @@ def reasons() -> set[str]:
     )
 
 
-def test_every_reason_is_explained_and_no_other_one() -> None:
+def test_exactly_the_existing_reasons_are_explained() -> None:
     assert set(_ROW.findall(PAGE)) == reasons()

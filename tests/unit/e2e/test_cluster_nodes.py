@@ -1,4 +1,4 @@
-"""What nodes are told, and how cgroups and state of a cluster are read."""
+"""The configuration of nodes, and how cgroups and the state of a cluster are read."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ def test_a_node_has_an_address_and_a_range_of_pods() -> None:
     assert len(BRIDGED.plug(9)) < 16  # IFNAMSIZ
 
 
-def test_what_a_first_process_is_told_survives_its_file(tmp_path: Path) -> None:
-    told = Inside(tmp_path / "node1", 1, BRIDGED, {"kubelet": "/k", "kube-proxy": "/p"}, ("a.tar",))
-    told.save(tmp_path / "inside.json")
-    assert inside.load(tmp_path / "inside.json") == told
+def test_the_settings_of_a_first_process_survive_their_file(tmp_path: Path) -> None:
+    saved = Inside(
+        tmp_path / "node1", 1, BRIDGED, {"kubelet": "/k", "kube-proxy": "/p"}, ("a.tar",)
+    )
+    saved.save(tmp_path / "inside.json")
+    assert inside.load(tmp_path / "inside.json") == saved
 
 
 @pytest.mark.parametrize("free", [True, False])
@@ -63,7 +65,7 @@ def test_a_machine_of_its_own_has_systemd_make_its_cgroups(tmp_path: Path) -> No
     kubelet = json.loads((tmp_path / "kubelet.json").read_text())
     assert kubelet["cgroupDriver"] == "systemd"
     assert kubelet["resolvConf"] == "/told/resolv.conf"
-    assert [one["key"] for one in kubelet["registerWithTaints"]] == ["nvidia.com/gpu"]
+    assert [item["key"] for item in kubelet["registerWithTaints"]] == ["nvidia.com/gpu"]
 
 
 def _setting(folder: Path) -> Setting:
@@ -88,13 +90,13 @@ def test_virtual_machines_boot_first_as_they_take_longest() -> None:
 
 def test_only_images_that_workloads_and_collectors_need_go_to_a_virtual_machine() -> None:
     files = ("pause-1.tar", "coredns-2.tar", "reveal-collector-3.tar", "reveal-analyzer-4.tar")
-    assert [one for one in files if vm.needed(Path(one))] == [
+    assert [item for item in files if vm.needed(Path(item))] == [
         "pause-1.tar",
         "reveal-collector-3.tar",
     ]
 
 
-def test_a_virtual_machine_starts_from_its_own_disk_and_is_told_its_name(tmp_path: Path) -> None:
+def test_a_virtual_machine_boots_from_its_own_disk_and_gets_its_name(tmp_path: Path) -> None:
     cable = Cable("reveal0n9", "52:54:00:00:00:09")
     command = emulator.command(RootFs(tmp_path), (tmp_path / "root.img",), cable, "vm1")
     words = command[command.index("-append") + 1].split()
@@ -102,11 +104,11 @@ def test_a_virtual_machine_starts_from_its_own_disk_and_is_told_its_name(tmp_pat
     assert "tap,id=cable,ifname=reveal0n9,script=no,downscript=no" in command
 
 
-def test_a_virtual_machine_knows_the_ways_to_the_pods_of_all_other_nodes() -> None:
-    told = vmfiles.links(BRIDGED, 9)
-    assert "Address=10.89.0.19/24\nGateway=10.89.0.1\n" in told
-    assert told.count("[Route]") == 8
-    assert "Destination=10.245.2.0/24\nGateway=10.89.0.12\n" in told
+def test_a_virtual_machine_has_routes_to_the_pods_of_all_other_nodes() -> None:
+    network = vmfiles.links(BRIDGED, 9)
+    assert "Address=10.89.0.19/24\nGateway=10.89.0.1\n" in network
+    assert network.count("[Route]") == 8
+    assert "Destination=10.245.2.0/24\nGateway=10.89.0.12\n" in network
 
 
 def test_a_kernel_that_does_not_start_under_kvm_is_emulated(tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ def test_virtual_machines_need_further_packages(monkeypatch: pytest.MonkeyPatch)
     assert "qemu-system-x86" not in machine.lacking()
 
 
-def test_the_disk_is_made_anew_when_what_it_is_made_of_changes(
+def test_the_disk_is_rebuilt_when_its_inputs_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = rootfs.digest()
@@ -138,15 +140,15 @@ def test_the_disk_is_made_anew_when_what_it_is_made_of_changes(
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "expected"),
     [
         ("rw,nosuid,relatime,cpu,cpuacct", "cpu,cpuacct"),
         ("rw,relatime,name=systemd", "none,name=systemd"),
         ("rw,xattr,release_agent=/lib/agent,name=systemd", "none,name=systemd"),
     ],
 )
-def test_a_hierarchy_is_mounted_again_by_its_name(options: str, wanted: str) -> None:
-    assert cgroups._controllers(options) == wanted
+def test_a_hierarchy_is_mounted_again_by_its_name(options: str, expected: str) -> None:
+    assert cgroups._controllers(options) == expected
 
 
 def test_a_number_used_again_is_no_supervisor(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which programs the control plane runs, when they are built anew, and with which Go."""
+"""Which programs the control plane runs, when they are rebuilt, and with which Go."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return binaries.cache()
 
 
-def test_the_cache_is_one_of_the_version(cache: Path, tmp_path: Path) -> None:
+def test_the_cache_belongs_to_a_version(cache: Path, tmp_path: Path) -> None:
     assert cache.parent == tmp_path / "reveal" / "kubernetes"
     assert cache.name == modules.KUBERNETES.version("k8s.io/kubernetes")
 
@@ -64,20 +64,20 @@ def test_what_is_built_stays_until_its_sources_change(
     (source / "go.mod").write_text("module test\n\ngo 1.24.0\n")
     go = program(tmp_path / "go", "go", _GO)
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
-    one = building.Program("etcd", Module(source), "./etcd", (("main.version", "v1"),))
-    monkeypatch.setattr(building, "programs", lambda: (one,))
-    said: list[str] = []
-    building.build(said.append)
+    etcd = building.Program("etcd", Module(source), "./etcd", (("main.version", "v1"),))
+    monkeypatch.setattr(building, "programs", lambda: (etcd,))
+    messages: list[str] = []
+    building.build(messages.append)
     assert (cache / "etcd").read_text().split() == [
-        "build", *one.flags[:3], *one.flags[3].split(),
+        "build", *etcd.flags[:3], *etcd.flags[3].split(),
         "-o", str(cache / "etcd.unfinished"), "./etcd",
     ]  # fmt: skip
-    assert [line.split()[0] for line in said] == ["building", "built"]
-    building.build(said.append)
-    assert len(said) == 2
+    assert [line.split()[0] for line in messages] == ["building", "built"]
+    building.build(messages.append)
+    assert len(messages) == 2
     (source / "go.mod").write_text("module test\n\ngo 1.24.1\n")
-    building.build(said.append)
-    assert len(said) == 4
+    building.build(messages.append)
+    assert len(messages) == 4
 
 
 _GO = """#!/bin/sh
@@ -88,7 +88,7 @@ echo "$all" > "$2"
 """
 
 
-def test_a_build_that_fails_says_what_and_leaves_nothing(
+def test_a_failed_build_is_reported_and_leaves_nothing(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = _GO.replace('all="$*"', "echo no such module >&2; exit 1")
@@ -98,7 +98,7 @@ def test_a_build_that_fails_says_what_and_leaves_nothing(
     assert binaries.missing() == binaries.ALL
 
 
-def test_without_go_it_says_how_to_get_one(
+def test_without_go_the_error_names_how_to_install_it(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -135,7 +135,7 @@ echo "$4" > {tmp_path}/asked; echo '{answer}'
     assert (tmp_path / "releases/go1.24.0/src/go.mod").exists()
 
 
-def test_staging_modules_are_replaced_by_published_ones() -> None:
+def test_staging_modules_are_replaced_by_published_modules() -> None:
     origin = {
         "Require": [
             {"Path": "k8s.io/api", "Version": "v0.0.0"},

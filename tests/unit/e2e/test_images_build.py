@@ -1,4 +1,4 @@
-"""How images are built and run here: what can be told without building any."""
+"""How images are built and run here: the checks that need no build."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_image_bears_the_version_of_the_code(file: str) -> None:
     assert version == VERSION
 
 
-def test_both_files_build_on_one_base() -> None:
+def test_both_files_have_the_same_base() -> None:
     bases = {
         re.findall(r"^ARG BASE_IMAGE=.+$", (ROOT / file).read_text(), re.M)[0] for file in FILES
     }
@@ -56,7 +56,7 @@ def test_what_a_process_writes_goes_to_the_run_folder() -> None:
     assert re.search(rf"NUMBA_CACHE_DIR={RUN_FOLDER}/numba\s", text)
 
 
-def test_pip_is_told_of_the_index_and_of_nothing_else() -> None:
+def test_pip_gets_only_the_index() -> None:
     listing = (
         ":env:.disable-pip-version-check='1'\n"
         ":env:.index-url='https://env.example/simple'\n"
@@ -98,17 +98,21 @@ def pod(context: dict[str, Any] | None = None, **container: Any) -> dict[str, An
     }
 
 
-def made(context: dict[str, Any] | None = None, node: Node | None = None, **container: Any) -> Any:
+def runtime_spec(
+    context: dict[str, Any] | None = None, node: Node | None = None, **container: Any
+) -> Any:
     return specification(pod(context, **container), IMAGE, Path("/root"), node or Node())
 
 
-def test_a_process_is_what_image_and_pod_say() -> None:
+def test_a_process_follows_image_and_pod() -> None:
     env = [
         {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         {"name": "TMPDIR", "value": "/elsewhere"},
     ]
     node = Node(fields={"spec.nodeName": "n1"}, environment={"HOST": "h"})
-    process = made(node=node, env=env, args=["--at", "$(NODE)", "$(NEVER)", "$$"])["process"]
+    process = runtime_spec(node=node, env=env, args=["--at", "$(NODE)", "$(NEVER)", "$$"])[
+        "process"
+    ]
     assert process["args"] == ["run-it", "--at", "n1", "$(NEVER)", "$$"]
     assert process["env"] == ["PATH=/bin", "TMPDIR=/elsewhere", "HOST=h", "NODE=n1"]
     assert process["user"] == {"uid": 65532, "gid": 65532}
@@ -118,20 +122,22 @@ def test_rights_are_those_of_the_security_context() -> None:
     node = Node(capabilities=("SYS_ADMIN", "PERFMON"))
     root = {"runAsUser": 0}
     assert (
-        made({"runAsUser": 7, "privileged": True}, node)["process"]["capabilities"]["effective"]
+        runtime_spec({"runAsUser": 7, "privileged": True}, node)["process"]["capabilities"][
+            "effective"
+        ]
         == []
     )
-    privileged = made({**root, "privileged": True}, node)["process"]
+    privileged = runtime_spec({**root, "privileged": True}, node)["process"]
     assert privileged["capabilities"]["bounding"] == ["CAP_SYS_ADMIN", "CAP_PERFMON"]
     assert not privileged["noNewPrivileges"]
     asked = {"drop": ["ALL"], "add": ["PERFMON", "SYSLOG"]}
-    single = made({**root, "capabilities": asked, "allowPrivilegeEscalation": False}, node)
+    single = runtime_spec({**root, "capabilities": asked, "allowPrivilegeEscalation": False}, node)
     assert single["process"]["capabilities"]["permitted"] == ["CAP_PERFMON"]
     assert single["process"]["noNewPrivileges"]
 
 
 def test_a_read_only_root_and_the_hosts_processes() -> None:
-    spec = made({"readOnlyRootFilesystem": True})
+    spec = runtime_spec({"readOnlyRootFilesystem": True})
     assert spec["root"] == {"path": "/root", "readonly": True}
     assert {"type": "pid"} not in spec["linux"]["namespaces"]
     assert {"type": "mount"} in spec["linux"]["namespaces"]
@@ -144,7 +150,10 @@ def test_volumes_are_mounted_as_they_are() -> None:
         {"name": "settings", "mountPath": "/etc/reveal", "readOnly": True},
     ]
     node = Node(volumes={"settings": Path("/made")}, account=Path("/token"))
-    by_target = {one["destination"]: one for one in made(node=node, volumeMounts=mounts)["mounts"]}
+    by_target = {
+        mount["destination"]: mount
+        for mount in runtime_spec(node=node, volumeMounts=mounts)["mounts"]
+    }
     run = by_target["/run/reveal"]
     assert run["type"] == "tmpfs" and {"size=64m", "uid=65532"} <= {*run["options"]}
     assert by_target["/host/proc"]["source"] == "/proc"
@@ -160,8 +169,8 @@ def test_capabilities_are_read_from_the_kernels_mask() -> None:
 
 
 def test_another_time_is_another_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {context_digest()}
+    digests = {context_digest()}
     for epoch in (1, 2):
         monkeypatch.setattr(building, "epoch", lambda epoch=epoch: epoch)
-        made.add(context_digest())
-    assert len(made) == 3
+        digests.add(context_digest())
+    assert len(digests) == 3

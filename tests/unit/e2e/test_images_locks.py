@@ -1,4 +1,4 @@
-"""The lock files of the images hold what pyproject.toml asks for, exactly and by hash."""
+"""The lock files of the images pin the requirements of pyproject.toml exactly and by hash."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
 
 
 def module(name: str) -> ModuleType:
-    """A script of images/, which is no package."""
+    """Import a script of images/, which is no package."""
     spec = importlib.util.spec_from_file_location(f"images_{name}", ROOT / "images" / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = made  # dataclasses look themselves up there
-    spec.loader.exec_module(made)
-    return made
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded  # dataclasses look themselves up there
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 lock = module("lock")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = [pytest.param(one, id=one.name) for one in lock.LOCKS]
+LOCKS = [pytest.param(lock_file, id=lock_file.name) for lock_file in lock.LOCKS]
 
 
 def pins(name: str) -> dict[str, list[tuple[Version, Marker | None, int]]]:
-    """By canonical name: versions, each with its marker and how many hashes it has."""
+    """Return versions by canonical name, each with its marker and its number of hashes."""
     found: dict[str, list[tuple[Version, Marker | None, int]]] = {}
     last = ""
     for line in (ROOT / "images" / "locks" / f"{name}.txt").read_text().splitlines():
@@ -53,35 +53,37 @@ def pins(name: str) -> dict[str, list[tuple[Version, Marker | None, int]]]:
     return found
 
 
-@pytest.mark.parametrize("one", LOCKS)
-def test_every_pin_is_known_by_its_hash(one: Any) -> None:
-    found = pins(one.name)
+@pytest.mark.parametrize("lock_file", LOCKS)
+def test_every_pin_is_known_by_its_hash(lock_file: Any) -> None:
+    found = pins(lock_file.name)
     assert found
     for name, versions in found.items():
         assert all(hashes for _, _, hashes in versions), name
 
 
-@pytest.mark.parametrize("one", LOCKS)
-def test_what_is_asked_for_is_pinned_as_it_is_asked_for(one: Any) -> None:
-    """Without the index: whoever raises a bound has to lock anew."""
-    found = pins(one.name)
-    for text in lock.requirements(PROJECT, one):
-        wanted = Requirement(text)
-        name = canonicalize_name(wanted.name)
-        if name in one.without:
+@pytest.mark.parametrize("lock_file", LOCKS)
+def test_each_requirement_is_pinned_within_its_bounds(lock_file: Any) -> None:
+    """The check needs no index: a raised bound needs new lock files."""
+    found = pins(lock_file.name)
+    for text in lock.requirements(PROJECT, lock_file):
+        requirement = Requirement(text)
+        name = canonicalize_name(requirement.name)
+        if name in lock_file.without:
             continue
-        assert name in found, f"{text} is not in images/locks/{one.name}.txt: run `make locks`"
+        assert name in found, (
+            f"{text} is not in images/locks/{lock_file.name}.txt: run `make locks`"
+        )
         for version, _, _ in found[name]:
-            assert wanted.specifier.contains(version), f"{text}, locked is {version}"
+            assert requirement.specifier.contains(version), f"{text}, locked is {version}"
 
 
-@pytest.mark.parametrize("one", LOCKS)
-def test_what_an_image_never_imports_is_left_out(one: Any) -> None:
-    assert not set(one.without) & pins(one.name).keys()
+@pytest.mark.parametrize("lock_file", LOCKS)
+def test_what_an_image_never_imports_is_left_out(lock_file: Any) -> None:
+    assert not set(lock_file.without) & pins(lock_file.name).keys()
 
 
-@pytest.mark.parametrize("one", LOCKS)
-def test_of_each_platform_and_python_there_is_one_version(one: Any) -> None:
+@pytest.mark.parametrize("lock_file", LOCKS)
+def test_each_platform_and_python_has_a_single_version(lock_file: Any) -> None:
     for python in ("3.11.9", "3.12.4", "3.13.1", "3.14.0"):
         for machine in ("x86_64", "aarch64"):
             about = {
@@ -90,15 +92,15 @@ def test_of_each_platform_and_python_there_is_one_version(one: Any) -> None:
                 "platform_machine": machine,
                 "sys_platform": "linux",
             }
-            for name, versions in pins(one.name).items():
+            for name, versions in pins(lock_file.name).items():
                 fit = [v for v, marker, _ in versions if marker is None or marker.evaluate(about)]
                 assert len(fit) <= 1, f"{name} on {python}: {fit}"
 
 
 def test_extras_of_the_images_are_those_of_the_project() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
-    for one in lock.LOCKS:
-        assert set(one.extras) <= extras.keys()
-        for name in one.extras:
+    for lock_file in lock.LOCKS:
+        assert set(lock_file.extras) <= extras.keys()
+        for name in lock_file.extras:
             # an extra that names another one would have to be taken apart
             assert not any("reveal-telemetry" in text for text in extras[name]), name

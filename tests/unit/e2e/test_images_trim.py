@@ -1,4 +1,4 @@
-"""What goes out of an image's site-packages, and that pip's list of files stays true."""
+"""Which files of site-packages an image removes, and that pip's list of files stays correct."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[3]
 def load() -> ModuleType:
     spec = importlib.util.spec_from_file_location("images_trim", ROOT / "images" / "trim.py")
     assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 trim = load()
@@ -83,7 +83,7 @@ def test_a_package_of_that_name_stays(home: Home) -> None:
     assert home.has("tests/__init__.py")
 
 
-def test_of_our_packages_the_named_ones_stay(home: Home) -> None:
+def test_named_modules_of_our_packages_stay(home: Home) -> None:
     home.install(
         "reveal_telemetry", "reveal_a/__init__.py", "reveal_b/__init__.py",
         scripts={"reveal-a": "reveal_a.__main__:main", "reveal-b": "reveal_b.__main__:main"},
@@ -100,7 +100,7 @@ def test_a_package_that_is_not_there_is_an_error(home: Home) -> None:
         trim.main(home.folder, ("reveal_a", "reveal_z"))
 
 
-def test_of_a_client_goes_what_nobody_imports(home: Home) -> None:
+def test_unimported_modules_of_a_client_are_removed(home: Home) -> None:
     transport = ("kubernetes/client/__init__.py", "kubernetes/client/rest.py")
     unused = ("kubernetes/aio/__init__.py", "kubernetes/client/api/core.py")
     home.install("kubernetes", *transport, *unused)
@@ -127,7 +127,9 @@ def compiled(home: Home, name: str) -> Path:
     path = home.site / name
     source = home.folder / "code.c"
     source.write_text(
-        "".join(f"int number_{at}(int x) {{ return x + {at}; }}\n" for at in range(2000))
+        "".join(
+            f"int number_{number}(int x) {{ return x + {number}; }}\n" for number in range(2000)
+        )
     )
     command = ["cc", "-g", "-O0", "-shared", "-fPIC", "-o", str(path), str(source)]
     subprocess.run(command, check=True)

@@ -1,4 +1,4 @@
-"""The soak's fixed schedule, and how its costs are reckoned from what kubelets tell."""
+"""The soak's fixed schedule, and how it computes costs from the kubelets' statistics."""
 
 from __future__ import annotations
 
@@ -21,31 +21,33 @@ def sample(minute: float, megabytes: float, pod: str = "analyzer-x", cpu: float 
     return Sample(minute, "node1", pod, "analyzer", cpu, 60 * minute, size, size // 2)
 
 
-def told(pod: str, **stats: Any) -> dict[str, Any]:
+def pod_stats(pod: str, **stats: Any) -> dict[str, Any]:
     return {"podRef": {"namespace": "reveal-system", "name": pod}, **stats}
 
 
 def test_jobs_come_and_go_in_order_and_live_for_a_minute() -> None:
-    made = schedule.steps(1800, NODES)
-    assert [one.at_s for one in made] == sorted(one.at_s for one in made)
-    assert {one.kind for one in made} == {"training", "serving", "asking", "loading"}
-    began = {one.name: one.at_s for one in made if one.starts}
-    assert all(one.at_s - began[one.name] >= 60 for one in made if not one.starts)
-    assert len({one.name for one in made if one.starts}) == sum(one.starts for one in made)
+    planned = schedule.steps(1800, NODES)
+    assert [step.at_s for step in planned] == sorted(step.at_s for step in planned)
+    assert {step.kind for step in planned} == {"training", "serving", "asking", "loading"}
+    began = {step.name: step.at_s for step in planned if step.starts}
+    assert all(step.at_s - began[step.name] >= 60 for step in planned if not step.starts)
+    assert len({step.name for step in planned if step.starts}) == sum(
+        step.starts for step in planned
+    )
 
 
 def test_nothing_is_done_after_the_end_and_each_node_has_its_turn() -> None:
-    made = schedule.steps(1200, NODES)
-    assert all(one.at_s < 1200 for one in made)
-    assert {one.node for one in made if one.name.startswith("training-")} == set(NODES)
+    planned = schedule.steps(1200, NODES)
+    assert all(step.at_s < 1200 for step in planned)
+    assert {step.node for step in planned if step.name.startswith("training-")} == set(NODES)
 
 
 def test_who_asks_is_on_another_node_and_asks_the_server_of_its_cycle() -> None:
-    made = {one.name: one for one in schedule.steps(700, NODES) if one.starts}
-    assert made["asking-2"].node != made["serving-2"].node
-    [pod] = workloads.objects(made["asking-2"], "image", "jobs")
+    planned = {step.name: step for step in schedule.steps(700, NODES) if step.starts}
+    assert planned["asking-2"].node != planned["serving-2"].node
+    [pod] = workloads.objects(planned["asking-2"], "image", "jobs")
     assert "serving-2" in pod["spec"]["containers"][0]["command"]
-    server, service = workloads.objects(made["serving-2"], "image", "jobs")
+    server, service = workloads.objects(planned["serving-2"], "image", "jobs")
     assert service["spec"]["selector"] == server["metadata"]["labels"]
 
 
@@ -53,9 +55,9 @@ def test_a_summary_gives_the_pods_that_have_a_component() -> None:
     cpu = {"time": "2026-11-21T10:00:00Z", "usageCoreNanoSeconds": 2_500_000_000}
     size = {"workingSetBytes": 3_000_000, "rssBytes": 1_000_000}
     pods = [
-        told("analyzer-x", cpu=cpu, memory=size),
-        told("somebody", cpu=cpu, memory=size),
-        told("analyzer-x", cpu={}, memory={}),  # it has just started
+        pod_stats("analyzer-x", cpu=cpu, memory=size),
+        pod_stats("somebody", cpu=cpu, memory=size),
+        pod_stats("analyzer-x", cpu={}, memory={}),  # it has just started
     ]
     [found] = usage.samples({"node": {"nodeName": "node1"}, "pods": pods}, COMPONENTS, 1.0)
     assert (found.cpu_seconds, found.working_set_bytes, found.node) == (2.5, 3_000_000, "node1")
@@ -67,7 +69,7 @@ def test_a_cost_is_over_the_time_between_readings() -> None:
     assert cost.worst_minute_millicores == pytest.approx(100)
 
 
-def test_a_clock_that_was_not_read_anew_counts_once() -> None:
+def test_a_clock_that_did_not_advance_counts_once() -> None:
     old = sample(1, 10, cpu=7)
     again = Sample(2, *[getattr(old, name) for name in list(old.__dataclass_fields__)[1:]])
     [cost] = usage.costs([sample(0, 10, cpu=1), old, again])
@@ -81,17 +83,17 @@ def test_growth_is_from_when_it_had_settled() -> None:
     assert cost.growth_percent == pytest.approx(4)
 
 
-def test_a_pod_that_was_replaced_starts_its_clock_anew() -> None:
-    seen = [sample(0, 10, cpu=90), sample(1, 10, cpu=96), sample(2, 10, "analyzer-y", 1.0)]
-    [cost] = usage.costs([*seen, sample(3, 10, "analyzer-y", 4.0)])
+def test_a_replaced_pod_restarts_its_clock() -> None:
+    samples = [sample(0, 10, cpu=90), sample(1, 10, cpu=96), sample(2, 10, "analyzer-y", 1.0)]
+    [cost] = usage.costs([*samples, sample(3, 10, "analyzer-y", 4.0)])
     assert (cost.pods, cost.cpu_millicores) == (2, pytest.approx(75))
 
 
-def test_two_replicas_on_a_node_are_one_memory() -> None:
+def test_two_replicas_on_a_node_share_a_memory_figure() -> None:
     assert memory([sample(1, 10), sample(1, 20, "analyzer-y")]) == {"analyzer node1": 30}
 
 
-def test_a_result_says_what_is_wrong(tmp_path: Path) -> None:
+def test_a_result_lists_its_problems(tmp_path: Path) -> None:
     minutes = 2 * usage.SETTLED_MINUTES + 2
     result = Result(minutes, "2026-11-21T10:00:00Z")
     result.minutes, result.finished = float(minutes), True
@@ -102,7 +104,7 @@ def test_a_result_says_what_is_wrong(tmp_path: Path) -> None:
     assert result.grown[0] in (tmp_path / "cluster_soak.md").read_text()
 
 
-def test_a_run_too_short_to_settle_says_nothing_of_growth() -> None:
+def test_a_run_too_short_to_settle_has_no_growth() -> None:
     result = Result(3, "2026-11-21T10:00:00Z")
     result.minutes, result.finished = 3.0, True
     result.samples = [sample(0, 10), sample(1, 90)]

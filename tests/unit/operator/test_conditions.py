@@ -1,4 +1,4 @@
-"""The conditions of a profile: what they say, and when their times change."""
+"""The conditions of a profile: status, reason, message and transition times."""
 
 from __future__ import annotations
 
@@ -111,11 +111,13 @@ def test_times_change_with_the_status_alone() -> None:
         ({"paused": True, "collectors": None}, ("False", "Paused")),
     ],
 )
-def test_ready_says_what_fails_first(change: dict[str, Any], expected: tuple[str, str]) -> None:
+def test_ready_has_the_reason_of_the_first_failed_check(
+    change: dict[str, Any], expected: tuple[str, str]
+) -> None:
     assert of(replace(GOOD, **change), READY) == expected
 
 
-def test_what_fails_is_told_before_what_is_not_known() -> None:
+def test_a_failed_check_precedes_an_unknown_check() -> None:
     facts = replace(GOOD, collectors=None, analyzer=pods(1, 0))
     assert of(facts, COLLECTORS_AVAILABLE) == ("Unknown", "Pending")
     assert of(facts, READY) == ("False", "Starting")
@@ -128,7 +130,7 @@ def test_a_profile_rejected_later_keeps_what_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("workload", "expected"),
     [
         (pods(9, 9), ("True", "Available")),
         (pods(9, 8), ("False", "Starting")),
@@ -143,43 +145,45 @@ def test_a_profile_rejected_later_keeps_what_it_has() -> None:
         (pods(0, 0, current=False), ("Unknown", "Pending")),
     ],
 )
-def test_one_collector_in_ten_may_be_away(made: Workload, expected: tuple[str, str]) -> None:
-    assert of(replace(GOOD, collectors=made), COLLECTORS_AVAILABLE) == expected
+def test_a_tenth_of_the_collectors_may_be_missing(
+    workload: Workload, expected: tuple[str, str]
+) -> None:
+    assert of(replace(GOOD, collectors=workload), COLLECTORS_AVAILABLE) == expected
 
 
-def test_why_pods_are_missing_is_told() -> None:
-    trouble = Trouble("ImagePullFailed", "2 without an image (n1: ErrImagePull)")
-    facts = replace(GOOD, collectors=pods(3, 1), collectors_trouble=trouble)
+def test_the_message_has_the_cause_of_missing_pods() -> None:
+    problem = Trouble("ImagePullFailed", "2 without an image (n1: ErrImagePull)")
+    facts = replace(GOOD, collectors=pods(3, 1), collectors_trouble=problem)
     assert of(facts, READY) == ("False", "ImagePullFailed")
-    told = "1 of 3 collectors are available: 2 without an image (n1: ErrImagePull)"
-    assert message(facts, READY) == told
+    expected = "1 of 3 collectors are available: 2 without an image (n1: ErrImagePull)"
+    assert message(facts, READY) == expected
 
 
-def test_one_analyzer_of_several_is_enough_but_told() -> None:
+def test_a_single_analyzer_of_several_is_enough_but_degraded() -> None:
     facts = replace(GOOD, analyzer=pods(3, 1))
     assert of(facts, ANALYZER_AVAILABLE) == ("True", "MostAvailable")
     assert of(facts, READY) == ("True", "Watching")
     assert of(facts, DEGRADED) == ("True", "AnalyzersMissing")
 
 
-def test_what_an_analyzer_said_counts_while_it_lives() -> None:
+def test_telemetry_is_ignored_without_a_running_analyzer() -> None:
     facts = replace(GOOD, analyzer=pods(1, 0))
     assert of(facts, STREAM_REACHABLE) == ("Unknown", "TelemetryPending")
     assert of(facts, LEARNING) == ("Unknown", "TelemetryPending")
 
 
-def test_nodes_that_nobody_heard_are_not_learned() -> None:
+def test_learning_is_unknown_while_no_node_reports() -> None:
     facts = replace(GOOD, telemetry=TELEMETRY | {"nodesReporting": 0})
     assert of(facts, LEARNING) == ("Unknown", "NodesSilent")
 
 
-def test_learning_is_told() -> None:
+def test_learning_counts_the_nodes_in_warm_up() -> None:
     facts = replace(GOOD, telemetry=TELEMETRY | {"nodesLearning": 2})
     assert of(facts, LEARNING) == ("True", "NodesLearning")
     assert of(facts, READY) == ("True", "Watching")
 
 
-def test_degraded_tells_all_losses_overlaps_first() -> None:
+def test_degraded_lists_all_losses_with_overlaps_first() -> None:
     loss = {"reason": "PerfUnavailable", "nodes": 2, "message": "no perf events"}
     facts = replace(
         GOOD,
@@ -188,13 +192,13 @@ def test_degraded_tells_all_losses_overlaps_first() -> None:
         collectors=pods(20, 19),
     )
     assert of(facts, DEGRADED) == ("True", "NodesOverlap")
-    told = message(facts, DEGRADED)
-    assert "profile other watches 2 of the same nodes too (such as n1)" in told
-    assert "1 of 20 collectors are not available" in told
-    assert "no perf events (on 2 nodes)" in told
+    text = message(facts, DEGRADED)
+    assert "profile other watches 2 of the same nodes too (such as n1)" in text
+    assert "1 of 20 collectors are not available" in text
+    assert "no perf events (on 2 nodes)" in text
 
 
-def test_a_roll_out_is_no_loss_but_one_that_is_stuck_is() -> None:
+def test_a_rollout_degrades_only_when_it_is_stuck() -> None:
     rolling = replace(GOOD, collectors=pods(9, 8, updated=1))
     assert of(rolling, DEGRADED)[0] == "False"
     new = replace(rolling, collectors_trouble=Trouble("Waiting", "1 being started (n1)"))
@@ -204,7 +208,7 @@ def test_a_roll_out_is_no_loss_but_one_that_is_stuck_is() -> None:
     assert "1 without an image" in message(stuck, DEGRADED)
 
 
-def test_overlaps_are_known_before_the_analyzer_says_anything() -> None:
+def test_overlaps_are_reported_before_the_first_telemetry() -> None:
     facts = Facts(generation=1, overlaps=(Overlap("b", 1, "n"),))
     assert of(facts, DEGRADED) == ("True", "NodesOverlap")
     assert of(Facts(generation=1), DEGRADED) == ("Unknown", "TelemetryPending")
@@ -226,7 +230,7 @@ def test_overlaps_are_known_before_the_analyzer_says_anything() -> None:
         (replace(GOOD, collectors=None, refused=Trouble("Forbidden", "no")), True),
     ],
 )
-def test_failing_is_what_somebody_must_see_to(facts: Facts, failing: bool) -> None:
+def test_only_failures_that_need_an_action_are_failing(facts: Facts, failing: bool) -> None:
     known = conditions(facts, [], NOW)
     assert is_failing(find(known, COLLECTORS_AVAILABLE)) is failing
 
@@ -235,7 +239,7 @@ numbers = st.integers(0, 20)
 workloads = st.none() | st.builds(
     Workload, st.booleans(), numbers, numbers, numbers, numbers, numbers
 )
-troubles = st.none() | st.builds(
+problems = st.none() | st.builds(
     Trouble, st.sampled_from(("CrashLooping", "Waiting")), st.text(min_size=1, max_size=4000)
 )
 overlaps = st.lists(st.builds(Overlap, st.just("p" * 52), numbers, st.just("n" * 253)), max_size=50)
@@ -243,12 +247,12 @@ any_facts = st.builds(
     Facts,
     generation=st.integers(1, 9),
     paused=st.booleans(),
-    rejected=troubles,
-    refused=troubles,
+    rejected=problems,
+    refused=problems,
     collectors=workloads,
-    collectors_trouble=troubles,
+    collectors_trouble=problems,
     analyzer=workloads,
-    analyzer_trouble=troubles,
+    analyzer_trouble=problems,
     telemetry=st.none()
     | st.fixed_dictionaries(
         {}, optional={"streamReachable": st.booleans(), "nodesLearning": numbers}
@@ -258,7 +262,7 @@ any_facts = st.builds(
 
 
 @given(any_facts, any_facts)
-def test_whatever_is_known_the_schema_takes_it(facts: Facts, later: Facts) -> None:
+def test_the_schema_takes_the_conditions_of_any_facts(facts: Facts, later: Facts) -> None:
     before: list[Condition] = conditions(facts, [], NOW)
     after = conditions(later, before, LATER)
     assert [condition["type"] for condition in after] == TYPES

@@ -1,4 +1,4 @@
-"""Whether a live object still says what it was meant to say."""
+"""Whether a live object still covers the intended one."""
 
 from __future__ import annotations
 
@@ -34,19 +34,24 @@ def intent(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture
 def live(intent: dict[str, Any]) -> dict[str, Any]:
-    """As a server gives it back: with bookkeeping, defaults and a status."""
-    made = copy.deepcopy(intent)
-    made["metadata"] |= {"uid": "x", "resourceVersion": "7", "generation": 1, "managedFields": [{}]}
-    made["status"] = {"anything": 1}
-    if "template" in made.get("spec", {}):
-        pod = made["spec"]["template"]["spec"]
+    """Return the object as a server returns it: with bookkeeping, defaults and a status."""
+    result = copy.deepcopy(intent)
+    result["metadata"] |= {
+        "uid": "x",
+        "resourceVersion": "7",
+        "generation": 1,
+        "managedFields": [{}],
+    }
+    result["status"] = {"anything": 1}
+    if "template" in result.get("spec", {}):
+        pod = result["spec"]["template"]["spec"]
         pod["schedulerName"] = "default-scheduler"
         for container in pod["containers"]:
             container["terminationMessagePath"] = "/dev/termination-log"
-    return made
+    return result
 
 
-def test_the_intent_is_in_the_object_and_not_of_itself(intent: dict[str, Any]) -> None:
+def test_the_fingerprint_of_the_intent_is_in_the_object(intent: dict[str, Any]) -> None:
     assert len(intent_seen(intent)) == 16
     bare = copy.deepcopy(intent)
     del bare["metadata"]["annotations"]["reveal.dev/intent-hash"]
@@ -78,14 +83,14 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield path
 
 
-def at(value: Any, path: tuple[Any, ...]) -> Any:
+def value_of(value: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         value = value[key]
     return value
 
 
 @pytest.mark.parametrize("change", ["other", "gone"])
-def test_every_field_of_ours_that_changes_is_drift(
+def test_a_change_of_any_intended_field_is_drift(
     intent: dict[str, Any], live: dict[str, Any], change: str
 ) -> None:
     paths = [path for path in leaves(intent) if path[0] not in ("kind", "apiVersion")]
@@ -94,7 +99,7 @@ def test_every_field_of_ours_that_changes_is_drift(
     missed = []
     for path in paths:
         edited = copy.deepcopy(live)
-        inner = at(edited, path[:-1])
+        inner = value_of(edited, path[:-1])
         value = inner[path[-1]]
         if change == "other":
             inner[path[-1]] = not value if isinstance(value, bool) else f"{value}0"
@@ -117,7 +122,7 @@ def test_lists_that_are_merged_by_a_key_may_grow(live: dict[str, Any]) -> None:
     assert covers(grown, intent)
 
 
-def test_other_lists_may_not() -> None:
+def test_other_lists_may_not_grow() -> None:
     intent = next(child for child in CHILDREN if child["kind"] == "DaemonSet")
     grown = copy.deepcopy(intent)
     grown["spec"]["template"]["spec"]["tolerations"].append({"operator": "Exists"})
@@ -148,7 +153,7 @@ def test_amounts_are_compared_as_amounts(meant: str, kept: str | int, same: bool
     assert covers({"metadata": {}, "spec": {"limits": {"cpu": kept}}}, intent) is same
 
 
-def test_elsewhere_they_are_texts() -> None:
+def test_amounts_elsewhere_are_compared_as_text() -> None:
     intent = {"metadata": {}, "data": {"limit": "1000m"}}
     assert not covers({"metadata": {}, "data": {"limit": "1"}}, intent)
 
@@ -160,13 +165,13 @@ def test_an_empty_volume_is_not_any_volume() -> None:
 
 
 @pytest.mark.parametrize("empty", [None, {}, [], ""])
-def test_what_is_empty_may_be_left_out(empty: object) -> None:
+def test_empty_values_may_be_omitted(empty: object) -> None:
     intent = {"metadata": {"annotations": None}, "spec": {"nodeSelector": empty}}
     assert covers({"metadata": {}, "spec": {}}, intent)
     assert not covers({"metadata": {}, "spec": {"nodeSelector": {"a": "b"}}}, intent)
 
 
-def test_a_fingerprint_changes_with_what_is_said_and_nothing_else(live: dict[str, Any]) -> None:
+def test_a_fingerprint_changes_only_with_the_content(live: dict[str, Any]) -> None:
     before = fingerprint(live)
     quiet = copy.deepcopy(live)
     quiet["metadata"] |= {"resourceVersion": "8", "managedFields": [], "generation": 2}

@@ -1,4 +1,4 @@
-"""When the pods of a workload are looked at, and what is told of them."""
+"""When the operator lists the pods of a workload, and what it reports about them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from reveal_operator.api import Object, Page
 from reveal_operator.inspection import LOOK_S, PATIENCE_S, Finding, Inspection
 from reveal_operator.seen import ChildSeen, Workload
 
-MADE = Workload(current=True, desired=3, created=3, updated=3, ready=1, available=1)
-CHILD = ChildSeen("DaemonSet", "reveal-collector-p", "u", "p", "pu", "", "", False, MADE)
+WORKLOAD = Workload(current=True, desired=3, created=3, updated=3, ready=1, available=1)
+CHILD = ChildSeen("DaemonSet", "reveal-collector-p", "u", "p", "pu", "", "", False, WORKLOAD)
 PULLING = {"state": {"waiting": {"reason": "ErrImagePull"}}}
 
 
@@ -55,8 +55,8 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_nobody_looks_for_half_a_minute(bench: Bench) -> None:
-    bench.look(None)  # a new profile: its children are being made
+def test_pods_are_not_listed_for_half_a_minute(bench: Bench) -> None:
+    bench.look(None)  # a new profile: its owned objects are being created
     assert bench.look() == Finding(None, PATIENCE_S)
     bench.now += 20
     assert bench.look() == Finding(None, PATIENCE_S - 20)
@@ -69,7 +69,7 @@ def test_nobody_looks_for_half_a_minute(bench: Bench) -> None:
     assert bench.pods.asked == [("Pod", "reveal-system", labels)]
 
 
-def test_what_was_there_before_us_is_looked_at_at_once(bench: Bench) -> None:
+def test_pods_of_an_existing_workload_are_listed_immediately(bench: Bench) -> None:
     assert bench.look().trouble is not None
 
 
@@ -84,9 +84,9 @@ def test_pods_are_listed_once_a_minute(bench: Bench) -> None:
     assert len(bench.pods.asked) == 2
 
 
-def test_once_all_are_there_it_begins_anew(bench: Bench) -> None:
+def test_the_delay_restarts_when_all_pods_are_available(bench: Bench) -> None:
     bench.look()
-    whole = replace(CHILD, workload=replace(MADE, available=3))
+    whole = replace(CHILD, workload=replace(WORKLOAD, available=3))
     assert bench.look(whole) == Finding()
     assert bench.look() == Finding(None, PATIENCE_S)
     bench.now += PATIENCE_S
@@ -100,25 +100,25 @@ def test_without_a_workload_there_is_nothing_to_see(bench: Bench, child: ChildSe
     assert bench.look(child) == Finding()
 
 
-def test_what_a_deployment_says_itself_needs_no_pods(bench: Bench) -> None:
-    said = ("FailedCreate", "exceeded quota: gpu")
-    child = replace(CHILD, workload=replace(MADE, complaints=(said,)))
-    trouble = bench.look(child).trouble
-    assert trouble and (trouble.reason, trouble.message) == said
+def test_a_complaint_of_the_workload_needs_no_list_of_pods(bench: Bench) -> None:
+    complaint = ("FailedCreate", "exceeded quota: gpu")
+    child = replace(CHILD, workload=replace(WORKLOAD, complaints=(complaint,)))
+    problem = bench.look(child).trouble
+    assert problem and (problem.reason, problem.message) == complaint
     assert bench.pods.asked == []
 
 
-def test_pods_that_cannot_be_made_have_their_command(bench: Bench) -> None:
+def test_pods_that_cannot_be_created_give_a_command_to_run(bench: Bench) -> None:
     bench.pods.items = []
-    child = replace(CHILD, workload=replace(MADE, created=0))
-    trouble = bench.look(child).trouble
-    assert trouble and trouble.reason == "PodsNotCreated"
-    assert "kubectl -n reveal-system describe daemonset reveal-collector-p" in trouble.message
-    assert "privileged" in trouble.message
+    child = replace(CHILD, workload=replace(WORKLOAD, created=0))
+    problem = bench.look(child).trouble
+    assert problem and problem.reason == "PodsNotCreated"
+    assert "kubectl -n reveal-system describe daemonset reveal-collector-p" in problem.message
+    assert "privileged" in problem.message
 
 
-def test_a_refused_list_is_told(bench: Bench) -> None:
+def test_a_refused_list_is_reported(bench: Bench) -> None:
     bench.pods.error = ApiError("pods is forbidden", 403, "Forbidden")
-    trouble = bench.look().trouble
-    assert trouble and trouble.reason == "Unavailable"
-    assert "pods is forbidden" in trouble.message
+    problem = bench.look().trouble
+    assert problem and problem.reason == "Unavailable"
+    assert "pods is forbidden" in problem.message

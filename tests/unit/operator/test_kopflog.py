@@ -1,4 +1,4 @@
-"""What kopf logs comes out in the form of our own lines."""
+"""kopf's log records are written in the format of Reveal's own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from reveal_operator.kopflog import REMIND_S, Tidy
 
 
 def record(message: str, name: str = "kopf.objects", **more: Any) -> logging.LogRecord:
-    made = logging.LogRecord(name, logging.ERROR, "", 0, message, (), more.pop("exc_info", None))
-    vars(made).update(more)
-    return made
+    result = logging.LogRecord(name, logging.ERROR, "", 0, message, (), more.pop("exc_info", None))
+    vars(result).update(more)
+    return result
 
 
 def test_objects_have_our_key() -> None:
@@ -23,7 +23,7 @@ def test_objects_have_our_key() -> None:
     assert vars(line)["object"] == about
 
 
-def test_what_the_api_server_refuses_needs_no_traceback_defects_do() -> None:
+def test_only_defects_have_a_traceback() -> None:
     refusal, defect = APIForbiddenError("no", status=403, headers={}), RuntimeError("oh")
     for error, kept in ((refusal, False), (defect, True)):
         line = record("failed", exc_info=(type(error), error, None))
@@ -31,18 +31,18 @@ def test_what_the_api_server_refuses_needs_no_traceback_defects_do() -> None:
         assert bool(line.exc_info) is kept
 
 
-def test_retries_are_told_once_a_minute() -> None:
+def test_retries_are_logged_once_a_minute() -> None:
     now = 0.0
     tidy = Tidy(lambda: now)
-    told = "Request attempt #1/5 failed; will retry: GET /api -> refused"
-    assert tidy.filter(record(told))
-    assert not tidy.filter(record(told))
+    message = "Request attempt #1/5 failed; will retry: GET /api -> refused"
+    assert tidy.filter(record(message))
+    assert not tidy.filter(record(message))
     assert tidy.filter(record("Something else"))
-    assert tidy.filter(record(told, name="reveal_operator.app"))
+    assert tidy.filter(record(message, name="reveal_operator.app"))
     now += REMIND_S
-    assert tidy.filter(record(told))
+    assert tidy.filter(record(message))
 
 
-def test_signals_are_ours() -> None:
-    told = "OS signals are ignored: running not in the main thread."
-    assert not Tidy().filter(record(told, name="kopf._core.reactor.running"))
+def test_the_warning_about_signals_is_dropped() -> None:
+    message = "OS signals are ignored: running not in the main thread."
+    assert not Tidy().filter(record(message, name="kopf._core.reactor.running"))

@@ -1,4 +1,4 @@
-"""What the client makes of answers, and how kopf is set up."""
+"""How the client reads responses, and how kopf is configured."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def test_paths(asked: tuple[str, ...], expected: str) -> None:
 
 
 @given(st.lists(st.integers()), st.lists(st.integers(1, 9), min_size=1))
-def test_lines_survive_any_cut(values: list[int], cuts: list[int]) -> None:
+def test_lines_survive_any_chunking(values: list[int], sizes: list[int]) -> None:
     stream = b"".join(json.dumps({"v": value}).encode() + b"\n" for value in values)
-    chunks, at = [], 0
-    while at < len(stream):
-        size = cuts[len(chunks) % len(cuts)]
-        chunks.append(stream[at : at + size])
-        at += size
+    chunks, offset = [], 0
+    while offset < len(stream):
+        size = sizes[len(chunks) % len(sizes)]
+        chunks.append(stream[offset : offset + size])
+        offset += size
     assert [json.loads(line)["v"] for line in lines(iter(chunks))] == values
 
 
-def test_a_refusal_says_what_the_server_said() -> None:
+def test_a_refusal_has_the_message_of_the_server() -> None:
     body = {
         "kind": "Status",
         "reason": "Forbidden",
@@ -53,7 +53,7 @@ def test_a_refusal_says_what_the_server_said() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>bad gateway", b"[1]", b"\xff"])
-def test_what_a_proxy_says_is_told_too(body: bytes) -> None:
+def test_a_refusal_has_the_text_of_a_proxy(body: bytes) -> None:
     error = error_of("GET /x", 502, body, "Bad Gateway")
     assert error.status == 502
     assert error.transient
@@ -68,7 +68,7 @@ def test_which_errors_are_transient(status: int, transient: bool) -> None:
     assert ApiError("", status).transient is transient
 
 
-def test_kopf_writes_nothing_and_looks_at_nothing_else() -> None:
+def test_kopf_writes_nothing_and_scans_no_other_resource() -> None:
     settings = kopf.OperatorSettings()
     configure(settings)
     assert settings.persistence.finalizer.startswith("operator.reveal.dev/")

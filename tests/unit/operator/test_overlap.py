@@ -1,4 +1,4 @@
-"""Which nodes a template selects, and which profiles share some."""
+"""Which nodes a template selects, and which profiles share nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reveal_operator.overlap import Placement, placement_of, shared
 LABELS = {"gpu": "true", "zone": "a", "cores": "64"}
 
 
-def one(key: str, operator: str, *values: str) -> Placement:
+def requirement_of(key: str, operator: str, *values: str) -> Placement:
     expression = {"key": key, "operator": operator, "values": list(values)}
     return affine({"matchExpressions": [expression]})
 
@@ -29,23 +29,23 @@ def affine(*terms: dict[str, Any]) -> Placement:
 @pytest.mark.parametrize(
     ("placement", "expected"),
     [
-        (one("zone", "In", "a", "b"), True),
-        (one("zone", "In", "b"), False),
-        (one("absent", "In", "a"), False),
-        (one("zone", "NotIn", "b"), True),
-        (one("zone", "NotIn", "a"), False),
-        (one("absent", "NotIn", "a"), True),
-        (one("gpu", "Exists"), True),
-        (one("absent", "Exists"), False),
-        (one("absent", "DoesNotExist"), True),
-        (one("gpu", "DoesNotExist"), False),
-        (one("cores", "Gt", "32"), True),
-        (one("cores", "Gt", "64"), False),
-        (one("cores", "Lt", "65"), True),
-        (one("cores", "Lt", "64"), False),
-        (one("zone", "Gt", "1"), False),
-        (one("absent", "Lt", "1"), False),
-        (one("zone", "Near", "a"), False),
+        (requirement_of("zone", "In", "a", "b"), True),
+        (requirement_of("zone", "In", "b"), False),
+        (requirement_of("absent", "In", "a"), False),
+        (requirement_of("zone", "NotIn", "b"), True),
+        (requirement_of("zone", "NotIn", "a"), False),
+        (requirement_of("absent", "NotIn", "a"), True),
+        (requirement_of("gpu", "Exists"), True),
+        (requirement_of("absent", "Exists"), False),
+        (requirement_of("absent", "DoesNotExist"), True),
+        (requirement_of("gpu", "DoesNotExist"), False),
+        (requirement_of("cores", "Gt", "32"), True),
+        (requirement_of("cores", "Gt", "64"), False),
+        (requirement_of("cores", "Lt", "65"), True),
+        (requirement_of("cores", "Lt", "64"), False),
+        (requirement_of("zone", "Gt", "1"), False),
+        (requirement_of("absent", "Lt", "1"), False),
+        (requirement_of("zone", "Near", "a"), False),
         (placement_of({}), True),
         (placement_of({"nodeSelector": {"gpu": "true"}}), True),
         (placement_of({"nodeSelector": {"gpu": "true", "zone": "b"}}), False),
@@ -98,13 +98,13 @@ def nodes() -> Nodes:
     return Nodes()
 
 
-def test_nodes_are_listed_for_two_profiles_and_when_daemon_sets_want_others(nodes: Nodes) -> None:
+def test_nodes_are_listed_for_two_profiles_and_when_desired_counts_change(nodes: Nodes) -> None:
     now = 0.0
     neighbours = Neighbours(nodes, lambda: now)  # type: ignore[arg-type]
-    everywhere, there = placement_of({}), one("zone", "In", "a")
+    everywhere, there = placement_of({}), requirement_of("zone", "In", "a")
 
-    def overlaps(placements: dict[str, Placement], **wanted: int) -> Found:
-        return asyncio.run(neighbours.overlaps("a", placements, wanted))
+    def overlaps(placements: dict[str, Placement], **desired: int) -> Found:
+        return asyncio.run(neighbours.overlaps("a", placements, desired))
 
     assert overlaps({"a": everywhere}, a=2) == ((), None)
     assert nodes.asked == 0
@@ -116,12 +116,15 @@ def test_nodes_are_listed_for_two_profiles_and_when_daemon_sets_want_others(node
     nodes.names["n0"] = {"zone": "a"}
     assert overlaps(both, a=3, b=2) == ((Overlap("b", 2, "n0"),), None)
     del nodes.names["n0"]
-    now += 1  # too soon for one more list, but there will be one
+    now += 1  # too soon for another list, but the retry is scheduled
     assert overlaps(both, a=2, b=1) == ((Overlap("b", 2, "n0"),), PAUSE_S - 1)
     now += PAUSE_S
     assert overlaps(both, a=2, b=1) == ((Overlap("b", 1, "n1"),), None)
     assert nodes.asked == 3
-    assert overlaps({"a": everywhere, "b": one("zone", "In", "c")}, a=2, b=1) == ((), None)
+    assert overlaps({"a": everywhere, "b": requirement_of("zone", "In", "c")}, a=2, b=1) == (
+        (),
+        None,
+    )
     now += STALE_S
     overlaps(both, a=2, b=1)
     assert nodes.asked == 4

@@ -1,4 +1,4 @@
-"""Which reports go: by age and by number; how they are counted."""
+"""Which reports are deleted by age and by number, and how reports are counted."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def names(reports: list[Report], limits: Limits) -> list[str]:
     return [each.name for each in expendable(reports, limits, NOW)]
 
 
-def test_resolved_ones_go_when_their_time_is_over() -> None:
+def test_resolved_reports_are_deleted_after_their_retention() -> None:
     reports = [report("open"), report("old", 101), report("just", 100), report("young", 99)]
     assert names(reports, Limits(100, 1000)) == ["old", "just"]
 
 
-def test_over_the_cap_the_oldest_resolved_go() -> None:
+def test_over_the_cap_the_oldest_resolved_reports_are_deleted() -> None:
     reports = [report("a", 10), report("b", 30), report("c", 20), report("open"), report("d", 5)]
     assert names(reports, Limits(100, 3)) == ["b", "c"]
 
 
-def test_open_ones_stay_however_many() -> None:
+def test_open_reports_are_never_deleted() -> None:
     reports = [report(f"open-{n}") for n in range(5)] + [report("done", 1)]
     assert names(reports, Limits(100, 2)) == ["done"]
 
 
-def test_a_cap_of_nothing_keeps_the_open_ones() -> None:
+def test_a_cap_of_zero_keeps_open_reports() -> None:
     assert names([report("open"), report("done", 1)], Limits(10**9, 0)) == ["done"]
 
 
@@ -50,7 +50,7 @@ many = st.lists(
 
 
 @given(many, st.integers(0, 250), st.integers(0, 70))
-def test_what_goes_is_resolved_and_what_stays_is_younger(
+def test_deleted_reports_are_resolved_and_older_than_kept_reports(
     drawn: list[tuple[int | None, str]], ttl: int, most: int
 ) -> None:
     reports = [report(name, ago) for ago, name in drawn]
@@ -88,13 +88,13 @@ def body(name: str, **status: Any) -> dict[str, Any]:
         ({"state": "Resolved", "resolvedTime": "soon"}, False, 10.0),
     ],
 )
-def test_what_is_kept_of_a_report(status: dict[str, Any], is_open: bool, resolved: float) -> None:
+def test_the_summary_of_a_report(status: dict[str, Any], is_open: bool, resolved: float) -> None:
     assert report_of(body("r", **status)) == Report("r", "uid-r", "5", "p", is_open, resolved)
 
 
-def test_reports_are_counted_by_profile_and_changes_are_told() -> None:
-    told: list[str] = []
-    reports = Reports(told.append)
+def test_reports_are_counted_by_profile_and_changes_are_signaled() -> None:
+    changes: list[str] = []
+    reports = Reports(changes.append)
     reports.put(report("early"))
     assert reports.tally("p") is None  # there may be more
     reports.replace([report("a"), report("b", 5), report("c", profile="q")])
@@ -102,13 +102,13 @@ def test_reports_are_counted_by_profile_and_changes_are_told() -> None:
     assert reports.tally("q") == Tally(1, 1)
     assert reports.tally("nobody") == Tally(0, 0)
     assert reports.total == Tally(3, 2)
-    told.clear()
+    changes.clear()
     reports.put(report("a", 1))
-    assert (reports.tally("p"), told) == (Tally(2, 0), ["p"])
+    assert (reports.tally("p"), changes) == (Tally(2, 0), ["p"])
     reports.drop(report("a"))
     reports.drop(report("a"))
-    assert (reports.tally("p"), told) == (Tally(1, 0), ["p", "p"])
-    told.clear()
+    assert (reports.tally("p"), changes) == (Tally(1, 0), ["p", "p"])
+    changes.clear()
     reports.replace([report("c", profile="q")])
-    assert sorted(told) == ["p", "q"]
+    assert sorted(changes) == ["p", "q"]
     assert reports.tally("p") == Tally(0, 0)

@@ -1,4 +1,4 @@
-"""Profiles as the API gives them: what is accepted, what is refused and how that is said."""
+"""Profiles as the API returns them: accepted and refused values, and the messages of refusals."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def refused(spec: Any, name: str = "p") -> SpecError:
 
 
 def test_an_empty_spec_is_a_whole_profile() -> None:
-    made = parse(profile())
-    assert made == Profile("p", "0b5e8d2e-1111-4222-8333-444455556666")
-    assert parse({**profile(), "spec": None}) == made
+    parsed = parse(profile())
+    assert parsed == Profile("p", "0b5e8d2e-1111-4222-8333-444455556666")
+    assert parse({**profile(), "spec": None}) == parsed
 
 
 @cache
@@ -41,7 +41,7 @@ def schema() -> dict[str, Any]:
 
 
 def defaulted(value: Any, known: Mapping[str, Any]) -> Any:
-    """As the API server fills in what the schema says, parents before children."""
+    """Apply the defaults of the schema as the API server does: outer objects first."""
     if isinstance(value, dict):
         properties = known.get("properties", {})
         filled = {
@@ -64,7 +64,7 @@ def defaulted(value: Any, known: Mapping[str, Any]) -> Any:
         {"redis": {"url": "rediss://r", "tls": {"caSecretRef": {"name": "s"}}}},
     ],
 )
-def test_what_the_schema_fills_in_is_what_we_would(spec: dict[str, Any]) -> None:
+def test_the_schema_and_the_parser_have_the_same_defaults(spec: dict[str, Any]) -> None:
     filled = defaulted(spec, schema())
     assert filled != spec
     assert parse(profile(filled)) == parse(profile(spec))
@@ -72,11 +72,11 @@ def test_what_the_schema_fills_in_is_what_we_would(spec: dict[str, Any]) -> None
 
 @given(SPECS)
 @examples(60)
-def test_any_profile_means_the_same_filled_in_or_not(spec: dict[str, Any]) -> None:
+def test_any_profile_parses_the_same_with_and_without_defaults(spec: dict[str, Any]) -> None:
     assert parse(profile(defaulted(spec, schema()))) == parse(profile(spec))
 
 
-def test_one_error_lists_every_bad_field() -> None:
+def test_an_error_lists_every_bad_field() -> None:
     error = refused(
         {
             "paused": "yes",
@@ -94,7 +94,7 @@ def test_one_error_lists_every_bad_field() -> None:
             "reporting": {"minSeverity": "Bad", "reportsPerMinute": 0},
         }
     )
-    assert [said.split(": ")[0] for said in error.problems] == [
+    assert [problem.split(": ")[0] for problem in error.problems] == [
         "spec.nodeSelector",
         "spec.paused",
         "spec.mode",
@@ -118,7 +118,7 @@ def test_one_error_lists_every_bad_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("x", "spec: must be an object"),
         ({"collector": []}, "spec.collector: must be an object"),
@@ -142,17 +142,17 @@ def test_one_error_lists_every_bad_field() -> None:
         ({"redis": {"url": "rediss://r", "tls": {"caSecretRef": {}}}}, "caSecretRef.name: is req"),
     ],
 )
-def test_a_refusal_says_where_and_what(spec: Any, said: str) -> None:
+def test_a_refusal_names_the_field_and_the_problem(spec: Any, message: str) -> None:
     error = refused(spec)
-    assert said in str(error)
+    assert message in str(error)
     assert len(error.problems) == 1
 
 
-def test_a_long_name_is_refused_as_its_children_could_not_be_told_apart() -> None:
+def test_a_name_too_long_for_owned_objects_is_refused() -> None:
     assert "at most 52 characters, not 53" in str(refused({}, "p" * 53))
 
 
-def test_a_password_with_an_at_sign_is_not_repeated() -> None:
+def test_a_password_that_contains_the_separator_is_not_repeated() -> None:
     assert "secret" not in str(refused({"redis": {"url": "redis://:secret@h"}}))
 
 
@@ -160,19 +160,19 @@ def test_without_any_redis_there_is_a_reason_of_its_own() -> None:
     with pytest.raises(SpecError, match=r"spec\.redis: names no Redis") as caught:
         parse(profile(), Defaults("n", "c", "a"))
     assert caught.value.reason == "RedisMissing"
-    made = parse(profile({"redis": {"url": "redis://own"}}), Defaults("n", "c", "a"))
-    assert redis_of(made, DEFAULTS).url == "redis://own"
+    parsed = parse(profile({"redis": {"url": "redis://own"}}), Defaults("n", "c", "a"))
+    assert redis_of(parsed, DEFAULTS).url == "redis://own"
     assert redis_of(parse(profile()), DEFAULTS).url == DEFAULTS.redis_url
 
 
 def test_the_operators_redis_brings_its_secrets() -> None:
-    told = Defaults(
+    defaults = Defaults(
         "n", "c", "a", redis_url="rediss://r", redis_credentials_secret="login",
         redis_password_key="word", redis_ca_secret="ca", redis_insecure_skip_verify=False,
     )  # fmt: skip
-    assert told.redis is not None
-    assert told.redis.credentials == Credentials("login", "username", "word")
-    assert told.redis.authority == SecretKey("ca", "ca.crt")
+    assert defaults.redis is not None
+    assert defaults.redis.credentials == Credentials("login", "username", "word")
+    assert defaults.redis.authority == SecretKey("ca", "ca.crt")
 
 
 def test_an_image_of_a_sites_own_may_have_sources_of_its_own() -> None:
@@ -204,11 +204,11 @@ def test_fields_of_a_newer_schema_are_left_alone() -> None:
 @examples(150)
 def test_anything_is_a_profile_or_a_spec_error(spec: Any) -> None:
     try:
-        made = parse({**profile(), "spec": spec})
+        parsed = parse({**profile(), "spec": spec})
     except SpecError as error:
         assert error.problems
     else:
-        assert isinstance(made, Profile)
+        assert isinstance(parsed, Profile)
 
 
 def test_the_list_of_sources_is_the_collectors() -> None:
@@ -218,8 +218,8 @@ def test_the_list_of_sources_is_the_collectors() -> None:
     from reveal_collector.registry import build
 
     nowhere = Roots(Path("/nonexistent"), Path("/nonexistent"), Path("/nonexistent"))
-    usual = CollectorSettings("n", "")
+    default = CollectorSettings("n", "")
     every = CollectorSettings("n", "", perf_cgroups=True)
-    assert {source.name for source in build(nowhere, usual)} == set(ALWAYS)
+    assert {source.name for source in build(nowhere, default)} == set(ALWAYS)
     assert {source.name for source in build(nowhere, every)} == set(NAMES)
     assert len(set(NAMES)) == len(NAMES) == len(ALWAYS) + len(WITH_PERF_CGROUPS)

@@ -1,4 +1,4 @@
-"""Why pods are not available, from what the kubelet and the scheduler say of them."""
+"""Why pods are not available, according to the kubelet and the scheduler."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_nothing_is_wrong_with_ready_pods_and_those_that_leave() -> None:
         (pod(initContainerStatuses=[waiting("ErrImagePull")]), None),
     ],
 )
-def test_what_is_wrong_is_told_with_its_node(broken: Any, expected: Trouble | None) -> None:
+def test_a_problem_is_reported_with_its_node(broken: Any, expected: Trouble | None) -> None:
     found = explain([READY, broken])
     assert found == expected if expected else found and found.reason == "ImagePullFailed"
 
 
 def test_a_pod_that_waits_for_its_node_names_it() -> None:
-    wanted = {"key": "metadata.name", "operator": "In", "values": ["n7"]}
-    term = {"nodeSelectorTerms": [{"matchFields": [wanted]}]}
+    field = {"key": "metadata.name", "operator": "In", "values": ["n7"]}
+    term = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
     condition = {"type": "PodScheduled", "status": "False", "message": "0/9 nodes: port in use"}
     unbound = {
@@ -118,7 +118,7 @@ def test_a_pod_that_waits_for_its_node_names_it() -> None:
     )
 
 
-def test_the_most_frequent_is_the_reason_and_all_are_told() -> None:
+def test_the_most_frequent_problem_is_the_reason_and_the_message_has_all() -> None:
     pulling = [pod(f"n{n}", containerStatuses=[waiting("ErrImagePull")]) for n in (3, 1, 2)]
     found = explain([pod("n9", phase="Failed"), *pulling])
     assert found is not None

@@ -1,4 +1,4 @@
-"""The operator's queue: a key once, one worker a key, pauses that grow."""
+"""The operator's queue: each key once, one worker for a key, growing pauses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_key_is_in_it_once(queue: KeyedQueue) -> None:
     assert queue.take() is None
 
 
-def test_the_one_due_longest_comes_first(queue: KeyedQueue, clock: Clock) -> None:
+def test_the_key_due_longest_comes_first(queue: KeyedQueue, clock: Clock) -> None:
     queue.add("late", 2.0)
     queue.add("soon", 1.0)
     assert queue.take() is None
@@ -44,7 +44,7 @@ def test_the_one_due_longest_comes_first(queue: KeyedQueue, clock: Clock) -> Non
     assert [queue.take(), queue.take()] == ["soon", "late"]
 
 
-def test_of_two_times_the_sooner_holds(queue: KeyedQueue, clock: Clock) -> None:
+def test_the_earlier_of_two_times_counts(queue: KeyedQueue, clock: Clock) -> None:
     queue.add("a", 60.0)
     queue.add("a", 1.0)
     queue.add("a", 30.0)
@@ -55,7 +55,7 @@ def test_of_two_times_the_sooner_holds(queue: KeyedQueue, clock: Clock) -> None:
     assert queue.take() is None
 
 
-def test_nobody_else_gets_a_key_that_is_worked_on(queue: KeyedQueue) -> None:
+def test_a_key_has_a_single_worker(queue: KeyedQueue) -> None:
     queue.add("a")
     queue.take()
     queue.add("a")
@@ -72,12 +72,12 @@ def test_pauses_double_up_to_a_limit(queue: KeyedQueue, clock: Clock) -> None:
         pauses.append(queue.failed("a"))
         clock.now += 2 * LONGEST_PAUSE_S
     for count, pause in enumerate(pauses):
-        usual = min(FIRST_PAUSE_S * 2**count, LONGEST_PAUSE_S)
-        assert usual * JITTER[0] <= pause <= usual * JITTER[1]
+        nominal = min(FIRST_PAUSE_S * 2**count, LONGEST_PAUSE_S)
+        assert nominal * JITTER[0] <= pause <= nominal * JITTER[1]
     assert len(set(pauses)) == len(pauses)  # jitter: none twice
 
 
-def test_one_that_failed_comes_back_after_its_pause(queue: KeyedQueue, clock: Clock) -> None:
+def test_a_failed_key_returns_after_its_pause(queue: KeyedQueue, clock: Clock) -> None:
     queue.add("a")
     queue.take()
     pause = queue.failed("a")
@@ -158,14 +158,14 @@ def run_until(queue: KeyedQueue, handle: object, done: asyncio.Event, workers: i
 def test_all_keys_are_handled_by_few_workers() -> None:
     queue, done = KeyedQueue(), asyncio.Event()
     handled: list[str] = []
-    most = at_once = 0
+    most = running = 0
 
     async def handle(key: str) -> None:
-        nonlocal most, at_once
-        at_once += 1
-        most = max(most, at_once)
+        nonlocal most, running
+        running += 1
+        most = max(most, running)
         await asyncio.sleep(0.001)
-        at_once -= 1
+        running -= 1
         handled.append(key)
         if len(handled) == 20:
             done.set()
@@ -177,7 +177,7 @@ def test_all_keys_are_handled_by_few_workers() -> None:
     assert most == 3
 
 
-def test_one_that_raises_stops_no_other_and_comes_again() -> None:
+def test_a_handler_that_raises_is_retried_and_stops_no_other() -> None:
     queue, done = KeyedQueue(random=Random(1)), asyncio.Event()
     tries: list[str] = []
 
@@ -194,7 +194,7 @@ def test_one_that_raises_stops_no_other_and_comes_again() -> None:
     assert tries == ["bad", "good", "bad"]
 
 
-def test_who_asks_to_look_again_is_called_again() -> None:
+def test_a_handler_that_asks_for_another_visit_is_called_again() -> None:
     queue, done = KeyedQueue(), asyncio.Event()
     calls = 0
 

@@ -1,4 +1,4 @@
-"""The trees of made-up hosts: files move, wrap, begin anew, and say the same of one machine."""
+"""Simulated hosts: files move, wrap, restart, and agree on the same machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_kept_descriptor_sees_what_moves(tree: Tree) -> None:
         os.close(file)
 
 
-def test_counters_wrap_and_begin_anew(tree: Tree) -> None:
+def test_counters_wrap_and_restart(tree: Tree) -> None:
     tree.write("sys/wraps", rising(10, start=2**32 - 5, bits=32))
     tree.write("sys/resets", rising(10, start=1000, reset_after=2000))
     tree.advance(1)
@@ -35,11 +35,11 @@ def test_counters_wrap_and_begin_anew(tree: Tree) -> None:
 
 def test_costly_files_move_once_a_period(tree: Tree) -> None:
     tree.write("proc/interrupts", rising(10), period=1.0)
-    seen = []
+    texts = []
     for _ in range(12):
         tree.advance(0.1)
-        seen.append(tree.text("proc/interrupts"))
-    assert seen == ["1\n"] * 10 + ["11\n"] * 2
+        texts.append(tree.text("proc/interrupts"))
+    assert texts == ["1\n"] * 10 + ["11\n"] * 2
 
 
 def test_a_pace_holds_below_a_folder_only(tree: Tree) -> None:

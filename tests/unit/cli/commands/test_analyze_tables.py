@@ -1,4 +1,4 @@
-"""``reveal analyze`` and ``reveal explain`` on tables of anyone's, called as a user calls them."""
+"""``reveal analyze`` and ``reveal explain`` on tables from other tools, called as a user does."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Capture = pytest.CaptureFixture[str]
 def values(fault: bool = True, seed: int = 1) -> np.ndarray:
     """Steady metrics; from FIRST to LAST all are unsteady, reads and retransmissions most."""
     random = np.random.default_rng(seed)
-    made = 50 + random.normal(0, 1, (ROWS, len(NAMES)))
+    samples = 50 + random.normal(0, 1, (ROWS, len(NAMES)))
     if fault:
         size = np.full(len(NAMES), 8.0)
         size[NAMES.index("disk_read")], size[NAMES.index("tcp_retrans")] = 80, 40
-        made[FIRST:LAST] += size * random.uniform(0.5, 1.5, (LAST - FIRST, len(NAMES)))
-    return made
+        samples[FIRST:LAST] += size * random.uniform(0.5, 1.5, (LAST - FIRST, len(NAMES)))
+    return samples
 
 
 def table(
@@ -80,28 +80,28 @@ def test_a_fault_in_a_table_is_found_in_every_mode(
     assert (
         run("analyze", faulty, "--mode", mode, "--findings", findings, "--scores", scores) == DONE
     )
-    told = [json.loads(line) for line in findings.read_text().splitlines()]
-    (first, *_) = [finding for finding in told if overlaps(finding)]
+    found = [json.loads(line) for line in findings.read_text().splitlines()]
+    (first, *_) = [finding for finding in found if overlaps(finding)]
     assert (first["nodeName"], first["subsystem"]) == ("web-1", "Storage")
     assert first["evidence"][0]["metric"] == "disk_read"
     assert len(first["evidence"]) == len(NAMES)  # ranked, and complete up to ten
     assert float(first["evidence"][0]["value"]) > float(first["evidence"][0]["baseline"])
     assert first["methods"]
     written = rows(scores)
-    assert [row["time"] for row in written] == [str(START + at) for at in range(ROWS)]
+    assert [row["time"] for row in written] == [str(START + index) for index in range(ROWS)]
     assert list(written[0])[:4] == ["time", "score", "threshold", "anomalous"]
     assert len(written[0]) > 4
     inside = [float(row["score"] or 0) for row in written[FIRST:LAST]]
     outside = [float(row["score"] or 0) for row in written[1500 : FIRST - 40]]
     assert np.mean(inside) > 2 * np.mean(outside)
     assert "1" in {row["anomalous"] for row in written[FIRST : LAST + 30]}
-    said = capsys.readouterr()
-    assert "disk_read" in said.out
-    assert f"{ROWS} samples of {len(NAMES)} metrics" in said.out
-    assert "left out, as they are always missing: always_empty" in said.err
+    output = capsys.readouterr()
+    assert "disk_read" in output.out
+    assert f"{ROWS} samples of {len(NAMES)} metrics" in output.out
+    assert "left out, as they are always missing: always_empty" in output.err
 
 
-def test_a_healthy_table_gives_nothing_and_says_so(tmp_path: Path, capsys: Capture) -> None:
+def test_a_healthy_table_has_no_findings(tmp_path: Path, capsys: Capture) -> None:
     assert (
         run("analyze", table(tmp_path / "t.csv", values(fault=False)), "--fail-on", "low") == DONE
     )
@@ -110,8 +110,8 @@ def test_a_healthy_table_gives_nothing_and_says_so(tmp_path: Path, capsys: Captu
 
 def test_fail_on_and_json_are_as_for_recordings(faulty: Path, capsys: Capture) -> None:
     assert run("analyze", faulty, "--json", "--fail-on", "low") == FOUND
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert any(overlaps(finding) for finding in told)
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert any(overlaps(finding) for finding in found)
 
 
 @pytest.mark.parametrize("mode", ["report", "online", "paper"])
@@ -120,23 +120,23 @@ def test_the_same_input_gives_the_same_bytes(
 ) -> None:
     outputs = []
     for again in ("a", "b"):
-        made = [tmp_path / f"{again}.jsonl", tmp_path / f"{again}.csv"]
-        run("analyze", faulty, "--mode", mode, "--findings", made[0], "--scores", made[1])
-        outputs.append((*(path.read_bytes() for path in made), capsys.readouterr().out))
+        paths = [tmp_path / f"{again}.jsonl", tmp_path / f"{again}.csv"]
+        run("analyze", faulty, "--mode", mode, "--findings", paths[0], "--scores", paths[1])
+        outputs.append((*(path.read_bytes() for path in paths), capsys.readouterr().out))
     assert outputs[0] == outputs[1]
 
 
-def test_a_baseline_says_what_is_normal(tmp_path: Path, capsys: Capture) -> None:
+def test_a_baseline_defines_normal_values(tmp_path: Path, capsys: Capture) -> None:
     healthy = table(tmp_path / "healthy.csv", values(fault=False, seed=2), start=START - 7200)
     shifted = values(fault=False)[:400]
-    shifted[:, NAMES.index("mem_used")] += 30  # all the time: nothing stands out of the run itself
+    shifted[:, NAMES.index("mem_used")] += 30  # constant: the run itself is even
     path = table(tmp_path / "t.csv", shifted)
     assert run("analyze", path, "--fail-on", "low") == DONE
     flags = ("--mode", "online", "--baseline", healthy, "--fail-on", "low", "--json")
     assert run("analyze", path, *flags) == FOUND
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
-    assert told[0]["evidence"][0]["metric"] == "mem_used"
-    assert told[0]["subsystem"] == "Memory"
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    assert found[0]["evidence"][0]["metric"] == "mem_used"
+    assert found[0]["subsystem"] == "Memory"
 
 
 def test_a_table_too_short_to_judge_is_not_called_healthy(tmp_path: Path, capsys: Capture) -> None:
@@ -146,16 +146,18 @@ def test_a_table_too_short_to_judge_is_not_called_healthy(tmp_path: Path, capsys
         assert "Nothing was judged" in capsys.readouterr().out
 
 
-def test_online_says_how_long_it_learned(tmp_path: Path, capsys: Capture) -> None:
+def test_online_mode_prints_the_length_of_the_warm_up(tmp_path: Path, capsys: Capture) -> None:
     path = table(tmp_path / "t.csv", values())
     assert run("analyze", path, "--mode", "online") == DONE
-    said = " ".join(capsys.readouterr().out.split())
-    assert "the first 1440 samples (24m00s) learned from: their score is 0" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "the first 1440 samples (24m00s) learned from: their score is 0" in output
     short = table(tmp_path / "s.csv", values(fault=False)[:600])
     assert run("analyze", short, "--mode", "online") == DONE
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Nothing was judged: 600 samples" in said
-    assert "--mode online learns from the first 1440 samples (24m00s) before it judges one" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "Nothing was judged: 600 samples" in output
+    assert (
+        "--mode online learns from the first 1440 samples (24m00s) before it judges one" in output
+    )
     assert run("analyze", path, "--mode", "report") == DONE
     assert "learned from" not in capsys.readouterr().out
 
@@ -163,7 +165,7 @@ def test_online_says_how_long_it_learned(tmp_path: Path, capsys: Capture) -> Non
 def test_a_baseline_must_be_of_the_same_kind_and_have_columns_in_common(
     faulty: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    other = table(tmp_path / "o.csv", values(), tuple(f"x{at}" for at in range(len(NAMES))))
+    other = table(tmp_path / "o.csv", values(), tuple(f"x{index}" for index in range(len(NAMES))))
     assert run("analyze", faulty, "--baseline", other) == ERROR
     assert "no column in common" in capsys.readouterr().err
     assert run("analyze", faulty, "--baseline", recording(tmp_path / "r.rvl", 20)) == USAGE
@@ -184,7 +186,7 @@ def test_windows_are_samples_or_time(faulty: Path, tmp_path: Path, capsys: Captu
     assert "a window takes" in capsys.readouterr().err
 
 
-def test_scores_are_of_one_file(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_scores_take_a_single_file(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run("analyze", faulty, faulty, "--scores", tmp_path / "s.csv") == USAGE
     assert "takes one FILE" in capsys.readouterr().err
     assert run("analyze", faulty, "--scores", tmp_path / "none" / "s.csv") == ERROR
@@ -201,15 +203,15 @@ def test_each_input_row_gets_its_score_whatever_its_order(tmp_path: Path) -> Non
     assert turned == [*reversed(plain), plain[0]]
 
 
-def test_several_hosts_are_told_apart(tmp_path: Path, capsys: Capture) -> None:
+def test_several_hosts_are_separated(tmp_path: Path, capsys: Capture) -> None:
     names = tuple(f"{host}.{name}" for host in ("n1", "n2") for name in NAMES)
     both = np.hstack([values(fault=False, seed=3), values()])
     path, scores = table(tmp_path / "t.csv", both, names), tmp_path / "s.csv"
     assert run("analyze", path, "--json", "--scores", scores) == DONE
-    said = capsys.readouterr()
-    assert "host names in column names: n1, n2" in said.err
-    told = [json.loads(line) for line in said.out.splitlines()]
-    assert {finding["nodeName"] for finding in told if overlaps(finding)} == {"n2"}
+    output = capsys.readouterr()
+    assert "host names in column names: n1, n2" in output.err
+    found = [json.loads(line) for line in output.out.splitlines()]
+    assert {finding["nodeName"] for finding in found if overlaps(finding)} == {"n2"}
     worst = max(rows(scores), key=lambda row: float(row["score"]))
     assert (worst["node"], worst["threshold"], worst["anomalous"]) == ("n2", "1", "1")
 
@@ -217,10 +219,10 @@ def test_several_hosts_are_told_apart(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     "content",
     ["time,a,b\n1,2,3\n", "time,a\n" + "1,5\n" * 30, "a\n" + "nan\ninf\n7\n" * 3,
-     "time,a,b\n" + "".join(f"{at},5,{at % 2}\n" for at in range(200))],
+     "time,a,b\n" + "".join(f"{row},5,{row % 2}\n" for row in range(200))],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["report", "online", "paper"])
-def test_poor_tables_are_judged_without_a_word_of_python(
+def test_poor_tables_are_judged_without_python_warnings(
     tmp_path: Path, capsys: Capture, content: str, mode: str
 ) -> None:
     path = tmp_path / "t.csv"
@@ -232,12 +234,12 @@ def test_poor_tables_are_judged_without_a_word_of_python(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [("time,a\n", "holds no rows"), ("time,a\n1,x\n", "no column of numbers"),
      ("time,a\n1,2,3\n", "more fields")],
 )  # fmt: skip
-def test_a_table_that_is_none_is_one_sentence(
-    tmp_path: Path, capsys: Capture, content: str, said: str
+def test_an_invalid_table_is_a_readable_error(
+    tmp_path: Path, capsys: Capture, content: str, message: str
 ) -> None:
     path = tmp_path / "t.csv"
     path.write_text(content)
@@ -245,7 +247,7 @@ def test_a_table_that_is_none_is_one_sentence(
         assert run(*command) == ERROR
         error = capsys.readouterr().err
         assert error.count("\n") == 1
-        assert said in error
+        assert message in error
 
 
 SPAN = f"{FIRST}/{LAST - 1}"
@@ -265,10 +267,10 @@ def explain(capsys: Capture) -> Explain:
     "span", [SPAN, "28m20s/28m59s", "2023-11-14T22:41:40Z/2023-11-14T22:42:19Z"]
 )
 def test_explain_ranks_every_metric_of_a_span(faulty: Path, explain: Explain, span: str) -> None:
-    (told,) = explain(faulty, "--span", span)
-    assert (told["from"], told["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
-    assert {entry["metric"] for entry in told["ranking"]} == set(NAMES)
-    first, second, *rest = told["ranking"]
+    (row,) = explain(faulty, "--span", span)
+    assert (row["from"], row["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
+    assert {entry["metric"] for entry in row["ranking"]} == set(NAMES)
+    first, second, *rest = row["ranking"]
     assert set(first) == {"metric", "feature", "subsystem", "scorePercent", "value", "baseline"}
     assert (first["metric"], first["subsystem"]) == ("disk_read", "Storage")
     assert (second["metric"], second["subsystem"]) == ("tcp_retrans", "Network")
@@ -283,9 +285,9 @@ def test_clock_times_are_those_of_the_tables_own_zone(tmp_path: Path, explain: E
         return datetime.fromtimestamp(second, east).isoformat()
 
     path = table(tmp_path / "t.csv", values(), show=show)
-    (told,) = explain(path, "--span", "0:41:40/0:42:19")
-    assert (told["from"], told["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
-    assert told["ranking"][0]["metric"] == "disk_read"
+    (row,) = explain(path, "--span", "0:41:40/0:42:19")
+    assert (row["from"], row["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
+    assert row["ranking"][0]["metric"] == "disk_read"
 
 
 def test_explain_takes_several_spans_and_a_baseline(
@@ -299,7 +301,7 @@ def test_explain_takes_several_spans_and_a_baseline(
 
 
 def test_explain_shows_the_first_fifteen(tmp_path: Path, capsys: Capture) -> None:
-    names = tuple(f"cpu_metric_{at}" for at in range(40))
+    names = tuple(f"cpu_metric_{index}" for index in range(40))
     data = np.random.default_rng(0).normal(0, 1, (200, 40))
     data[100:120, 7] += 30
     path = table(tmp_path / "t.csv", data, names)
@@ -312,23 +314,23 @@ def test_explain_shows_the_first_fifteen(tmp_path: Path, capsys: Capture) -> Non
     assert len(lines) == 18
 
 
-def test_explain_of_no_sample_or_no_such_time_is_a_sentence(faulty: Path, capsys: Capture) -> None:
-    for span, said in (("0.2/0.4", "holds no sample"), ("5000/6000", "outside of what there is")):
+def test_explain_of_an_empty_span_is_a_readable_error(faulty: Path, capsys: Capture) -> None:
+    for span, text in (("0.2/0.4", "holds no sample"), ("5000/6000", "outside of what there is")):
         assert run("explain", faulty, "--span", span) == ERROR
-        assert said in capsys.readouterr().err
+        assert text in capsys.readouterr().err
 
 
 def recording(path: Path, seconds: int, fault: range = range(0)) -> Path:
     node = Node(seed=5)
     loss = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
     with Writer(path) as writer:
-        for at in range(seconds):
-            message = node.slice(loss if at in fault else None)
+        for second in range(seconds):
+            message = node.slice(loss if second in fault else None)
             writer.message(encode(message, gauges(node.table)), node.table)
     return path
 
 
-def test_values_of_a_recording_are_told_with_their_unit(tmp_path: Path, capsys: Capture) -> None:
+def test_values_of_a_recording_have_their_unit(tmp_path: Path, capsys: Capture) -> None:
     path = recording(tmp_path / "r.rvl", 60)
     assert run("explain", path, "--span", "40/50") == DONE
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -336,16 +338,16 @@ def test_values_of_a_recording_are_told_with_their_unit(tmp_path: Path, capsys: 
     assert memory[-4:] == ["12", "GiB", "12", "GiB"]
 
 
-def test_recordings_are_explained_too(tmp_path: Path, explain: Explain) -> None:
+def test_recordings_are_result_too(tmp_path: Path, explain: Explain) -> None:
     path = recording(tmp_path / "r.rvl", 150, range(100, 112))
-    (told,) = explain(path, "--span", "100/111")
-    assert told["from"] == "2023-11-14T22:15:00.000Z"
-    first = {entry["metric"] for entry in told["ranking"][:6]}
+    (result,) = explain(path, "--span", "100/111")
+    assert result["from"] == "2023-11-14T22:15:00.000Z"
+    first = {entry["metric"] for entry in result["ranking"][:6]}
     assert {"network.tcp.retrans_segs", "network.tcp.out_segs"} & first
-    entry = next(e for e in told["ranking"] if e["metric"] == "network.nic.rx_bytes{eth0}")
+    entry = next(e for e in result["ranking"] if e["metric"] == "network.nic.rx_bytes{eth0}")
     assert (entry["subsystem"], entry["feature"]) == ("Network", "mean")
     (against,) = explain(path, "--span", "100/111", "--baseline", recording(tmp_path / "h.rvl", 90))
-    assert len(against["ranking"]) == len(told["ranking"])
+    assert len(against["ranking"]) == len(result["ranking"])
 
 
 def test_the_live_score_of_a_recording_is_a_row_a_second(tmp_path: Path, capsys: Capture) -> None:
@@ -354,17 +356,15 @@ def test_the_live_score_of_a_recording_is_a_row_a_second(tmp_path: Path, capsys:
     written = rows(tmp_path / "s.csv")
     assert len(written) == 150
     assert written[0]["time"] == "2023-11-14T22:13:20.000Z"
-    assert (written[0]["score"], written[0]["anomalous"]) == ("", "0")  # while it is learned
+    assert (written[0]["score"], written[0]["anomalous"]) == ("", "0")  # during the warm-up
     assert {row["threshold"] for row in written} == {"1"}
-    lit = [at for at, row in enumerate(written) if row["anomalous"] == "1"]
+    lit = [second for second, row in enumerate(written) if row["anomalous"] == "1"]
     assert set(range(103, 112)) <= set(lit)
     assert float(written[105]["Network"]) == float(written[105]["score"])
-    assert not [at for at in lit if not 98 <= at <= 130]
+    assert not [second for second in lit if not 98 <= second <= 130]
 
 
-def test_a_baseline_recording_takes_the_place_of_the_warm_up(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_baseline_recording_replaces_the_warm_up(tmp_path: Path, capsys: Capture) -> None:
     short = recording(tmp_path / "r.rvl", 30, range(10, 25))
     healthy = recording(tmp_path / "h.rvl", 90)
     assert run("analyze", short, "--fail-on", "low", "--json") == DONE
@@ -373,7 +373,7 @@ def test_a_baseline_recording_takes_the_place_of_the_warm_up(
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (("--time", "x"), "--time is for tables"),
         (("--period", "1s"), "--period is for tables"),
@@ -384,11 +384,11 @@ def test_a_baseline_recording_takes_the_place_of_the_warm_up(
         (("--mode", "report", "--baseline", "r.rvl"), "holds a recording against itself"),
     ],
 )
-def test_what_goes_only_with_tables_is_refused_for_recordings(
-    tmp_path: Path, capsys: Capture, flags: tuple[str, ...], said: str
+def test_flags_for_tables_are_refused_for_recordings(
+    tmp_path: Path, capsys: Capture, flags: tuple[str, ...], message: str
 ) -> None:
     assert run("analyze", recording(tmp_path / "r.rvl", 20), *flags) == USAGE
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_report_mode_of_a_recording_is_hindsight_alone(tmp_path: Path, capsys: Capture) -> None:

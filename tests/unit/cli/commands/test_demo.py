@@ -1,4 +1,4 @@
-"""What the demo expects, and when it may say that it was found."""
+"""What the demo expects, and when it reports that its fault was found."""
 
 import math
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ SECOND = 10**9
 
 
 def finding(second: float, *areas: Subsystem) -> Finding:
-    at = int(second * SECOND)
+    time_ns = int(second * SECOND)
     return Finding(
-        f"id-{at}", "n", areas[0], Severity.HIGH, State.OPEN, at, at + SECOND, "claim",
-        subsystems=areas,
+        f"id-{time_ns}", "n", areas[0], Severity.HIGH, State.OPEN, time_ns, time_ns + SECOND,
+        "claim", subsystems=areas,
     )  # fmt: skip
 
 
@@ -38,9 +38,9 @@ def turn(calls: list[str]) -> FaultTurn:
         "quiet", "nothing", frozenset({Subsystem.CPU}), "does nothing",
         lambda _: calls.append("start"),
     )  # fmt: skip
-    made = FaultTurn(fault, 40, Quiet())
-    made.injection = Stopped(fault, calls)
-    return made
+    result = FaultTurn(fault, 40, Quiet())
+    result.injection = Stopped(fault, calls)
+    return result
 
 
 class Stopped(Injection):
@@ -73,7 +73,7 @@ def test_the_end_of_watching_ends_the_fault(turn: FaultTurn, calls: list[str]) -
     assert calls == ["start", "stop"]
 
 
-def test_a_fault_that_never_began_is_not_begun_at_the_end(
+def test_a_fault_that_never_started_is_not_started_on_exit(
     turn: FaultTurn, calls: list[str]
 ) -> None:
     turn.act(math.inf, Watched())
@@ -82,7 +82,7 @@ def test_a_fault_that_never_began_is_not_begun_at_the_end(
 
 
 @pytest.mark.parametrize(
-    ("findings", "says"),
+    ("findings", "expected"),
     [
         ([finding(103, Subsystem.CPU)], "claim"),
         ([finding(98, Subsystem.CPU)], "nothing of it"),
@@ -93,11 +93,11 @@ def test_a_fault_that_never_began_is_not_begun_at_the_end(
     ],
 )
 def test_only_a_finding_of_its_area_and_time_counts(
-    turn: FaultTurn, findings: Sequence[Finding], says: str
+    turn: FaultTurn, findings: Sequence[Finding], expected: str
 ) -> None:
     turn.onset_ns, turn.end_ns = 100 * SECOND, 120 * SECOND
-    assert bool(turn.caught(findings)) == (says == "claim")
-    assert says in turn.verdict(findings)[-1]
+    assert bool(turn.caught(findings)) == (expected == "claim")
+    assert expected in turn.verdict(findings)[-1]
 
 
 def test_the_seconds_to_the_finding_are_counted_from_the_onset(turn: FaultTurn) -> None:
@@ -122,7 +122,7 @@ def test_an_unknown_fault_is_wrong_usage(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(["demo", "--fault", "gremlins"]) == USAGE
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "'gremlins'" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "'gremlins'" in message
     assert main(["demo", "--list"]) == DONE

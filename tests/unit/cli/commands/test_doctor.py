@@ -36,7 +36,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     ]  # fmt: skip
 
 
-def test_doctor_tells_what_a_host_is_and_what_is_wrong_with_it(
+def test_doctor_prints_facts_and_problems_of_a_host(
     host: list[str], capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(["doctor", *host]) == DONE
@@ -51,20 +51,20 @@ def test_doctor_tells_what_a_host_is_and_what_is_wrong_with_it(
     assert max(map(len, text.splitlines())) <= 200
 
 
-def test_doctor_tells_programs_the_same(
+def test_doctor_prints_the_same_as_json(
     host: list[str], capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(["doctor", "--json", *host]) == DONE
-    told = json.loads(capsys.readouterr().out)
-    assert told["facts"]["node"] == "dgx"
-    assert told["facts"]["cpu"]["online"] == "0-223"
-    assert [hint["hypothesis"]["name"] for hint in told["configuration"]] == [
+    document = json.loads(capsys.readouterr().out)
+    assert document["facts"]["node"] == "dgx"
+    assert document["facts"]["cpu"]["online"] == "0-223"
+    assert [hint["hypothesis"]["name"] for hint in document["configuration"]] == [
         "IdleHugePages", "ZoneReclaim", "NarrowPCIeLink",
     ]  # fmt: skip
-    assert all({"lacking", "gives", "remedy"} <= set(advice) for advice in told["advice"])
+    assert all({"lacking", "gives", "remedy"} <= set(advice) for advice in document["advice"])
 
 
-def test_analyze_tells_the_hints_of_a_recording_apart(
+def test_analyze_lists_configuration_hints_of_a_recording_separately(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     with Writer(tmp_path / "r") as writer:

@@ -1,4 +1,4 @@
-"""``reveal hypotheses``: the list, one in full, checks of files, and the pages made of them."""
+"""``reveal hypotheses``: the list, a single one, checks of files, and the generated pages."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def mine(tmp_path: Path) -> str:
     return str(path)
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = DONE) -> str:
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = DONE) -> str:
     assert main(["hypotheses", *arguments]) == code
     out, err = capsys.readouterr()
     return out if code == DONE else err
 
 
-def test_the_list_has_every_name_and_marks_the_certain_ones(
+def test_the_list_has_every_name_and_marks_certain_hypotheses(
     capsys: pytest.CaptureFixture[str], mine: str, own_signals: None
 ) -> None:
-    lines = said(capsys, "--file", mine).splitlines()
+    lines = printed(capsys, "--file", mine).splitlines()
     names = {line[2:].split()[0]: line[0] for line in lines if line[:1] in "* " and line.strip()}
     for rule in load((mine,)):
         assert names[rule.name] == ("*" if rule.certain else " "), rule.name
@@ -48,10 +48,10 @@ def test_the_list_has_every_name_and_marks_the_certain_ones(
     assert f"[{mine}]" in " ".join(lines)
 
 
-def test_one_is_shown_with_all_that_it_says(
+def test_a_single_hypothesis_is_printed_in_full(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
-    text = " ".join(said(capsys, "swapping").split())
+    text = " ".join(printed(capsys, "swapping").split())
     (rule,) = (rule for rule in load() if rule.name == "Swapping")
     for words in (
         rule.claim, rule.remediation, rule.reference, "High, in 3 of 5 seconds",
@@ -64,25 +64,25 @@ def test_one_is_shown_with_all_that_it_says(
 def test_an_unknown_name_is_a_usage_error_with_a_hint(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
-    assert "is OOMKill meant?" in said(capsys, "oom", code=USAGE)
-    assert "`reveal hypotheses` lists all" in said(capsys, "zzz", code=USAGE)
+    assert "is OOMKill meant?" in printed(capsys, "oom", code=USAGE)
+    assert "`reveal hypotheses` lists all" in printed(capsys, "zzz", code=USAGE)
 
 
-def test_json_is_what_the_files_say(
+def test_json_has_the_fields_of_the_files(
     capsys: pytest.CaptureFixture[str], mine: str, own_signals: None
 ) -> None:
-    rows = json.loads(said(capsys, "--json", "--file", mine))
+    rows = json.loads(printed(capsys, "--json", "--file", mine))
     assert {row.pop("name"): row.pop("source") for row in rows}["Mine"] == mine
-    one = json.loads(said(capsys, "OOMKill", "--json"))
-    assert one.pop("source") == "memory.yaml"
-    (rule,) = parse(json.dumps({"version": 1, "hypotheses": [one]}), "x")
+    document = json.loads(printed(capsys, "OOMKill", "--json"))
+    assert document.pop("source") == "memory.yaml"
+    (rule,) = parse(json.dumps({"version": 1, "hypotheses": [document]}), "x")
     assert rule in load()
 
 
-def test_a_check_says_what_a_file_changes(
+def test_a_check_lists_what_a_file_changes(
     capsys: pytest.CaptureFixture[str], mine: str, own_signals: None
 ) -> None:
-    lines = said(capsys, "--check", mine).splitlines()
+    lines = printed(capsys, "--check", mine).splitlines()
     assert lines == [
         f"{mine}: usable; adds Mine; replaces OOMKill", "taken away: ForkStorm"
     ]  # fmt: skip
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_used_fails_the_check(
 ) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(MINE.replace("cpu.steal", "cpu.stael"))
-    text = said(capsys, "--check", str(path), code=ERROR)
+    text = printed(capsys, "--check", str(path), code=ERROR)
     assert text == (
         f"reveal: {path}: Mine: expects[0]: metric: cpu.stael is not in the catalogue;"
         " did you mean cpu.steal?\n"
@@ -101,10 +101,10 @@ def test_a_file_that_cannot_be_used_fails_the_check(
 
 
 def test_the_pages_are_current(capsys: pytest.CaptureFixture[str], own_signals: None) -> None:
-    made = said(capsys, "--markdown")
-    assert made == page(load())
-    assert made == (DOCS / "reference/hypotheses-list.md").read_text(), "run `make docs`"
-    schema = said(capsys, "--schema")
+    rendered = printed(capsys, "--markdown")
+    assert rendered == page(load())
+    assert rendered == (DOCS / "reference/hypotheses-list.md").read_text(), "run `make docs`"
+    schema = printed(capsys, "--schema")
     assert schema == (DOCS / "reference/hypotheses.schema.json").read_text(), "run `make docs`"
 
 
@@ -115,9 +115,9 @@ def test_the_example_of_the_guide_can_be_used() -> None:
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:  # noqa: PLR0911 - a case each
-    """As much of JSON Schema as ours uses."""
+    """Check a value against the subset of JSON Schema that the schema uses."""
     if "anyOf" in schema and "type" not in schema:
-        return any(fits(value, one) for one in schema["anyOf"])
+        return any(fits(value, alternative) for alternative in schema["anyOf"])
     if "const" in schema:
         return value == schema["const"] and type(value) is type(schema["const"])
     if "enum" in schema:
@@ -138,7 +138,10 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:  # noqa: PLR0911 - a case 
         all(name in value for name in schema["required"])
         and (schema["additionalProperties"] or all(name in known for name in value))
         and all(fits(each, known[name]) for name, each in value.items() if name in known)
-        and any(all(n in value for n in one["required"]) for one in schema.get("anyOf", [schema]))
+        and any(
+            all(n in value for n in alternative["required"])
+            for alternative in schema.get("anyOf", [schema])
+        )
     )
 
 
@@ -149,8 +152,8 @@ def test_the_schema_takes_what_the_parser_takes() -> None:
     assert fits({"version": 1, "hypotheses": [{"name": "X", "disabled": True}]}, schema)
     for row in rules:
         for name in ("name", "subsystem", "claim", "remediation", "expects"):
-            lacking = {key: value for key, value in row.items() if key != name}
-            assert not fits({"version": 1, "hypotheses": [lacking]}, schema)
+            incomplete = {key: value for key, value in row.items() if key != name}
+            assert not fits({"version": 1, "hypotheses": [incomplete]}, schema)
         assert not fits({"version": 1, "hypotheses": [row | {"expect": []}]}, schema)
         assert not fits({"version": 1, "hypotheses": [row | {"subsystem": "Cpu"}]}, schema)
     assert not fits({"version": 2, "hypotheses": []}, schema)

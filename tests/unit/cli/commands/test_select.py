@@ -18,7 +18,7 @@ from reveal_contract.recording import Writer
 from reveal_contract.wire import encode, gauges
 from support.grouped_metrics import GROUPS, STILL, TABLE, record, slices
 
-Said = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +28,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_the_curves_are_printed_and_the_file_written(
-    runs: list[Path], tmp_path: Path, capsys: Said
+    runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     output = tmp_path / "selection.yaml"
     assert main(["select", *map(str, runs), "-o", str(output)]) == DONE
-    said = capsys.readouterr()
-    (used,) = [line for line in said.out.splitlines() if "used" in line]
+    captured = capsys.readouterr()
+    (used,) = [line for line in captured.out.splitlines() if "used" in line]
     assert used.split()[:2] == ["0.50", "40%"]
-    assert "4 of 10 metrics that moved stay (40%)" in said.out
-    assert "1 stood still and stay" in said.out
-    assert said.err == ""
+    assert "4 of 10 metrics that moved stay (40%)" in captured.out
+    assert "1 stood still and stay" in captured.out
+    assert captured.err == ""
     found = load(output)
     assert {(gone.metric, gone.by) for gone in found.dropped} == {
         (gone, by) for by, those in GROUPS for gone in those
@@ -46,7 +46,9 @@ def test_the_curves_are_printed_and_the_file_written(
     assert [basis.rows for basis in found.workloads] == [300] * 3
 
 
-def test_runs_of_one_workload_are_averaged(runs: list[Path], tmp_path: Path, capsys: Said) -> None:
+def test_runs_of_the_same_workload_are_averaged(
+    runs: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     output = tmp_path / "selection.yaml"
     flags = ["--workload", f"job={runs[0]}", str(runs[1]), "--every", "1s", "-o", str(output)]
     assert main(["select", str(runs[2]), *flags]) == DONE
@@ -54,42 +56,42 @@ def test_runs_of_one_workload_are_averaged(runs: list[Path], tmp_path: Path, cap
     assert bases == [("run2", 1, 30), ("job", 2, 60)]
 
 
-def test_json_has_the_selection_and_the_curves(runs: list[Path], capsys: Said) -> None:
+def test_json_has_the_selection_and_the_curves(runs: list[Path], capsys: Capture) -> None:
     assert main(["select", str(runs[0]), "--json", "--threshold", "0.9"]) == DONE
-    said = json.loads(capsys.readouterr().out)
-    assert said["threshold"] == 0.9
-    assert len(said["curves"]) == 19
-    assert set(said["curves"][0]) == {"threshold", "keptShare", "unionShare", "multiR2", "maxR"}
-    assert {row["metric"] for row in said["kept"]} >= {by for by, _ in GROUPS} | {*STILL}
-    assert said["knee"] is None or 0 < said["knee"] < 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["threshold"] == 0.9
+    assert len(document["curves"]) == 19
+    assert set(document["curves"][0]) == {"threshold", "keptShare", "unionShare", "multiR2", "maxR"}
+    assert {row["metric"] for row in document["kept"]} >= {by for by, _ in GROUPS} | {*STILL}
+    assert document["knee"] is None or 0 < document["knee"] < 1
 
 
-def test_the_knee_can_be_the_threshold(runs: list[Path], capsys: Said) -> None:
+def test_the_knee_can_be_the_threshold(runs: list[Path], capsys: Capture) -> None:
     code = main(["select", str(runs[0]), "--json", "--threshold", "knee"])
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     if code == DONE:
-        found = json.loads(said.out)
+        found = json.loads(captured.out)
         assert found["threshold"] == found["knee"]
     else:
-        assert "has no knee" in said.err
+        assert "has no knee" in captured.err
 
 
-def test_few_rows_are_said_to_tell_little(runs: list[Path], capsys: Said) -> None:
+def test_few_rows_print_a_warning(runs: list[Path], capsys: Capture) -> None:
     assert main(["select", str(runs[0]), "--every", "6s"]) == DONE
     assert "run0: 5 rows for" in capsys.readouterr().err
 
 
-def test_a_recording_that_was_cut_off_is_used_up_to_there(
-    runs: list[Path], tmp_path: Path, capsys: Said
+def test_a_truncated_recording_is_used_up_to_its_end(
+    runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    cut = tmp_path / "cut.rvl"
-    cut.write_bytes(runs[0].read_bytes()[:-10])
-    assert main(["select", str(cut)]) == DONE
+    truncated = tmp_path / "cut.rvl"
+    truncated.write_bytes(runs[0].read_bytes()[:-10])
+    assert main(["select", str(truncated)]) == DONE
     assert "cut.rvl is cut off; it is used up to there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "said"),
+    ("flags", "code", "message"),
     [
         ([], USAGE, "nothing to select from"),
         (["{run}", "--plot", "curves.gif"], USAGE, "must end in .png or .svg"),
@@ -102,8 +104,8 @@ def test_a_recording_that_was_cut_off_is_used_up_to_there(
         (["{run}", "-o", "{folder}/none/s.yaml"], ERROR, "cannot write"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(
-    flags: list[str], code: int, said: str, runs: list[Path], tmp_path: Path, capsys: Said
+def test_an_impossible_request_is_a_readable_error(
+    flags: list[str], code: int, message: str, runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "text.rvl").write_text("no recording")
     Writer(tmp_path / "empty.rvl").close()
@@ -111,7 +113,7 @@ def test_what_cannot_be_done_is_one_sentence(
     filled = [flag.format(run=runs[0], folder=tmp_path) for flag in flags]
     assert main(["select", *filled]) == code
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 
@@ -123,7 +125,7 @@ def _still(path: Path) -> None:
         writer.message(encode(message, gauges(TABLE)), TABLE)
 
 
-def test_two_recordings_of_one_name_need_a_workload() -> None:
+def test_two_recordings_of_the_same_name_need_a_workload() -> None:
     with pytest.raises(CliError, match="two recordings are called run"):
         by_workload([Path("a/run.rvl"), Path("b/run.rvl")], [])
     found = by_workload([], [["run=a/run.rvl", "b/run.rvl"], ["run=c.rvl"]])
@@ -139,7 +141,7 @@ def test_a_threshold_lies_between_0_and_1(text: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_the_plot_is_drawn(runs: list[Path], tmp_path: Path, suffix: str, capsys: Said) -> None:
+def test_the_plot_is_drawn(runs: list[Path], tmp_path: Path, suffix: str, capsys: Capture) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / f"curves.{suffix}"
     assert main(["select", str(runs[0]), "--plot", str(path)]) == DONE
@@ -147,19 +149,19 @@ def test_the_plot_is_drawn(runs: list[Path], tmp_path: Path, suffix: str, capsys
     assert path.read_bytes().startswith(start)
 
 
-def test_a_plot_without_matplotlib_says_what_to_install(
-    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+def test_a_plot_without_matplotlib_names_the_package_to_install(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.delitem(sys.modules, "reveal_cli.knee_plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     assert main(["select", str(runs[0]), "--plot", str(tmp_path / "c.png")]) == ERROR
-    said = capsys.readouterr()
-    assert "pip install 'reveal-telemetry[plot]'" in said.err
-    assert said.out == ""
+    captured = capsys.readouterr()
+    assert "pip install 'reveal-telemetry[plot]'" in captured.err
+    assert captured.out == ""
 
 
-def test_a_plot_that_cannot_be_written_says_so(
-    runs: list[Path], tmp_path: Path, capsys: Said
+def test_a_plot_that_cannot_be_written_is_an_error(
+    runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     pytest.importorskip("matplotlib")
     assert main(["select", str(runs[0]), "--plot", str(tmp_path / "no" / "c.png")]) == ERROR
@@ -167,7 +169,7 @@ def test_a_plot_that_cannot_be_written_says_so(
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "said"),
+    ("flags", "code", "message"),
     [
         (["--score-selected"], USAGE, "--score-selected needs a --selection"),
         (["--selection", "{folder}/none.yaml"], ERROR, "none.yaml: No such file"),
@@ -175,14 +177,14 @@ def test_a_plot_that_cannot_be_written_says_so(
     ],
 )
 def test_analyze_refuses_a_selection_it_cannot_use(
-    flags: list[str], code: int, said: str, runs: list[Path], tmp_path: Path, capsys: Said
+    flags: list[str], code: int, message: str, runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     filled = [flag.format(folder=tmp_path) for flag in flags]
     assert main(["analyze", str(runs[0]), *filled]) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_analyze_takes_what_select_wrote(runs: list[Path], tmp_path: Path, capsys: Said) -> None:
+def test_analyze_takes_what_select_wrote(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
     written = tmp_path / "s.yaml"
     assert main(["select", str(runs[0]), "-o", str(written)]) == DONE
     for more in ([], ["--score-selected"], ["--score-selected", "--mode", "paper"]):
@@ -190,7 +192,7 @@ def test_analyze_takes_what_select_wrote(runs: list[Path], tmp_path: Path, capsy
     capsys.readouterr()
 
 
-def test_a_table_has_no_use_for_a_selection(tmp_path: Path, capsys: Said) -> None:
+def test_a_table_has_no_use_for_a_selection(tmp_path: Path, capsys: Capture) -> None:
     table = tmp_path / "table.csv"
     table.write_text("time,cpu\n1,2\n2,3\n")
     assert main(["analyze", str(table), "--selection", "s.yaml"]) == USAGE

@@ -73,14 +73,14 @@ def test_cpu_time_of_both_versions(tmp_path: Path) -> None:
     first, second = tmp_path / "1", tmp_path / "2"
     first.mkdir()
     second.mkdir()
-    one, two = _v1(first), _v2(second)
+    cpuacct, cpu_stat = _v1(first), _v2(second)
     (first / "cpuacct/job/cpuacct.usage").write_text("2500000000\n")
     (second / "job/cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
-    assert one.cpu_seconds() == 2.5
-    assert two.cpu_seconds() == 1.5
+    assert cpuacct.cpu_seconds() == 2.5
+    assert cpu_stat.cpu_seconds() == 1.5
 
 
-def test_a_missing_controller_is_said(tmp_path: Path) -> None:
+def test_a_missing_controller_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("")
     group = Cgroup("job", tmp_path)
     group.create()

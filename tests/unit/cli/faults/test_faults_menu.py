@@ -19,7 +19,7 @@ def _nothing(injection: Injection) -> None:
     raise AssertionError("must not be injected")
 
 
-def test_names_are_unique_and_subsystems_said() -> None:
+def test_names_are_unique_and_subsystems_declared() -> None:
     assert [name for name, count in Counter(f.name for f in FAULTS).items() if count > 1] == []
     assert all(fault.subsystems and fault.about and fault.kind for fault in FAULTS)
 
@@ -31,18 +31,18 @@ def test_full_strength_covers_every_area_of_a_host() -> None:
     assert areas == {Subsystem.CPU, Subsystem.MEMORY, Subsystem.STORAGE, Subsystem.NETWORK}
 
 
-def test_every_weak_fault_has_a_strong_brother() -> None:
+def test_every_weak_fault_has_a_strong_counterpart() -> None:
     strong = {fault.kind for fault in FAULTS if not fault.weak}
     assert {fault.kind for fault in FAULTS if fault.weak} <= strong
 
 
-def test_nobody_is_at_fault_where_no_process_is() -> None:
+def test_a_fault_without_a_process_has_no_culprit() -> None:
     assert find("loss_1").culprit is Culprit.NOBODY
     assert find("cpu_quota").culprit is Culprit.WORKLOAD
     assert find("cpu_contend").culprit is Culprit.OWN
 
 
-def test_an_unknown_fault_names_the_known_ones() -> None:
+def test_an_unknown_fault_lists_the_known_faults() -> None:
     with pytest.raises(UnknownFaultError) as raised:
         find("cpu_contennd")
     assert "did you mean cpu_contend?" in str(raised.value)
@@ -65,7 +65,7 @@ def test_why_not(needs: Needs, sentence: str) -> None:
     assert fault.why_not(Stage()) == sentence
 
 
-def test_a_fault_that_cannot_be_is_refused_before_anything_is_done() -> None:
+def test_an_impossible_fault_is_refused_before_any_change() -> None:
     fault = Fault("x", "x", CPU, "", _nothing, needs=Needs(binaries=("no-such-tool",)))
     with pytest.raises(FaultError, match="x: needs no-such-tool"):
         fault.on(Stage()).start()
@@ -75,7 +75,7 @@ def test_stopping_what_never_started_does_nothing() -> None:
     Fault("x", "x", CPU, "", _nothing).on(Stage()).stop()
 
 
-def test_the_menu_says_of_each_fault_whether_it_works_here(tmp_path: Path) -> None:
+def test_the_menu_shows_whether_each_fault_works_here(tmp_path: Path) -> None:
     for fault in FAULTS:
         assert isinstance(fault.why_not(Stage(scratch=tmp_path)), str)
 

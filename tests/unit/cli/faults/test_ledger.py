@@ -35,7 +35,7 @@ def test_closing_twice_is_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_failure_does_not_stop_the_rest(tmp_path: Path) -> None:
+def test_a_failure_does_not_stop_the_rest(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     ledger = Ledger("here", tmp_path)

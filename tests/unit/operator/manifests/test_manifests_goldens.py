@@ -1,6 +1,6 @@
-"""What profiles become, whole, beside the profiles: tests/fixtures/manifests.
+"""The complete manifests of example profiles, kept in tests/fixtures/manifests.
 
-``make goldens`` writes the manifests anew; their difference says what a change changed.
+``make goldens`` rewrites the manifests; their diff shows what a change affects.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Dumper(yaml.SafeDumper):
 
 def text_of(manifests: Iterable[Mapping[str, Any]]) -> str:
     return yaml.dump_all(
-        (_readable(one) for one in manifests), Dumper=Dumper, sort_keys=False, width=100
+        (_readable(manifest) for manifest in manifests), Dumper=Dumper, sort_keys=False, width=100
     )
 
 
 def _readable(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings as what they say, not as one long text."""
+    """Return a manifest with its settings as a mapping instead of a JSON string."""
     if manifest["kind"] != "ConfigMap":
         return dict(manifest)
     files = {name: json.loads(text) for name, text in manifest["data"].items()}
@@ -42,12 +42,12 @@ def _readable(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_manifests_are_what_they_were(name: str) -> None:
-    made = text_of(children(parse(PROFILES[name]), DEFAULTS))
+def test_manifests_equal_their_goldens(name: str) -> None:
+    rendered = text_of(children(parse(PROFILES[name]), DEFAULTS))
     golden = FOLDER / f"{name}.yaml"
     if os.environ.get("REVEAL_GOLDENS") == "write":
-        golden.write_text(made)
-    assert made == golden.read_text(), "`make goldens` writes it anew"
+        golden.write_text(rendered)
+    assert rendered == golden.read_text(), "`make goldens` rewrites it"
 
 
 def test_every_golden_has_its_profile() -> None:
@@ -56,21 +56,21 @@ def test_every_golden_has_its_profile() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_become_children(path: Any) -> None:
+def test_the_examples_become_owned_objects(path: Any) -> None:
     (given,) = yaml.safe_load_all(path.read_text())
     given["metadata"]["uid"] = "0b5e8d2e-1111-4222-8333-444455556666"
-    kinds = [one["kind"] for one in children(parse(given, DEFAULTS), DEFAULTS)]
+    kinds = [child["kind"] for child in children(parse(given, DEFAULTS), DEFAULTS)]
     assert kinds[:3] == ["ConfigMap", "DaemonSet", "Deployment"]
 
 
 def test_nothing_is_shared_between_two_builds() -> None:
-    """Whoever adds to a manifest does not change the next one, nor the defaults."""
-    wanted = parse(profile())
-    first = children(wanted, DEFAULTS)
+    """A change to a manifest does not affect the next build or the defaults."""
+    parsed = parse(profile())
+    first = children(parsed, DEFAULTS)
     before = json.dumps(first)
-    for one in first:
-        _spoil(one)
-    assert json.dumps(children(wanted, DEFAULTS)) == before
+    for manifest in first:
+        _spoil(manifest)
+    assert json.dumps(children(parsed, DEFAULTS)) == before
 
 
 def _spoil(thing: Any) -> None:

@@ -1,4 +1,4 @@
-"""What holds of the children of any profile that is accepted."""
+"""Properties of the owned objects of any accepted profile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
 
 def named(found: dict[str, Any]) -> dict[str, Any]:
-    """Manifests of a workload: name of a volume -> volume."""
+    """Return the volumes of a workload by name."""
     return {each["name"]: each for each in found["spec"]["template"]["spec"]["volumes"]}
 
 
@@ -44,20 +44,20 @@ def environment(child: dict[str, Any]) -> dict[str, Any]:
 
 @given(SPECS, NAMES_OF_PROFILES)
 @examples(60)
-def test_settings_arrive_as_they_were_meant(spec: dict[str, Any], name: str) -> None:
-    wanted = parse(profile(spec, name))
-    made = {one["kind"]: one for one in children(wanted, DEFAULTS)}
-    files = made["ConfigMap"]["data"]
-    url = environment(made["DaemonSet"])["REVEAL_REDIS_URL"]["value"]
+def test_settings_survive_the_way_to_the_processes(spec: dict[str, Any], name: str) -> None:
+    parsed = parse(profile(spec, name))
+    by_kind = {child["kind"]: child for child in children(parsed, DEFAULTS)}
+    files = by_kind["ConfigMap"]["data"]
+    url = environment(by_kind["DaemonSet"])["REVEAL_REDIS_URL"]["value"]
     assert parse_url(url).tls == ("redis" in spec)
     of_node = {"node": "n1", "redisUrl": url}
     collector = CollectorSettings.from_mapping({**json.loads(files["collector.json"]), **of_node})
-    assert collector == collector_settings(wanted, "n1", url)
+    assert collector == collector_settings(parsed, "n1", url)
     analyzer = AnalyzerSettings.from_mapping(
         {**json.loads(files["analyzer.json"]), "redisUrl": url}
     )
-    assert analyzer == analyzer_settings(wanted, url)
-    # what is each pod's own stands in no file that all share, whoever wins over whom
+    assert analyzer == analyzer_settings(parsed, url)
+    # per-pod values must not stand in the file that all pods share
     assert AnalyzerSettings.from_json(files["analyzer.json"]).redis_url == ""
     assert not {"node", "redisUrl"} & json.loads(files["collector.json"]).keys()
 
@@ -65,10 +65,10 @@ def test_settings_arrive_as_they_were_meant(spec: dict[str, Any], name: str) -> 
 @given(SPECS, NAMES_OF_PROFILES)
 @examples(60)
 def test_selectors_find_the_pods_and_names_fit(spec: dict[str, Any], name: str) -> None:
-    made = children(parse(profile(spec, name)), DEFAULTS)
-    assert len({(one["kind"], one["metadata"]["name"]) for one in made}) == len(made)
-    for one in made:
-        meta = one["metadata"]
+    owned = children(parse(profile(spec, name)), DEFAULTS)
+    assert len({(child["kind"], child["metadata"]["name"]) for child in owned}) == len(owned)
+    for child in owned:
+        meta = child["metadata"]
         assert DNS_LABEL.match(meta["name"])
         assert meta["namespace"] == DEFAULTS.namespace
         assert meta["labels"][LABEL_NAME] == "reveal"
@@ -78,28 +78,28 @@ def test_selectors_find_the_pods_and_names_fit(spec: dict[str, Any], name: str) 
         (owner,) = meta["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("RevealProfile", name)
         assert (owner["controller"], owner["blockOwnerDeletion"]) == (True, False)
-        template = one.get("spec", {}).get("template")
+        template = child.get("spec", {}).get("template")
         if template is not None:
-            assert one["spec"]["selector"]["matchLabels"] == template["metadata"]["labels"]
+            assert child["spec"]["selector"]["matchLabels"] == template["metadata"]["labels"]
             assert (
                 template["metadata"]["labels"][LABEL_COMPONENT] == meta["labels"][LABEL_COMPONENT]
             )
-    selectors = [json.dumps(one["spec"]["selector"]) for one in made[1:3]]
+    selectors = [json.dumps(child["spec"]["selector"]) for child in owned[1:3]]
     assert len(set(selectors)) == 2  # neither workload takes the other's pods
 
 
 @given(SPECS)
 @examples(60)
 def test_every_mount_has_its_volume_and_all_of_the_host_is_read_only(spec: dict[str, Any]) -> None:
-    made = built(spec)
+    by_kind = built(spec)
     for kind in ("DaemonSet", "Deployment"):
-        volumes, mounts = named(made[kind]), container(made[kind])["volumeMounts"]
+        volumes, mounts = named(by_kind[kind]), container(by_kind[kind])["volumeMounts"]
         assert {each["name"] for each in mounts} == set(volumes)
         assert len({each["mountPath"] for each in mounts}) == len(mounts)
         writable = [each["name"] for each in mounts if not each.get("readOnly")]
         assert writable == ["run"]
         assert volumes["run"]["emptyDir"]["medium"] == "Memory"
-        assert container(made[kind])["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container(by_kind[kind])["securityContext"]["readOnlyRootFilesystem"] is True
         on_host = [each for each in mounts if "hostPath" in volumes[each["name"]]]
         assert kind == "DaemonSet" or not on_host
         for each in on_host:
@@ -127,16 +127,16 @@ def test_no_field_goes_to_an_api_server_that_does_not_know_it(
 
 
 def test_only_several_analyzers_have_a_disruption_budget() -> None:
-    one, several = built(), built({"analyzer": {"replicas": 2}})
-    assert "PodDisruptionBudget" not in one
+    single, several = built(), built({"analyzer": {"replicas": 2}})
+    assert "PodDisruptionBudget" not in single
     budget = several["PodDisruptionBudget"]["spec"]
     workload = several["Deployment"]["spec"]
     assert budget["selector"] == workload["selector"]
     (spread,) = workload["template"]["spec"]["topologySpreadConstraints"]
     assert spread["labelSelector"] == workload["selector"]
     assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
-    # those that learned go on when others come or go
-    assert workload["template"] == one["Deployment"]["spec"]["template"]
+    # pods that have learned keep running when the number of replicas changes
+    assert workload["template"] == single["Deployment"]["spec"]["template"]
 
 
 @pytest.mark.parametrize(
@@ -149,20 +149,20 @@ def test_only_several_analyzers_have_a_disruption_budget() -> None:
         ({"paused": True}, []),
     ],
 )
-def test_new_settings_are_new_pods_of_who_reads_them(
+def test_changed_settings_roll_the_pods_that_read_them(
     spec: dict[str, Any], rolled: list[str]
 ) -> None:
     before, after = built(), built(spec)
     annotations = {
-        kind: [made[kind]["spec"]["template"]["metadata"]["annotations"][ANNOTATION_SETTINGS]
-               for made in (before, after)]
+        kind: [by_kind[kind]["spec"]["template"]["metadata"]["annotations"][ANNOTATION_SETTINGS]
+               for by_kind in (before, after)]
         for kind in ("DaemonSet", "Deployment")
     }  # fmt: skip
     assert [kind for kind, (old, new) in annotations.items() if old != new] == rolled
 
 
 def test_the_selector_depends_on_the_name_alone() -> None:
-    """It cannot be changed: an edit of the profile must never ask for that."""
+    """The API server refuses a changed selector, so no edit of a profile may cause one."""
     everything = {
         "nodeSelector": {"a": "b"}, "mode": "Observe", "collector": {"privilege": "Capabilities"},
         "analyzer": {"replicas": 9, "mode": "Paper"}, "redis": {"url": "redis://other"},
@@ -189,10 +189,10 @@ def test_gpu_nodes_are_chosen_unless_the_profile_chooses() -> None:
     assert "tolerations" not in pod
 
 
-def test_a_metrics_port_is_one_of_the_host() -> None:
+def test_a_metrics_port_is_a_host_port() -> None:
     assert "ports" not in container(built()["DaemonSet"])
-    shown = container(built({"collector": {"metricsPort": 9177}})["DaemonSet"])
-    assert shown["ports"] == [
+    collector = container(built({"collector": {"metricsPort": 9177}})["DaemonSet"])
+    assert collector["ports"] == [
         {"name": "metrics", "containerPort": 9177, "hostPort": 9177, "protocol": "TCP"}
     ]
     analyzer = container(built()["Deployment"])
@@ -200,13 +200,13 @@ def test_a_metrics_port_is_one_of_the_host() -> None:
 
 
 def test_redis_credentials_come_from_secrets_and_tls_is_in_the_address() -> None:
-    made = built({"redis": {
+    by_kind = built({"redis": {
         "url": "rediss://r:6380/1",
         "tls": {"caSecretRef": {"name": "ca", "key": "root.pem"}},
         "credentialsSecretRef": {"name": "login", "passwordKey": "word"},
     }})  # fmt: skip
     for kind in ("DaemonSet", "Deployment"):
-        known = environment(made[kind])
+        known = environment(by_kind[kind])
         address = parse_url(known["REVEAL_REDIS_URL"]["value"])
         assert address.ssl_ca_certs == "/etc/reveal-redis/ca.crt"
         assert (address.username, address.password, address.database) == ("", "", 1)
@@ -214,17 +214,17 @@ def test_redis_credentials_come_from_secrets_and_tls_is_in_the_address() -> None
         assert user == {"name": "login", "key": "username", "optional": True}
         word = known["REVEAL_REDIS_PASSWORD"]["valueFrom"]["secretKeyRef"]
         assert word == {"name": "login", "key": "word"}
-        authority = named(made[kind])["redis-authority"]["secret"]
+        authority = named(by_kind[kind])["redis-authority"]["secret"]
         assert authority == {"secretName": "ca", "items": [{"key": "root.pem", "path": "ca.crt"}]}
 
 
 def test_a_profile_with_a_redis_of_its_own_gets_nothing_of_the_operators() -> None:
-    made = built({"redis": {"url": "redis://own"}}, redis_ca_secret="theirs")
-    assert "theirs" not in json.dumps(made)
-    assert "REVEAL_REDIS_PASSWORD" not in environment(made["DaemonSet"])
+    by_kind = built({"redis": {"url": "redis://own"}}, redis_ca_secret="theirs")
+    assert "theirs" not in json.dumps(by_kind)
+    assert "REVEAL_REDIS_PASSWORD" not in environment(by_kind["DaemonSet"])
 
 
-def test_any_certificate_is_taken_only_where_that_is_asked_for() -> None:
+def test_certificates_are_unverified_only_on_request() -> None:
     skipping = built({"redis": {"url": "rediss://r", "tls": {"insecureSkipVerify": True}}})
     url = environment(skipping["DaemonSet"])["REVEAL_REDIS_URL"]["value"]
     assert parse_url(url).ssl_cert_reqs == "none"
@@ -233,24 +233,24 @@ def test_any_certificate_is_taken_only_where_that_is_asked_for() -> None:
     assert parse_url(url).ssl_cert_reqs == "required"
 
 
-def test_the_analyzer_is_nobody_and_named_after_its_pod() -> None:
-    made = built({"analyzer": {"hypothesesConfigMapRef": {"name": "causes"}}})["Deployment"]
-    pod, one = made["spec"]["template"]["spec"], container(made)
+def test_the_analyzer_runs_as_nobody_and_is_named_after_its_pod() -> None:
+    deployment = built({"analyzer": {"hypothesesConfigMapRef": {"name": "causes"}}})["Deployment"]
+    pod, analyzer = deployment["spec"]["template"]["spec"], container(deployment)
     assert pod["securityContext"]["runAsNonRoot"] is True
-    assert one["args"][one["args"].index("--owner") + 1] == "$(REVEAL_POD_NAME)"
-    assert environment(made)["REVEAL_POD_NAME"]["valueFrom"]["fieldRef"] == {
+    assert analyzer["args"][analyzer["args"].index("--owner") + 1] == "$(REVEAL_POD_NAME)"
+    assert environment(deployment)["REVEAL_POD_NAME"]["valueFrom"]["fieldRef"] == {
         "fieldPath": "metadata.name"
     }
-    assert named(made)["hypotheses"]["configMap"] == {"name": "causes"}
+    assert named(deployment)["hypotheses"]["configMap"] == {"name": "causes"}
     # without a writable folder for temporary files the libraries do not load
-    assert environment(made)["TMPDIR"]["value"] == "/run/reveal"
+    assert environment(deployment)["TMPDIR"]["value"] == "/run/reveal"
 
 
-def test_names_of_profiles_with_dots_make_names_of_their_own() -> None:
+def test_profile_names_with_dots_make_distinct_names() -> None:
     names = {
-        one["metadata"]["name"]
+        child["metadata"]["name"]
         for name in ("a.b", "a-b")
-        for one in children(parse(profile(name=name)), DEFAULTS)
+        for child in children(parse(profile(name=name)), DEFAULTS)
     }
     assert len(names) == 6
     assert child_name("collector", "a-b") in names

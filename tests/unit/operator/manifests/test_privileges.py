@@ -1,4 +1,4 @@
-"""The table of needs, the security contexts built from it, and the page that shows it."""
+"""The table of privileges, the security contexts built from it, and its page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.profile_factory import ANY_SOURCES, ROOT, built, container
 from support.property_tests import examples
 
 PAGE = ROOT / "docs/reference/privileges.md"
-# capabilities(7); what is in no row must be in no manifest
+# capabilities(7); a capability without a row must be in no manifest
 HARMLESS = {"PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE", "NET_BIND_SERVICE"}
 
 
@@ -29,8 +29,8 @@ def context(**collector: Any) -> dict[str, Any]:
 
 
 def test_the_page_is_current() -> None:
-    made = page().splitlines()
-    assert made == PAGE.read_text().splitlines(), "run `make docs`"
+    rendered = page().splitlines()
+    assert rendered == PAGE.read_text().splitlines(), "run `make docs`"
 
 
 def test_every_row_gives_its_reason_and_names_sources_there_are() -> None:
@@ -73,28 +73,28 @@ def test_a_low_port_takes_a_capability(port: int, asked: bool) -> None:
     assert ("NET_BIND_SERVICE" in given["capabilities"]["add"]) == asked
 
 
-def test_sources_left_out_take_their_rights_with_them() -> None:
+def test_excluded_sources_need_no_privileges() -> None:
     given = context(privilege="Capabilities", sources={"include": ["stat", "psi"]})
     assert given["capabilities"]["add"] == ["SYS_NICE"]
     assert given["seccompProfile"] == {"type": "RuntimeDefault"}
     assert "appArmorProfile" not in given
     assert "seLinuxOptions" not in given
-    made = built({"collector": {"sources": {"include": ["stat"]}}})["DaemonSet"]
-    pod = made["spec"]["template"]["spec"]
+    daemon_set = built({"collector": {"sources": {"include": ["stat"]}}})["DaemonSet"]
+    pod = daemon_set["spec"]["template"]["spec"]
     # the facts of a node (rings of cards, users of GPUs) need them whatever is sampled
     assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
     assert pod["dnsPolicy"] == "ClusterFirstWithHostNet"
-    assert not [each for each in container(made)["env"] if each["name"].startswith("NVIDIA")]
+    assert not [each for each in container(daemon_set)["env"] if each["name"].startswith("NVIDIA")]
 
 
-def test_the_example_of_least_privilege_is_what_it_says() -> None:
+def test_the_example_of_least_privilege_has_only_its_stated_privileges() -> None:
     (given,) = yaml.safe_load_all((ROOT / "examples/least-privilege.yaml").read_text())
-    made = context(**given["spec"]["collector"])
-    assert made["capabilities"]["add"] == ["SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
-    assert made["seccompProfile"] == {"type": "RuntimeDefault"}
+    result = context(**given["spec"]["collector"])
+    assert result["capabilities"]["add"] == ["SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
+    assert result["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def test_one_source_brings_back_what_it_needs() -> None:
+def test_an_included_source_adds_its_privileges() -> None:
     for source, capability in (
         ("tracepoints", "PERFMON"),
         ("subject-network", "SYS_PTRACE"),
@@ -119,8 +119,10 @@ def test_more_sources_never_need_less(some: list[str], more: list[str]) -> None:
     assert {each.what for each in NEEDS if each.kind is Kind.CAPABILITY} == HARMLESS
 
 
-def test_an_older_api_server_is_told_of_apparmor_by_an_annotation() -> None:
-    made = built({"collector": {"privilege": "Capabilities"}}, kubernetes_minor=29)["DaemonSet"]
-    annotations = made["spec"]["template"]["metadata"]["annotations"]
+def test_an_older_api_server_gets_apparmor_as_an_annotation() -> None:
+    daemon_set = built({"collector": {"privilege": "Capabilities"}}, kubernetes_minor=29)[
+        "DaemonSet"
+    ]
+    annotations = daemon_set["spec"]["template"]["metadata"]["annotations"]
     assert annotations["container.apparmor.security.beta.kubernetes.io/collector"] == "unconfined"
-    assert "appArmorProfile" not in container(made)["securityContext"]
+    assert "appArmorProfile" not in container(daemon_set)["securityContext"]

@@ -1,4 +1,4 @@
-"""The probes' commands, run as the kubelet would have them run."""
+"""The probes' commands, run as the kubelet runs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.profile_factory import built, container
 
 
 def command(probe: str, folder: Path) -> list[str]:
-    """The collector's, with its folder elsewhere."""
+    """Return the collector's probe command with another run folder."""
     found: dict[str, Any] = container(built()["DaemonSet"])[probe]
     return [part.replace(RUN_FOLDER, str(folder)) for part in found["exec"]["command"]]
 
@@ -52,33 +52,33 @@ def test_it_is_ready_once_it_delivered_and_stays_so(tmp_path: Path) -> None:
     assert passes("readinessProbe", tmp_path)
     aged(tmp_path, 1000)
     assert passes("readinessProbe", tmp_path)
-    Pulse(tmp_path)  # the container starts anew in the same pod
+    Pulse(tmp_path)  # the container restarts in the same pod
     assert not passes("readinessProbe", tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Deployment"])
-def test_a_hang_is_seen_later_than_a_slow_start_may_take(kind: str) -> None:
-    """Each probe has its chance: none of them ends a container before it could answer."""
+def test_a_slow_start_is_allowed_longer_than_a_hang(kind: str) -> None:
+    """No probe ends a container before the container can answer."""
     probes = {name: container(built()[kind])[name] for name in ("startupProbe", "livenessProbe")}
-    start, live = (one["periodSeconds"] * one["failureThreshold"] for one in probes.values())
+    start, live = (probe["periodSeconds"] * probe["failureThreshold"] for probe in probes.values())
     assert start >= 120
     assert live >= 60
-    for one in probes.values():
-        assert one["timeoutSeconds"] >= 5
+    for probe in probes.values():
+        assert probe["timeoutSeconds"] >= 5
 
 
 @pytest.mark.parametrize(
     ("kind", "program", "module"),
     [("DaemonSet", "collector", "command"), ("Deployment", "analyzer", "__main__")],
 )
-def test_the_command_line_is_one_the_program_takes(kind: str, program: str, module: str) -> None:
+def test_the_program_parses_its_command_line(kind: str, program: str, module: str) -> None:
     import importlib
 
-    made = container(built()[kind])
-    assert made["command"] == [f"reveal-{program}"]
+    result = container(built()[kind])
+    assert result["command"] == [f"reveal-{program}"]
     parser = importlib.import_module(f"reveal_{program}.{module}").parser()
-    told = parser.parse_args(made["args"])
-    assert told.settings == Path(f"/etc/reveal/{program}.json")
-    assert told.run_folder == Path(RUN_FOLDER)
-    assert told.log_format == "json"
-    assert told.drain_seconds < GRACE_SECONDS - 5
+    parsed = parser.parse_args(result["args"])
+    assert parsed.settings == Path(f"/etc/reveal/{program}.json")
+    assert parsed.run_folder == Path(RUN_FOLDER)
+    assert parsed.log_format == "json"
+    assert parsed.drain_seconds < GRACE_SECONDS - 5
