@@ -33,7 +33,15 @@ from faultbench.recording_index import IndexFileError
 from faultbench.sessions import NothingToJudgeError, Session, sessions
 from faultbench.step_loss import STEPS
 from host_cleanup import interruptible, say
-from reveal_cli.faults import FAULTS, Fault, FaultError, LedgerError, Stage, UnknownFaultError, find
+from reveal_cli.faults import (
+    FAULTS,
+    Fault,
+    FaultError,
+    FaultTarget,
+    LedgerError,
+    UnknownFaultError,
+    find,
+)
 from reveal_cli.faults.cgroups import Cgroup
 from reveal_cli.workloads import NAMES, Workload, WorkloadError
 from reveal_contract.recording import RecordingError
@@ -94,11 +102,11 @@ def _chosen(only: Sequence[str] | None, weak: bool) -> list[Fault]:
 
 
 def _list(faults: Sequence[Fault], scratch: Path) -> None:
-    stage = Stage(workload=Cgroup("reveal-work-train"), scratch=scratch)
+    target = FaultTarget(workload=Cgroup("reveal-work-train"), scratch=scratch)
     for fault in faults:
         where = "/".join(sorted(fault.subsystems))
         strength = "weak" if fault.weak else ""
-        works = fault.why_not(stage) or fault.about
+        works = fault.unsupported_reason(target) or fault.about
         print(f"{fault.name:<16}{strength:<6}{where:<16}{fault.kind:<34}{works}")
 
 

@@ -147,15 +147,15 @@ class Recorder:
         """Quiet lead, fault, rest; the times and the neighbours' load go to the index."""
         (job,) = running.jobs.values()
         index = running.index
-        if why := fault.why_not(job.stage):
+        if why := fault.unsupported_reason(job.target):
             index.skipped[fault.name] = why
             self._say(f"  skipped: {why}")
             return
-        fault.prepare(job.stage)
+        fault.prepare(job.target)
         begin, meter = time.time_ns(), host.Meter(running.groups())
         running.wait(self.timing.lead)
         onset = time.time_ns()
-        injection = fault.on(job.stage)
+        injection = fault.on(job.target)
         try:
             injection.start()
             running.wait(self.timing.fault)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from heartbeatbench.schedule import JobPlan, read
-from reveal_cli.workloads.pace import Every, log
+from reveal_cli.workloads.pace import Interval, log
 from reveal_cli.workloads.train import Model, batch, checkpoint
 
 EVALUATE_EVERY_S, EVALUATE_S, CHECKPOINT_EVERY_S = 25.0, 2.0, 60.0
@@ -107,7 +107,7 @@ def run(plan: JobPlan, start_ns: int, data: Path, link: socket.socket | None, ra
     step, model = jax_pass() if plan.framework == "jax" else numpy_pass()
     reader, draw = Reader(data, rank), np.random.default_rng(10 + rank)
     step(draw)  # compiled before the first step counts
-    evaluation, saving = Every(EVALUATE_EVERY_S), Every(CHECKPOINT_EVERY_S)
+    evaluation, saving = Interval(EVALUATE_EVERY_S), Interval(CHECKPOINT_EVERY_S)
     while True:
         begun = time.monotonic()
         factor = longer(plan, (time.time_ns() - start_ns) / 1e9)

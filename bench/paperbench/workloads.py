@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from heartbeatbench.training_loop import jax_pass
 from reveal_cli.workloads import train as recommender
-from reveal_cli.workloads.pace import Every, Pace, log
+from reveal_cli.workloads.pace import Interval, Pacer, log
 
 Floats = NDArray[np.float32]
 _BLOCK = 1 << 20
@@ -62,7 +62,7 @@ def forest_train(directory: Path) -> None:
 def forest_serve(_: Path) -> None:
     """Answers a batch of 256 rows every 60 ms, one of 4096 every five seconds."""
     fitted, table = forest(8000, 30)
-    pace, large = Pace(0.06), Every(5.0)
+    pace, large = Pacer(0.06), Interval(5.0)
     while True:
         pace.wait()
         fitted.predict_proba(table[: 4096 if large.due() else 256])
@@ -76,7 +76,7 @@ def stream_train(directory: Path) -> None:
     draw = np.random.default_rng(2)
     path.write_bytes(draw.integers(0, 255, 64 * _BLOCK, np.uint8).tobytes())
     os.sync()
-    model, epoch, pace = models.SGDClassifier(random_state=1), Every(10.0), Pace(0.1)
+    model, epoch, pace = models.SGDClassifier(random_state=1), Interval(10.0), Pacer(0.1)
     file, buffer = os.open(path, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, _BLOCK)
     while True:
         pace.wait()
@@ -129,7 +129,7 @@ class LanguageModel:
 
 def decode(_: Path) -> None:
     """A request every 1.6 s: its prompt read at once, its answer made token by token."""
-    model, pace = LanguageModel(), Pace(_REQUEST_S)
+    model, pace = LanguageModel(), Pacer(_REQUEST_S)
     draw = np.random.default_rng(4)
     while True:
         pace.wait()
@@ -144,7 +144,7 @@ def retrieve(_: Path) -> None:
     """The ten nearest of 150,000 items for four queries every 120 ms; bursts of 40 every 6 s."""
     draw = np.random.default_rng(5)
     items = draw.standard_normal((150_000, 96)).astype(np.float32)
-    pace, burst = Pace(0.12), Every(6.0)
+    pace, burst = Pacer(0.12), Interval(6.0)
     while True:
         pace.wait()
         for _query in range(10 if burst.due() else 1):
@@ -156,7 +156,7 @@ def retrieve(_: Path) -> None:
 def jax_train(_: Path) -> None:
     """Steps of a compiled training loop; an evaluation of a second every eight."""
     step, _model = jax_pass()
-    draw, pace, evaluation = np.random.default_rng(6), Pace(0.05), Every(8.0)
+    draw, pace, evaluation = np.random.default_rng(6), Pacer(0.05), Interval(8.0)
     while True:
         pace.wait()
         step(draw)
@@ -183,7 +183,7 @@ def jax_serve(_: Path) -> None:
             images = jax.numpy.maximum(images, 0)
         return images.mean(axis=(1, 2))
 
-    pace = Pace(0.2)
+    pace = Pacer(0.2)
     while True:
         pace.wait()
         answer(draw.standard_normal((16, 48, 48, 3)).astype(np.float32)).block_until_ready()

@@ -29,10 +29,10 @@ def test_a_fault_is_one_report_and_one_event_and_resolves_itself(
     job: Workload, watching: Watching
 ) -> None:
     fault = find(FAULT)
-    if why := fault.why_not(job.stage):
+    if why := fault.unsupported_reason(job.target):
         pytest.skip(f"{FAULT} cannot be had here: {why}")
     with watching.analyzing():
-        _one_report(fault.on(job.stage), watching)
+        _one_report(fault.on(job.target), watching)
 
 
 def _one_report(fault: Injection, watching: Watching) -> None:

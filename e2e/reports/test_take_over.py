@@ -20,12 +20,12 @@ TAKES_OVER_S = 60  # a lease of seven seconds, an interpreter's start, the last 
 @pytest.mark.timeout(300)
 def test_the_next_analyzer_goes_on_with_the_same_report(job: Workload, watching: Watching) -> None:
     fault = find(FAULT)
-    if why := fault.why_not(job.stage):
+    if why := fault.unsupported_reason(job.target):
         pytest.skip(f"{FAULT} cannot be had here: {why}")
     with ExitStack() as stack:
         first = stack.enter_context(watching.analyzing())
         wait_for(lambda: watching.telemetry.get("nodesReporting") == 1, 90, "the node reports")
-        injection = stack.enter_context(fault.on(job.stage))
+        injection = stack.enter_context(fault.on(job.target))
         began_ns = time.time_ns()
         made = wait_for(
             lambda: of_the_fault(watching, "Memory", began_ns), 60, "a report of the fault"

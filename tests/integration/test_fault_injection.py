@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_cli.faults import Fault, Injection, Ledger, LedgerError, Stage, find, sweep
+from reveal_cli.faults import Fault, FaultTarget, Injection, Ledger, LedgerError, find, sweep
 from reveal_cli.faults.cgroups import leftovers
 from reveal_cli.faults.ledger import state_directory
 from reveal_cli.workloads import Workload, WorkloadError
@@ -34,7 +34,7 @@ def alone() -> None:
 
 def _usable(name: str, scratch: Path) -> Fault:
     fault = find(name)
-    if why := fault.why_not(Stage(scratch=scratch)):
+    if why := fault.unsupported_reason(FaultTarget(scratch=scratch)):
         pytest.skip(f"{name}: {why}")
     return fault
 
@@ -64,7 +64,7 @@ def test_a_fault_moves_its_counter_and_cleans_up(
     fault = _usable(name, tmp_path)
     reserved = Path("/proc/sys/vm/nr_hugepages").read_text()
     before = _value(file, key)
-    with fault.on(Stage(scratch=tmp_path)) as injection:
+    with fault.on(FaultTarget(scratch=tmp_path)) as injection:
         until(lambda: injection.failure() or _value(file, key) >= before + atleast, key)
         assert not injection.failure()
         expected = None if name == "hugepages_weak" else f"/reveal-fault-{name}"
@@ -77,8 +77,8 @@ def test_a_fault_moves_its_counter_and_cleans_up(
 _INJECT = """
 import sys, time
 from pathlib import Path
-from reveal_cli.faults import Stage, find
-find(sys.argv[1]).on(Stage(scratch=Path(sys.argv[2]))).start()
+from reveal_cli.faults import FaultTarget, find
+find(sys.argv[1]).on(FaultTarget(scratch=Path(sys.argv[2]))).start()
 print("injected", flush=True)
 time.sleep(60)
 """
@@ -105,10 +105,10 @@ def test_a_program_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Pat
         injection.program("spin", "many")
 
     fault = replace(_usable("ctxt_weak", tmp_path), inject=inject)
-    with fault.on(Stage(scratch=tmp_path)) as injection:
+    with fault.on(FaultTarget(scratch=tmp_path)) as injection:
         until(injection.failure)
         assert injection.failure() == (
-            "ctxt_weak: a program of it ended, status 1: "
+            "ctxt_weak: one of its programs ended with status 1: "
             "ValueError: invalid literal for int() with base 10: 'many'"
         )
     assert not injection.failure()
@@ -117,7 +117,7 @@ def test_a_program_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Pat
 def test_an_exception_ends_the_processes(tmp_path: Path) -> None:
     fault = _usable("ctxt_weak", tmp_path)
     pids = []
-    with pytest.raises(ZeroDivisionError), fault.on(Stage(scratch=tmp_path)) as injection:
+    with pytest.raises(ZeroDivisionError), fault.on(FaultTarget(scratch=tmp_path)) as injection:
         pids = [process.pid for process in injection._processes]
         raise ZeroDivisionError
     assert pids
@@ -131,14 +131,14 @@ def test_a_workload_works_and_leaves_nothing(tmp_path: Path) -> None:
         with Workload("train", tmp_path, log) as job:
             until(lambda: log.exists() and b'"step"' in log.read_bytes())
             assert job.alive
-            stage, subject = job.stage, job.subject
+            target, subject = job.target, job.subject
     except WorkloadError as error:
         if "another run" in str(error):
             pytest.skip(str(error))
         raise
     if os.getuid() == 0:
-        assert stage.workload is not None
-        assert subject == stage.workload.path == "/reveal-work-train"
+        assert target.workload is not None
+        assert subject == target.workload.path == "/reveal-work-train"
         assert not leftovers("reveal-work-train")
     else:
         assert subject.startswith("pgrp:")

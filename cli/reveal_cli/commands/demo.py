@@ -23,9 +23,9 @@ from reveal_cli.faults import (
     FAULTS,
     Fault,
     FaultError,
+    FaultTarget,
     Injection,
     LedgerError,
-    Stage,
     UnknownFaultError,
     find,
     sweep,
@@ -97,7 +97,7 @@ def menu(faults: Sequence[Fault]) -> list[str]:
     lines = [f"{'NAME':<18}{'AREA':<17}{'STRENGTH':<10}{'HERE':<6}WHAT IT IS"]
     for fault in faults:
         # the job that is there in the demo cannot be asked before it runs
-        why = fault.why_not(Stage(process_group=os.getpid(), scratch=_scratch()))
+        why = fault.unsupported_reason(FaultTarget(process_group=os.getpid(), scratch=_scratch()))
         area = ", ".join(sorted(subsystem.value for subsystem in fault.subsystems))
         strength = "weak" if fault.weak else "full"
         here = "no" if why else "yes"
@@ -207,10 +207,10 @@ def _set_up(stack: contextlib.ExitStack, turn: FaultTurn) -> None:
     try:
         sweep()
         job = stack.enter_context(Workload(turn.job, _scratch()))
-        if why := turn.fault.why_not(job.stage):
+        if why := turn.fault.unsupported_reason(job.target):
             raise CliError(f"{turn.fault.name} cannot be had here: {why}; see `reveal demo --list`")
-        turn.fault.prepare(job.stage)
-        turn.injection = turn.fault.on(job.stage)
+        turn.fault.prepare(job.target)
+        turn.injection = turn.fault.on(job.target)
     except (FaultError, LedgerError, WorkloadError) as error:
         raise CliError(f"the demo cannot begin: {error}") from None
     stack.callback(turn.injection.stop)

@@ -1,7 +1,7 @@
-"""What a fault is, and one injection of it: bounded, self-cleaning, sweepable.
+"""The description of a fault, and its injection: bounded, self-cleaning, sweepable.
 
-A ``Fault`` is a description with a function that injects it.  ``Fault.on(stage)`` gives an
-``Injection`` with ``start`` and ``stop``; whatever it changes is in a ledger first, so that an
+A ``Fault`` is a description with a function that injects it.  ``Fault.on(target)`` returns an
+``Injection`` with ``start`` and ``stop``.  Every change is recorded in a ledger first, so that an
 exception, a signal or even a kill leaves nothing behind (``ledger.sweep``).
 """
 
@@ -23,61 +23,61 @@ from typing import Self
 from reveal_cli.faults import launch
 from reveal_cli.faults.cgroups import Cgroup, is_v2
 from reveal_cli.faults.ledger import Ledger, Undo
-from reveal_cli.faults.link import Link
+from reveal_cli.faults.link import VethLink
 from reveal_contract.metric import Subsystem
 
 LEDGER = "faults"
 CGROUP_PREFIX = "reveal-fault-"
-_EXEC_S, _LOOK_S = 1.0, 0.005  # how long a launcher may take to become the program, at most
-_MOST_PRINTED = 1 << 16
-LIMIT_S = 300  # no program of a fault runs longer than this, whatever happens to its parent
+_EXEC_S, _CHECK_S = 1.0, 0.005  # the longest time until a launcher has executed the program
+_MAX_OUTPUT = 1 << 16
+LIMIT_S = 300  # no program of a fault runs longer, even if its parent is killed
 
 
 class FaultError(RuntimeError):
-    """The fault could not be injected; the text says why."""
+    """The fault could not be injected; the text has the reason."""
 
 
 class Culprit(StrEnum):
-    """Whose the fault is: the subject that attribution should name."""
+    """The subject that attribution should name."""
 
     OWN = "own"  # processes of the fault itself
-    WORKLOAD = "workload"  # something done to the workload
-    NOBODY = "nobody"  # no process is at fault: a lossy link, reserved pages
+    WORKLOAD = "workload"  # the workload itself is limited or stopped
+    NOBODY = "nobody"  # no process causes it: a lossy link, reserved pages
 
 
 @dataclass(frozen=True)
-class Stage:
+class FaultTarget:
     """What a fault is injected into.
 
-    ``workload`` is the cgroup of the steady job, ``processes`` its process group where it has
+    ``workload`` is the cgroup of the steady job, ``process_group`` its process group where it has
     no cgroup, ``link`` its network path, ``scratch`` a directory on a real disk.
     """
 
     workload: Cgroup | None = None
     process_group: int = 0
-    link: Link | None = None
+    link: VethLink | None = None
     scratch: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What the host must give."""
+    """What the host must provide."""
 
     root: bool = False
     binaries: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     controllers: tuple[str, ...] = ()
     workload: bool = False
-    check: Callable[[Stage], str] = lambda _: ""
+    check: Callable[[FaultTarget], str] = lambda _: ""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One entry of the menu.
+    """One fault of the menu.
 
-    ``kind`` groups the strengths of one fault, ``subsystems`` are those a finding may rightly
-    name (blocked I/O is Storage, softirqs are Network), ``weak`` marks a version of half,
-    quarter or least strength.
+    ``kind`` groups the strengths of one fault.  ``subsystems`` are those that a finding may
+    correctly name (blocked I/O is Storage, softirqs are Network).  ``weak`` marks a version of
+    reduced strength.
     """
 
     name: str
@@ -88,10 +88,12 @@ class Fault:
     weak: bool = False
     needs: Needs = Needs()
     culprit: Culprit = Culprit.OWN
-    prepare: Callable[[Stage], object] = lambda _: None  # slow preparations, well before onset
+    prepare: Callable[[FaultTarget], object] = lambda _: (
+        None
+    )  # slow preparations, well before the injection
 
-    def why_not(self, stage: Stage) -> str:
-        """Why this host cannot have the fault, as a sentence; "" when it can."""
+    def unsupported_reason(self, target: FaultTarget) -> str:
+        """Return why this host cannot have the fault, as a sentence; "" if it can."""
         needs = self.needs
         if needs.root and os.getuid() != 0:
             return "needs root"
@@ -101,40 +103,41 @@ class Fault:
             return f"this kernel has no {missing[0]}"
         if missing := [name for name in needs.controllers if not _has_controller(name)]:
             return f"needs the cgroup controller {missing[0]}"
-        if needs.workload and stage.workload is None and not stage.process_group:
+        if needs.workload and target.workload is None and not target.process_group:
             return "needs a workload to act on"
-        return needs.check(stage)
+        return needs.check(target)
 
-    def on(self, stage: Stage) -> Injection:
-        return Injection(self, stage)
+    def on(self, target: FaultTarget) -> Injection:
+        """Return an injection into this target."""
+        return Injection(self, target)
 
 
 def _has_controller(name: str) -> bool:
     root = Path("/sys/fs/cgroup")
     if is_v2(root):
-        wanted = {"blkio": "io", "cpuacct": "cpu"}.get(name, name)
-        return wanted in (root / "cgroup.controllers").read_text().split()
+        controller = {"blkio": "io", "cpuacct": "cpu"}.get(name, name)
+        return controller in (root / "cgroup.controllers").read_text().split()
     return (root / name).is_dir()
 
 
 class Injection:
-    """One injection.  ``start`` once, ``stop`` as often as you like; also a context manager."""
+    """One injection, also as a context manager.  ``start`` it once; ``stop`` may be repeated."""
 
-    def __init__(self, fault: Fault, stage: Stage) -> None:
-        self.fault, self.stage = fault, stage
+    def __init__(self, fault: Fault, target: FaultTarget) -> None:
+        self.fault, self.target = fault, target
         self.subject: str | None = None
         self._ledger: Ledger | None = None
         self._group: Cgroup | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._said = -1  # what the programs print, in memory
+        self._output = -1  # an in-memory file with the output of the programs
 
     def start(self) -> None:
-        """Inject; raises ``FaultError`` (and undoes what was done) when it cannot be."""
-        if why := self.fault.why_not(self.stage):
+        """Inject the fault; raises ``FaultError``, after undoing all changes, if that fails."""
+        if why := self.fault.unsupported_reason(self.target):
             raise FaultError(f"{self.fault.name}: {why}")
         try:
             self._ledger = Ledger(LEDGER)
-            self._said = os.memfd_create(LEDGER)
+            self._output = os.memfd_create(LEDGER)
             self.fault.inject(self)
             self.subject = self._name_subject()
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -145,23 +148,24 @@ class Injection:
             raise
 
     def stop(self) -> None:
-        """End the fault's processes and undo what was changed."""
+        """Stop the fault's processes and undo its changes."""
         while self._processes:
             launch.stop(self._processes.pop())
-        said, self._said = self._said, -1
-        if said >= 0:
-            os.close(said)
+        output, self._output = self._output, -1
+        if output >= 0:
+            os.close(output)
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()
 
     def failure(self) -> str:
-        """Which program of the fault ended by itself in an error, and its last words; or ""."""
+        """Return which program of the fault ended with an error, and its last line; "" if none."""
         for process in self._processes:
             if process.poll():
-                printed = os.pread(self._said, _MOST_PRINTED, 0).decode(errors="replace")
-                words = printed.strip().rpartition("\n")[2] or "without a word"
-                return f"{self.fault.name}: a program of it ended, status {process.poll()}: {words}"
+                printed = os.pread(self._output, _MAX_OUTPUT, 0).decode(errors="replace")
+                last_line = printed.strip().rpartition("\n")[2] or "no output"
+                status = f"one of its programs ended with status {process.poll()}"
+                return f"{self.fault.name}: {status}: {last_line}"
         return ""
 
     def __enter__(self) -> Self:
@@ -172,19 +176,20 @@ class Injection:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.stop()
 
     @property
     def ledger(self) -> Ledger:
+        """The ledger of this injection."""
         if self._ledger is None:
             raise FaultError(f"{self.fault.name} is not being injected")
         return self._ledger
 
     @property
     def group(self) -> Cgroup | None:
-        """The fault's own cgroup, made when first asked for; None without root."""
+        """The fault's own cgroup, created at the first access; None without root."""
         if self._group is None and os.getuid() == 0:
             group = Cgroup(CGROUP_PREFIX + self.fault.name)
             self.ledger.add(Undo("cgroup", (group.name,)))
@@ -194,13 +199,13 @@ class Injection:
 
     def run(self, *command: str) -> subprocess.Popen[bytes]:
         """Start a program of the fault in its cgroup, as leader of its own process group."""
-        process = launch.start(command, LEDGER, self.group, self._said)
+        process = launch.start(command, LEDGER, self.group, self._output)
         self._processes.append(process)
         return process
 
     def helper(self, *command: str) -> subprocess.Popen[bytes]:
-        """Start a program the fault needs but that is not at fault (a peer that receives)."""
-        process = launch.start(command, LEDGER, None, self._said)
+        """Start a program that the fault needs but that does not cause it (a receiving peer)."""
+        process = launch.start(command, LEDGER, None, self._output)
         self._processes.append(process)
         return process
 
@@ -210,13 +215,13 @@ class Injection:
         return self.run(*launch.python("reveal_cli.faults.programs", name, *words))
 
     def write(self, path: str, value: object) -> None:
-        """Set a kernel setting; the old value comes back."""
+        """Change a kernel setting; the ledger restores the old value."""
         self.ledger.add(Undo("write", (path, Path(path).read_text().strip())))
         Path(path).write_text(str(value))
 
     def directory(self) -> Path:
-        """A directory for files of the fault, removed afterwards."""
-        path = self.stage.scratch / f"reveal-fault-{secrets.token_hex(4)}"
+        """Return a directory for files of the fault, which the ledger removes."""
+        path = self.target.scratch / f"reveal-fault-{secrets.token_hex(4)}"
         self.ledger.add(Undo("tree", (str(path),)))
         path.mkdir(mode=0o700)
         return path
@@ -225,7 +230,7 @@ class Injection:
         if self.fault.culprit is Culprit.NOBODY:
             return None
         if self.fault.culprit is Culprit.WORKLOAD:
-            group, leader = self.stage.workload, self.stage.process_group
+            group, leader = self.target.workload, self.target.process_group
         else:
             group = self._group
             leader = self._processes[0].pid if self._processes else 0
@@ -235,17 +240,17 @@ class Injection:
 
 
 def process_group_subject(leader: int) -> str:
-    """How a process group without a cgroup of its own is named among the subjects."""
+    """Return the subject name of a process group that has no cgroup of its own."""
     deadline = time.monotonic() + _EXEC_S
     while (name := Path(f"/proc/{leader}/comm").read_text().strip()) in launch.LAUNCHERS:
         if time.monotonic() > deadline:
             break
-        time.sleep(_LOOK_S)
+        time.sleep(_CHECK_S)
     return f"pgrp:{name}[{leader}]"
 
 
 def program(name: str, *arguments: object) -> Callable[[Injection], None]:
-    """An injection that runs one of ``reveal_cli.faults.programs``."""
+    """Return an injection that runs one of ``reveal_cli.faults.programs``."""
 
     def inject(injection: Injection) -> None:
         injection.program(name, *arguments)
@@ -254,7 +259,7 @@ def program(name: str, *arguments: object) -> Callable[[Injection], None]:
 
 
 def stress(*arguments: str) -> Callable[[Injection], None]:
-    """An injection that runs stress-ng."""
+    """Return an injection that runs stress-ng."""
 
     def inject(injection: Injection) -> None:
         injection.run("stress-ng", "--quiet", "--timeout", str(LIMIT_S), *arguments)

@@ -1,7 +1,7 @@
-"""A control group made for one job: version 1 (a directory in each hierarchy) or version 2.
+"""A control group for one job: version 1 (a directory in each hierarchy) or version 2.
 
-Both versions spell the same limits differently (kernel docs: ``admin-guide/cgroup-v1``,
-``admin-guide/cgroup-v2.rst``); here they have one name.
+The versions have different files for the same limits (kernel docs: ``admin-guide/cgroup-v1``,
+``admin-guide/cgroup-v2.rst``); this module has one name for each.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _PAUSE_S = 0.02
 
 
 def is_v2(root: Path = ROOT) -> bool:
-    """Whether the unified hierarchy is mounted here (a hybrid host counts as version 1)."""
+    """Return whether the unified hierarchy is mounted here (a hybrid host counts as version 1)."""
     return (root / "cgroup.controllers").exists()
 
 
 @dataclass(frozen=True)
 class Cgroup:
-    """A cgroup right below the root; ``name`` is its directory in every hierarchy."""
+    """A cgroup directly below the root; ``name`` is its directory in every hierarchy."""
 
     name: str
     root: Path = ROOT
 
     @property
     def path(self) -> str:
-        """As /proc/PID/cgroup shows it, and as a subject is named."""
+        """The path in /proc/PID/cgroup, and the name of the subject."""
         return f"/{self.name}"
 
     @property
     def directories(self) -> tuple[Path, ...]:
-        """One per hierarchy; cpu and cpuacct may be the same one."""
+        """The directory in each hierarchy; cpu and cpuacct may share one."""
         if is_v2(self.root):
             return (self.root / self.name,)
         hierarchies = (self.root / controller for controller in CONTROLLERS)
@@ -48,7 +48,7 @@ class Cgroup:
         return tuple(sorted(path / self.name for path in mounted))
 
     def create(self) -> None:
-        """Make the directories; a version 2 root is asked to hand down its controllers."""
+        """Create the directories; enable the controllers for children of a version 2 root."""
         if is_v2(self.root):
             for controller in CONTROLLERS_V2:
                 with contextlib.suppress(OSError):
@@ -57,10 +57,11 @@ class Cgroup:
             directory.mkdir(exist_ok=True)
 
     def joins(self) -> list[str]:
-        """The files to write a process id to, to move the process in."""
+        """Return the files to write a process id to, which moves the process into the cgroup."""
         return [str(directory / "cgroup.procs") for directory in self.directories]
 
     def processes(self) -> set[int]:
+        """Return the ids of its processes."""
         found: set[int] = set()
         for file in self.joins():
             with contextlib.suppress(OSError):
@@ -68,14 +69,14 @@ class Cgroup:
         return found
 
     def cpu_seconds(self) -> float:
-        """CPU time used by its processes so far."""
+        """Return the CPU time used by its processes so far."""
         if is_v2(self.root):
             rows = (self.root / self.name / "cpu.stat").read_text().splitlines()
             return int(dict(row.split() for row in rows)["usage_usec"]) / 1e6
         return int(self._read("cpuacct.usage")) / 1e9
 
     def limit_cpu(self, cores: float | None) -> None:
-        """At most this many cores; None lifts the limit."""
+        """Limit it to this many cores; None removes the limit."""
         quota = None if cores is None else round(cores * PERIOD_US)
         if is_v2(self.root):
             self._write("cpu.max", f"{'max' if quota is None else quota} {PERIOD_US}")
@@ -84,12 +85,12 @@ class Cgroup:
             self._write("cpu.cfs_quota_us", str(-1 if quota is None else quota))
 
     def limit_memory(self, size: int) -> None:
-        """At most ``size`` bytes."""
+        """Limit it to ``size`` bytes."""
         name = "memory.max" if is_v2(self.root) else "memory.limit_in_bytes"
         self._write(name, str(size))
 
     def limit_io(self, device: str, read: int, write: int) -> None:
-        """At most these bytes a second on the block device ``major:minor``."""
+        """Limit it to these bytes a second on the block device ``major:minor``."""
         if is_v2(self.root):
             self._write("io.max", f"{device} rbps={read} wbps={write}")
         else:
@@ -97,7 +98,7 @@ class Cgroup:
             self._write("blkio.throttle.write_bps_device", f"{device} {write}")
 
     def remove(self) -> None:
-        """Kill what is inside and remove the directories; wait for the kernel to let go."""
+        """Kill its processes and remove the directories, waiting until the kernel permits it."""
         deadline = time.monotonic() + _PATIENCE_S
         while left := [directory for directory in self.directories if directory.exists()]:
             for process in self.processes():
@@ -124,7 +125,7 @@ class Cgroup:
 
 
 def leftovers(prefix: str, root: Path = ROOT) -> list[Cgroup]:
-    """The cgroups right below the root whose names begin with ``prefix``."""
+    """Return the cgroups directly below the root whose names begin with ``prefix``."""
     parents = {directory.parent for directory in Cgroup("x", root).directories}
     names = {path.name for parent in parents for path in parent.glob(f"{prefix}*")}
     return [Cgroup(name, root) for name in sorted(names)]

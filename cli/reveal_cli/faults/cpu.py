@@ -12,9 +12,9 @@ from reveal_cli.faults.base import (
     Culprit,
     Fault,
     FaultError,
+    FaultTarget,
     Injection,
     Needs,
-    Stage,
     program,
     stress,
 )
@@ -26,26 +26,26 @@ _CPU = frozenset({Subsystem.CPU})
 _CPUS = os.cpu_count() or 1
 _LAST_CPU = str(_CPUS - 1)
 _HOGS = max(8, 4 * _CPUS)
-_LEAST_QUOTA = 0.01  # cores: the kernel takes no quota under 1 ms a period
+_MIN_QUOTA = 0.01  # cores: the kernel accepts no quota under 1 ms for each period
 _NONE = Needs()
-_START_TIME = 19  # of /proc/PID/stat, counted from behind the name (proc(5), field 22)
+_START_TIME = 19  # in /proc/PID/stat, counted after the name (proc(5), field 22)
 
 
 def _quota(share: float) -> Callable[[Injection], None]:
-    """Cap the workload's cgroup at a share of the cores it has used on average."""
+    """Return an injection that limits the workload's cgroup to a share of its average CPU use."""
 
     def inject(injection: Injection) -> None:
-        group = injection.stage.workload
+        group = injection.target.workload
         if group is None:
-            raise FaultError("the workload runs in no cgroup of its own")
+            raise FaultError("the workload has no cgroup of its own")
         injection.ledger.add(Undo("unlimit", (group.name,)))
-        group.limit_cpu(max(share * _cores_used(group), _LEAST_QUOTA))
+        group.limit_cpu(max(share * _cores_used(group), _MIN_QUOTA))
 
     return inject
 
 
 def _cores_used(group: Cgroup) -> float:
-    """On average since its oldest process began."""
+    """Return the average number of cores used since its oldest process started."""
     begun = min(_start_seconds(pid) for pid in group.processes())
     age = max(time.clock_gettime(time.CLOCK_BOOTTIME) - begun, 1.0)
     return group.cpu_seconds() / age
@@ -57,12 +57,12 @@ def _start_seconds(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _stall(only_one: bool) -> Callable[[Injection], None]:
-    """Stop the workload's processes (or the youngest one) as a hung job would be."""
+def _stall(only_youngest: bool) -> Callable[[Injection], None]:
+    """Return an injection that stops the workload's processes, or the youngest one."""
 
     def inject(injection: Injection) -> None:
-        members = _members(injection.stage)
-        chosen = members[-1:] if only_one else members
+        members = _members(injection.target)
+        chosen = members[-1:] if only_youngest else members
         injection.ledger.add(Undo("resume", tuple(map(str, chosen))))
         for pid in chosen:
             os.kill(pid, signal.SIGSTOP)
@@ -70,11 +70,11 @@ def _stall(only_one: bool) -> Callable[[Injection], None]:
     return inject
 
 
-def _members(stage: Stage) -> list[int]:
-    if stage.workload is not None:
-        return sorted(stage.workload.processes())
+def _members(target: FaultTarget) -> list[int]:
+    if target.workload is not None:
+        return sorted(target.workload.processes())
     pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return sorted(pid for pid in pids if _group_of(pid) == stage.process_group)
+    return sorted(pid for pid in pids if _group_of(pid) == target.process_group)
 
 
 def _group_of(pid: int) -> int:
@@ -84,8 +84,8 @@ def _group_of(pid: int) -> int:
         return 0
 
 
-def _one_process(stage: Stage) -> str:
-    return "" if len(_members(stage)) > 1 else "the workload is a single process"
+def _single_process(target: FaultTarget) -> str:
+    return "" if len(_members(target)) > 1 else "the workload is a single process"
 
 
 def _fault(
@@ -147,11 +147,11 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "stalled", "stalled worker", _CPU | {Subsystem.NETWORK}, "the workload stopped (SIGSTOP)",
-        _stall(only_one=False), needs=Needs(workload=True), culprit=Culprit.WORKLOAD,
+        _stall(only_youngest=False), needs=Needs(workload=True), culprit=Culprit.WORKLOAD,
     ),
     Fault(
         "stalled_one", "stalled worker", _CPU | {Subsystem.NETWORK},
-        "one process of the workload stopped", _stall(only_one=True), weak=True,
-        needs=Needs(workload=True, check=_one_process), culprit=Culprit.WORKLOAD,
+        "one process of the workload stopped", _stall(only_youngest=True), weak=True,
+        needs=Needs(workload=True, check=_single_process), culprit=Culprit.WORKLOAD,
     ),
 )  # fmt: skip

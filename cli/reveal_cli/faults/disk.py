@@ -1,4 +1,4 @@
-"""The disk under a directory, and files on it to read."""
+"""The disk of a directory, and files on it to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DATA_FILE, DATA_SIZE = "reveal-fault-data", 512 << 20
 
 
 def disk_of(path: Path, sys: Path = Path("/sys")) -> str | None:
-    """``major:minor`` of the whole disk that holds ``path``; None where no disk does (tmpfs)."""
+    """Return ``major:minor`` of the disk that contains ``path``; None if there is none (tmpfs)."""
     device = path.stat().st_dev
     entry = sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
     if not entry.exists():
@@ -22,9 +22,9 @@ def disk_of(path: Path, sys: Path = Path("/sys")) -> str | None:
 
 
 def no_disk(directory: Path) -> str:
-    """Why ``directory`` is of no use to a storage fault, "" when it is."""
+    """Return why storage faults cannot use ``directory``; "" if they can."""
     if disk_of(directory) is None:
-        return f"{directory} lies on no disk; choose another scratch directory"
+        return f"{directory} is not on a disk; choose another scratch directory"
     free = os.statvfs(directory)
     if free.f_bavail * free.f_frsize < 3 * DATA_SIZE:
         return f"{directory} has less than {3 * DATA_SIZE >> 20} MiB free"
@@ -32,9 +32,9 @@ def no_disk(directory: Path) -> str:
 
 
 def data_file(directory: Path) -> Path:
-    """A file of 512 MiB of noise in ``directory``, made at the first call, not in the page cache.
+    """Return a file of 512 MiB of random data in ``directory``, which is not in the page cache.
 
-    The caller removes the directory.
+    The first call creates it.  The caller removes the directory.
     """
     path = directory / DATA_FILE
     if not path.exists():

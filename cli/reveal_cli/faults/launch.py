@@ -1,7 +1,7 @@
-"""Starts the processes of faults and workloads: in their cgroup, their own session, marked.
+"""Starts the processes of faults and workloads: in their cgroup, in their own session, marked.
 
-Every such process dies with the process that started it (PR_SET_PDEATHSIG), as far as its
-program allows, and is found again by its mark where it did not.
+Every such process is killed with the process that started it (PR_SET_PDEATHSIG), as far as its
+program permits, and is found by its mark otherwise.
 """
 
 from __future__ import annotations
@@ -18,36 +18,35 @@ from pathlib import Path
 from reveal_cli.faults.cgroups import Cgroup
 from reveal_cli.faults.ledger import MARK
 
-# joins the cgroups before the program runs, so that no child of it is missed
+# joins the cgroups before the program runs, so that all its children are in them, too
 _JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 99; shift; done; shift; exec "$@"'
-LAUNCHERS = ("setpriv", "sh", "ip")  # what a process is called before it becomes the program
+LAUNCHERS = ("setpriv", "sh", "ip")  # names of a process before it executes the program
 _TERM_S, _KILL_S = 1.0, 3.0
 
 
 def start(
     command: Sequence[str], mark: str, group: Cgroup | None, output: Path | int | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start ``command`` as leader of a session of its own, in ``group`` where one is given.
+    """Start ``command`` as leader of a session of its own, in ``group`` if one is given.
 
-    What it prints, errors too, is appended to ``output``, a path or an open descriptor, or
-    dropped.
+    Its output and errors are appended to ``output``, a path or an open descriptor, or discarded.
     """
-    dying = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    die_with_parent = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     joins = ["sh", "-c", _JOIN, "sh", *group.joins(), "--"] if group else []
-    where = os.devnull if output is None else output
-    with open(where, "ab", closefd=not isinstance(where, int)) as said:
+    destination = os.devnull if output is None else output
+    with open(destination, "ab", closefd=not isinstance(destination, int)) as stream:
         return subprocess.Popen(
-            [*dying, *joins, *command],
+            [*die_with_parent, *joins, *command],
             env={**os.environ, MARK: mark, "PYTHONPATH": _python_path()},
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=stream,
+            stderr=stream,
             start_new_session=True,
         )
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End the process and its session: politely, then at once."""
+    """Stop the process and its session: with SIGTERM, then with SIGKILL."""
     for number, patience in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -55,16 +54,16 @@ def stop(process: subprocess.Popen[bytes]) -> None:
             process.wait(patience)
             if number == signal.SIGTERM:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # members that outlive their leader
+                    os.killpg(process.pid, signal.SIGKILL)  # processes that outlive their leader
             return
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command line of a module of this package."""
+    """Return the command line of a module of this package."""
     return [sys.executable, "-m", module, *arguments]
 
 
 def _python_path() -> str:
-    """Where this package lies, for children of an uninstalled checkout too."""
+    """Return PYTHONPATH with this package, so that children of an uninstalled checkout find it."""
     root = str(Path(__file__).parents[2])
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,8 +1,8 @@
-"""What is to be undone, kept in a file, so that even a killed run leaves nothing behind.
+"""A file of changes to undo, so that even a killed run leaves nothing behind.
 
-Whoever changes the host (faults, workloads) writes down how to undo it *before* doing it.  On
-the way out the ledger is unwound, newest first; a ledger found without its owner (killed) is
-unwound at the next start by ``sweep``.  Processes carry the ledger's name in their environment.
+Code that changes the host (faults, workloads) records how to undo a change *before* it makes it.
+At the end the ledger is unwound, newest change first.  ``sweep`` unwinds a ledger whose owner was
+killed.  Processes have the ledger's name in their environment.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ _COMMAND_S = 10
 
 
 class LedgerError(RuntimeError):
-    """The ledger cannot be used; the text says why."""
+    """The ledger cannot be used; the text has the reason."""
 
 
 @dataclass(frozen=True)
 class Undo:
-    """One thing to undo; undoing what is gone already is no error.
+    """One change to undo; undoing a change that is gone already is no error.
 
     ``how`` is ``write`` (a value to a file), ``command``, ``tree`` or ``cgroup`` (remove it),
-    ``loop`` (detach the devices on an image), ``unlimit`` (a cgroup's CPU) or ``resume``
-    (stopped processes).
+    ``loop`` (detach the devices of an image), ``unlimit`` (a cgroup's CPU) or ``resume`` (stopped
+    processes).
     """
 
     how: str
     what: tuple[str, ...]
 
     def run(self) -> None:
+        """Undo the change."""
         match self.how, self.what:
             case "write", (path, value):
                 with contextlib.suppress(FileNotFoundError):
@@ -66,21 +67,21 @@ class Undo:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(int(pid), signal.SIGCONT)
             case _:
-                raise LedgerError(f"ledger: {self.how} {self.what} is no way to undo anything")
+                raise LedgerError(f"ledger: {self.how} {self.what} is not a known way to undo")
 
 
 def state_directory() -> Path:
-    """Where ledgers live: /run for root, a private directory per user for others."""
+    """Return the directory of ledgers: in /run for root, a private directory for other users."""
     uid = os.getuid()
     path = Path("/run/reveal") if uid == 0 else Path(tempfile.gettempdir()) / f"reveal-{uid}"
     path.mkdir(mode=0o700, exist_ok=True)
     if path.stat().st_uid != uid:
-        raise LedgerError(f"{path} belongs to somebody else; remove it")
+        raise LedgerError(f"{path} belongs to another user; remove it")
     return path
 
 
 class Ledger:
-    """The undo stack of one owner.  Opening it takes a lock and unwinds what a killed run left."""
+    """The undo stack of one owner.  The constructor locks it and unwinds what a killed run left."""
 
     def __init__(self, name: str, directory: Path | None = None) -> None:
         self.name = name
@@ -88,27 +89,27 @@ class Ledger:
         self._path, self._lock_path = base / f"{name}.json", base / f"{name}.lock"
         self._lock = _lock(self._lock_path)
         if self._lock < 0:
-            raise LedgerError(f"another run ({name}) is at work on this host; wait for its end")
+            raise LedgerError(f"another run ({name}) is active on this host; wait until it ends")
         self._stack = _read(self._path)
         self.close_leftovers()
 
     def close_leftovers(self) -> None:
-        """Undo what the last owner of this ledger did not."""
+        """Undo what the last owner of this ledger did not undo."""
         kill_marked(self.name)
         self.unwind()
 
     @property
     def depth(self) -> int:
-        """How many things are to be undone."""
+        """The number of changes to undo."""
         return len(self._stack)
 
     def add(self, undo: Undo) -> None:
-        """Note ``undo`` durably; call it before doing what it undoes."""
+        """Record ``undo`` durably; call this before the change."""
         self._stack.append(undo)
         self._save()
 
     def unwind(self, depth: int = 0) -> None:
-        """Undo, newest first, all but the oldest ``depth``; one failure stops none of the rest."""
+        """Undo all but the oldest ``depth`` changes, newest first; continue after an error."""
         failed: list[str] = []
         while len(self._stack) > depth:
             try:
@@ -121,9 +122,10 @@ class Ledger:
             raise LedgerError("not everything could be undone: " + "; ".join(failed))
 
     def close(self) -> None:
-        """Undo everything and give the lock back; a second call does nothing.
+        """Undo everything and release the lock; a second call does nothing.
 
-        Processes a signal made us lose sight of between their start and now are killed first.
+        A signal may interrupt the start of a process before it is recorded; such processes are
+        killed.
         """
         if self._lock < 0:
             return
@@ -145,20 +147,20 @@ def sweep(directory: Path | None = None) -> None:
     """Undo what killed runs left: every ledger without an owner, then cgroups by their prefix."""
     base = directory or state_directory()
     busy = False
-    # newest first: faults act on workloads, workloads on the files of a bench
+    # newest first: faults change workloads, workloads use the files of a bench
     for path in sorted(base.glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True):
         try:
             Ledger(path.stem, base).close()
         except LedgerError:
             busy = True
-    # ledgers of another directory say nothing about whose the cgroups of this host are
+    # the ledgers of another directory do not show who owns the cgroups of this host
     if os.getuid() == 0 and not busy and directory is None:
         for group in (group for prefix in CGROUP_PREFIXES for group in leftovers(prefix)):
             group.remove()
 
 
 def kill_marked(name: str) -> None:
-    """Kill every process of this user that was started for the ledger ``name``; wait for it."""
+    """Kill every process of this user that was started for the ledger ``name``, and wait for it."""
     deadline = time.monotonic() + _PATIENCE_S
     while (left := _marked(name)) and time.monotonic() < deadline:
         for process in left:
@@ -168,18 +170,18 @@ def kill_marked(name: str) -> None:
 
 
 def _marked(name: str) -> list[int]:
-    wanted, found = f"{MARK}={name}".encode(), []
+    marker, found = f"{MARK}={name}".encode(), []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+            if marker in (entry / "environ").read_bytes().split(b"\0"):
                 found.append(int(entry.name))
     return found
 
 
 def _detach_loops(image: str) -> None:
-    """By what the kernel says lies below each device: it knows a deleted image's name too."""
+    """Detach the loop devices of an image; the kernel also reports the names of deleted images."""
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # detached meanwhile
             if file.read_text().strip().removesuffix(" (deleted)") == image:
@@ -188,7 +190,7 @@ def _detach_loops(image: str) -> None:
 
 
 def _lock(path: Path) -> int:
-    """A descriptor that holds the lock, or -1 where another process does."""
+    """Return a descriptor that holds the lock, or -1 if another process holds it."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -199,7 +201,7 @@ def _lock(path: Path) -> int:
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_ino == os.fstat(descriptor).st_ino:
                 return descriptor
-        os.close(descriptor)  # the holder before us removed the file: ours locks nothing
+        os.close(descriptor)  # the previous holder removed the file: this descriptor locks nothing
 
 
 def _read(path: Path) -> list[Undo]:
@@ -209,5 +211,5 @@ def _read(path: Path) -> list[Undo]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError):
-        path.unlink(missing_ok=True)  # nobody can say what it meant; the cgroups are swept anyway
+        path.unlink(missing_ok=True)  # malformed: ``sweep`` finds the cgroups by their prefix
         return []

@@ -1,7 +1,7 @@
 """A private network path: a veth pair with its far end in a network namespace of its own.
 
-Segmentation offloads are off on both ends: with them one "packet" of the path would be a
-super-packet of up to 64 KB and one lost packet in a thousand would hardly ever happen.
+Segmentation offloads are off on both ends.  Otherwise one "packet" of the path would be a
+super-packet of up to 64 KB, and the loss of one packet in a thousand would hardly ever occur.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 
 
 class LinkError(RuntimeError):
-    """The path cannot be made; the text is what the tool said."""
+    """The path cannot be created; the text is the tool's error."""
 
 
 @dataclass(frozen=True)
-class Link:
+class VethLink:
     """Both ends of the path; addresses of the benchmarking range 198.18.0.0/15 (RFC 2544)."""
 
     namespace: str
@@ -29,18 +29,20 @@ class Link:
 
     @property
     def near_address(self) -> str:
+        """The address of the host's end."""
         return f"{self.subnet}.1"
 
     @property
     def far_address(self) -> str:
+        """The address of the end in the namespace."""
         return f"{self.subnet}.2"
 
     def inside(self, *command: str) -> tuple[str, ...]:
-        """The command line that runs ``command`` at the far end."""
+        """Return the command line that runs ``command`` at the far end."""
         return ("ip", "netns", "exec", self.namespace, *command)
 
     def create(self, ledger: Ledger) -> None:
-        """Make the path; the ledger knows how to remove it.  Raises ``LinkError``."""
+        """Create the path; the ledger removes it.  Raises ``LinkError``."""
         ledger.add(Undo("command", ("ip", "netns", "del", self.namespace)))
         run("ip", "netns", "add", self.namespace)
         ledger.add(Undo("command", ("ip", "link", "del", self.near)))
@@ -56,12 +58,12 @@ class Link:
 
 
 def run(*command: str) -> None:
-    """Run a tool of iproute2, nftables or ethtool; raise ``LinkError`` with what it said."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().replace("\n", " ")
-        raise LinkError(f"{' '.join(command)}: {said or f'exit {done.returncode}'}")
+    """Run a tool of iproute2, nftables or ethtool; raises ``LinkError`` with its error."""
+    result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    if result.returncode:
+        message = (result.stderr or result.stdout).strip().replace("\n", " ")
+        raise LinkError(f"{' '.join(command)}: {message or f'exit {result.returncode}'}")
 
 
-WORKLOAD = Link("reveal-work", "rvw0", "rvw1", "198.18.77")
-FAULT = Link("reveal-fault", "rvf0", "rvf1", "198.18.78")
+WORKLOAD = VethLink("reveal-work", "rvw0", "rvw1", "198.18.77")
+FAULT = VethLink("reveal-fault", "rvf0", "rvf1", "198.18.78")

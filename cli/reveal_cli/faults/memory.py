@@ -9,9 +9,9 @@ from reveal_cli.faults.base import (
     Culprit,
     Fault,
     FaultError,
+    FaultTarget,
     Injection,
     Needs,
-    Stage,
     program,
     stress,
 )
@@ -24,11 +24,11 @@ _MEMORY = frozenset({Subsystem.MEMORY})
 _MIB = 1 << 20
 _HUGEPAGES = "/proc/sys/vm/nr_hugepages"
 _ZRAM = Path("/sys/class/zram-control")
-_ROOM = 3  # a fault takes at most one part in this many of what is available
+_AVAILABLE_SHARE = 3  # a fault uses at most a third of the available memory
 
 
 def _limited(size: int, name: str, *arguments: object) -> Callable[[Injection], None]:
-    """A program in a cgroup that may hold ``size`` bytes."""
+    """Return an injection that runs a program in a cgroup with ``size`` bytes."""
 
     def inject(injection: Injection) -> None:
         _limit(injection, size)
@@ -45,7 +45,7 @@ def _limit(injection: Injection, size: int) -> None:
 
 def _thrash(injection: Injection) -> None:
     _limit(injection, 128 * _MIB)
-    injection.program("reread", data_file(injection.stage.scratch))
+    injection.program("reread", data_file(injection.target.scratch))
 
 
 def _hugepages(count: int) -> Callable[[Injection], None]:
@@ -56,7 +56,7 @@ def _hugepages(count: int) -> Callable[[Injection], None]:
 
 
 def _zram(injection: Injection) -> None:
-    """A compressed RAM disk as swap (kernel docs, ``blockdev/zram.rst``), and need of it."""
+    """Use a compressed RAM disk as swap (kernel docs, ``blockdev/zram.rst``), and fill it."""
     number = (_ZRAM / "hot_add").read_text().strip()
     device = f"zram{number}"
     injection.ledger.add(Undo("write", (str(_ZRAM / "hot_remove"), number)))
@@ -74,26 +74,34 @@ def _available() -> int:
     return next(int(row[1]) * 1024 for row in rows if row[0] == "MemAvailable:")
 
 
-def _room(size: int) -> Callable[[Stage], str]:
-    def check(_: Stage) -> str:
-        if _available() // _ROOM >= size:
+def _available_for(size: int) -> Callable[[FaultTarget], str]:
+    def check(_: FaultTarget) -> str:
+        if _available() // _AVAILABLE_SHARE >= size:
             return ""
-        return f"needs {_ROOM * size // _MIB} MiB of available memory"
+        return f"needs {_AVAILABLE_SHARE * size // _MIB} MiB of available memory"
 
     return check
 
 
 def _lock_root(size: int) -> Needs:
-    return Needs(root=True, check=_room(size))
+    return Needs(root=True, check=_available_for(size))
+
+
+def _on_disk(target: FaultTarget) -> str:
+    return no_disk(target.scratch)
+
+
+def _data(target: FaultTarget) -> object:
+    return data_file(target.scratch)
 
 
 _CGROUP = Needs(root=True, controllers=("memory",))
-_LEAST = 64 * _MIB
+_SMALL = 64 * _MIB
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "page_faults", "page-fault storm", _MEMORY | {Subsystem.CPU},
-        "two processes that take and give back fresh pages", program("page_faults", 2, _LEAST),
+        "two processes that map and free fresh pages", program("page_faults", 2, _SMALL),
     ),
     Fault(
         "tlb_shootdown", "TLB shootdowns", _MEMORY | {Subsystem.CPU},
@@ -110,7 +118,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "hugepages", "hugepages reserved", _MEMORY, "512 huge pages (1 GiB) reserved, unused",
-        _hugepages(512), needs=Needs(root=True, files=(_HUGEPAGES,), check=_room(1024 * _MIB)),
+        _hugepages(512),
+        needs=Needs(root=True, files=(_HUGEPAGES,), check=_available_for(1024 * _MIB)),
         culprit=Culprit.NOBODY,
     ),
     Fault(
@@ -120,13 +129,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "memcg_thrash", "page cache thrash", _MEMORY | {Subsystem.STORAGE},
-        "a container of 128 MiB that reads 512 MiB again and again", _thrash,
-        needs=Needs(root=True, controllers=("memory",), check=lambda at: no_disk(at.scratch)),
-        prepare=lambda at: data_file(at.scratch),
+        "a container of 128 MiB that reads 512 MiB repeatedly", _thrash,
+        needs=Needs(root=True, controllers=("memory",), check=_on_disk),
+        prepare=_data,
     ),
     Fault(
-        "oom_kill", "OOM kills", _MEMORY, "a container of 64 MiB whose processes want 200 MiB",
-        _limited(_LEAST, "oom", 200 * _MIB), needs=_CGROUP,
+        "oom_kill", "OOM kills", _MEMORY, "a container of 64 MiB whose processes need 200 MiB",
+        _limited(_SMALL, "oom", 200 * _MIB), needs=_CGROUP,
     ),
     Fault(
         "zram_swap", "swapping", _MEMORY, "a container of 128 MiB that uses 200 MiB, swap on zram",
@@ -135,10 +144,11 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "leak", "memory leak", _MEMORY, "80 MB a second, up to 2 GiB",
-        program("leak", 80_000_000, 2048 * _MIB), needs=Needs(check=_room(2048 * _MIB)),
+        program("leak", 80_000_000, 2048 * _MIB), needs=Needs(check=_available_for(2048 * _MIB)),
     ),
     Fault(
         "leak_weak", "memory leak", _MEMORY, "20 MB a second, up to 512 MiB",
-        program("leak", 20_000_000, 512 * _MIB), weak=True, needs=Needs(check=_room(512 * _MIB)),
+        program("leak", 20_000_000, 512 * _MIB), weak=True,
+        needs=Needs(check=_available_for(512 * _MIB)),
     ),
 )  # fmt: skip

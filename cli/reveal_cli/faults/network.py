@@ -1,7 +1,7 @@
 """Faults of the network: loss, limits, overflows, softirqs, a flapping link.
 
-Those of a path act on the workload's own path where it has one; else on a path made for the
-fault, with a paced TCP stream over it.
+Faults of a path act on the workload's own path if it has one, else on a path created for the
+fault, with a paced TCP stream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from reveal_cli.faults import launch
 from reveal_cli.faults.base import Culprit, Fault, Injection, Needs
 from reveal_cli.faults.ledger import Undo
-from reveal_cli.faults.link import FAULT, Link, run
+from reveal_cli.faults.link import FAULT, VethLink, run
 from reveal_contract.metric import Subsystem
 
 _NETWORK = frozenset({Subsystem.NETWORK})
@@ -23,10 +23,10 @@ _DATAGRAM = 1400
 _PROGRAMS = "reveal_cli.faults.programs"
 
 
-def _path(injection: Injection) -> Link:
-    """The path to be hurt, with traffic on it."""
-    if injection.stage.link is not None:
-        return injection.stage.link
+def _path(injection: Injection) -> VethLink:
+    """Return the path to impair, with traffic on it."""
+    if injection.target.link is not None:
+        return injection.target.link
     FAULT.create(injection.ledger)
     to = (FAULT.far_address, str(_PORT))
     injection.helper(*FAULT.inside(*launch.python(_PROGRAMS, "tcp_receive", *to)))
@@ -35,7 +35,10 @@ def _path(injection: Injection) -> Link:
 
 
 def _loss(per_mille: int) -> Callable[[Injection], None]:
-    """Drop packets at the far end, at random: the near end, the host, sees them unacknowledged."""
+    """Return an injection that drops random packets at the far end.
+
+    The near end, the host, gets no acknowledgment for them.
+    """
 
     def inject(injection: Injection) -> None:
         link = _path(injection)
@@ -51,7 +54,7 @@ def _loss(per_mille: int) -> Callable[[Injection], None]:
 
 
 def _rate_limit(injection: Injection) -> None:
-    """A token bucket on the near end (tc-tbf(8))."""
+    """Limit the near end with a token bucket (tc-tbf(8))."""
     link = _path(injection)
     qdisc = ("dev", link.near, "root")
     injection.ledger.add(Undo("command", ("tc", "qdisc", "del", *qdisc)))
@@ -60,7 +63,7 @@ def _rate_limit(injection: Injection) -> None:
 
 
 def _backlog(injection: Injection) -> None:
-    """A receive backlog of 2 packets a CPU (kernel docs, ``admin-guide/sysctl/net.rst``)."""
+    """Limit the receive backlog to 2 packets for each CPU (``admin-guide/sysctl/net.rst``)."""
     _path(injection)
     injection.write(_BACKLOG, 2)
 
@@ -72,13 +75,13 @@ def _flap(injection: Injection) -> None:
 
 
 def _udp_overflow(injection: Injection) -> None:
-    """A receiver that takes 1,000 datagrams a second of 20,000, through a 4 KiB buffer."""
+    """Send 20,000 datagrams a second to a receiver of 1,000, with a buffer of 4 KiB."""
     injection.program("udp_receive", "127.0.0.1", _PORT, 4096, 0.001)
     injection.program("udp_send", "127.0.0.1", _PORT, _DATAGRAM, 20_000)
 
 
 def _small_packets(rate: int) -> Callable[[Injection], None]:
-    """Datagrams of 64 bytes to a receiver that keeps up as well as it can."""
+    """Return an injection of datagrams of 64 bytes to a receiver that never pauses."""
 
     def inject(injection: Injection) -> None:
         injection.program("udp_receive", "127.0.0.1", _PORT, 4 << 20, 0)
@@ -120,7 +123,7 @@ FAULTS: tuple[Fault, ...] = (
     _on_path("link_flap", "link flap", "the path down for 0.1 s every 1.5 s", _flap),
     Fault(
         "udp_rcvbuf", "UDP buffer overflow", _NETWORK,
-        "20,000 datagrams a second to a receiver that takes 1,000", _udp_overflow,
+        "20,000 datagrams a second to a receiver of 1,000", _udp_overflow,
     ),
     Fault(
         "softirq", "softirq storm", _NETWORK, "small datagrams as fast as they can be sent",

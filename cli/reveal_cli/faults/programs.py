@@ -1,7 +1,7 @@
 """The programs that faults run: ``python -m reveal_cli.faults.programs NAME ARGUMENT...``.
 
-Standard library only, so that they start fast and need nothing installed.  Each one, and each
-child of it, dies with its parent and never outlives ``LIMIT_S``.
+They use the standard library only, to start fast without installed packages.  Each program and
+each of its children is killed with its parent and never runs longer than ``LIMIT_S``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def bound() -> None:
-    """Die with the parent, and after ``LIMIT_S`` at the latest."""
+    """Let the kernel kill this process with its parent, and after ``LIMIT_S`` at the latest."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.alarm(LIMIT_S)
 
@@ -50,7 +50,7 @@ def workers(count: int, work: Callable[[], None]) -> None:
 
 
 def paced(rate: float) -> Iterator[int]:
-    """Counts for ever, ``rate`` times a second (0: unpaced), catching up in small bursts."""
+    """Count forever, ``rate`` times a second (0: no pause), catching up in small bursts."""
     start = time.monotonic()
     for number in itertools.count():
         if rate:
@@ -78,7 +78,7 @@ def spin(count: str, cpu: str = "", share: str = "1") -> None:
 
 
 def switch(pairs: str, rate: str) -> None:
-    """Context switches: pairs of processes that pass a byte to and fro, ``rate`` times a second."""
+    """Cause context switches: pairs of processes exchange a byte ``rate`` times a second."""
 
     def work() -> None:
         here, there = socket.socketpair()
@@ -95,7 +95,7 @@ def switch(pairs: str, rate: str) -> None:
 
 
 def fork(count: str, rate: str) -> None:
-    """Start short-lived processes, each of ``count`` workers ``rate`` a second (0: unpaced)."""
+    """Start short-lived processes: ``count`` workers, each ``rate`` a second (0: no pause)."""
 
     def work() -> None:
         for _ in paced(float(rate)):
@@ -108,7 +108,7 @@ def fork(count: str, rate: str) -> None:
 
 
 def page_faults(count: str, size: str) -> None:
-    """Touch fresh pages, give them back, again and again."""
+    """Touch fresh pages and free them, repeatedly."""
 
     def work() -> None:
         memory = _memory(int(size))
@@ -128,26 +128,26 @@ def lock(size: str) -> None:
     signal.pause()
 
 
-def leak(rate: str, most: str) -> None:
-    """Take ``rate`` bytes of memory a second, up to ``most``, and keep them."""
+def leak(rate: str, limit: str) -> None:
+    """Allocate ``rate`` bytes of memory a second, up to ``limit``, and keep them."""
     step = int(rate) // 10
-    memory = _memory(int(most))
+    memory = _memory(int(limit))
     for number in paced(10):
-        at = number * step
-        if at + step > int(most):
+        offset = number * step
+        if offset + step > int(limit):
             signal.pause()
-        _touch(memory, at, step)
+        _touch(memory, offset, step)
 
 
 def cycle(size: str) -> None:
-    """Write to every page of ``size`` bytes, round and round: swaps where they do not fit."""
+    """Write to every page of ``size`` bytes repeatedly; pages that do not fit are swapped."""
     memory = _memory(int(size))
     while True:
         _touch(memory, 0, int(size))
 
 
 def oom(size: str) -> None:
-    """Children that take more memory than the cgroup has, killed one after the other."""
+    """Start children that use more memory than the cgroup has, one after the other."""
     while True:
         pid = os.fork()
         if pid == 0:
@@ -160,7 +160,7 @@ def oom(size: str) -> None:
 
 
 def reread(path: str) -> None:
-    """Read a file through the page cache from its start to its end, for ever."""
+    """Read a file through the page cache repeatedly."""
     with open(path, "rb", buffering=0) as file:
         while True:
             file.seek(0)
@@ -169,7 +169,7 @@ def reread(path: str) -> None:
 
 
 def write(path: str, size: str, rate: str) -> None:
-    """Write ``size`` bytes and sync, for ever; paced to ``rate`` bytes a second unless 0."""
+    """Write ``size`` bytes and sync, repeatedly; ``rate`` bytes a second unless it is 0."""
     block = bytes(MIB)
     blocks = int(size) // MIB
     with open(path, "wb", buffering=0) as file:
@@ -181,14 +181,14 @@ def write(path: str, size: str, rate: str) -> None:
 
 
 def direct(path: str, kind: str, block: str, count: str) -> None:
-    """Random reads or writes of ``block`` bytes past the page cache, by ``count`` processes."""
+    """Read or write random blocks of ``block`` bytes with direct I/O, in ``count`` processes."""
     size = int(block)
 
     def work() -> None:
         flags = os.O_DIRECT | (os.O_RDONLY if kind == "read" else os.O_WRONLY)
         file = os.open(path, flags)
         end = os.lseek(file, 0, os.SEEK_END)
-        buffer = _memory(size)  # aligned, as O_DIRECT asks
+        buffer = _memory(size)  # aligned, as O_DIRECT requires
         move = os.preadv if kind == "read" else os.pwritev
         draw = random.Random(os.getpid())  # noqa: S311 - places on a disk, no secrets
         while True:
@@ -198,7 +198,7 @@ def direct(path: str, kind: str, block: str, count: str) -> None:
 
 
 def udp_send(address: str, port: str, size: str, rate: str, count: str = "1") -> None:
-    """Send datagrams, each of ``count`` workers ``rate`` a second (0: unpaced)."""
+    """Send datagrams: ``count`` workers, each ``rate`` a second (0: no pause)."""
 
     def work() -> None:
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -224,7 +224,7 @@ def udp_receive(address: str, port: str, buffer: str, pause: str) -> None:
 
 
 def tcp_send(address: str, port: str, rate: str) -> None:
-    """Stream ``rate`` bytes a second over one connection, in pieces of 64 KiB."""
+    """Send ``rate`` bytes a second over one connection, in pieces of 64 KiB."""
     data = bytes(1 << 16)
     sender = _connect(address, int(port))
     for _ in paced(float(rate) / len(data)):
@@ -232,7 +232,7 @@ def tcp_send(address: str, port: str, rate: str) -> None:
 
 
 def tcp_receive(address: str, port: str) -> None:
-    """Take one connection and read whatever comes."""
+    """Accept one connection and read all its data."""
     with socket.create_server((address, int(port))) as server:
         connection, _ = server.accept()
         while connection.recv(1 << 18):
@@ -240,7 +240,7 @@ def tcp_receive(address: str, port: str) -> None:
 
 
 def flap(device: str, down: str, up: str) -> None:
-    """Take a network device down for ``down`` s, up for ``up`` s, for ever."""
+    """Set a network device down for ``down`` s and up for ``up`` s, repeatedly."""
     while True:
         for state, seconds in (("down", down), ("up", up)):
             subprocess.run(["ip", "link", "set", device, state], check=False)
@@ -252,21 +252,21 @@ def _connect(address: str, port: int) -> socket.socket:
         try:
             return socket.create_connection((address, port), timeout=5)
         except OSError:
-            continue  # not listening yet; the alarm bounds this
+            continue  # not listening yet; the alarm limits the wait
     raise AssertionError("paced() never ends")
 
 
 def _memory(size: int) -> mmap.mmap:
-    """Private memory in small pages: huge ones would hide what the faults are about."""
+    """Return private memory in small pages: huge pages would hide the effect of the faults."""
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_NOHUGEPAGE)
     return memory
 
 
-def _touch(memory: mmap.mmap, at: int, size: int) -> None:
-    """Write one byte of every page."""
-    pages = len(range(at, at + size, _PAGE))
-    memory[at : at + size : _PAGE] = bytes(pages)
+def _touch(memory: mmap.mmap, offset: int, size: int) -> None:
+    """Write one byte to every page."""
+    pages = len(range(offset, offset + size, _PAGE))
+    memory[offset : offset + size : _PAGE] = bytes(pages)
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {

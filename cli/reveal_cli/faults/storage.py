@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
-from reveal_cli.faults.base import LIMIT_S, Fault, FaultError, Injection, Needs, Stage
+from reveal_cli.faults.base import LIMIT_S, Fault, FaultError, FaultTarget, Injection, Needs
 from reveal_cli.faults.disk import data_file, disk_of, no_disk
 from reveal_cli.faults.ledger import Undo
 from reveal_contract.metric import Subsystem
@@ -15,12 +15,12 @@ _MIB = 1 << 20
 _SLOW_READ, _SLOW_WRITE = 2 * _MIB, 4 * _MIB  # bytes a second
 
 
-def _on_disk(stage: Stage) -> str:
-    return no_disk(stage.scratch)
+def _on_disk(target: FaultTarget) -> str:
+    return no_disk(target.scratch)
 
 
-def _data(stage: Stage) -> object:
-    return data_file(stage.scratch)
+def _data(target: FaultTarget) -> object:
+    return data_file(target.scratch)
 
 
 def _dirty(size: int, rate: float) -> Callable[[Injection], None]:
@@ -32,7 +32,7 @@ def _dirty(size: int, rate: float) -> Callable[[Injection], None]:
 
 def _direct(block: int, count: int) -> Callable[[Injection], None]:
     def inject(injection: Injection) -> None:
-        injection.program("direct", data_file(injection.stage.scratch), "read", block, count)
+        injection.program("direct", data_file(injection.target.scratch), "read", block, count)
 
     return inject
 
@@ -40,7 +40,7 @@ def _direct(block: int, count: int) -> Callable[[Injection], None]:
 def _fio(*engine: str) -> Callable[[Injection], None]:
     def inject(injection: Injection) -> None:
         injection.run(
-            "fio", "--name=reveal", f"--filename={data_file(injection.stage.scratch)}",
+            "fio", "--name=reveal", f"--filename={data_file(injection.target.scratch)}",
             "--readonly", "--rw=randread", "--direct=1", "--bs=4k", "--time_based", "--thread",
             f"--runtime={LIMIT_S}", *engine,
         )  # fmt: skip
@@ -49,8 +49,8 @@ def _fio(*engine: str) -> Callable[[Injection], None]:
 
 
 def _throttle(injection: Injection) -> None:
-    """Let the fault's cgroup move little: its readers wait, others do not."""
-    device = disk_of(injection.stage.scratch)
+    """Limit the I/O of the fault's cgroup: only its own readers wait."""
+    device = disk_of(injection.target.scratch)
     if injection.group is None or device is None:
         raise FaultError("throttling needs a cgroup and a disk")
     injection.group.limit_io(device, _SLOW_READ, _SLOW_WRITE)
@@ -58,11 +58,11 @@ def _throttle(injection: Injection) -> None:
 
 def _slow_reads(injection: Injection) -> None:
     _throttle(injection)
-    injection.program("direct", data_file(injection.stage.scratch), "read", _MIB, 1)
+    injection.program("direct", data_file(injection.target.scratch), "read", _MIB, 1)
 
 
 def _slow_disk(injection: Injection) -> None:
-    """A loop device whose writes wait behind a throttle: a disk of 100 ms and more a request."""
+    """Write to a loop device behind a throttle: a disk with 100 ms and more for each request."""
     image = injection.directory() / "slow.img"
     with image.open("wb") as file:
         file.truncate(256 * _MIB)
@@ -87,7 +87,8 @@ _BLKIO = Needs(root=True, controllers=("blkio",), check=_on_disk)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
-        "dirty", "writeback burst", _STORAGE | {Subsystem.MEMORY}, "600 MB written, synced, again",
+        "dirty", "writeback burst", _STORAGE | {Subsystem.MEMORY},
+        "600 MB written and synced repeatedly",
         _dirty(600 * _MIB, 0), needs=Needs(check=_on_disk),
     ),
     Fault(

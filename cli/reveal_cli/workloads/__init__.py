@@ -1,11 +1,11 @@
 """Steady real workloads to inject faults into: a training job, a request server, a data loader.
 
     with Workload("train", scratch) as job:
-        stage = job.stage             # what a fault is injected into
-        job.subject                   # how its cgroup or process group is called
+        target = job.target           # what a fault is injected into
+        job.subject                   # the name of its cgroup or process group
 
-As root a workload runs in a cgroup of its own (``/reveal-work-train``), the server's clients in
-a network namespace behind a veth pair; else it runs in a process group, over loopback.
+As root, a workload runs in a cgroup of its own (``/reveal-work-train``) and the server's clients
+in a network namespace behind a veth pair.  Otherwise it runs in a process group, over loopback.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from reveal_cli.faults import launch
-from reveal_cli.faults.base import Stage, process_group_subject
+from reveal_cli.faults.base import FaultTarget, process_group_subject
 from reveal_cli.faults.cgroups import Cgroup
 from reveal_cli.faults.ledger import Ledger, Undo
 from reveal_cli.faults.link import WORKLOAD
@@ -28,13 +28,13 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class WorkloadError(RuntimeError):
-    """The workload could not be started; the text says why."""
+    """The workload could not be started; the text has the reason."""
 
 
 class Workload:
-    """One running workload.  Files go to ``scratch``, its JSON log to ``log``.
+    """One running workload.  Its files are in ``scratch``, its JSON log is ``log``.
 
-    ``threads`` of its linear algebra: with more than one they compete for a small host's CPUs.
+    ``threads`` limits its linear algebra: several threads would compete for a small host's CPUs.
     """
 
     def __init__(self, name: str, scratch: Path, log: Path | None = None, threads: int = 1) -> None:
@@ -47,7 +47,7 @@ class Workload:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        """Start it; raises ``WorkloadError`` (and cleans up) when that fails."""
+        """Start it; raises ``WorkloadError`` and cleans up if that fails."""
         try:
             self._ledger = Ledger(f"workload-{self.name}")
             self._begin(self._ledger)
@@ -59,7 +59,7 @@ class Workload:
             raise
 
     def stop(self) -> None:
-        """End it and remove what it left; a second call does nothing."""
+        """Stop it and remove its files; a second call does nothing."""
         while self._processes:
             launch.stop(self._processes.pop())
         ledger, self._ledger, self._group = self._ledger, None, None
@@ -67,9 +67,9 @@ class Workload:
             ledger.close()
 
     @property
-    def stage(self) -> Stage:
-        """What faults act on while it runs."""
-        return Stage(
+    def target(self) -> FaultTarget:
+        """The target for faults while it runs."""
+        return FaultTarget(
             workload=self._group,
             process_group=0 if self._group else self._leader.pid,
             link=WORKLOAD if self._group and self.name == "server" else None,
@@ -78,10 +78,12 @@ class Workload:
 
     @property
     def subject(self) -> str:
+        """The name of its cgroup or process group among the subjects."""
         return self._group.path if self._group else process_group_subject(self._leader.pid)
 
     @property
     def alive(self) -> bool:
+        """Whether all its processes run."""
         return bool(self._processes) and all(each.poll() is None for each in self._processes)
 
     def __enter__(self) -> Self:
@@ -90,9 +92,9 @@ class Workload:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.stop()
 

@@ -1,4 +1,4 @@
-"""``python -m reveal_cli.workloads train|server|loader``: run one until interrupted."""
+"""``python -m reveal_cli.workloads train|server|loader``: run a workload until interrupted."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from pathlib import Path
 
 from reveal_cli.workloads import NAMES, Workload, WorkloadError
 
-_LOOK_S = 0.2
+_CHECK_S = 0.2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0 when ended by time or signal, 1 when the workload failed."""
+    """Run a workload; return 0 if time or a signal ended it, 1 if it failed."""
     parser = argparse.ArgumentParser(prog="python -m reveal_cli.workloads", description=__doc__)
     parser.add_argument("name", choices=NAMES)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="how long (for ever)")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="duration (default: endless)"
+    )
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--log", type=Path, default=Path("/dev/stdout"), help="JSON lines go here")
-    asked = parser.parse_args(argv)
+    parser.add_argument(
+        "--log", type=Path, default=Path("/dev/stdout"), help="file for the JSON lines"
+    )
+    arguments = parser.parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
     try:
-        return _run(Workload(asked.name, asked.scratch, asked.log), asked.seconds)
+        return _run(Workload(arguments.name, arguments.scratch, arguments.log), arguments.seconds)
     except KeyboardInterrupt:
         return 0
     except WorkloadError as error:
@@ -39,8 +43,8 @@ def _run(workload: Workload, seconds: float) -> int:
     with workload:
         while time.monotonic() < end:
             if not workload.alive:
-                raise WorkloadError(f"{workload.name} ended by itself; its log says why")
-            time.sleep(_LOOK_S)
+                raise WorkloadError(f"{workload.name} ended by itself; see its log")
+            time.sleep(_CHECK_S)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Three clients of the request server, each asking 50 and 90 times a second by turns."""
+"""Three clients of the request server, alternating between 50 and 90 requests a second."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import sys
 import time
 import zlib
 
-from reveal_cli.workloads.pace import Every, Pace, log
+from reveal_cli.workloads.pace import Interval, Pacer, log
 from reveal_cli.workloads.server import BLOCK, PORT, REQUEST
 
 CLIENTS = 3
 RATES = (50.0, 90.0)  # requests a second
-TURN_S = 10.0
+PHASE_S = 10.0
 
 
 def connect(address: str) -> socket.socket:
-    """Connect, waiting for the server to come up."""
-    pace = Pace(0.05)
+    """Connect; retry until the server listens."""
+    pace = Pacer(0.05)
     while True:
         pace.wait()
         try:
@@ -28,35 +28,35 @@ def connect(address: str) -> socket.socket:
             continue
 
 
-def ask(server: socket.socket, number: int) -> float:
-    """One request; the seconds until the whole reply was there."""
+def send_request(server: socket.socket, number: int) -> float:
+    """Send one request; return the seconds until the whole reply arrived."""
     start = time.monotonic()
     server.sendall(REQUEST.pack(number))
     reply = bytearray(REQUEST.size + BLOCK)
-    view, got = memoryview(reply), 0
-    while got < len(reply):
-        count = server.recv_into(view[got:])
+    view, received = memoryview(reply), 0
+    while received < len(reply):
+        count = server.recv_into(view[received:])
         if not count:
             raise ConnectionError("the server closed the connection")
-        got += count
+        received += count
     if REQUEST.unpack_from(reply)[0] != zlib.crc32(view[REQUEST.size :]):
-        raise ConnectionError("a reply is not what the server meant to send")
+        raise ConnectionError("a reply has a wrong checksum")
     return time.monotonic() - start
 
 
 def client(address: str) -> None:
-    """Ask for ever; one log line a second with the count and the slowest reply."""
-    server, turn, second = connect(address), Every(TURN_S), Every(1.0)
-    pace, number, seconds = Pace(1 / RATES[0]), 0, [0.0]
+    """Send requests forever; log the count and the slowest reply once a second."""
+    server, phase, second = connect(address), Interval(PHASE_S), Interval(1.0)
+    pace, number, seconds = Pacer(1 / RATES[0]), 0, [0.0]
     while True:
         pace.wait()
         try:
-            seconds.append(ask(server, number))
+            seconds.append(send_request(server, number))
         except OSError:
             server.close()
             server = connect(address)
         number += 1
-        if turn.due():
+        if phase.due():
             pace.period = 1 / RATES[int(pace.period == 1 / RATES[0])]
         if second.due():
             log("requests", count=len(seconds) - 1, slowest=max(seconds), client=os.getpid())
@@ -64,6 +64,7 @@ def client(address: str) -> None:
 
 
 def main(address: str) -> None:
+    """Run the clients."""
     spawn = multiprocessing.get_context("fork")
     clients = [spawn.Process(target=client, args=(address,), daemon=True) for _ in range(CLIENTS)]
     for each in clients:

@@ -1,6 +1,6 @@
-"""A data loader: two readers of 4 MiB blocks past the page cache, compression, small matmuls.
+"""A data loader: two readers of 4 MiB blocks with direct I/O, compression, and small matmuls.
 
-Each reader takes five blocks a second; a validation of 2 s every 25 s reads nothing.
+Each reader reads five blocks a second.  A validation of 2 s every 25 s reads nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from reveal_cli.faults.disk import data_file
-from reveal_cli.workloads.pace import Every, Pace, log
+from reveal_cli.workloads.pace import Interval, Pacer, log
 
 READERS, BLOCK, PERIOD_S = 2, 4 << 20, 0.2
 VALIDATE_EVERY_S, VALIDATE_S = 25.0, 2.0
@@ -24,11 +24,11 @@ _SAMPLE, _SIDE = 1 << 18, 256
 
 
 def read(path: Path, seed: int) -> None:
-    """One reader, for ever."""
+    """Read, compress and transform blocks forever."""
     draw = np.random.default_rng(seed)
     file, buffer = os.open(path, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, BLOCK)
     blocks = os.fstat(file).st_size // BLOCK
-    pace, validation = Pace(PERIOD_S), Every(VALIDATE_EVERY_S)
+    pace, validation = Pacer(PERIOD_S), Interval(VALIDATE_EVERY_S)
     while True:
         pace.wait()
         start = time.monotonic()
@@ -43,21 +43,25 @@ def read(path: Path, seed: int) -> None:
 
 
 def transform(pixels: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> float:
-    """Normalise a sample and mix its rows: the small matmuls of an augmentation."""
+    """Normalize a sample and multiply its rows: the small matmuls of an augmentation."""
     image = pixels.reshape(_SIDE, _SIDE).astype(np.float32) / 255 - 0.5
     return float(np.linalg.norm(image @ image.T))
 
 
 def validate(draw: np.random.Generator) -> None:
+    """Compute without reading."""
     until = time.monotonic() + VALIDATE_S
     while time.monotonic() < until:
         transform(draw.integers(0, 256, _SIDE * _SIDE, np.uint8))
 
 
 def main(directory: Path) -> None:
+    """Run the readers."""
     path = data_file(directory)
     spawn = multiprocessing.get_context("fork")
-    readers = [spawn.Process(target=read, args=(path, at), daemon=True) for at in range(READERS)]
+    readers = [
+        spawn.Process(target=read, args=(path, seed), daemon=True) for seed in range(READERS)
+    ]
     for each in readers:
         each.start()
     for each in readers:

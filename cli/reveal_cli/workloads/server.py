@@ -1,4 +1,4 @@
-"""A request server: each request of 8 bytes names a block, the reply is that block of 64 KiB."""
+"""A request server: each request of 8 bytes selects a block, the reply is that block of 64 KiB."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCKS = 256
 async def answer(
     blocks: list[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Serve one client until it goes away; each block is checked before it is sent."""
+    """Serve one client until it disconnects; compute the checksum of each block."""
     try:
         while True:
             (number,) = REQUEST.unpack(await reader.readexactly(REQUEST.size))
@@ -29,6 +29,7 @@ async def answer(
 
 
 async def main(address: str) -> None:
+    """Serve forever."""
     blocks = [os.urandom(BLOCK) for _ in range(_BLOCKS)]
     server = await asyncio.start_server(lambda r, w: answer(blocks, r, w), address, PORT)
     async with server:

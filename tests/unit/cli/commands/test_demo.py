@@ -9,7 +9,7 @@ import pytest
 from reveal_cli.__main__ import main
 from reveal_cli.commands.demo import FaultTurn, menu
 from reveal_cli.errors import DONE, USAGE
-from reveal_cli.faults import FAULTS, Fault, Injection, Stage
+from reveal_cli.faults import FAULTS, Fault, FaultTarget, Injection
 from reveal_cli.finding_log import FindingLog
 from reveal_cli.live_session import Watched
 from reveal_cli.progress import Quiet
@@ -45,7 +45,7 @@ def turn(calls: list[str]) -> FaultTurn:
 
 class Stopped(Injection):
     def __init__(self, fault: Fault, calls: list[str]) -> None:
-        super().__init__(fault, Stage())
+        super().__init__(fault, FaultTarget())
         self._calls = calls
 
     def start(self) -> None:

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from reveal_cli.faults import FAULTS, Culprit, Fault, FaultError, Stage, UnknownFaultError, find
+from reveal_cli.faults import (
+    FAULTS,
+    Culprit,
+    Fault,
+    FaultError,
+    FaultTarget,
+    UnknownFaultError,
+    find,
+)
 from reveal_cli.faults.base import Injection, Needs
 from reveal_cli.faults.disk import disk_of
 from reveal_cli.faults.programs import PROGRAMS, paced
@@ -62,22 +70,22 @@ def test_an_unknown_fault_lists_the_known_faults() -> None:
 )
 def test_why_not(needs: Needs, sentence: str) -> None:
     fault = Fault("x", "x", CPU, "", _nothing, needs=needs)
-    assert fault.why_not(Stage()) == sentence
+    assert fault.unsupported_reason(FaultTarget()) == sentence
 
 
 def test_an_impossible_fault_is_refused_before_any_change() -> None:
     fault = Fault("x", "x", CPU, "", _nothing, needs=Needs(binaries=("no-such-tool",)))
     with pytest.raises(FaultError, match="x: needs no-such-tool"):
-        fault.on(Stage()).start()
+        fault.on(FaultTarget()).start()
 
 
 def test_stopping_what_never_started_does_nothing() -> None:
-    Fault("x", "x", CPU, "", _nothing).on(Stage()).stop()
+    Fault("x", "x", CPU, "", _nothing).on(FaultTarget()).stop()
 
 
 def test_the_menu_shows_whether_each_fault_works_here(tmp_path: Path) -> None:
     for fault in FAULTS:
-        assert isinstance(fault.why_not(Stage(scratch=tmp_path)), str)
+        assert isinstance(fault.unsupported_reason(FaultTarget(scratch=tmp_path)), str)
 
 
 def test_memory_file_systems_are_on_no_disk() -> None:
