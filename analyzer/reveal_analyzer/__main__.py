@@ -170,14 +170,14 @@ def build(
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
     from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
     from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415
-    from reveal_analyzer.paper.fit_budget import Fits  # noqa: PLC0415
+    from reveal_analyzer.paper.fit_budget import FitBudget  # noqa: PLC0415
 
     try:
         rules = loader.load(settings.hypotheses)  # once for all nodes
     except loader.HypothesisError as error:
         raise SettingsError(str(error)) from None
     logging.info(use_fastest())
-    isolation_forest.load()  # else the first finding waits for it, and so do all nodes
+    isolation_forest.preload()  # else the first finding waits for it, and so do all nodes
     metrics = Metrics()
     sinks: list[Sink] = [JsonlSink(jsonl)] if jsonl is not None else []
     if cluster is not None:
@@ -188,11 +188,11 @@ def build(
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
 
     # in paper mode every node needs its detectors all the time
-    fits = None if settings.mode == "paper" else Fits()
+    fit_budget = None if settings.mode == "paper" else FitBudget()
 
     def analysis(node: str) -> NodeAnalyzer:
         subjects = partial(reader.subjects, node)
-        return NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fits=fits)
+        return NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fit_budget=fit_budget)
 
     fleet = Fleet(reader.link.client, settings.profile, owner)
     observe = cluster.observe if cluster is not None else None

@@ -26,8 +26,8 @@ from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
-from reveal_analyzer.paper.fit_budget import Fits
-from reveal_analyzer.paper.methods import Methods
+from reveal_analyzer.paper.fit_budget import FitBudget
+from reveal_analyzer.paper.methods import PaperMethods
 from reveal_analyzer.paper.mode import PaperMode
 from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_analyzer.stream.clock_steps import ClockSteps
@@ -75,7 +75,7 @@ class NodeAnalyzer:
     ``leave_out`` selects channels that detection must ignore (culprits are still searched among
     all): a benchmark leaves out the cgroup of the injected fault.  ``subjects`` returns the
     node's subject table as it is now.  ``selection`` restricts the metrics of evidence and,
-    if it asks for that, of scores.  ``fits`` is shared by nodes that are analyzed together.
+    if it asks for that, of scores.  ``fit_budget`` is shared by nodes that are analyzed together.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class NodeAnalyzer:
         rules: Sequence[loader.HypothesisRule] | None = None,
         subjects: SubjectSource = no_subjects,
         selection: Shown = EVERYTHING,
-        fits: Fits | None = None,
+        fit_budget: FitBudget | None = None,
     ) -> None:
         self.node = node
         self.minutes = Minutes(self._periods)
@@ -98,7 +98,9 @@ class NodeAnalyzer:
         self._signatures = SignatureMatcher(rules)
         self._selection = selection
         ignored = selection.leaves_out(leave_out)
-        self._methods = Methods(settings.window_seconds, settings.warmup_seconds, ignored, fits)
+        self._methods = PaperMethods(
+            settings.window_seconds, settings.warmup_seconds, ignored, fit_budget
+        )
         self._history = SubjectHistory(subjects)
         self._job_starts = JobStarts()
         self._discards = Discards()
@@ -176,7 +178,7 @@ class NodeAnalyzer:
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:
-            return self._paper.step(second.start_ns, self._methods.verdict())
+            return self._paper.update(second.start_ns, self._methods.verdict())
         observation = observed(second, scored, baseline)
         over = scored.over if scored.ready else {}
         verdict = SecondVerdict(second.start_ns, over, sustained, present, scored.new_normal)

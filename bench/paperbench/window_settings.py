@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from paperbench.agreement import Agreement, Interval, agreement, merged, turned
 from paperbench.traces import Floats, Trace, Traces, moving
-from reveal_analyzer.detectors.member import Member
+from reveal_analyzer.detectors.paper_detectors import DetectorFold
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.table import columns
 from reveal_analyzer.selection.resampled import Item
@@ -151,6 +151,6 @@ def _vector(window: Floats, mask: NDArray[np.bool_]) -> Floats:
 
 def _flagged(vectors: Floats) -> NDArray[np.bool_]:
     """Whether any of the three detectors, fitted on all windows, puts one in its top per cent."""
-    scores = Member.fit(vectors, random_state=0).scores(vectors)
+    scores = DetectorFold.fit(vectors, random_state=0).scores(vectors)
     limits = np.quantile(scores, _QUANTILE, axis=1)
     return np.asarray((scores > limits[:, None]).any(axis=0))

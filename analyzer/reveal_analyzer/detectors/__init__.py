@@ -1,1 +1,1 @@
-"""The paper's three detectors on window features, with held-out thresholds."""
+"""The paper's three detectors on window features, with thresholds from validation scores."""

@@ -1,9 +1,9 @@
-"""What a detector is: fitted on windows of features, says how abnormal others are."""
+"""Base class of detectors: fitted on windows of features, they score how abnormal others are."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
@@ -13,28 +13,15 @@ from reveal_analyzer.kernels.scaler import Scaler
 Arrays = dict[str, NDArray[Any]]
 
 
-class Detector(Protocol):
-    """Rules as in scikit-learn: ``__init__`` stores keywords, ``fit`` forgets what was before.
-
-    Higher scores are more abnormal.  Windows are (n, features) float64, NaN where unknown.
-    """
-
-    def fit(self, windows: Floats) -> Self: ...
-
-    def score(self, windows: Floats) -> Floats:
-        """One number a window, (n,)."""
-        ...
-
-    def contributions(self, windows: Floats) -> Floats:
-        """What each feature adds to the score, (n, features); the sense is the detector's."""
-        ...
-
-
 class ScaledDetector(ABC):
     """A detector on z-scores.
 
-    The ``*_scaled`` methods take z-scores of ``scaler_`` (n, kept features), so that detectors
-    that share a reference scale each window once (``trio``).
+    As in scikit-learn, ``__init__`` stores keywords and ``fit`` drops what was learned before.
+    Windows are (n, features) float64, NaN where unknown.  Higher scores (n,) are more abnormal.
+    Contributions (n, features) are what each feature adds to the score, as each detector defines.
+
+    The ``*_scaled`` methods take z-scores of ``scaler_`` (n, kept features), so that detectors with
+    the same reference scale each window once (``paper_detectors``).
     """
 
     def __init__(self, *, clip: float = 8.0) -> None:
@@ -62,11 +49,11 @@ class ScaledDetector(ABC):
 
     @abstractmethod
     def to_arrays(self) -> Arrays:
-        """What was learned, but for the scaler."""
+        """Return what was learned, without the scaler."""
 
     @abstractmethod
     def from_arrays(self, arrays: Arrays, width: int) -> Self:
-        """Take over what ``to_arrays`` gave, for so many kept features.
+        """Restore what ``to_arrays`` returned, for so many kept features.
 
         Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything else.
         """

@@ -12,10 +12,10 @@ from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.forest import Forest, flatten, trivial
 
 
-def load() -> None:
-    """What training takes: 140 MB, and seconds where it is read from a disk.
+def preload() -> None:
+    """Import what training needs: 140 MB, and seconds if it is read from a disk.
 
-    For a process that is to answer at once when it comes to it.
+    For a process that must not stall at its first training.
     """
     from sklearn import ensemble  # noqa: F401, PLC0415
 
@@ -32,11 +32,12 @@ class IsolationForest(ScaledDetector):
         self.random_state = random_state
 
     def fit_scaled(self, scaled: Floats32) -> Self:
-        """Train on z-scores: a forest splits between values, so their order is what counts.
+        """Train on z-scores; a forest splits between values, so only their order counts.
 
-        The paper's contamination of 1 % only places the threshold; ours is held out.
+        The paper's contamination of 1 % only sets the threshold; here that comes from validation
+        scores.
         """
-        # needed only by whoever trains: see ``load``
+        # imported only for training: see ``preload``
         from sklearn import ensemble  # noqa: PLC0415
 
         model = ensemble.IsolationForest(
@@ -51,10 +52,10 @@ class IsolationForest(ScaledDetector):
         return backend.current().forest_scores(self.forest_, scaled)
 
     def contributions_scaled(self, scaled: Floats32) -> Floats:
-        """How many levels each feature's splits shortened the way, summed over trees.
+        """Return by how much the splits on each feature shortened the path, summed over trees.
 
-        A split is credited with the fall of the expected depth from parent to child (additive
-        path attribution, Saabas 2014); the sum is the expected depth less the window's.
+        A split is credited with the decrease of the expected depth from parent to child (additive
+        path attribution, Saabas 2014); the sum is the expected depth minus the window's.
         """
         forest, out = self.forest_, np.zeros(scaled.shape)
         paths = forest.paths(scaled)
@@ -80,11 +81,11 @@ class IsolationForest(ScaledDetector):
         trees, levels = map(int, arrays["shape"])
         feature, threshold, depth = (arrays[name] for name in ("feature", "cut", "depth"))
         if trees < 1 or not 0 <= levels < 32 or feature.size != trees * (2**levels - 1):
-            raise ValueError("the trees are not of the shape they claim")
+            raise ValueError("the trees do not have their declared shape")
         if threshold.size != feature.size or depth.size != trees * (2 ** (levels + 1) - 1):
-            raise ValueError("the trees' cuts or depths are not of the shape they claim")
+            raise ValueError("the trees' thresholds or depths do not have their declared shape")
         if feature.size and not 0 <= feature.min() <= feature.max() < width:
-            raise ValueError(f"the trees split on features beyond the {width} there are")
+            raise ValueError(f"the trees split on features beyond the {width} that exist")
         ends = np.cumsum([trees << level for level in range(levels + 1)])
         self.forest_ = Forest(
             feature=np.split(feature, ends[: levels - 1]) if levels else [],

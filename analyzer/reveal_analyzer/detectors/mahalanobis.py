@@ -15,8 +15,8 @@ class Mahalanobis(ScaledDetector):
     """Distance of a window's projection to the centroid of the reference.
 
     ``whitening_`` (features, components) divides each principal axis by its standard deviation
-    (population, ddof 0), so that the squared distance is the squared length of the projection.
-    ``single`` keeps and multiplies it in float32, half the memory and time.
+    (population, ddof 0), so the squared distance is the squared length of the projection.
+    ``single`` stores and multiplies it in float32, which halves memory and time.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Mahalanobis(ScaledDetector):
         return np.asarray(np.linalg.norm(projected, axis=1), np.float64)
 
     def contributions_scaled(self, scaled: Floats32) -> Floats:
-        """Each feature's part of the *squared* distance; they sum to it, some below zero."""
+        """Return each feature's part of the *squared* distance; some parts are negative."""
         back = self._project(scaled) @ self.whitening_.T
         return np.asarray((scaled - self.centre_) * back, np.float64)
 
@@ -51,7 +51,7 @@ class Mahalanobis(ScaledDetector):
     def from_arrays(self, arrays: Arrays, width: int) -> Self:
         whitening, offset, centre = (arrays[name] for name in ("whitening", "offset", "centre"))
         if whitening.shape != (width, offset.size) or centre.shape != (width,):
-            raise ValueError(f"its axes are not of {width} features")
+            raise ValueError(f"its axes do not have {width} features")
         self.whitening_, self.offset_, self.centre_ = whitening, offset, centre
         return self
 
@@ -60,9 +60,9 @@ class Mahalanobis(ScaledDetector):
 
 
 def _principal_axes(centred: NDArray[Any], variance_kept: float) -> tuple[NDArray[Any], Floats]:
-    """Axes (features, k) and variances (k,) of the fewest components that keep the share.
+    """Return axes (features, k) and variances (k,) of the fewest components that keep the share.
 
-    From the smaller of covariance and Gram matrix: both have the same non-zero eigenvalues.
+    Uses the smaller of covariance and Gram matrix, as both have the same non-zero eigenvalues.
     """
     n, width = centred.shape
     by_window = n < width
@@ -74,6 +74,6 @@ def _principal_axes(centred: NDArray[Any], variance_kept: float) -> tuple[NDArra
     keep = min(int(np.searchsorted(share, variance_kept)) + 1, len(values))
     keep = int((values[:keep] > 1e-6 * whole / max(1, len(values))).sum())
     values, vectors = values[:keep], vectors[:, :keep]
-    if by_window:  # an eigenvector of the Gram matrix is one of the covariance, seen by windows
+    if by_window:  # turn eigenvectors of the Gram matrix into those of the covariance
         vectors = centred.T @ (vectors / np.sqrt(values * n)).astype(centred.dtype)
     return vectors, values

@@ -1,8 +1,8 @@
-"""Where a score begins to be abnormal: from windows the detector was not fitted on.
+"""Thresholds of detectors, from scores of windows that the detector was not fitted on.
 
-In-sample percentiles mislead: with more features than windows the distance of a training
-window is bounded, and rare events get components of their own, so that new healthy windows
-over the "99th percentile" are anything from 0 to many per cent instead of one.
+Percentiles of training scores mislead.  With more features than windows the distance of a training
+window is bounded, and rare events get components of their own.  So between 0 and many percent of
+new healthy windows would exceed the "99th percentile" of training scores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Threshold:
     centre: float
 
     def percent(self, score: float) -> int:
-        """The score as 0 to 100, rising with it: 0 to the median, 50 at the threshold."""
+        """Return the score as 0 to 100: 0 up to the median, 50 at the threshold."""
         excess = score - self.centre
         if not excess > 0:
             return 0
@@ -32,22 +32,24 @@ class Threshold:
         return min(99, round(100 * excess / (excess + step)))
 
 
-def threshold(held_out: Floats, quantile: float = 0.99) -> Threshold:
-    """The quantile of held-out scores, rounded up to a score seen: the largest of less than 100."""
-    if held_out.size == 0:
-        raise ValueError("a threshold needs held-out scores, there are none")
-    value = np.quantile(held_out, quantile, method="higher")
-    return Threshold(float(value), float(np.median(held_out)))
+def validation_threshold(scores: Floats, quantile: float = 0.99) -> Threshold:
+    """Return the quantile of validation scores, rounded up to one of the scores."""
+    if scores.size == 0:
+        raise ValueError("a threshold needs validation scores, there are none")
+    value = np.quantile(scores, quantile, method="higher")
+    return Threshold(float(value), float(np.median(scores)))
 
 
-def folds(times: NDArray[np.integer], count: int, gap: int) -> Iterator[tuple[Indices, Indices]]:
-    """Pairs (fit on these, held out) of windows, in ``count`` stretches of time.
+def time_folds(
+    times: NDArray[np.integer], count: int, gap: int
+) -> Iterator[tuple[Indices, Indices]]:
+    """Yield (training, validation) indices of windows for ``count`` stretches of time.
 
-    Neighbouring windows share samples, so those closer than ``gap`` strides to the stretch held
-    out are in neither part.
+    Neighboring windows share samples, so windows closer than ``gap`` strides to the validation
+    stretch are in neither part.
     """
     order = np.argsort(times, kind="stable")
-    for part in np.array_split(order, count):
-        first, last = times[part[0]], times[part[-1]]
+    for stretch in np.array_split(order, count):
+        first, last = times[stretch[0]], times[stretch[-1]]
         apart = (times < first - gap) | (times > last + gap)
-        yield np.flatnonzero(apart), np.sort(part)
+        yield np.flatnonzero(apart), np.sort(stretch)

@@ -11,17 +11,17 @@ from reveal_analyzer.detectors.base import Arrays, ScaledDetector
 
 
 class ZScore(ScaledDetector):
-    """How many spreads the features of a window lie off the workload's own, on average."""
+    """Mean distance of a window's features from the mean of the reference, in spreads."""
 
     def fit_scaled(self, scaled: Floats32) -> Self:
-        """Nothing beyond the scaler is learned."""
+        """Learn nothing beyond the scaler."""
         return self
 
     def score_scaled(self, scaled: Floats32) -> Floats:
         return np.asarray(np.abs(scaled).sum(1, dtype=np.float64) / max(1, scaled.shape[1]))
 
     def contributions_scaled(self, scaled: Floats32) -> Floats:
-        """Each feature's part of the mean; they sum to the score."""
+        """Return each feature's part of the mean; the parts sum to the score."""
         return np.asarray(np.abs(scaled) / max(1, scaled.shape[1]), np.float64)
 
     def to_arrays(self) -> Arrays:

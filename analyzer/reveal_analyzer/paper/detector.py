@@ -1,8 +1,8 @@
 """The paper's decision on the windows of one node: agreement of three detectors.
 
-A window is marked where at least two of the three lie over their 99th percentile; adjacent
-marked windows are one episode (sections 4.3 and 4.4).  Off ``--mode paper`` the same verdicts
-stand beside a finding as ``methods``: they explain it and do not decide.
+A window is marked if at least two of three detectors exceed their 99th percentile; adjacent marked
+windows are one episode (sections 4.3 and 4.4).  Outside ``--mode paper`` the verdicts are shown as
+``methods`` of a finding: they explain it and do not decide.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.detectors.trio import MIN_WINDOWS, MethodScore, Trio
+from reveal_analyzer.detectors.paper_detectors import MIN_WINDOWS, MethodScore, PaperDetectors
 from reveal_analyzer.features.table import FEATURES, SUM_ROW, columns
 from reveal_analyzer.kernels import backend
 from reveal_contract.finding import Method
 from reveal_contract.metric import Kind, Role, Subsystem
 
-_VOTING_CHANNELS = 10
-_CO_OCCURRING = 0.25  # of the leading subsystem's votes
+_LEADING_CHANNELS = 10
+_CO_OCCURRING = 0.25  # of the leading subsystem's share
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A metric-feature pair that speaks for a window; ``share`` is its part of the score, 0-1."""
+class EvidencePair:
+    """A metric-feature pair that is evidence for a window; ``share`` is its part of the score."""
 
     channel: str
     feature: str
@@ -40,7 +40,7 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """As in the paper's reports: ``cpu.busy__variance``."""
+        """Return the name as in the paper's reports: ``cpu.busy__variance``."""
         return f"{self.channel}__{self.feature}"
 
     @property
@@ -50,11 +50,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PaperVerdict:
-    """What the three say of one window; pairs and subsystems are filled where any agrees."""
+    """Verdict of the three detectors on one window; pairs and subsystems are set if any agrees."""
 
     methods: tuple[MethodScore, ...]
     marked: bool
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[EvidencePair, ...] = ()
     subsystems: tuple[Subsystem, ...] = ()
 
     @property
@@ -63,25 +63,25 @@ class PaperVerdict:
 
     @property
     def subsystem(self) -> Subsystem | None:
-        """The one with most votes."""
+        """Return the subsystem with the largest share."""
         return self.subsystems[0] if self.subsystems else None
 
     @property
     def claim(self) -> str:
-        """One evidence-based sentence (the paper's Table 4)."""
+        """Return one evidence-based sentence (the paper's Table 4)."""
         return self.pairs[0].claim if self.pairs else ""
 
     def as_methods(self) -> tuple[Method, ...]:
-        """The verdict as a finding's ``methods``."""
+        """Return the verdict as ``methods`` of a finding."""
         return tuple(Method(m.name, m.agrees, m.score_percent) for m in self.methods)
 
 
 class PaperDetector:
-    """Learns a node's own windows, then says of each new one how many detectors agree.
+    """Learns a node's own windows, then judges each new window.
 
-    ``names`` are the labels of the channels of a window, in order, ``titles`` what people call
-    them (the labels if not given).  The first ``warmup_windows`` learned are the reference;
-    with ``refit_windows`` it is fitted anew after so many more, from a uniform sample of
+    ``names`` are the labels of the channels of a window, in order; ``titles`` are their names for
+    people (the labels by default).  The first ``warmup_windows`` are the reference.  With
+    ``refit_windows`` it is fitted again after so many more windows, from a uniform sample of
     ``reservoir`` windows of all time.
     """
 
@@ -98,50 +98,52 @@ class PaperDetector:
         self._options = options or PaperOptions()
         self._names, self._subsystems = tuple(names), tuple(subsystems)
         self._titles = tuple(titles) if titles is not None else self._names
-        for what in (self._subsystems, self._titles):
-            if len(what) != len(self._names):
+        for labels in (self._subsystems, self._titles):
+            if len(labels) != len(self._names):
                 raise ValueError(
-                    f"{len(what)} subsystems or titles for {len(self._names)} channels"
+                    f"{len(labels)} subsystems or titles for {len(self._names)} channels"
                 )
         mask = columns(roles or [Role.DYNAMIC] * len(self._names), kinds)
-        self._layout = _Layout.of(mask)
+        self._layout = _VectorLayout.of(mask)
         self._reservoir = _Reservoir(self._options.reservoir)
         self._since_fit = 0
         self._last: tuple[Floats, Floats] | None = None
-        self._trio: Trio | None = None
+        self._detectors: PaperDetectors | None = None
 
     @property
     def ready(self) -> bool:
-        """Whether the reference is learned, so that ``judge`` answers."""
-        return self._trio is not None
+        """Return whether the reference is learned, so that ``judge`` returns a verdict."""
+        return self._detectors is not None
 
     def learn(self, window: Floats) -> None:
-        """Take a window (ticks, channels) into the reference.
+        """Add a window (ticks, channels) to the reference.
 
-        Which ones are healthy is the caller's to know; during the warm-up all are.
+        The caller decides which windows are healthy; during the warm-up all are.
         """
         if self.ready and not self._options.refit_windows:
             return
-        self._reservoir.take(self._vector(window))
+        self._reservoir.add(self._vector(window))
         self._since_fit += 1
         due = self._options.refit_windows if self.ready else self._options.warmup_windows
         if self._since_fit >= due:
             self.fit()
 
     def fit(self) -> None:
-        """Fit on the windows learned so far (at least 30); under a second for 400 channels."""
-        times, vectors = self._reservoir.content()
-        self._trio = Trio(random_state=self._options.random_state).fit(vectors, times)
+        """Fit on the windows learned so far (at least 30), in under a second for 400 channels."""
+        times, vectors = self._reservoir.sample()
+        self._detectors = PaperDetectors(random_state=self._options.random_state).fit(
+            vectors, times
+        )
         self._since_fit = 0
         if not self._options.refit_windows:
             self._reservoir = _Reservoir(self._options.reservoir)
 
     def judge(self, window: Floats) -> PaperVerdict | None:
-        """The verdict on a window (ticks, channels), or ``None`` during the warm-up."""
-        if self._trio is None:
+        """Return the verdict on a window (ticks, channels), or ``None`` during the warm-up."""
+        if self._detectors is None:
             return None
         vector = self._vector(window)
-        scores = self._trio.judge(vector[None])[0]
+        scores = self._detectors.judge(vector[None])[0]
         verdict = PaperVerdict(scores.methods, scores.agreeing >= self._options.agreement)
         if not scores.agreeing:
             return verdict
@@ -154,14 +156,14 @@ class PaperDetector:
 
     def save(self, path: Path) -> None:
         """Write the fitted reference (npz)."""
-        if self._trio is None:
+        if self._detectors is None:
             raise ValueError("there is nothing to save before the warm-up is over")
-        self._trio.save(path, self._digest())
+        self._detectors.save(path, self._digest())
 
     def load(self, path: Path) -> None:
-        """Take over a saved reference of the same channels; raises ``ModelError``."""
-        trio = Trio(random_state=self._options.random_state)
-        self._trio = trio.load(path, self._digest())
+        """Load a saved reference of the same channels; raises ``ModelError``."""
+        detectors = PaperDetectors(random_state=self._options.random_state)
+        self._detectors = detectors.load(path, self._digest())
 
     def _digest(self) -> str:
         layout = self._layout
@@ -169,7 +171,10 @@ class PaperDetector:
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
     def _vector(self, window: Floats) -> Floats:
-        """Features of a window as one row; kept, as a window is judged and then learned."""
+        """Return the features of a window as one row.
+
+        Cached, as a window is judged and then learned.
+        """
         if window.shape[1:] != (len(self._names),):
             raise ValueError(
                 f"a window of {len(self._names)} channels expected, not {window.shape}"
@@ -178,8 +183,8 @@ class PaperDetector:
             self._last = window, self._layout.vector(window)
         return self._last[1]
 
-    def _pairs(self, methods: Iterable[MethodScore], vector: Floats) -> tuple[Pair, ...]:
-        """The pairs of all agreeing methods by their mean share, largest first."""
+    def _pairs(self, methods: Iterable[MethodScore], vector: Floats) -> tuple[EvidencePair, ...]:
+        """Return the pairs of all agreeing methods by their mean share, largest first."""
         agreeing = [method for method in methods if method.agrees]
         shares: dict[int, float] = {}
         for method in agreeing:
@@ -188,14 +193,14 @@ class PaperDetector:
         ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
         return tuple(self._pair(column, share, vector) for column, share in ranked)
 
-    def _pair(self, column: int, share: float, vector: Floats) -> Pair:
-        assert self._trio is not None
+    def _pair(self, column: int, share: float, vector: Floats) -> EvidencePair:
+        assert self._detectors is not None
         channel = int(self._layout.channels[column])
         feature = FEATURES[self._layout.rows[column]]
         value = float(vector[column])
-        baseline = float(self._trio.baseline_[column])
+        baseline = float(self._detectors.baseline_[column])
         level = "higher" if value > baseline else "lower"
-        return Pair(
+        return EvidencePair(
             channel=self._names[channel],
             feature=feature.suffix,
             share=share,
@@ -228,7 +233,7 @@ class PaperOptions:
 
 @dataclass(frozen=True, slots=True)
 class PaperEpisode:
-    """Adjacent marked windows of one node; ``peak`` is the verdict that most agree on."""
+    """Adjacent marked windows of one node; ``peak`` is the verdict with the most agreement."""
 
     first_ns: int
     last_ns: int
@@ -244,48 +249,48 @@ class PaperEpisodes:
 
     @property
     def current(self) -> PaperEpisode | None:
-        """The episode that still goes on."""
+        """Return the open episode."""
         return self._open
 
     def push(
         self, first_ns: int, last_ns: int, verdict: PaperVerdict | None
     ) -> PaperEpisode | None:
-        """Take the next window; gives the episode that it ended, if it did."""
-        going_on = self._open
+        """Add the next window; return the episode that it ended, if any."""
+        current = self._open
         if verdict is None or not verdict.marked:
             return self.close()
-        if going_on is not None and first_ns <= going_on.last_ns:
-            peak = max(going_on.peak, verdict, key=_strength)
-            self._open = PaperEpisode(going_on.first_ns, last_ns, going_on.windows + 1, peak)
+        if current is not None and first_ns <= current.last_ns:
+            peak = max(current.peak, verdict, key=_strength)
+            self._open = PaperEpisode(current.first_ns, last_ns, current.windows + 1, peak)
             return None
         self._open = PaperEpisode(first_ns, last_ns, 1, verdict)
-        return going_on
+        return current
 
     def close(self) -> PaperEpisode | None:
-        """End the episode that goes on, at the end of data or of a node."""
+        """End the open episode at the end of data or of a node."""
         ended, self._open = self._open, None
         return ended
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _VectorLayout:
     """Which feature of which channel each column of a vector is."""
 
     rows: NDArray[np.intp]
     channels: NDArray[np.intp]
     dynamic: NDArray[np.intp]  # channels with window features
-    events: NDArray[np.intp]  # channels of which only the sum is taken
+    events: NDArray[np.intp]  # channels with their sum only
     mask: NDArray[np.bool_]  # (features, dynamic channels)
-    whole: bool  # every channel has every feature: nothing need be picked
+    whole: bool  # every channel has every feature: nothing is left out
 
     @classmethod
-    def of(cls, mask: NDArray[np.bool_]) -> _Layout:
+    def of(cls, mask: NDArray[np.bool_]) -> _VectorLayout:
         chosen = mask.sum(0)
         dynamic, events = np.flatnonzero(chosen > 1), np.flatnonzero(chosen == 1)
-        rows, places = np.nonzero(mask[:, dynamic])
+        rows, dynamic_indices = np.nonzero(mask[:, dynamic])
         return cls(
             rows=np.concatenate([rows, np.full(events.size, SUM_ROW)]),
-            channels=np.concatenate([dynamic[places], events]),
+            channels=np.concatenate([dynamic[dynamic_indices], events]),
             dynamic=dynamic,
             events=events,
             mask=mask[:, dynamic],
@@ -301,43 +306,43 @@ class _Layout:
 
 
 class _Reservoir:
-    """A uniform sample of the windows seen (Vitter's algorithm R), deterministic."""
+    """A uniform sample of all windows (Vitter's algorithm R), deterministic."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._seen = 0
+        self._count = 0
         self._kept: list[tuple[int, Floats]] = []
         self._random = np.random.default_rng(0)
 
-    def take(self, vector: Floats) -> None:
-        entry = self._seen, vector
-        self._seen += 1
+    def add(self, vector: Floats) -> None:
+        entry = self._count, vector
+        self._count += 1
         if len(self._kept) < self._size:
             self._kept.append(entry)
-        elif (place := int(self._random.integers(self._seen))) < self._size:
-            self._kept[place] = entry
+        elif (slot := int(self._random.integers(self._count))) < self._size:
+            self._kept[slot] = entry
 
-    def content(self) -> tuple[NDArray[np.int64], Floats]:
-        """Times (strides) and vectors (windows, features), in the order of time."""
+    def sample(self) -> tuple[NDArray[np.int64], Floats]:
+        """Return times (strides) and vectors (windows, features), in the order of time."""
         ordered = sorted(self._kept, key=lambda entry: entry[0])
         times = np.array([time for time, _ in ordered], np.int64)
         return times, np.array([vector for _, vector in ordered], np.float64)
 
 
-def _subsystems(pairs: Sequence[Pair]) -> tuple[Subsystem, ...]:
-    """Subsystems by votes, the leading one first, then those with a quarter of its votes.
+def _subsystems(pairs: Sequence[EvidencePair]) -> tuple[Subsystem, ...]:
+    """Return the subsystems by share: the leading one, then those with at least a quarter of it.
 
-    Only the best pair of a channel votes, and only the leading channels: a subsystem must not
-    win by the number of its channels or of features that say the same.
+    Only the best pair of a channel counts, and only the leading channels: a subsystem must not lead
+    because it has many channels or many features with the same content.
     """
-    best: dict[str, Pair] = {}
+    best: dict[str, EvidencePair] = {}
     for pair in pairs:  # largest share first
         best.setdefault(pair.channel, pair)
-    votes: dict[Subsystem, float] = {}
-    for pair in list(best.values())[:_VOTING_CHANNELS]:
-        votes[pair.subsystem] = votes.get(pair.subsystem, 0.0) + pair.share
-    ranked = sorted(votes, key=lambda subsystem: (-votes[subsystem], subsystem))
-    return tuple(s for s in ranked if votes[s] >= _CO_OCCURRING * votes[ranked[0]])
+    shares: dict[Subsystem, float] = {}
+    for pair in list(best.values())[:_LEADING_CHANNELS]:
+        shares[pair.subsystem] = shares.get(pair.subsystem, 0.0) + pair.share
+    ranked = sorted(shares, key=lambda subsystem: (-shares[subsystem], subsystem))
+    return tuple(s for s in ranked if shares[s] >= _CO_OCCURRING * shares[ranked[0]])
 
 
 def _strength(verdict: PaperVerdict) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""Which nodes of an analyzer may have the paper's detectors fitted for an explanation.
+"""Budget of fits of the paper's detectors that explain findings.
 
-A fit holds up all other nodes for up to half a second, and what it made takes 4 MB: a fault that
-a thousand nodes show at once must be told of a thousand times, and need not be explained so often.
+A fit delays all other nodes by up to half a second, and its result takes 4 MB.  A fault that a
+thousand nodes show at once needs a thousand findings, but not a thousand explanations.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from reveal_analyzer.paper.detector import PaperDetector
 from reveal_contract.time_units import NS_PER_SECOND
 
 MOST = 64
-_APART_NS = NS_PER_SECOND
+_INTERVAL_NS = NS_PER_SECOND
 
 
-class Fits:
-    """Shared by the nodes of an analyzer; times are those of the slices, ns."""
+class FitBudget:
+    """Budget shared by the nodes of an analyzer; times are those of the slices, in ns."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._held: WeakSet[PaperDetector] = WeakSet()  # as long as somebody keeps them
+        self._fitted_detectors: WeakSet[PaperDetector] = WeakSet()  # as long as a node keeps them
         self._last_ns: int | None = None
 
-    def fitted(self, now_ns: int, fit: Callable[[], PaperDetector]) -> PaperDetector | None:
-        """What ``fit`` makes; None where it has to wait: ask again with the next slice."""
-        if len(self._held) >= self._most:
+    def request(self, now_ns: int, fit: Callable[[], PaperDetector]) -> PaperDetector | None:
+        """Return what ``fit`` creates; None if it must wait: request again with the next slice."""
+        if len(self._fitted_detectors) >= self._most:
             return None
-        if self._last_ns is not None and abs(now_ns - self._last_ns) < _APART_NS:
+        if self._last_ns is not None and abs(now_ns - self._last_ns) < _INTERVAL_NS:
             return None
         self._last_ns = now_ns
-        made = fit()
-        self._held.add(made)
-        return made
+        detector = fit()
+        self._fitted_detectors.add(detector)
+        return detector

@@ -1,4 +1,4 @@
-"""``--mode paper``: agreement of the paper's three detectors decides, not our score."""
+"""Paper mode (``--mode paper``): the agreement of the paper's three detectors decides."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _WINDOW_NS = 3 * NS_PER_SECOND
 
 
 class PaperMode:
-    """Episodes of marked windows of one node as findings."""
+    """Reports the episodes of marked windows of one node as findings."""
 
     def __init__(self, node: str) -> None:
         self._node = node
         self._episodes = PaperEpisodes()
         self._identity: tuple[str, Subsystem] | None = None
 
-    def step(self, start_ns: int, verdict: PaperVerdict | None) -> list[FindingUpdate]:
-        """Take the verdict on the window that ends with the second beginning at ``start_ns``."""
+    def update(self, start_ns: int, verdict: PaperVerdict | None) -> list[FindingUpdate]:
+        """Add the verdict on the window that ends with the second beginning at ``start_ns``."""
         end = start_ns + NS_PER_SECOND
         ended = self._episodes.push(end - _WINDOW_NS, end, verdict)
         updates = []
@@ -43,7 +43,7 @@ class PaperMode:
         return updates
 
     def finish(self) -> list[FindingUpdate]:
-        """The episode that still goes on when watching ends."""
+        """Return the open episode when the analysis ends."""
         current = self._episodes.current
         if not current:
             return []
@@ -74,11 +74,11 @@ class PaperMode:
 
 
 def _evidence(verdict: PaperVerdict) -> tuple[Evidence, ...]:
-    made = []
+    result = []
     for pair in verdict.pairs:
         metric, _, instance = pair.channel.rstrip("}").partition("{")
         row = catalogue.find(metric)
-        made.append(
+        result.append(
             Evidence(
                 metric=metric,
                 feature=pair.feature,
@@ -90,4 +90,4 @@ def _evidence(verdict: PaperVerdict) -> tuple[Evidence, ...]:
                 known_as=row.origin,
             )
         )
-    return tuple(made)
+    return tuple(result)

@@ -3,19 +3,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.detectors.threshold import Threshold, folds, threshold
+from reveal_analyzer.detectors.threshold import Threshold, time_folds, validation_threshold
 
 
 def test_the_threshold_is_a_score_seen_and_the_largest_of_few() -> None:
     scores = np.arange(1000.0)
-    assert threshold(scores, 0.99).value == 990
-    assert threshold(scores, 0.99).centre == 499.5
-    assert threshold(scores[:60], 0.99).value == 59
+    assert validation_threshold(scores, 0.99).value == 990
+    assert validation_threshold(scores, 0.99).centre == 499.5
+    assert validation_threshold(scores[:60], 0.99).value == 59
 
 
 def test_no_held_out_scores_give_no_threshold() -> None:
     with pytest.raises(ValueError, match="none"):
-        threshold(np.zeros(0))
+        validation_threshold(np.zeros(0))
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20), st.floats(0, 10), st.floats(0, 10))
@@ -41,7 +41,7 @@ def test_what_is_held_out_shares_no_sample_with_what_is_fitted_on(
     times = np.arange(n) * 2
     np.random.default_rng(n).shuffle(times)
     seen = []
-    for fit_on, held_out in folds(times, count, gap):
+    for fit_on, held_out in time_folds(times, count, gap):
         distances = np.abs(times[fit_on][:, None] - times[held_out])
         assert distances.min() > gap
         seen.extend(held_out.tolist())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.detectors.trio import MethodScore, ModelError
+from reveal_analyzer.detectors.paper_detectors import MethodScore, ModelError
 from reveal_analyzer.features.table import parse
 from reveal_analyzer.paper.detector import (
     PaperDetector,

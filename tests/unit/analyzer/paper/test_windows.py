@@ -5,35 +5,43 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats, Ints
-from reveal_analyzer.paper.windows import Layout, Sealed, Slice, WarmUp, WindowRing
+from reveal_analyzer.paper.windows import (
+    ChannelLayout,
+    DecodedSlice,
+    EncodedSlice,
+    WarmupSlices,
+    WindowRing,
+)
 from reveal_contract import wire
 from support.property_tests import examples
 
 
-def layout(channels: int) -> Layout:
-    return Layout(np.arange(channels), np.ones(channels))
+def layout(channels: int) -> ChannelLayout:
+    return ChannelLayout(np.arange(channels), np.ones(channels))
 
 
-def of(ticks: Ints, missing: NDArray[np.bool_] | None = None, at: Layout | None = None) -> Slice:
+def of(
+    ticks: Ints, missing: NDArray[np.bool_] | None = None, at: ChannelLayout | None = None
+) -> DecodedSlice:
     none = np.zeros(ticks.shape, np.bool_)
-    return Slice(ticks, none if missing is None else missing, at or layout(ticks.shape[1]))
+    return DecodedSlice(ticks, none if missing is None else missing, at or layout(ticks.shape[1]))
 
 
-def sealed(one: Slice) -> Sealed:
+def sealed(one: DecodedSlice) -> EncodedSlice:
     """As it would come over the wire, of counters and gauges by turns."""
     gauges = np.arange(one.ticks.shape[1]) % 2 > 0
     nothing = np.zeros(0, np.int64)
     message = wire.Message(
         "n", bytes(16), 1, 1, 1, bytes(8), one.ticks, nothing, one.missing, nothing > 0
     )
-    return Sealed(wire.encode(message, gauges), gauges, one.length, one.layout)
+    return EncodedSlice(wire.encode(message, gauges), gauges, one.length, one.layout)
 
 
 def slices(count: int, channels: int = 3, ticks: int = 10) -> Ints:
     return np.arange(count * ticks * channels).reshape(count, ticks, channels)
 
 
-def pushed(ring: WindowRing, one: Slice | Sealed) -> Floats | None:
+def pushed(ring: WindowRing, one: DecodedSlice | EncodedSlice) -> Floats | None:
     ring.push(one)
     return ring.window() if ring.complete else None
 
@@ -58,10 +66,10 @@ def test_slices_cut_from_columns_still_make_contiguous_windows() -> None:
 
 
 def test_slices_kept_as_they_came_make_the_same_windows() -> None:
-    ring, opened, made = WindowRing(2), WindowRing(2), slices(4)
+    ring, decoded, made = WindowRing(2), WindowRing(2), slices(4)
     for at, ticks in enumerate(made):
         one = of(ticks, ticks % 7 == at)
-        expected, found = pushed(opened, one), pushed(ring, sealed(one))
+        expected, found = pushed(decoded, one), pushed(ring, sealed(one))
         np.testing.assert_array_equal(found, expected)
     shorter = sealed(of(made[0][:5]))
     ring.push(shorter)
@@ -87,7 +95,7 @@ def test_slices_of_another_length_begin_anew() -> None:
 
 
 def test_channels_are_picked_and_scaled_and_those_gone_are_missing() -> None:
-    picked = Layout(np.array([2, 3, 0]), np.array([0.5, 1.0, 10.0]))
+    picked = ChannelLayout(np.array([2, 3, 0]), np.array([0.5, 1.0, 10.0]))
     window = pushed(WindowRing(1), of(np.array([[1, 2, 3], [4, 5, 6]]), at=picked))
     np.testing.assert_array_equal(window, [[1.5, np.nan, 10.0], [3.0, np.nan, 40.0]])
 
@@ -112,7 +120,7 @@ def test_a_kept_warm_up_gives_the_very_windows_there_were(
     course: list[int | None], length: int, as_they_came: bool
 ) -> None:
     """A number makes a slice, nothing is a gap."""
-    ring, kept, seen = WindowRing(length), WarmUp(4), []
+    ring, kept, seen = WindowRing(length), WarmupSlices(4), []
     for seed in course:
         if kept.complete:
             break
@@ -125,7 +133,7 @@ def test_a_kept_warm_up_gives_the_very_windows_there_were(
         ticks = rng.integers(bounds.min, bounds.max, (2, 3), endpoint=True)
         one = of(ticks, rng.random((2, 3)) < 0.1)
         window = pushed(ring, one)
-        kept.take(sealed(one) if as_they_came else one, window=window is not None)
+        kept.add(sealed(one) if as_they_came else one, window=window is not None)
         seen += [] if window is None else [window]
     again = list(kept.windows(WindowRing(length)))
     assert kept.complete == (len(seen) >= 4)

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.detectors.trio import METHODS, ModelError, Trio
+from reveal_analyzer.detectors.paper_detectors import METHODS, ModelError, PaperDetectors
 
 
 def windows(n: int, seed: int, width: int = 60) -> Floats:
@@ -15,11 +15,11 @@ def windows(n: int, seed: int, width: int = 60) -> Floats:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Trio:
-    return Trio().fit(windows(120, seed=0))
+def fitted() -> PaperDetectors:
+    return PaperDetectors().fit(windows(120, seed=0))
 
 
-def test_few_healthy_windows_are_over_a_held_out_threshold(fitted: Trio) -> None:
+def test_few_healthy_windows_are_over_a_held_out_threshold(fitted: PaperDetectors) -> None:
     judged = fitted.judge(windows(600, seed=1))
     over = np.array([[method.agrees for method in each.methods] for each in judged])
     assert over.mean(0).max() < 0.04
@@ -30,16 +30,16 @@ def test_in_sample_thresholds_would_mislead() -> None:
     """The reason for holding out: with few windows of many features each window that is fitted
     on has axes of its own and lies far out on them, so that no new one is ever farther."""
     past, new = windows(60, seed=3, width=400), windows(300, seed=4, width=400)
-    trio = Trio().fit(past)
-    member = trio.members_[0]  # fitted without the first 20 windows and two beside them
+    detectors = PaperDetectors().fit(past)
+    member = detectors.folds_[0]  # fitted without the first 20 windows and two beside them
     in_sample = np.quantile(member.scores(past[22:])[1], 0.99)
     loud = windows(1, seed=5, width=400) * 2
     assert member.scores(loud)[1, 0] < in_sample
-    assert trio.judge(loud)[0].methods[1].agrees
-    assert np.mean([judged.methods[1].agrees for judged in trio.judge(new)]) < 0.03
+    assert detectors.judge(loud)[0].methods[1].agrees
+    assert np.mean([judged.methods[1].agrees for judged in detectors.judge(new)]) < 0.03
 
 
-def test_all_three_agree_on_a_gross_change_and_name_its_columns(fitted: Trio) -> None:
+def test_all_three_agree_on_a_gross_change_and_name_its_columns(fitted: PaperDetectors) -> None:
     window = windows(1, seed=2)
     moved = set(range(5, 25))
     window[0, 5:25] = 13.0
@@ -54,16 +54,16 @@ def test_all_three_agree_on_a_gross_change_and_name_its_columns(fitted: Trio) ->
         assert sum(shares) <= 1 + 1e-9
 
 
-def test_a_usual_window_is_agreed_on_by_none(fitted: Trio) -> None:
+def test_a_usual_window_is_agreed_on_by_none(fitted: PaperDetectors) -> None:
     verdict = fitted.judge(np.zeros((1, 60)))[0]
     assert [method.name for method in verdict.methods] == list(METHODS)
     assert verdict.agreeing == 0
     assert all(method.top == () and method.score_percent < 50 for method in verdict.methods)
 
 
-def test_judging_is_deterministic_and_the_same_one_by_one(fitted: Trio) -> None:
+def test_judging_is_deterministic_and_the_same_one_by_one(fitted: PaperDetectors) -> None:
     new = windows(20, seed=6)
-    again = Trio().fit(windows(120, seed=0))
+    again = PaperDetectors().fit(windows(120, seed=0))
     together = fitted.judge(new)
     assert again.judge(new) == together
     for at, one in enumerate(together):
@@ -72,11 +72,11 @@ def test_judging_is_deterministic_and_the_same_one_by_one(fitted: Trio) -> None:
             assert mine.score == pytest.approx(its.score, rel=1e-5)
 
 
-def test_no_windows_no_verdicts(fitted: Trio) -> None:
+def test_no_windows_no_verdicts(fitted: PaperDetectors) -> None:
     assert fitted.judge(np.zeros((0, 60))) == []
 
 
-def test_garbage_in_a_window_is_judged_not_raised(fitted: Trio) -> None:
+def test_garbage_in_a_window_is_judged_not_raised(fitted: PaperDetectors) -> None:
     garbage = np.full((3, 60), np.nan)
     garbage[1], garbage[2] = np.inf, 1e300
     verdicts = fitted.judge(garbage)
@@ -85,33 +85,35 @@ def test_garbage_in_a_window_is_judged_not_raised(fitted: Trio) -> None:
 
 
 def test_a_reference_in_which_nothing_varies_marks_nothing() -> None:
-    trio = Trio().fit(np.full((30, 8), 4.0))
-    assert trio.judge(np.full((1, 8), 9.0))[0].agreeing == 0
+    detectors = PaperDetectors().fit(np.full((30, 8), 4.0))
+    assert detectors.judge(np.full((1, 8), 9.0))[0].agreeing == 0
 
 
 def test_a_short_reference_is_refused() -> None:
     with pytest.raises(ValueError, match="30 windows or more, not 29"):
-        Trio().fit(windows(29, seed=0))
+        PaperDetectors().fit(windows(29, seed=0))
 
 
-def test_a_saved_model_judges_the_same(fitted: Trio, tmp_path: Path) -> None:
+def test_a_saved_model_judges_the_same(fitted: PaperDetectors, tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     fitted.save(path, "columns")
-    loaded = Trio().load(path, "columns")
+    loaded = PaperDetectors().load(path, "columns")
     assert loaded.judge(windows(9, seed=7)) == fitted.judge(windows(9, seed=7))
     assert [each.name for each in tmp_path.iterdir()] == ["model.npz"]
 
 
-def test_a_model_of_other_columns_or_schema_is_refused(fitted: Trio, tmp_path: Path) -> None:
+def test_a_model_of_other_columns_or_schema_is_refused(
+    fitted: PaperDetectors, tmp_path: Path
+) -> None:
     path = tmp_path / "model.npz"
     fitted.save(path, "columns")
     with pytest.raises(ModelError, match="other columns"):
-        Trio().load(path)
+        PaperDetectors().load(path)
     arrays = dict(np.load(path))
     arrays["schema"] = np.array(99)
     np.savez(path, **arrays)
     with pytest.raises(ModelError, match="schema"):
-        Trio().load(path, "columns")
+        PaperDetectors().load(path, "columns")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_a_model_of_other_columns_or_schema_is_refused(fitted: Trio, tmp_path: P
     ],
 )
 def test_a_garbled_model_is_refused_whole(
-    fitted: Trio, tmp_path: Path, name: str, value: NDArray[np.generic] | int | None
+    fitted: PaperDetectors, tmp_path: Path, name: str, value: NDArray[np.generic] | int | None
 ) -> None:
     path = tmp_path / "model.npz"
     fitted.save(path)
@@ -147,7 +149,7 @@ def test_a_garbled_model_is_refused_whole(
     else:
         arrays[name] = value if not isinstance(value, int) else np.full_like(arrays[name], value)
     np.savez(path, **arrays)
-    other = Trio()
+    other = PaperDetectors()
     with pytest.raises(ModelError, match=r"model\.npz"):
         other.load(path)
     assert not hasattr(other, "members_")
@@ -158,4 +160,4 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None
     path = tmp_path / "model.npz"
     path.write_bytes(data)
     with pytest.raises(ModelError):
-        Trio().load(path)
+        PaperDetectors().load(path)
