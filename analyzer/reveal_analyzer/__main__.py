@@ -194,7 +194,7 @@ def build(
         subjects = partial(reader.subjects, node)
         return NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fit_budget=fit_budget)
 
-    fleet = Fleet(reader.link.client, settings.profile, owner)
+    fleet = Fleet(reader.connection.client, settings.profile, owner)
     observe = cluster.observe if cluster is not None else None
     return Worker(reader, analysis, sinks, metrics, fleet, observe)
 
@@ -211,7 +211,7 @@ def run(worker: Worker, stopping: Callable[[], bool], pulse: Pulse) -> None:
 
 def not_ready(pulse: Pulse, reader: StreamReader) -> str:
     """Return why it is not ready yet; "" once it has read its stream."""
-    return "" if pulse.is_ready else f"has not read its stream yet: {reader.link.reason}"
+    return "" if pulse.is_ready else f"has not read its stream yet: {reader.connection.reason}"
 
 
 def _stop_on_signals(seconds: float) -> Callable[[], bool]:

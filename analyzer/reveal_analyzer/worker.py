@@ -86,7 +86,7 @@ class Worker:
         self._metrics, self._sinks = metrics, [*sinks, metrics]
         self._nodes: dict[str, _Node] = {}
         self._failure_logged: dict[str, float] = {}
-        self._facts = FactsFeed(reader.link.client)
+        self._facts = FactsFeed(reader.connection.client)
         self._facts_due = self._silent_due = 0.0
         self._garbage = GarbageControl(time.monotonic())
         metrics.watch(self._status)

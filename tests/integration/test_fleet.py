@@ -70,7 +70,7 @@ class Site:
 
     def worker(self, owner: str) -> Worker:
         reader = self.stream.reader(owner, timing=QUICK)
-        told = Fleet(reader.link.client, "default", owner, AT_ONCE)
+        told = Fleet(reader.connection.client, "default", owner, AT_ONCE)
 
         def analysis(node: str) -> NodeAnalyzer:
             return NodeAnalyzer(node, AnalyzerSettings(), rules=())

@@ -95,7 +95,7 @@ def told(stream: Stream) -> Iterator[tuple[Worker, list[Snapshot]]]:
     """A worker that leads, and what it tells of itself."""
     found: list[Snapshot] = []
     reader = stream.reader("one", timing=QUICK)
-    fleet = Fleet(reader.link.client, "default", "one")
+    fleet = Fleet(reader.connection.client, "default", "one")
     settings = AnalyzerSettings()
     worker = Worker(
         reader, lambda node: NodeAnalyzer(node, settings), [], Metrics(), fleet, found.append

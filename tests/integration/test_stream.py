@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reveal_analyzer.stream.leases import Timing
+from reveal_analyzer.stream.leases import LeaseTiming
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from support.component_processes import free_port
@@ -26,7 +26,7 @@ from support.redis_streams import (
     read,
 )
 
-RARELY = Timing(lease=600.0, beat=600.0)  # at each beat what is done with is acknowledged, too
+RARELY = LeaseTiming(lease=600.0, beat=600.0)  # at each beat what is done with is acknowledged, too
 
 
 def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:
@@ -193,7 +193,7 @@ def test_a_key_that_is_no_stream_costs_only_its_shard(
     stream.send(message(other, 0))
     reader = stream.reader()
     assert places(read(reader, count(1))) == [(other, 0)]
-    assert "holds no stream" in caplog.text
+    assert "is not a stream" in caplog.text
 
 
 def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:

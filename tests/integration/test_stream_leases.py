@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from reveal_analyzer.stream.leases import Timing, rank
+from reveal_analyzer.stream.leases import LeaseTiming, rank
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_contract import names
 from reveal_contract.settings import AnalyzerSettings
@@ -27,7 +27,7 @@ from support.redis_streams import (
 
 
 def test_one_analyzer_owns_all_shards_within_a_second(stream: Stream) -> None:
-    reader = stream.reader(timing=Timing())
+    reader = stream.reader(timing=LeaseTiming())
     began = time.monotonic()
     reader.poll()
     assert len(reader.shards) == names.SHARDS
@@ -52,7 +52,10 @@ def test_two_share_the_shards_by_rank(stream: Stream) -> None:
 
 @pytest.mark.slow
 def test_by_the_times_as_they_are_another_takes_over_within_ten_seconds(stream: Stream) -> None:
-    dead, heir = stream.reader("dead", timing=Timing()), stream.reader("heir", timing=Timing())
+    dead, heir = (
+        stream.reader("dead", timing=LeaseTiming()),
+        stream.reader("heir", timing=LeaseTiming()),
+    )
     dead.poll()
     heir.poll()
     assert len(dead.shards) == names.SHARDS
@@ -93,7 +96,7 @@ def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: St
 
 
 def test_a_closed_analyzers_shards_go_over_at_once(stream: Stream) -> None:
-    one, two = stream.reader("one", timing=Timing()), stream.reader("two", timing=QUICK)
+    one, two = stream.reader("one", timing=LeaseTiming()), stream.reader("two", timing=QUICK)
     one.poll()
     two.poll()
     assert len(one.shards) == names.SHARDS
@@ -133,7 +136,7 @@ def test_own_pending_that_was_trimmed_is_acknowledged(stream: Stream) -> None:
     read(reader, count(1), ack=False)
     stream.client.xtrim(names.samples_key("default", names.shard("n")), maxlen=0)
     again = stream.reader("me")  # same name: nothing to claim, so the ids stay for us to clear
-    reader.link.client.delete(*(names.owner_key("default", s) for s in range(names.SHARDS)))
+    reader.connection.client.delete(*(names.owner_key("default", s) for s in range(names.SHARDS)))
     read(again, lambda _: stream.pending("n") == 0)
 
 
@@ -161,7 +164,7 @@ def test_an_outage_is_waited_out_and_an_empty_redis_works_on(
     assert beats(reader, 5) == []
     assert not reader.connected
     assert abs(reader.since - time.time()) < 5
-    assert reader.link.reason
+    assert reader.connection.reason
     server.start()  # empty: no groups, no leases, no announced table
     stream.send(message("n", 4))
     got = read(reader, count(1), seconds=10)
@@ -218,7 +221,7 @@ def test_no_redis_at_all_is_a_state_not_an_error(tmp_path: Path) -> None:
     reader = StreamReader(AnalyzerSettings(redis_url=f"unix://{tmp_path}/none.sock"), "one")
     assert reader.poll() == []
     assert not reader.connected
-    assert "none.sock" in reader.link.reason
+    assert "none.sock" in reader.connection.reason
     reader.close()
 
 

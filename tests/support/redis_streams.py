@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import redis
 
-from reveal_analyzer.stream.leases import Timing
+from reveal_analyzer.stream.leases import LeaseTiming
 from reveal_analyzer.stream.reader import Received, StreamReader
 from reveal_contract import names, wire
 from reveal_contract.channels import Channel, ChannelTable
@@ -22,7 +22,7 @@ TABLE = ChannelTable(
     (Channel("cpu.user", kind=Kind.COUNTER), Channel("memory.free")),
     (Channel("memory.huge", lane=Lane.SLOW),),
 )
-QUICK = Timing(lease=0.6, beat=0.05, patience=0.2, settle=0.1)
+QUICK = LeaseTiming(lease=0.6, beat=0.05, patience=0.2, settle=0.1)
 T0 = 1_700_000_000_000_000_000
 
 

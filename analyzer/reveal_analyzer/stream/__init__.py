@@ -1,1 +1,1 @@
-"""The Redis stream: leases on nodes, slices of one second, channel tables."""
+"""The Redis stream: leases on shards, slices of one second, channel tables."""

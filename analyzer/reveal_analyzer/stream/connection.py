@@ -1,4 +1,4 @@
-"""The analyzer's connection to Redis: up or down, since when and why, and when to try again."""
+"""The analyzer's connection to Redis: its state, the reason of an outage, the next attempt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONNECT_SECONDS = 1.0
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
-# what an outage looks like: the socket fails, or the server answers that it cannot serve
+# exceptions of an outage: the socket fails, or the server responds that it cannot serve
 OUTAGE = (redis.RedisError, OSError)
 _OF_CLUSTER = (
     redis.exceptions.AskError,
@@ -32,7 +32,7 @@ _OF_CLUSTER = (
 
 
 def connect(url: str) -> redis.Redis:
-    """A client that neither retries by itself nor decodes; nothing is sent yet.
+    """Return a client that neither retries by itself nor decodes; nothing is sent yet.
 
     RESP2 is pinned because redis-py shapes stream replies differently for RESP3, and its own
     retries are off because a repeated XREADGROUP would skip what the lost reply held.  Raises
@@ -40,7 +40,7 @@ def connect(url: str) -> redis.Redis:
     """
     address = parse_url(url)
     return redis.Redis(
-        **_place(address),
+        **_location(address),
         db=address.database,
         username=address.username or None,
         password=address.password or None,
@@ -52,26 +52,26 @@ def connect(url: str) -> redis.Redis:
     )
 
 
-def _place(address: Address) -> dict[str, Any]:
+def _location(address: Address) -> dict[str, Any]:
     if address.socket:
         return {"unix_socket_path": address.socket}
-    place: dict[str, Any] = {"host": address.host, "port": address.port}
+    location: dict[str, Any] = {"host": address.host, "port": address.port}
     if address.tls:
-        place |= {
+        location |= {
             "ssl": True,
             "ssl_cert_reqs": address.ssl_cert_reqs,
             "ssl_ca_certs": address.ssl_ca_certs or None,
             "ssl_certfile": address.ssl_certfile or None,
             "ssl_keyfile": address.ssl_keyfile or None,
         }
-    return place
+    return location
 
 
-class Link:
-    """Whether Redis answers.
+class RedisConnection:
+    """Whether Redis responds.
 
-    ``since`` is when it last changed (seconds since the epoch), ``reason`` why it is down,
-    ``outages`` how often it went down after having been up.
+    ``since`` is when ``connected`` last changed, in seconds since the epoch.  ``reason`` says why
+    it is disconnected, ``outages`` counts how often it became so.
     """
 
     def __init__(self, client: redis.Redis) -> None:
@@ -81,25 +81,26 @@ class Link:
         self.reason = "not connected yet"
         self.outages = 0
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, HALF_JITTER)
-        self._retry_at = 0.0
+        self._retry_s = 0.0
 
     def due(self) -> bool:
-        """Whether to talk to Redis now; false while a pause after a failure runs."""
-        return time.monotonic() >= self._retry_at
+        """Whether to send commands now; false during the pause after a failure."""
+        return time.monotonic() >= self._retry_s
 
-    def up(self) -> None:
+    def succeeded(self) -> None:
+        """Note a response."""
         self._backoff.reset()
         if not self.connected:
-            log.info("redis is connected")
+            log.info("Redis is connected")
             self.connected, self.since, self.reason = True, time.time(), ""
 
-    def down(self, error: Exception) -> None:
-        """Note a failure; the next try is due after a pause that doubles up to five seconds."""
-        self._retry_at = time.monotonic() + self._backoff.next()
-        self.client.connection_pool.disconnect()  # a reply may still be under way on it
+    def failed(self, error: Exception) -> None:
+        """Note a failure; the next attempt is due after a pause that doubles up to 5 s."""
+        self._retry_s = time.monotonic() + self._backoff.next()
+        self.client.connection_pool.disconnect()  # a late reply may still arrive on it
         reason = f"{type(error).__name__}: {self._sentence(error)}"
         if self.connected or self._backoff.failures == 1:
-            log.warning("redis is away, will try again: %s", reason)
+            log.warning("Redis is unavailable, will retry: %s", reason)
         if self.connected:
             self.outages += 1
             self.since = time.time()
@@ -113,7 +114,7 @@ class Link:
 
 
 def _unreadable(given: Mapping[str, Any]) -> str:
-    """Which file of TLS cannot be read, and why: redis-py says only that one is missing."""
+    """Return which TLS file cannot be read, and why: redis-py only says that one is missing."""
     for file in filter(None, map(given.get, TLS_FILES)):
         try:
             Path(file).read_bytes()

@@ -1,9 +1,9 @@
 """The commands of one consumer on the streams of the shards: read, take over, acknowledge.
 
-One command reads all streams that are asked: a command for each, twenty times a second, costs
-as much as a tenth of all that is done with the slices of a thousand nodes.  What is read for the
-first time becomes pending until it is acknowledged; a reply that is lost on its way leaves its
-entries pending too, so after any error the own pending ones are read before new ones.
+One command reads several streams: one for each, twenty times a second, would take a tenth of the
+CPU time that the slices of a thousand nodes need.  An entry that is read becomes pending until it
+is acknowledged.  A reply that is lost leaves its entries pending too, so after any error the
+consumer reads its pending entries before new ones.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from reveal_contract.names import FIELD_DATA, GROUP, SHARDS, samples_key
 
 log = logging.getLogger(__name__)
 
-BATCH = 512  # entries a read, shared among the streams it names
-LEAST = 64  # entries of each of them all the same: a second's, where 4,000 nodes share 64 streams
+BATCH = 512  # entries of one read, shared among its streams
+LEAST = 64  # entries of each stream in any case: those of 1 s, with 4,000 nodes on 64 streams
 _DATA = FIELD_DATA.encode()
 
-# All pending entries of the group become the caller's; those who had them are forgotten.  Only
-# the lease holder reads, so nobody else works on them.  JUSTID leaves delivery counts alone.
+# All pending entries of the group become the caller's; the consumers that had them are deleted.
+# Only the lease holder reads, so nobody else works on them.  JUSTID keeps the delivery counts.
 TAKE_OVER = """
 local cursor = '0-0'
 repeat
@@ -41,7 +41,7 @@ return cursor
 """
 
 
-class Entry(NamedTuple):
+class StreamEntry(NamedTuple):
     """One stream entry; ``fields`` is empty when it was trimmed while pending."""
 
     shard: int
@@ -50,11 +50,11 @@ class Entry(NamedTuple):
     history: bool = False
 
 
-class Consumer:
-    """One analyzer's place in the consumer group, which it makes where there is none.
+class StreamConsumer:
+    """One analyzer in the consumer group, which it creates where there is none.
 
-    Methods raise what redis-py raises when Redis is away.  ``recreated`` counts groups that
-    had vanished (a Redis that lost its data, a deleted stream).
+    Methods raise what redis-py raises when Redis is unavailable.  ``recreated`` counts groups that
+    were gone (a Redis that lost its data, a deleted stream).
     """
 
     def __init__(self, client: redis.Redis, profile: str, owner: str) -> None:
@@ -62,11 +62,11 @@ class Consumer:
         self._client, self._owner = client, owner
         self._keys = [samples_key(profile, shard) for shard in range(SHARDS)]
         self._shards = {key.encode(): shard for shard, key in enumerate(self._keys)}
-        self._foreign: set[int] = set()  # shards whose key holds something else than a stream
-        self._one_by_one = False  # the server, or what stands before it, takes one key a command
+        self._foreign: set[int] = set()  # shards whose key holds something other than a stream
+        self._separately = False  # the server, or a proxy before it, takes one key in a command
 
-    def take_over(self, shard: int, refill_seconds: float) -> list[Entry]:
-        """What the last owner left unfinished, with the seconds before it as ``history``."""
+    def take_over(self, shard: int, refill_seconds: float) -> list[StreamEntry]:
+        """Return what the last owner left unfinished, with the seconds before it as ``history``."""
         key = self._keys[shard]
         self._create_groups([shard])
         if shard in self._foreign or (delivered := self._last_delivered(shard)) == b"0-0":
@@ -84,9 +84,9 @@ class Consumer:
         ]
         return sorted(history + pending, key=lambda entry: _order(entry.id))
 
-    def pending(self, shards: Iterable[int]) -> list[Entry]:
-        """What this consumer has read and not acknowledged, oldest first in each shard."""
-        found: list[Entry] = []
+    def pending(self, shards: Iterable[int]) -> list[StreamEntry]:
+        """Return what this consumer read and did not acknowledge, oldest first in each shard."""
+        found: list[StreamEntry] = []
         after = dict.fromkeys(shards, b"0")
         while after:
             entries = self._read(after)
@@ -94,41 +94,45 @@ class Consumer:
             after = {entry.shard: entry.id for entry in entries}
         return found
 
-    def fresh(self, shards: Iterable[int]) -> list[Entry]:
-        """What nobody in the group has read yet, about ``BATCH`` entries at most."""
+    def fresh(self, shards: Iterable[int]) -> list[StreamEntry]:
+        """Return what nobody in the group has read yet, about ``BATCH`` entries at most."""
         return self._read(dict.fromkeys(shards, b">"))
 
     def acknowledge(self, ids: Mapping[int, Iterable[bytes]]) -> None:
+        """Acknowledge entries, by shard."""
         self._each(ids, lambda pipe, shard: pipe.xack(self._keys[shard], GROUP, *ids[shard]))
 
-    def _read(self, after: Mapping[int, bytes]) -> list[Entry]:
-        count = share(len(after))
-        asked = {shard: at for shard, at in after.items() if shard not in self._foreign}
-        if not self._one_by_one and len(asked) > 1:
+    def _read(self, after: Mapping[int, bytes]) -> list[StreamEntry]:
+        count = entries_per_stream(len(after))
+        asked = {shard: last for shard, last in after.items() if shard not in self._foreign}
+        if not self._separately and len(asked) > 1:
             try:
                 return self._read_together(asked, count)
-            except redis.ResponseError:  # which stream it is about is found one by one
+            except redis.ResponseError:  # read them separately to find which stream it concerns
                 known = self.recreated, len(self._foreign)
                 entries = self._read_each(asked, count)
-                self._one_by_one = known == (self.recreated, len(self._foreign))
+                self._separately = known == (self.recreated, len(self._foreign))
                 return entries
         return self._read_each(asked, count)
 
-    def _read_together(self, asked: Mapping[int, bytes], count: int) -> list[Entry]:
-        """All of them by one command, which does nothing where one of them cannot be read."""
+    def _read_together(self, asked: Mapping[int, bytes], count: int) -> list[StreamEntry]:
+        """Read all by one command, which fails as a whole where one cannot be read."""
         reply: Any = self._client.xreadgroup(
-            GROUP, self._owner, {self._keys[shard]: at for shard, at in asked.items()}, count=count
+            GROUP,
+            self._owner,
+            {self._keys[shard]: last for shard, last in asked.items()},
+            count=count,
         )
         return [e for key, rows in reply for e in _entries(self._shards[key], [(key, rows)])]
 
-    def _read_each(self, asked: Mapping[int, bytes], count: int) -> list[Entry]:
+    def _read_each(self, asked: Mapping[int, bytes], count: int) -> list[StreamEntry]:
         replies = self._each(
             asked,
             lambda pipe, shard: pipe.xreadgroup(
                 GROUP, self._owner, {self._keys[shard]: asked[shard]}, count=count
             ),
         )
-        entries: list[Entry] = []
+        entries: list[StreamEntry] = []
         vanished: list[int] = []
         for shard, reply in replies.items():
             if isinstance(reply, redis.ResponseError) and str(reply).startswith("NOGROUP"):
@@ -140,12 +144,12 @@ class Consumer:
         return entries
 
     def _recreate(self, shards: list[int]) -> None:
-        log.warning("consumer group of %d shards had vanished, made anew", len(shards))
+        log.warning("consumer groups of %d shards were gone, created again", len(shards))
         self.recreated += len(shards)
         self._create_groups(shards)
 
     def _create_groups(self, shards: Iterable[int]) -> None:
-        """Groups from the beginning of their streams: what came before us is to be read too."""
+        """Create groups at the start of their streams: earlier entries are to be read too."""
         replies = self._each(
             shards,
             lambda pipe, shard: pipe.xgroup_create(self._keys[shard], GROUP, id="0", mkstream=True),
@@ -155,12 +159,12 @@ class Consumer:
                 self._failed(shard, reply)
 
     def _failed(self, shard: int, reply: object) -> bool:
-        """Whether this shard cannot be read; an error that concerns all of them is raised."""
+        """Return whether this shard cannot be read; an error that concerns all is raised."""
         if not isinstance(reply, Exception):
             return False
         if not str(reply).startswith("WRONGTYPE"):
             raise reply
-        log.error("%s holds no stream, shard left out: delete the key", self._keys[shard])
+        log.error("%s is not a stream, its shard is not read: delete the key", self._keys[shard])
         self._foreign.add(shard)
         return True
 
@@ -173,7 +177,7 @@ class Consumer:
     def _each(
         self, shards: Iterable[int], command: Callable[[redis.client.Pipeline, int], object]
     ) -> dict[int, Any]:
-        """One command a shard, sent together; an error of one is its reply."""
+        """Send one command for each shard, together; an error of one is its reply."""
         asked = list(shards)
         if not asked:
             return {}
@@ -183,42 +187,42 @@ class Consumer:
             return dict(zip(asked, pipe.execute(raise_on_error=False), strict=True))
 
 
-def share(streams: int) -> int:
-    """How many entries of each are read at most where so many streams are read together.
+def entries_per_stream(streams: int) -> int:
+    """Return how many entries of each are read at most when so many streams are read together.
 
-    Enough to catch up at once with a pause of some ticks: were it less than has come meanwhile,
-    all streams would be behind, a command for each would take the time that was lost, and so on.
+    Enough to catch up at once after a pause of some polls.  If it were less than what arrived
+    meanwhile, all streams would be behind, and reading them separately would cost more time still.
     """
     return max(LEAST, BATCH // max(1, streams))
 
 
-def by_node(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries of one node after the other, in their order.
+def by_node(entries: Iterable[StreamEntry]) -> list[StreamEntry]:
+    """Return the entries node by node, those of each node in their order.
 
-    What is known of a node falls out of the cache while thousands of others are judged: its
-    second slice running costs a third of the first.
+    The state of a node leaves the CPU cache while thousands of others are analyzed: the second of
+    two slices in a row takes a third of the time of the first.
     """
-    groups: dict[str | bytes, list[Entry]] = {}
+    groups: dict[str | bytes, list[StreamEntry]] = {}
     for entry in entries:
         groups.setdefault(_node(entry), []).append(entry)
     return [entry for group in groups.values() for entry in group]
 
 
-def _node(entry: Entry) -> str | bytes:
-    """Whose slice it is; where that cannot be read, its own id."""
+def _node(entry: StreamEntry) -> str | bytes:
+    """Return the node of a slice; where that cannot be read, the id of the entry."""
     try:
         return wire.peek(entry.fields.get(_DATA, b""))[0]
     except wire.WireError:
         return entry.id
 
 
-def _entries(shard: int, reply: Any) -> list[Entry]:
-    """One shape for what redis-py makes of XREADGROUP: nothing, ``None`` fields, ``None`` ids."""
+def _entries(shard: int, reply: Any) -> list[StreamEntry]:
+    """Return one shape for the replies of redis-py: nothing, ``None`` fields, ``None`` ids."""
     return [
-        Entry(shard, at, fields or {})
+        StreamEntry(shard, entry_id, fields or {})
         for _, rows in reply or ()
-        for at, fields in rows
-        if at is not None
+        for entry_id, fields in rows
+        if entry_id is not None
     ]
 
 

@@ -1,9 +1,9 @@
-"""Which shards this analyzer owns: one lease a shard, spread by rendezvous hashing.
+"""Which shards this analyzer owns: one lease for each shard, spread by rendezvous hashing.
 
-Every live analyzer ranks all of them for each shard by a hash that all compute alike
-(Thaler and Ravishankar 1998, highest random weight).  The first of the ranking takes the
-shard at once; the others step in only when it stays free.  A lease runs out by itself when its
-owner dies, and is renewed or released only by the owner whose name it holds.
+Every live analyzer ranks all analyzers for each shard by a hash that all compute alike (Thaler and
+Ravishankar 1998, highest random weight).  The first of the ranking takes the shard at once.  The
+others take it only when it stays free.  A lease expires when its owner dies, and only the owner
+whose name it holds renews or releases it.
 """
 
 from __future__ import annotations
@@ -38,23 +38,25 @@ return redis.call('ZRANGE', KEYS[1], 0, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class LeaseTiming:
     """Times of the leases, in seconds."""
 
-    lease: float = 7.0  # until it runs out: whose owner died is read again within ten seconds
+    lease: float = 7.0  # until it expires: shards of a dead owner are read again within 10 s
     beat: float = 1.0  # between renewals
-    patience: float = 3.0  # a free shard is left to each better-ranked analyzer for so long
-    settle: float = 30.0  # a shard is kept so long before a better-ranked one may have it
+    patience: float = 3.0  # a free shard is left to each higher-ranked analyzer for so long
+    settle: float = 30.0  # a shard is kept so long before a higher-ranked one may have it
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class LeaseChanges:
+    """Shards that one renewal gained and lost."""
+
     gained: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
 
 
 def rank(shard: int, me: str, members: Iterable[str]) -> int:
-    """How many of ``members`` come before ``me`` for this shard; 0 for its first choice."""
+    """Return how many of ``members`` rank higher than ``me`` for this shard."""
     mine = _weight(shard, me)
     return sum(_weight(shard, member) > mine for member in members if member != me)
 
@@ -66,8 +68,8 @@ def _weight(shard: int, member: str) -> bytes:
 class Leases:
     """The leases of one analyzer.
 
-    ``idle`` says whether a shard may be handed over now (nothing of it is in hand).  The
-    methods raise what redis-py raises when Redis is away; nothing is forgotten then.
+    ``idle`` says whether a shard may be handed over now: none of its slices is in flight.  The
+    methods raise what redis-py raises when Redis is unavailable, and change nothing then.
     """
 
     def __init__(
@@ -75,41 +77,42 @@ class Leases:
         client: redis.Redis,
         profile: str,
         owner: str,
-        timing: Timing,
+        timing: LeaseTiming,
         idle: Callable[[int], bool],
     ) -> None:
         self.members: tuple[str, ...] = (owner,)
         self._client, self._profile, self._owner = client, profile, owner
         self._timing, self._idle = timing, idle
-        self._ends: dict[int, float] = {}  # shard -> when the lease runs out (monotonic)
+        self._ends: dict[int, float] = {}  # shard -> end of its lease (monotonic)
         self._taken: dict[int, float] = {}
         self._free_since: dict[int, float] = {}
         self._next_beat = 0.0
 
-    def held(self) -> list[int]:
-        """The shards whose lease surely still runs."""
+    def current(self) -> list[int]:
+        """Return the shards whose lease has certainly not expired."""
         now = time.monotonic()
         return [shard for shard, end in list(self._ends.items()) if end > now]
 
     def due(self) -> bool:
+        """Whether it is time to renew."""
         return time.monotonic() >= self._next_beat
 
     def hurry(self) -> None:
-        """Renew at the next occasion, as after an outage."""
+        """Make the renewal due now, as after an outage."""
         self._next_beat = 0.0
 
-    def beat(self) -> Changes:
-        """Register, renew what is held, hand over and take what is due."""
+    def beat(self) -> LeaseChanges:
+        """Register, renew the leases, hand shards over and claim free ones."""
         now = time.monotonic()
         lost = self._renew(now)
         self.members = self._register()
         lost += self._hand_over(now)
-        gained = self._take(self._wanted(now), now)
+        gained = self._take(self._claimable(now), now)
         self._next_beat = now + self._timing.beat
-        return Changes(gained, lost)
+        return LeaseChanges(gained, lost)
 
     def release(self) -> None:
-        """Give everything back, so that others need not wait for the leases to run out."""
+        """Release all leases: others need not wait until they expire."""
         self._drop(list(self._ends))
         self._client.zrem(analyzers_key(self._profile), self._owner)
 
@@ -121,14 +124,14 @@ class Leases:
         except redis.ResponseError as error:
             if not _is_full(error):
                 raise
-            return self.members  # a full Redis still serves what is held already
+            return self.members  # a full Redis still renews existing leases
         return tuple(name.decode() for name in names)
 
     def _renew(self, now: float) -> list[int]:
-        held = list(self._ends)
-        renewed = _granted(held, self._each(RENEW, held, self._milliseconds))
-        # a lease that ran out during an outage is still ours if nobody took it meanwhile
-        lapsed = [shard for shard in held if shard not in renewed]
+        owned = list(self._ends)
+        renewed = _granted(owned, self._each(RENEW, owned, self._milliseconds))
+        # a lease that expired during an outage is still ours if nobody took it meanwhile
+        lapsed = [shard for shard in owned if shard not in renewed]
         renewed |= _granted(lapsed, self._claim(lapsed))
         self._ends.update(dict.fromkeys(renewed, now + self._timing.lease))
         lost = [shard for shard in lapsed if shard not in renewed]
@@ -136,15 +139,15 @@ class Leases:
         return lost
 
     def _hand_over(self, now: float) -> list[int]:
-        ripe = [
+        movable = [
             shard
             for shard, taken in self._taken.items()
             if now - taken >= self._timing.settle and self._rank(shard) and self._idle(shard)
         ]
-        self._drop(ripe)
-        return ripe
+        self._drop(movable)
+        return movable
 
-    def _wanted(self, now: float) -> list[int]:
+    def _claimable(self, now: float) -> list[int]:
         others = [shard for shard in range(SHARDS) if shard not in self._ends]
         owners = self._pipelined(
             lambda pipe, shard: pipe.exists(owner_key(self._profile, shard)), others
@@ -190,7 +193,7 @@ class Leases:
     def _pipelined(
         self, command: Callable[[redis.client.Pipeline, int], object], shards: Sequence[int]
     ) -> list[object]:
-        """One command a shard, each over its own key (a cluster spreads them), sent together.
+        """Send one command for each shard, together.
 
         A full Redis grants nothing (``None``); any other error is raised.
         """
@@ -215,7 +218,7 @@ def _granted(shards: Sequence[int], answers: Sequence[object]) -> set[int]:
 
 
 def granted(ask: Callable[[], object]) -> bool:
-    """Whether a lease was given; a full Redis gives none, any other error is raised."""
+    """Return whether a lease was granted; a full Redis grants none, other errors are raised."""
     try:
         return bool(ask())
     except redis.ResponseError as error:
@@ -233,7 +236,7 @@ def _granted_or_raised(answer: object) -> object:
 
 
 def _is_full(error: Exception) -> bool:
-    """By its text: before Redis 7 a script's error has no class of its own."""
+    """Return whether Redis is out of memory; before Redis 7 only the text of the error says so."""
     return "OOM command not allowed" in str(error) or isinstance(
         error, redis.exceptions.OutOfMemoryError
     )

@@ -1,29 +1,30 @@
-"""Which streams to read next: all of them, those without news seldom, a backlog one by one."""
+"""Which streams to read next: active ones often, quiet ones rarely, a backlog separately."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from reveal_analyzer.stream.consumer import share
+from reveal_analyzer.stream.consumer import entries_per_stream
 
-QUIET_TICKS = 10  # a shard without news is asked every tenth tick: 64 asked each cost .5 %
+QUIET_POLLS = 10  # a quiet shard is read in every tenth poll: 64 in each would take 0.5 % CPU
 ACTIVE_SECONDS = 5.0
 
 
-class Rota:
+class PollSchedule:
     """Pure bookkeeping over the numbers of shards.
 
-    A stream that gave as much as was asked for may hold more: it is *behind*, and read by
-    itself, as much at once as fits.  So the slices of each of its nodes come together, and an
-    analyzer with too much to do does more.  After one turn of each that is behind come all others.
+    A stream that gave as much as was requested may hold more.  It is *behind*, and is read
+    separately, as much at once as fits: then the slices of each node arrive together, which takes
+    less CPU time when there is too much to do.  Each stream that is behind is read once, then all
+    others.
     """
 
     def __init__(self) -> None:
         self._active: dict[int, float] = {}
         self._behind: set[int] = set()
-        self._alone: deque[int] = deque()  # of those, whose turn comes before all others'
-        self._tick = 0
+        self._alone: deque[int] = deque()  # of those, the ones to read before all others
+        self._polls = 0
 
     @property
     def behind(self) -> bool:
@@ -31,29 +32,29 @@ class Rota:
         return bool(self._behind)
 
     def next(self, shards: set[int], now: float) -> list[int]:
-        """Of these the ones to read now; one alone where that is behind."""
+        """Return which of ``shards`` to read now; a single one if it is behind."""
         self._behind &= shards
         while self._alone:
             if (number := self._alone.popleft()) in self._behind:
                 return [number]
-        turn = self._tick % QUIET_TICKS
-        self._tick += 1
+        turn = self._polls % QUIET_POLLS
+        self._polls += 1
         self._alone.extend(sorted(self._behind))
         return [
             number
             for number in shards - self._behind
-            if number % QUIET_TICKS == turn or now - self._active.get(number, -1e9) < ACTIVE_SECONDS
+            if number % QUIET_POLLS == turn or now - self._active.get(number, -1e9) < ACTIVE_SECONDS
         ]
 
     def read(self, asked: Iterable[int], counts: Mapping[int, int], now: float) -> None:
-        """These were read, and so many entries came of each that had any."""
+        """Note what was read, and how many entries each shard gave."""
         several = list(asked)
-        most = share(len(several))
+        most = entries_per_stream(len(several))
         full = {number for number, count in counts.items() if count >= most}
         self._alone.extend(sorted(full - self._behind))
         self._behind = self._behind.difference(several) | full
         self.active(counts, now)
 
     def active(self, shards: Iterable[int], now: float) -> None:
-        """These have news."""
+        """Note that these shards have new entries."""
         self._active.update(dict.fromkeys(shards, now))

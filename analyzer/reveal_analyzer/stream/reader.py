@@ -1,8 +1,8 @@
-"""The slices of the nodes this analyzer is responsible for, each once and in order.
+"""The slices of the nodes that this analyzer owns, each once and in order.
 
-``StreamReader.poll`` is the whole loop: keep the leases, take over shards, read what is new,
-decode, put in order.  It never raises for Redis or for a message: an outage is waited out, a
-message that cannot be used is acknowledged, counted and logged.
+``StreamReader.poll`` does everything: it renews the leases, takes over shards, reads new entries,
+decodes and orders them.  It never raises because of Redis or a message: it waits during an outage,
+and a message that cannot be used is acknowledged, counted and logged.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple, Protocol
 
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.stream.channel_tables import Known, Tables, WaitingRoom
-from reveal_analyzer.stream.connection import OUTAGE, Link, connect
-from reveal_analyzer.stream.consumer import BATCH, Consumer, Entry, by_node
-from reveal_analyzer.stream.leases import Leases, Timing
-from reveal_analyzer.stream.poll_schedule import Rota
-from reveal_analyzer.stream.sequence import Progress
+from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable, WaitingRoom
+from reveal_analyzer.stream.connection import OUTAGE, RedisConnection, connect
+from reveal_analyzer.stream.consumer import BATCH, StreamConsumer, StreamEntry, by_node
+from reveal_analyzer.stream.leases import Leases, LeaseTiming
+from reveal_analyzer.stream.poll_schedule import PollSchedule
+from reveal_analyzer.stream.sequence import NodeSequence
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
 from reveal_contract.names import FIELD_DATA, FIELD_NODE, SUBJECTS_KEY, shard
@@ -29,10 +29,10 @@ from reveal_contract.subjects import Identity, from_rows
 
 log = logging.getLogger(__name__)
 
-TICK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 REFILL_SECONDS = 60.0
-ACK_SECONDS = 0.5  # a shard's acknowledgements in one command: each costs half as much as a read
-LOGGED_REFUSALS = 20  # a minute; all are counted
+ACK_SECONDS = 0.5  # XACKs are batched: each takes half the time of a read
+LOGGED_REFUSALS = 20  # in a minute; all are counted
 _DATA, _NODE = FIELD_DATA.encode(), FIELD_NODE.encode()
 
 
@@ -49,9 +49,9 @@ class StreamSettings(Protocol):
 class Received(NamedTuple):
     """One slice of one node.
 
-    ``gap`` is the number of slices missing before it.  ``restarted``: the node booted or its
-    collector started anew since the slice before.  ``history``: it was judged before (by the
-    shard's last owner) and only fills the windows; nothing of it may be reported.
+    ``gap`` is the number of slices missing before it.  ``restarted``: the node booted, or its
+    collector restarted, since the slice before.  ``history``: the last owner of the shard analyzed
+    it; it only fills the windows, and nothing of it may be reported.
     """
 
     node: str
@@ -66,21 +66,21 @@ class Received(NamedTuple):
 
 
 @dataclass
-class Counts:
-    """What the reader met since it started."""
+class StreamCounts:
+    """Counts since the reader started."""
 
     received: int = 0
     missing: int = 0
     repeated: int = 0
     restarts: int = 0
-    refused: int = 0  # undecodable, or of a table that never came
-    trimmed: int = 0  # gone from the stream before they were acknowledged
+    refused: int = 0  # not decodable, or its table was never announced
+    trimmed: int = 0  # removed from the stream before they were acknowledged
 
 
 class StreamReader:
-    """Reads the shards it holds leases on.  One thread; ``owner`` is unique among analyzers.
+    """Reads the shards it has leases on.  One thread; ``owner`` is unique among analyzers.
 
-    Raises ``AddressError`` for an address that is none; afterwards nothing but bugs.
+    Raises ``AddressError`` for an invalid address.
     """
 
     def __init__(
@@ -88,165 +88,168 @@ class StreamReader:
         settings: StreamSettings,
         owner: str,
         *,
-        timing: Timing | None = None,
+        timing: LeaseTiming | None = None,
         refill_seconds: float = REFILL_SECONDS,
         ack_seconds: float = ACK_SECONDS,
     ) -> None:
         client = connect(settings.redis_url)
-        self.link = Link(client)
-        self.counts = Counts()
-        self.tables = Tables()
-        self._consumer = Consumer(client, settings.profile, owner)
-        self._leases = Leases(client, settings.profile, owner, timing or Timing(), self._idle)
+        self.connection = RedisConnection(client)
+        self.counts = StreamCounts()
+        self.tables = ChannelTables()
+        self._consumer = StreamConsumer(client, settings.profile, owner)
+        self._leases = Leases(client, settings.profile, owner, timing or LeaseTiming(), self._idle)
         self._refill, self._ack_seconds = refill_seconds, ack_seconds
-        self._progress: dict[str, Progress] = {}
+        self._sequences: dict[str, NodeSequence] = {}
         self._waiting = WaitingRoom()
         self._to_take: deque[int] = deque()
-        self._rota = Rota()
-        self._backlog: deque[Entry] = deque()  # read, not looked at
-        self._in_hand: dict[int, set[bytes]] = {}  # read and not done with, here or at the caller
-        self._owed: dict[int, dict[bytes, None]] = {}  # acknowledgements to be sent, in order
-        self._settled = 0.0  # when they were sent last
+        self._schedule = PollSchedule()
+        self._backlog: deque[StreamEntry] = deque()  # read, not decoded
+        self._in_flight: dict[int, set[bytes]] = {}  # read and not processed yet
+        self._unacknowledged: dict[int, dict[bytes, None]] = {}  # ids to acknowledge, in order
+        self._acks_flushed_s = 0.0  # when XACKs were sent last
         self._lost_nodes: list[str] = []
-        self._next_tick = 0.0
+        self._next_poll_s = 0.0
         self._recover = False
         self._refusals = (0.0, 0)
 
     @property
     def connected(self) -> bool:
-        return self.link.connected
+        """Whether Redis responds."""
+        return self.connection.connected
 
     @property
     def since(self) -> float:
         """When ``connected`` last changed, in seconds since the epoch."""
-        return self.link.since
+        return self.connection.since
 
     @property
     def shards(self) -> list[int]:
-        """The shards held now, those about to be taken over included."""
-        return self._leases.held()
+        """The shards owned now, including those about to be taken over."""
+        return self._leases.current()
 
     def status(self) -> dict[str, int]:
-        """All counts by name, for metrics and summaries."""
+        """Return all counts by name, for metrics."""
         return {
             **asdict(self.counts),
             "waiting": len(self._waiting),
             "groups_recreated": self._consumer.recreated,
-            "outages": self.link.outages,
+            "outages": self.connection.outages,
             "shards": len(self.shards),
         }
 
     def subjects(self, node: str) -> tuple[Identity, ...]:
-        """Who the node's subjects are by its last announcement; nobody where none is known.
+        """Return the node's subjects as announced last; none where they are not known.
 
-        A question to Redis: for when a finding is told, not for each slice.
+        This sends a command to Redis: use it for a finding, not for each slice.
         """
         try:
-            text = self.link.client.hget(SUBJECTS_KEY, node)
+            text = self.connection.client.hget(SUBJECTS_KEY, node)
             return from_rows(json.loads(text)) if isinstance(text, bytes) else ()
         except (*OUTAGE, ValueError, RecursionError) as error:
-            log.warning("subjects of %s are not known: %s", node, error)
+            log.warning("subjects of node %s are not known: %s", node, error)
             return ()
 
     def poll(self, most: int = BATCH) -> list[Received]:
-        """The slices that came since the last call, after the rest of a tick of 50 ms.
+        """Wait for the rest of 50 ms, then return the slices since the last call.
 
-        A backlog comes in portions of ``most`` slices, without ticks between them.
+        A backlog is returned in batches of ``most`` slices, without waiting between them.
         """
-        due = self.link.due()
-        if not (due and self._backlog):  # the tick of the read goes on meanwhile
-            time.sleep(max(0.0, min(TICK_SECONDS, self._next_tick - time.monotonic())))
-            self._next_tick = time.monotonic() + TICK_SECONDS
+        due = self.connection.due()
+        if not (due and self._backlog):  # a backlog needs no wait
+            time.sleep(max(0.0, min(POLL_SECONDS, self._next_poll_s - time.monotonic())))
+            self._next_poll_s = time.monotonic() + POLL_SECONDS
         out: list[Received] = []
-        if due or self.link.due():
+        if due or self.connection.due():
             try:
-                self._turn(out, most)
-                self.link.up()
+                self._poll_once(out, most)
+                self.connection.succeeded()
             except OUTAGE as error:
                 self._recover = True
                 self._leases.hurry()
-                self.link.down(error)
+                self.connection.failed(error)
         return out
 
     def ack(self, received: Iterable[Received]) -> None:
-        """These are done with: they will not come again.  Sent with those of a moment."""
-        for one in received:
-            self._done(one)
-        if self.link.connected:
+        """Mark as processed: they are not delivered again.  XACKs are batched every 0.5 s."""
+        for each in received:
+            self._acknowledge_later(each)
+        if self.connection.connected:
             try:
-                self._settle_later()
+                self._flush_acks_when_due()
             except OUTAGE as error:
                 self._recover = True
-                self.link.down(error)
+                self.connection.failed(error)
 
     def lost_nodes(self) -> list[str]:
-        """Nodes that another analyzer reads since the last call: what is known of them is stale."""
+        """Return the nodes that another analyzer reads since the last call: drop their state."""
         nodes, self._lost_nodes = self._lost_nodes, []
         return nodes
 
     def close(self) -> None:
-        """Send what is owed, give the leases back, disconnect; harmless when Redis is away."""
-        if self.link.connected:
+        """Send acknowledgements, release the leases, disconnect; Redis may be unavailable."""
+        if self.connection.connected:
             try:
-                self._settle()
+                self._flush_acks()
                 self._leases.release()
             except OUTAGE as error:
-                log.info("redis is away, leases run out by themselves: %s", error)
-        self.link.client.close()
+                log.info("Redis is unavailable, the leases expire by themselves: %s", error)
+        self.connection.client.close()
 
-    def _turn(self, out: list[Received], most: int) -> None:
+    def _poll_once(self, out: list[Received], most: int) -> None:
         if self._leases.due():
-            self._settle()  # what is owed of a shard keeps it from being handed over
+            self._flush_acks()  # a shard with unsent acknowledgements cannot be handed over
             changes = self._leases.beat()
             self._drop(changes.lost)
             self._to_take.extend(changes.gained)
         if not self._backlog:
-            self._settle_later()
-            self._read(set(self._leases.held()))
+            self._flush_acks_when_due()
+            self._read(set(self._leases.current()))
         for _ in range(min(most, len(self._backlog))):
             self._accept(self._backlog.popleft(), out)
-        self._seat(out)
-        self._settle_later()
+        self._deliver_waiting(out)
+        self._flush_acks_when_due()
         if self._to_take:
-            self._next_tick = 0.0  # there is more at once
+            self._next_poll_s = 0.0  # there is more to read already
 
-    def _read(self, held: set[int]) -> None:
-        """Fill the backlog: what is unfinished first, then what came since."""
+    def _read(self, owned: set[int]) -> None:
+        """Fill the backlog: unfinished entries first, then new ones."""
         if self._recover:
-            self._queue(self._consumer.pending(held - set(self._to_take)))
+            self._queue(self._consumer.pending(owned - set(self._to_take)))
             self._recover = False
         while self._to_take and len(self._backlog) < BATCH:
             number = self._to_take[0]
-            if number in held:
+            if number in owned:
                 self._queue(by_node(self._consumer.take_over(number, self._refill)))
-                self._rota.active([number], time.monotonic())
+                self._schedule.active([number], time.monotonic())
             self._to_take.popleft()
         if not self._backlog:
-            self._queue(self._fresh(held - set(self._to_take)))
+            self._queue(self._fresh(owned - set(self._to_take)))
 
-    def _queue(self, entries: Iterable[Entry]) -> None:
-        """Into the backlog with what is neither there, nor with the caller, nor done with."""
+    def _queue(self, entries: Iterable[StreamEntry]) -> None:
+        """Add entries to the backlog, unless they are in flight or processed already."""
         for entry in entries:
-            hand = self._in_hand.setdefault(entry.shard, set())
+            in_flight = self._in_flight.setdefault(entry.shard, set())
             if entry.history:
                 self._backlog.append(entry)
-            elif entry.id not in hand and entry.id not in self._owed.get(entry.shard, ()):
-                hand.add(entry.id)
+            elif entry.id not in in_flight and entry.id not in self._unacknowledged.get(
+                entry.shard, ()
+            ):
+                in_flight.add(entry.id)
                 self._backlog.append(entry)
 
-    def _fresh(self, shards: set[int]) -> list[Entry]:
+    def _fresh(self, shards: set[int]) -> list[StreamEntry]:
         now = time.monotonic()
-        asked = self._rota.next(shards, now)
+        asked = self._schedule.next(shards, now)
         entries = self._consumer.fresh(asked)
-        self._rota.read(asked, Counter(entry.shard for entry in entries), now)
-        if self._rota.behind:
-            self._next_tick = 0.0
+        self._schedule.read(asked, Counter(entry.shard for entry in entries), now)
+        if self._schedule.behind:
+            self._next_poll_s = 0.0
         return by_node(entries) if len(asked) == 1 else entries
 
-    def _accept(self, entry: Entry, out: list[Received]) -> None:
+    def _accept(self, entry: StreamEntry, out: list[Received]) -> None:
         if not entry.fields:
             self.counts.trimmed += 1
-            self._done(entry)
+            self._acknowledge_later(entry)
             return
         try:
             node, key = _peek(entry)
@@ -259,93 +262,93 @@ class StreamReader:
         else:
             self._deliver(entry, known, out)
 
-    def _seat(self, out: list[Received]) -> None:
-        """Deliver waiting slices whose table has been announced, refuse those past waiting."""
+    def _deliver_waiting(self, out: list[Received]) -> None:
+        """Deliver waiting slices whose table is known now; refuse those that waited too long."""
         if not len(self._waiting):
             return
-        self.tables.fetch(self.link.client, self._waiting.wanted())
+        self.tables.fetch(self.connection.client, self._waiting.needed_tables())
         for parked, known in self._waiting.ready(self.tables):
             self._deliver(parked.entry, known, out)
         for parked in self._waiting.overdue():
             key = parked.table.hex()
             self._refuse(parked.entry, f"channel table {key} has not been announced")
 
-    def _deliver(self, entry: Entry, known: Known, out: list[Received]) -> None:
+    def _deliver(self, entry: StreamEntry, known: DecodableTable, out: list[Received]) -> None:
         data = entry.fields[_DATA]
         try:
             message = _decode(data, known)
         except wire.WireError as error:
             self._refuse(entry, str(error))
             return
-        place = self._progress.setdefault(message.node, Progress()).accept(message)
-        if place.repeat:
+        position = self._sequences.setdefault(message.node, NodeSequence()).accept(message)
+        if position.repeat:
             self.counts.repeated += 1
-            self._done(entry)
+            self._acknowledge_later(entry)
             return
         if not entry.history:
             self.counts.received += 1
-            self.counts.missing += place.gap
-            self.counts.restarts += place.restarted
+            self.counts.missing += position.gap
+            self.counts.restarts += position.restarted
         out.append(
             Received(
                 message.node, message, known.table, data, entry.id, entry.shard,
-                place.gap, place.restarted, entry.history,
+                position.gap, position.restarted, entry.history,
             )
         )  # fmt: skip
 
-    def _refuse(self, entry: Entry, reason: str) -> None:
+    def _refuse(self, entry: StreamEntry, reason: str) -> None:
         if entry.history:
-            return  # its first reader said so already
+            return  # its first reader counted and logged it
         self.counts.refused += 1
-        self._done(entry)
-        began, said = self._refusals
-        if time.monotonic() - began > 60:
-            began, said = time.monotonic(), 0
-        if said < LOGGED_REFUSALS:
+        self._acknowledge_later(entry)
+        began_s, logged = self._refusals
+        if time.monotonic() - began_s > 60:
+            began_s, logged = time.monotonic(), 0
+        if logged < LOGGED_REFUSALS:
             log.warning(
                 "message %s of shard %d from %r refused: %s",
                 entry.id.decode(), entry.shard, entry.fields.get(_NODE, b""), reason,
             )  # fmt: skip
-        self._refusals = began, said + 1
+        self._refusals = began_s, logged + 1
 
     def _drop(self, shards: Iterable[int]) -> None:
         gone = set(shards)
         if not gone:
             return
-        log.info("%d shards went to another analyzer", len(gone))
+        log.info("another analyzer took over %d shards", len(gone))
         for number in gone:
-            self._in_hand.pop(number, None)
-            self._owed.pop(number, None)
+            self._in_flight.pop(number, None)
+            self._unacknowledged.pop(number, None)
         self._backlog = deque(entry for entry in self._backlog if entry.shard not in gone)
         self._waiting.forget(gone)
-        nodes = [node for node in self._progress if shard(node) in gone]
+        nodes = [node for node in self._sequences if shard(node) in gone]
         for node in nodes:
-            del self._progress[node]
+            del self._sequences[node]
         self._lost_nodes += nodes
 
-    def _done(self, one: Entry | Received) -> None:
-        """It is to be acknowledged, unless it was long ago."""
-        if not one.history:
-            self._in_hand.get(one.shard, set()).discard(one.id)
-            self._owed.setdefault(one.shard, {})[one.id] = None
+    def _acknowledge_later(self, entry: StreamEntry | Received) -> None:
+        """Queue an acknowledgement; history was acknowledged by its first reader."""
+        if not entry.history:
+            self._in_flight.get(entry.shard, set()).discard(entry.id)
+            self._unacknowledged.setdefault(entry.shard, {})[entry.id] = None
 
-    def _settle_later(self) -> None:
-        """What was done with in a moment is sent together, and what was read together."""
-        if not self._backlog and time.monotonic() >= self._settled + self._ack_seconds:
-            self._settle()
+    def _flush_acks_when_due(self) -> None:
+        """Send pending acknowledgements once per interval, never in the middle of a batch."""
+        if not self._backlog and time.monotonic() >= self._acks_flushed_s + self._ack_seconds:
+            self._flush_acks()
 
-    def _settle(self) -> None:
-        self._settled = time.monotonic()
-        if self._owed:
-            self._consumer.acknowledge(self._owed)
-            self._owed = {}
+    def _flush_acks(self) -> None:
+        self._acks_flushed_s = time.monotonic()
+        if self._unacknowledged:
+            self._consumer.acknowledge(self._unacknowledged)
+            self._unacknowledged = {}
 
     def _idle(self, number: int) -> bool:
-        return not self._in_hand.get(number) and number not in self._owed
+        return not self._in_flight.get(number) and number not in self._unacknowledged
 
 
-def _peek(entry: Entry) -> tuple[str, bytes]:
-    """Node and table key; raises ``WireError`` for what this shard cannot hold."""
+def _peek(entry: StreamEntry) -> tuple[str, bytes]:
+    """Return node and table key; raises ``WireError`` for what this shard cannot hold."""
     data = entry.fields.get(_DATA)
     if data is None:
         raise wire.WireError(f"it has no field {FIELD_DATA!r}")
@@ -355,8 +358,8 @@ def _peek(entry: Entry) -> tuple[str, bytes]:
     return node, key
 
 
-def _decode(data: bytes, known: Known) -> wire.Message:
-    """The message; raises ``WireError`` when its table and itself disagree, too."""
+def _decode(data: bytes, known: DecodableTable) -> wire.Message:
+    """Return the message; raises ``WireError``, also where it disagrees with its table."""
     message = wire.decode(data, known.gauges, backend.current().unpack)
     if message.slow.size != len(known.table.slow):
         raise wire.WireError(

@@ -1,7 +1,7 @@
-"""The place of a slice among those of its node: next, after a gap, a repeat, or a new beginning.
+"""The position of a slice in the sequence of its node: next, after a gap, repeat or restart.
 
-Delivery is at least once and collectors restart, so a sequence number alone says too little: a
-number at or below the last is a repeat if its time fits that number, else a new beginning.
+Delivery is at least once, and collectors restart.  So a sequence number alone is not enough: one at
+or below the last is a repeat if its time fits that number, else the sequence started again.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from reveal_contract.wire import Message
 
-REMEMBERED = 128  # slices; about what a stream keeps
-_FITS_SLICES = 2  # how far a repeat's time may be from where its number puts it
+REMEMBERED = 128  # slices; about as many as a stream keeps of a node
+_TOLERANCE = 2  # slices between the time of a repeat and the time that its number implies
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """``gap`` is the number of slices missing before this one, 0 at a new beginning."""
+class SlicePosition:
+    """``gap`` is the number of slices missing before this one, 0 after a restart."""
 
     repeat: bool = False
     restarted: bool = False
@@ -25,28 +25,28 @@ class Place:
 
 
 @dataclass
-class Progress:
-    """What has been accepted of one node."""
+class NodeSequence:
+    """The accepted slices of one node."""
 
     boot: bytes = b""
     sequence: int = -1
     start_ns: int = 0
     _starts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
-    def accept(self, message: Message) -> Place:
-        """Where this slice belongs; unless it is a repeat it is the newest from now on."""
+    def accept(self, message: Message) -> SlicePosition:
+        """Return the position of a slice; unless it is a repeat it becomes the newest."""
         if not self.boot:
-            place = Place()
+            position = SlicePosition()
         elif message.boot != self.boot:
-            place = Place(restarted=True)
+            position = SlicePosition(restarted=True)
         elif message.sequence > self.sequence:
-            place = Place(gap=message.sequence - self.sequence - 1)
+            position = SlicePosition(gap=message.sequence - self.sequence - 1)
         elif self._repeats(message):
-            return Place(repeat=True)
+            return SlicePosition(repeat=True)
         else:
-            place = Place(restarted=True)
-        self._advance(message, place.restarted)
-        return place
+            position = SlicePosition(restarted=True)
+        self._advance(message, position.restarted)
+        return position
 
     def _repeats(self, message: Message) -> bool:
         if (message.sequence, message.start_ns) in self._starts:
@@ -55,7 +55,7 @@ class Progress:
             return False
         slice_ns = max(1, message.tick_us * 1000 * len(message.fast))
         behind = (self.sequence - message.sequence) * slice_ns
-        return abs(self.start_ns - behind - message.start_ns) <= _FITS_SLICES * slice_ns
+        return abs(self.start_ns - behind - message.start_ns) <= _TOLERANCE * slice_ns
 
     def _advance(self, message: Message, restarted: bool) -> None:
         if restarted:

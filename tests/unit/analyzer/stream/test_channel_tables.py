@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reveal_analyzer.stream import channel_tables
-from reveal_analyzer.stream.channel_tables import UNUSED_SECONDS, Tables
+from reveal_analyzer.stream.channel_tables import UNUSED_SECONDS, ChannelTables
 from reveal_contract.channels import Channel, ChannelTable
 from support.fake_clock import Clock
 
@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_a_table_that_nobody_uses_is_forgotten_and_fetched_again(clock: Clock) -> None:
-    known, client = Tables(), Catalogue()
+    known, client = ChannelTables(), Catalogue()
     first, second, third = (one.key for one in MADE)
 
     def fetch(key: bytes) -> Any:

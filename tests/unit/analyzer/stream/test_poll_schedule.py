@@ -2,88 +2,93 @@
 
 from __future__ import annotations
 
-from reveal_analyzer.stream.consumer import BATCH, LEAST, Entry, by_node, share
-from reveal_analyzer.stream.poll_schedule import ACTIVE_SECONDS, QUIET_TICKS, Rota
+from reveal_analyzer.stream.consumer import BATCH, LEAST, StreamEntry, by_node, entries_per_stream
+from reveal_analyzer.stream.poll_schedule import ACTIVE_SECONDS, QUIET_POLLS, PollSchedule
 from reveal_contract import names, wire
 from support.redis_streams import TABLE, message
 
 SHARDS = set(range(20))
 
 
-def asked_for(rota: Rota, now: float, held: dict[int, int]) -> list[int]:
+def asked_for(schedule: PollSchedule, now: float, held: dict[int, int]) -> list[int]:
     """One read of streams that hold so many entries, which it takes away."""
-    asked = rota.next(SHARDS, now)
-    taken = {number: min(share(len(asked)), held.get(number, 0)) for number in asked}
+    asked = schedule.next(SHARDS, now)
+    taken = {number: min(entries_per_stream(len(asked)), held.get(number, 0)) for number in asked}
     for number, count in taken.items():
         held[number] = held.get(number, 0) - count
-    rota.read(asked, {number: count for number, count in taken.items() if count}, now)
+    schedule.read(asked, {number: count for number, count in taken.items() if count}, now)
     return sorted(asked)
 
 
 def test_streams_without_news_are_asked_in_turn_and_each_at_last() -> None:
-    rota = Rota()
-    seen = [asked_for(rota, tick / 20, {}) for tick in range(QUIET_TICKS)]
-    assert all(len(asked) == len(SHARDS) // QUIET_TICKS for asked in seen)
+    schedule = PollSchedule()
+    seen = [asked_for(schedule, tick / 20, {}) for tick in range(QUIET_POLLS)]
+    assert all(len(asked) == len(SHARDS) // QUIET_POLLS for asked in seen)
     assert sorted(number for asked in seen for number in asked) == sorted(SHARDS)
 
 
 def test_one_with_news_is_asked_each_time_until_it_is_quiet_again() -> None:
-    rota = Rota()
-    rota.active([7], 100.0)
+    schedule = PollSchedule()
+    schedule.active([7], 100.0)
     for tick in range(20):
-        assert 7 in rota.next(SHARDS, 100.0 + tick / 20)
-    later = [rota.next(SHARDS, 100.0 + ACTIVE_SECONDS + tick / 20) for tick in range(QUIET_TICKS)]
+        assert 7 in schedule.next(SHARDS, 100.0 + tick / 20)
+    later = [
+        schedule.next(SHARDS, 100.0 + ACTIVE_SECONDS + tick / 20) for tick in range(QUIET_POLLS)
+    ]
     assert sum(7 in asked for asked in later) == 1
 
 
 def test_one_that_held_more_is_read_alone_next() -> None:
-    rota, held = Rota(), {3: share(20) + 5}
-    rota.active(SHARDS, 0.0)
-    assert asked_for(rota, 0.0, held) == sorted(SHARDS)
-    assert rota.behind
-    assert asked_for(rota, 0.0, held) == [3]
-    assert not rota.behind
-    assert asked_for(rota, 0.0, held) == sorted(SHARDS)
+    schedule, held = PollSchedule(), {3: entries_per_stream(20) + 5}
+    schedule.active(SHARDS, 0.0)
+    assert asked_for(schedule, 0.0, held) == sorted(SHARDS)
+    assert schedule.behind
+    assert asked_for(schedule, 0.0, held) == [3]
+    assert not schedule.behind
+    assert asked_for(schedule, 0.0, held) == sorted(SHARDS)
 
 
 def test_a_flooded_stream_takes_turns_with_all_others() -> None:
-    rota, held = Rota(), {3: 100 * BATCH}
-    rota.active(SHARDS, 0.0)
-    asked = [asked_for(rota, 0.0, held) for _ in range(7)]
+    schedule, held = PollSchedule(), {3: 100 * BATCH}
+    schedule.active(SHARDS, 0.0)
+    asked = [asked_for(schedule, 0.0, held) for _ in range(7)]
     assert asked[0] == sorted(SHARDS)
     assert asked[1::2] == [[3]] * 3
     assert asked[2::2] == [sorted(SHARDS - {3})] * 3
 
 
 def test_all_behind_are_read_one_after_the_other_and_none_twice_in_a_round() -> None:
-    rota, held = Rota(), dict.fromkeys(SHARDS, 3 * BATCH)
-    rota.active(SHARDS, 0.0)
-    asked_for(rota, 0.0, held)
+    schedule, held = PollSchedule(), dict.fromkeys(SHARDS, 3 * BATCH)
+    schedule.active(SHARDS, 0.0)
+    asked_for(schedule, 0.0, held)
     for _ in range(2):
-        alone = [asked_for(rota, 0.0, held) for _ in SHARDS]
+        alone = [asked_for(schedule, 0.0, held) for _ in SHARDS]
         assert sorted(alone) == [[number] for number in sorted(SHARDS)]
-        assert asked_for(rota, 0.0, held) == []  # nobody is left who is not behind
+        assert asked_for(schedule, 0.0, held) == []  # nobody is left who is not behind
     assert max(held.values()) < BATCH
 
 
 def test_a_stream_that_went_to_another_analyzer_is_not_read() -> None:
-    rota, held = Rota(), {3: BATCH, 4: BATCH}
-    rota.active(SHARDS, 0.0)
-    asked_for(rota, 0.0, held)
-    assert rota.next(SHARDS - {3}, 0.0) == [4]
-    assert rota.next({5}, 0.0) == [5]
-    assert not rota.behind
+    schedule, held = PollSchedule(), {3: BATCH, 4: BATCH}
+    schedule.active(SHARDS, 0.0)
+    asked_for(schedule, 0.0, held)
+    assert schedule.next(SHARDS - {3}, 0.0) == [4]
+    assert schedule.next({5}, 0.0) == [5]
+    assert not schedule.behind
 
 
 def test_entries_come_node_by_node_each_in_its_order() -> None:
     sent = [(node, sequence) for sequence in range(4) for node in ("b", "a", "c")]
     entries = [
-        Entry(0, b"%d-0" % at, {names.FIELD_DATA.encode(): data})
+        StreamEntry(0, b"%d-0" % at, {names.FIELD_DATA.encode(): data})
         for at, data in enumerate(
             wire.encode(message(node, sequence), wire.gauges(TABLE)) for node, sequence in sent
         )
     ]
-    broken = [Entry(0, b"98-0", {names.FIELD_DATA.encode(): b"no"}), Entry(0, b"99-0", {})]
+    broken = [
+        StreamEntry(0, b"98-0", {names.FIELD_DATA.encode(): b"no"}),
+        StreamEntry(0, b"99-0", {}),
+    ]
     got = by_node([*entries[:6], *broken, *entries[6:]])
     assert [int(entry.id.split(b"-")[0]) for entry in got] == [
         0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, 98, 99,
@@ -91,14 +96,16 @@ def test_entries_come_node_by_node_each_in_its_order() -> None:
 
 
 def test_a_pause_of_half_a_second_puts_no_stream_behind_where_4000_nodes_send() -> None:
-    rota, held = Rota(), dict.fromkeys(range(names.SHARDS), 4000 // names.SHARDS // 2)
-    rota.active(held, 0.0)
-    asked = rota.next(set(held), 0.0)
-    rota.read(asked, {number: min(share(len(asked)), held[number]) for number in asked}, 0.0)
-    assert not rota.behind
+    schedule, held = PollSchedule(), dict.fromkeys(range(names.SHARDS), 4000 // names.SHARDS // 2)
+    schedule.active(held, 0.0)
+    asked = schedule.next(set(held), 0.0)
+    schedule.read(
+        asked, {number: min(entries_per_stream(len(asked)), held[number]) for number in asked}, 0.0
+    )
+    assert not schedule.behind
 
 
 def test_few_streams_share_a_batch_and_many_get_enough_to_keep_up() -> None:
-    assert share(1) == BATCH
-    assert share(4) == BATCH // 4
-    assert share(1000) == LEAST
+    assert entries_per_stream(1) == BATCH
+    assert entries_per_stream(4) == BATCH // 4
+    assert entries_per_stream(1000) == LEAST

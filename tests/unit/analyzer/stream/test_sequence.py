@@ -8,41 +8,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.stream.sequence import REMEMBERED, Place, Progress
+from reveal_analyzer.stream.sequence import REMEMBERED, NodeSequence, SlicePosition
 from support.redis_streams import T0, message
 
 SECOND = 10**9
 
 
 def test_the_first_slice_is_neither_gap_nor_restart() -> None:
-    assert Progress().accept(message("n", 500)) == Place()
+    assert NodeSequence().accept(message("n", 500)) == SlicePosition()
 
 
 def test_a_step_of_the_clock_is_no_restart() -> None:
-    progress = Progress()
+    progress = NodeSequence()
     progress.accept(message("n", 1))
-    assert progress.accept(message("n", 2, start_ns=T0 - 3600 * SECOND)) == Place()
-    assert progress.accept(message("n", 2, start_ns=T0 - 3600 * SECOND)) == Place(repeat=True)
-    assert progress.accept(message("n", 3, start_ns=T0 - 3599 * SECOND)) == Place()
+    assert progress.accept(message("n", 2, start_ns=T0 - 3600 * SECOND)) == SlicePosition()
+    assert progress.accept(message("n", 2, start_ns=T0 - 3600 * SECOND)) == SlicePosition(
+        repeat=True
+    )
+    assert progress.accept(message("n", 3, start_ns=T0 - 3599 * SECOND)) == SlicePosition()
 
 
 def test_a_collector_restarted_after_the_clock_was_set_back_is_heard() -> None:
-    progress = Progress()
+    progress = NodeSequence()
     progress.accept(message("n", 1000))
     back = T0 - 3600 * SECOND
-    assert progress.accept(message("n", 0, start_ns=back)) == Place(restarted=True)
-    assert progress.accept(message("n", 1, start_ns=back + SECOND)) == Place()
+    assert progress.accept(message("n", 0, start_ns=back)) == SlicePosition(restarted=True)
+    assert progress.accept(message("n", 1, start_ns=back + SECOND)) == SlicePosition()
 
 
 def test_a_repeat_older_than_what_is_remembered_is_still_one() -> None:
-    progress = Progress()
+    progress = NodeSequence()
     for sequence in range(REMEMBERED + 50):
         progress.accept(message("n", sequence))
-    assert progress.accept(message("n", 3)) == Place(repeat=True)
+    assert progress.accept(message("n", 3)) == SlicePosition(repeat=True)
 
 
 def test_memory_of_a_node_is_bounded() -> None:
-    progress = Progress()
+    progress = NodeSequence()
     for sequence in range(3 * REMEMBERED):
         progress.accept(message("n", sequence))
     assert len(progress._starts) == REMEMBERED
@@ -50,12 +52,12 @@ def test_memory_of_a_node_is_bounded() -> None:
 
 @pytest.mark.parametrize("sequence", [0, 5, 6])
 def test_a_collector_that_restarts_at_once_is_a_new_beginning(sequence: int) -> None:
-    progress = Progress()
+    progress = NodeSequence()
     for number in range(6):
         progress.accept(message("n", number))
     start = T0 + 5 * SECOND + 1_300_000_000
     place = progress.accept(message("n", sequence, start_ns=start))
-    assert place == (Place(restarted=True) if sequence < 6 else Place())
+    assert place == (SlicePosition(restarted=True) if sequence < 6 else SlicePosition())
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ _runs = st.builds(
 
 @given(st.lists(_runs, min_size=1, max_size=4))
 def test_each_slice_is_accepted_once_with_the_gap_before_it(runs: list[Run]) -> None:
-    progress = Progress()
+    progress = NodeSequence()
     start = T0
     for number, run in enumerate(runs):
         last = None
@@ -83,12 +85,14 @@ def test_each_slice_is_accepted_once_with_the_gap_before_it(runs: list[Run]) -> 
             sent = message("n", sequence, start_ns=start + sequence * SECOND)
             place = progress.accept(sent)
             if last is None:
-                assert place in (Place(), Place(restarted=True)) or (number and place.gap)
+                assert place in (SlicePosition(), SlicePosition(restarted=True)) or (
+                    number and place.gap
+                )
             else:
-                assert place == Place(gap=sequence - last - 1)
+                assert place == SlicePosition(gap=sequence - last - 1)
             last = sequence
         for at in run.repeats:
             sequence = run.slices[at % len(run.slices)]
             again = message("n", sequence, start_ns=start + sequence * SECOND)
-            assert progress.accept(again) == Place(repeat=True)
+            assert progress.accept(again) == SlicePosition(repeat=True)
         start += 400 * SECOND  # the next collector starts later
