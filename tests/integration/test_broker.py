@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,8 @@ import redis
 
 from reveal_cli import broker as module
 from reveal_cli.broker import Broker, BrokerError, Server, find_server, sweep
+from support.component_processes import is_running
+from support.polling import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -31,19 +32,6 @@ def _fake_server(folder: Path, name: str, script: str) -> Path:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
-
-
-def _ended(pid: int, seconds: float = 3) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_serves_on_a_private_socket_without_port_or_persistence() -> None:
@@ -66,7 +54,7 @@ def test_close_leaves_neither_process_nor_directory(private_tmp: Path) -> None:
         client = redis.Redis.from_url(broker.url)
         pid = client.info("server")["process_id"]
         client.close()
-    assert _ended(pid)
+    wait_until(lambda: not is_running(pid), "the server ends")
     assert list(private_tmp.iterdir()) == []
     broker.close()  # again: nothing to do, no error
 
@@ -107,7 +95,7 @@ def test_dies_with_a_killed_owner_and_the_next_run_sweeps_its_directory(private_
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    assert _ended(server)
+    wait_until(lambda: not is_running(server), "the server ends")
     assert len(left) == 1
     assert left[0].exists()
     assert sweep() == 1

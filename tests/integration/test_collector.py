@@ -34,6 +34,8 @@ from reveal_contract.metric import Kind
 from reveal_contract.recording import Reader, Writer
 from reveal_contract.settings import CollectorSettings, SettingsError
 from reveal_contract.wire import Message, decode
+from support.component_processes import is_running
+from support.polling import wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="no procfs")
 SETTINGS = CollectorSettings("n1", "")
@@ -209,10 +211,7 @@ def launch(tmp_path: Path, *flags: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for_slices(path: Path, size: int = 200) -> None:
-    deadline = time.monotonic() + 20
-    while not path.exists() or path.stat().st_size < size:
-        assert time.monotonic() < deadline, "no slice was recorded"
-        time.sleep(0.01)
+    wait_until(lambda: path.exists() and path.stat().st_size >= size, "a slice is recorded")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -247,18 +246,7 @@ def test_a_killed_parent_leaves_no_collector(tmp_path: Path) -> None:
         child = int(parent.stdout.readline())
         wait_for_slices(tmp_path / "r")
         parent.kill()
-    deadline = time.monotonic() + 10
-    while runs(child):
-        assert time.monotonic() < deadline, "the collector outlived its parent"
-        time.sleep(0.01)
-
-
-def runs(pid: int) -> bool:
-    """Whether the process is there and no zombie that nobody waits for."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    wait_until(lambda: not is_running(child), "the collector ended with its parent")
 
 
 def test_own_health_is_scraped(tmp_path: Path) -> None:

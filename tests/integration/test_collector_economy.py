@@ -19,7 +19,7 @@ from reveal_collector.shipping.sinks import EncodedSlice, SinkHealth, StatusProv
 from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.wire import decode
-from support.polling import until
+from support.polling import wait_until
 
 SETTINGS = CollectorSettings("n1", "", exclude=("process-groups", "filesystems"))
 
@@ -77,7 +77,7 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
 
     monkeypatch.setattr(Collector, "_receive", keep)
     collector = run(SETTINGS)
-    until(lambda: len(sink.shipped) >= 3)
+    wait_until(lambda: len(sink.shipped) >= 3)
     collector.stop()
     library = native.load().library
     assert library is not None
@@ -130,18 +130,18 @@ def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
 ) -> None:
     monkeypatch.setattr(cpu_budget, "WINDOW_NS", 1_000_000_000)
     collector = run(replace(SETTINGS, cpu_budget_millicores=1))
-    until(lambda: len(kept(collector)) >= 4)
+    wait_until(lambda: len(kept(collector)) >= 4)
     assert [one.paused for one in collector._pausable.values()] == [True]
     assert any("snmp6 and softnet are read every 10 s" in said for said in kept(collector))
-    until(lambda: lanes(collector)["snmp6"] is Lane.RARE)
-    until(lambda: fallbacks(sink) >= 3)
+    wait_until(lambda: lanes(collector)["snmp6"] is Lane.RARE)
+    wait_until(lambda: fallbacks(sink) >= 3)
 
     monkeypatch.setattr(cpu_budget, "CALM_NS", 0)
     monkeypatch.setattr(cpu_budget, "HEADROOM", 1.0)
     collector._budget._millicores = 1000
     collector._budget._state = cpu_budget.BudgetState(len(kept(collector)), patience_ns=0)
-    until(lambda: not kept(collector))
-    until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
+    wait_until(lambda: not kept(collector))
+    wait_until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
     assert collector._budget.slowdown_factor == 1
     assert [one.paused for one in collector._pausable.values()] == [False]
 

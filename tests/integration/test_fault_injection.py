@@ -19,7 +19,7 @@ from reveal_cli.workloads import Workload, WorkloadError
 from support import polling
 
 # a program is read from disk again on a host that is short of memory
-until = partial(polling.until, seconds=60)
+wait_until = partial(polling.wait_until, seconds=60)
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 
@@ -65,7 +65,7 @@ def test_a_fault_moves_its_counter_and_cleans_up(
     reserved = Path("/proc/sys/vm/nr_hugepages").read_text()
     before = _value(file, key)
     with fault.on(FaultTarget(scratch=tmp_path)) as injection:
-        until(lambda: injection.failure() or _value(file, key) >= before + atleast, key)
+        wait_until(lambda: injection.failure() or _value(file, key) >= before + atleast, key)
         assert not injection.failure()
         expected = None if name == "hugepages_weak" else f"/reveal-fault-{name}"
         assert injection.subject == expected
@@ -106,7 +106,7 @@ def test_a_program_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Pat
 
     fault = replace(_usable("ctxt_weak", tmp_path), inject=inject)
     with fault.on(FaultTarget(scratch=tmp_path)) as injection:
-        until(injection.failure)
+        wait_until(injection.failure)
         assert injection.failure() == (
             "ctxt_weak: one of its programs ended with status 1: "
             "ValueError: invalid literal for int() with base 10: 'many'"
@@ -129,7 +129,7 @@ def test_a_workload_works_and_leaves_nothing(tmp_path: Path) -> None:
     log = tmp_path / "log"
     try:
         with Workload("train", tmp_path, log) as job:
-            until(lambda: log.exists() and b'"step"' in log.read_bytes())
+            wait_until(lambda: log.exists() and b'"step"' in log.read_bytes())
             assert job.alive
             target, subject = job.target, job.subject
     except WorkloadError as error:

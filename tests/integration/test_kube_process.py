@@ -19,7 +19,7 @@ from reveal_analyzer.worker import Worker
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
 from support.component_processes import answer, free_port, running
-from support.polling import until
+from support.polling import wait_until
 from support.redis_streams import QUICK, Stream, message
 
 _LOADED = """
@@ -71,8 +71,8 @@ def test_an_api_that_is_away_costs_no_slice_and_a_signal_ends_it(
         "--metrics-port", str(port), "--run-folder", str(tmp_path),
     ]  # fmt: skip
     with running("reveal_analyzer", tmp_path, *flags) as process:
-        until(lambda: answer(port, "/readyz")[0] == 200, "it reads its stream")
-        until(lambda: "reveal_kubernetes_up 0.0" in answer(port, "/metrics")[1], "it is said")
+        wait_until(lambda: answer(port, "/readyz")[0] == 200, "it reads its stream")
+        wait_until(lambda: "reveal_kubernetes_up 0.0" in answer(port, "/metrics")[1], "it is said")
         assert answer(port, "/healthz")[0] == 200
         began = time.monotonic()
         assert process.end() == 0

@@ -16,7 +16,7 @@ import redis
 from images.pod import held_capabilities
 from reveal_contract import names
 from support import runc_container
-from support.polling import comes_true
+from support.polling import becomes_true
 from support.profile_factory import built, container
 from support.redis_server import RedisLauncher
 
@@ -53,7 +53,7 @@ def collector(
     files = made["ConfigMap"]["data"]
     with runc_container.running(made["DaemonSet"], place, files, server.socket.parent) as running:
         ready = container(made["DaemonSet"])["readinessProbe"]["exec"]["command"]
-        assert comes_true(lambda: running.execute(ready).returncode == 0, 25), (
+        assert becomes_true(lambda: running.execute(ready).returncode == 0, 25), (
             running.log.read_text()
         )
         yield running, redis.Redis(unix_socket_path=str(server.socket)), made["DaemonSet"]
@@ -113,7 +113,7 @@ def test_the_analyzer_works_as_nobody_without_any_right(
             done = running.execute([sys.executable, "-c", ASK, str(port), path])
             return done.stdout.strip() == "200"
 
-        assert comes_true(lambda: answers("readinessProbe"), 120), running.log.read_text()
+        assert becomes_true(lambda: answers("readinessProbe"), 120), running.log.read_text()
         assert answers("livenessProbe")
         status = running.status()
         assert status["Uid"].split() == ["65532"] * 4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from support.hosts.base import add_base
 from support.hosts.cgroups import V2, Layout
 from support.hosts.pods import add_pods
 from support.hosts.tree import Tree
+from support.polling import wait_until
 
 
 @pytest.fixture
@@ -44,9 +45,10 @@ def test_new_cgroups_are_seen_behind_a_thousand_files(tmp_path: Path, crowded: N
         for name in ("first.service", "second.service"):
             tree.write(f"cgroup/system.slice/{name}/cgroup.procs", "4242\n")
             tree.write(f"cgroup/system.slice/{name}/cpu.stat", "usage_usec 5\n")
-            deadline = time.monotonic() + 10
-            while not any(one.path.endswith(f"/{name}") for one in tracker.current):
-                assert time.monotonic() < deadline, f"{name} was not noticed"
-                time.sleep(0.02)
+            wait_until(partial(has_subject, tracker, f"/system.slice/{name}"), f"{name} is noticed")
     finally:
         tracker.stop()
+
+
+def has_subject(tracker: SubjectTracker, path: str) -> bool:
+    return any(subject.path == path for subject in tracker.current)

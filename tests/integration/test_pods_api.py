@@ -7,7 +7,6 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 
 from reveal_collector.subjects.pods import api
 from reveal_collector.subjects.pods.api import ApiAccess, ApiPods
-from support import polling
+from support.polling import wait_until
 
 
 def pod(name: str, uid: str, version: int) -> dict[str, Any]:
@@ -100,9 +99,6 @@ def pods(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     made.stop()
 
 
-until = partial(polling.until, seconds=10)
-
-
 def names(pods: ApiPods) -> set[str]:
     return {one.name for one in pods.index.pods}
 
@@ -114,11 +110,11 @@ def event(kind: str, thing: dict[str, Any]) -> dict[str, Any]:
 def test_pods_are_listed_then_followed(server: Server, pods: ApiPods) -> None:
     server.pods = [pod("a", "u1", 5)]
     pods.start(lambda: None)
-    until(lambda: names(pods) == {"a"})
+    wait_until(lambda: names(pods) == {"a"})
     server.events.put(event("ADDED", pod("b", "u2", 11)))
-    until(lambda: names(pods) == {"a", "b"})
+    wait_until(lambda: names(pods) == {"a", "b"})
     server.events.put(event("DELETED", pod("a", "u1", 12)))
-    until(lambda: names(pods) == {"b"})
+    wait_until(lambda: names(pods) == {"b"})
     assert server.asked[0]["fieldSelector"] == "spec.nodeName=n1"
     assert server.asked[1]["resourceVersion"] == "10"
     assert server.asked[1]["allowWatchBookmarks"] == "true"
@@ -127,10 +123,10 @@ def test_pods_are_listed_then_followed(server: Server, pods: ApiPods) -> None:
 
 def test_a_watch_goes_on_where_the_last_one_ended(server: Server, pods: ApiPods) -> None:
     pods.start(lambda: None)
-    until(lambda: len(server.asked) == 2)
+    wait_until(lambda: len(server.asked) == 2)
     server.events.put(event("BOOKMARK", {"metadata": {"resourceVersion": "77"}}))
     server.events.put(None)
-    until(lambda: len(server.asked) == 3)
+    wait_until(lambda: len(server.asked) == 3)
     assert server.asked[2]["resourceVersion"] == "77"
     assert "watch" in server.asked[2]
 
@@ -139,7 +135,7 @@ def test_a_watch_goes_on_where_the_last_one_ended(server: Server, pods: ApiPods)
 def test_a_version_that_is_gone_makes_a_new_list(server: Server, pods: ApiPods, gone: str) -> None:
     server.pods = [pod("a", "u1", 5)]
     pods.start(lambda: None)
-    until(lambda: names(pods) == {"a"})
+    wait_until(lambda: names(pods) == {"a"})
     server.pods = [pod("b", "u2", 20)]
     if gone == "event":
         server.events.put(event("ERROR", {"kind": "Status", "code": 410, "message": "too old"}))
@@ -147,10 +143,10 @@ def test_a_version_that_is_gone_makes_a_new_list(server: Server, pods: ApiPods, 
         server.refuse = 410
         asked = len(server.asked)
         server.events.put(None)
-        until(lambda: len(server.asked) > asked)
+        wait_until(lambda: len(server.asked) > asked)
         server.refuse = 0
     server.events.put(None)
-    until(lambda: names(pods) == {"b"})
+    wait_until(lambda: names(pods) == {"b"})
 
 
 def test_an_api_that_is_away_leaves_the_last_list_and_says_so(
@@ -158,14 +154,14 @@ def test_an_api_that_is_away_leaves_the_last_list_and_says_so(
 ) -> None:
     server.pods = [pod("a", "u1", 5)]
     pods.start(lambda: None)
-    until(lambda: names(pods) == {"a"})
+    wait_until(lambda: names(pods) == {"a"})
     server.refuse = 503
     server.events.put(None)
-    until(lambda: "503 not today" in pods.health_error)
+    wait_until(lambda: "503 not today" in pods.health_error)
     assert names(pods) == {"a"}
     assert "the last list is kept" in pods.health_error
     server.refuse = 0
-    until(lambda: pods.health_error == "")
+    wait_until(lambda: pods.health_error == "")
 
 
 def test_what_is_no_event_is_no_end(
@@ -173,17 +169,19 @@ def test_what_is_no_event_is_no_end(
 ) -> None:
     server.pods = [pod("a", "u1", 5)]
     pods.start(lambda: None)
-    until(lambda: names(pods) == {"a"})
+    wait_until(lambda: names(pods) == {"a"})
     server.events.put({"type": "ADDED", "object": None})
-    until(lambda: "is not a watch event" in caplog.text)  # ``health_error`` ends with the next list
+    wait_until(
+        lambda: "is not a watch event" in caplog.text
+    )  # ``health_error`` ends with the next list
     for _ in range(4):  # the watch that broke off still takes some
         server.events.put(event("ADDED", pod("b", "u2", 11)))
-    until(lambda: names(pods) == {"a", "b"})
+    wait_until(lambda: names(pods) == {"a", "b"})
 
 
 def test_stopping_ends_a_waiting_watch_at_once(server: Server, pods: ApiPods) -> None:
     pods.start(lambda: None)
-    until(lambda: len(server.asked) == 2)
+    wait_until(lambda: len(server.asked) == 2)
     began = time.monotonic()
     pods.stop()
     assert time.monotonic() - began < 0.9

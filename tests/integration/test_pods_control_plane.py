@@ -20,7 +20,7 @@ from reveal_contract.subjects import from_rows
 from support.api_server import Kube, Launcher, Object, unique
 from support.cgroup_pods import NEEDED, USAGE, Recorded, make, remove_all, work
 from support.hosts.cgroups import Container, PodSpec
-from support.polling import until
+from support.polling import wait_until
 
 RBAC = "rbac.authorization.k8s.io"
 ACCOUNT = "collector"
@@ -112,12 +112,12 @@ def test_pods_of_the_node_are_followed_with_no_other_right(
     allow(kube, namespace)
     first = add_pod(kube, namespace, "a", node)
     watched.pods.start(lambda: None)
-    until(watched.has("a"), "the list")
+    wait_until(watched.has("a"), "the list")
     add_pod(kube, namespace, "elsewhere", unique("node"))
     add_pod(kube, namespace, "b", node)
-    until(watched.has("a", "b"), "the watch")
+    wait_until(watched.has("a", "b"), "the watch")
     remove_pod(kube, first)
-    until(watched.has("b"), "the end of a pod")
+    wait_until(watched.has("b"), "the end of a pod")
     (pod,) = watched.pods.index.pods
     assert (pod.namespace, pod.node, pod.qos) == (namespace, node, "BestEffort")
     assert watched.pods.health_error == ""
@@ -129,10 +129,10 @@ def test_a_right_that_lacks_is_said_and_used_once_it_is_there(
     watched.token.write_text(account(kube, namespace))
     add_pod(kube, namespace, "a", node)
     watched.pods.start(lambda: None)
-    until(lambda: "403 pods is forbidden" in watched.pods.health_error, "the refusal")
+    wait_until(lambda: "403 pods is forbidden" in watched.pods.health_error, "the refusal")
     allow(kube, namespace)
-    until(watched.has("a"), "the list")
-    until(lambda: watched.pods.health_error == "", "no trouble")
+    wait_until(watched.has("a"), "the list")
+    wait_until(lambda: watched.pods.health_error == "", "no trouble")
 
 
 def test_a_token_that_ran_out_is_read_anew_when_the_kubelet_renewed_it(
@@ -143,15 +143,15 @@ def test_a_token_that_ran_out_is_read_anew_when_the_kubelet_renewed_it(
     add_pod(kube, namespace, "a", node)
     watched.token.write_text(good[:-4] + "xxxx")  # a signature that is none
     watched.pods.start(lambda: None)
-    until(lambda: "401 Unauthorized" in watched.pods.health_error, "the refusal")
+    wait_until(lambda: "401 Unauthorized" in watched.pods.health_error, "the refusal")
     watched.token.write_text(good)
-    until(watched.has("a"), "the list")
+    wait_until(watched.has("a"), "the list")
     assert good not in repr(watched.pods.health_error)
 
 
 def test_without_a_token_file_it_says_so(watched: Watched) -> None:
     watched.pods.start(lambda: None)
-    until(lambda: str(watched.token) in watched.pods.health_error, "the file")
+    wait_until(lambda: str(watched.token) in watched.pods.health_error, "the file")
 
 
 @pytest.mark.slow
@@ -166,14 +166,14 @@ def test_an_api_server_that_is_away_leaves_the_last_list(
     add_pod(kube, "default", "a", node)
     watched.pods.start(lambda: None)
     try:
-        until(watched.has("a"), "the list")
+        wait_until(watched.has("a"), "the list")
         plane.kill()
-        until(lambda: "the last list is kept" in watched.pods.health_error, "it is missed")
+        wait_until(lambda: "the last list is kept" in watched.pods.health_error, "it is missed")
         assert watched.names == {"a"}
         plane.resume()
         add_pod(kube, "default", "b", node)
-        until(watched.has("a", "b"), "what came since")
-        until(lambda: watched.pods.health_error == "", "no trouble")
+        wait_until(watched.has("a", "b"), "what came since")
+        wait_until(lambda: watched.pods.health_error == "", "no trouble")
     finally:
         watched.pods.stop()
 
@@ -198,7 +198,7 @@ def test_a_pod_needs_no_setting(
     pods = ApiPods(partial(access_of, settings), node)
     pods.start(lambda: None)
     try:
-        until(lambda: [one.name for one in pods.index.pods] == ["a"], "the list")
+        wait_until(lambda: [one.name for one in pods.index.pods] == ["a"], "the list")
     finally:
         pods.stop()
 

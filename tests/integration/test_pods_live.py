@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,10 @@ from reveal_collector.collector import Collector
 from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings
-from reveal_contract.subjects import from_rows
+from reveal_contract.subjects import Identity, from_rows
 from support.cgroup_pods import NEEDED, USAGE, Recorded, remove, remove_all, usage, work
 from support.hosts.cgroups import Container, PodSpec, pod_list
+from support.polling import wait_until
 
 LONG = PodSpec("train-0", "1b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b", (Container("worker", 0),), "ml")
 SHORT = PodSpec("job-1", "ffffffff-0000-4111-8222-333333333333", (Container("main", 0),), "ml")
@@ -25,26 +28,43 @@ pytestmark = NEEDED
 
 
 @pytest.fixture
-def no_pods() -> Iterator[None]:
-    yield
+def start() -> Iterator[Callable[[PodSpec, str], None]]:
+    """Starts pods that run until the end of the test; removes them and their cgroups."""
+    workers: list[subprocess.Popen[bytes]] = []
+    yield lambda pod, kind: workers.append(work(pod, kind, 120.0))
+    for worker in workers:
+        worker.kill()
+        worker.wait()
     remove_all(LONG, SHORT)
 
 
 def short_life(lived: list[int]) -> None:
-    """A pod that comes, works for a moment and is gone; what it used in all."""
+    """Run a pod that lives for less than a slice; append its CPU time in ns."""
     work(SHORT, "cpu", 0.35).wait()
-    time.sleep(0.25)  # a kubelet takes longer to remove what is empty; a tick is what it must
+    # models the kubelet, which removes an empty cgroup later than one sample period after its end
+    time.sleep(0.25)
     lived.append(usage(SHORT))
     remove(SHORT)
 
 
-@pytest.mark.timeout(90)
-@pytest.mark.usefixtures("no_pods")
-def test_pods_are_measured_as_the_kernel_counts_them(tmp_path: Path) -> None:
+def subjects(recording: Recorded) -> dict[str, Identity]:
+    """Return the last row of each subject by its instance."""
+    rows = (row for note in recording.notes for row in from_rows(note["subjects"]))
+    return {row.instance: row for row in rows}
+
+
+def has_ended(recording: Recorded, instance: str) -> bool:
+    return (row := subjects(recording).get(instance)) is not None and row.until_ns > 0
+
+
+@pytest.mark.timeout(120)
+def test_pods_are_measured_as_the_kernel_counts_them(
+    start: Callable[[PodSpec, str], None], tmp_path: Path
+) -> None:
     listed = tmp_path / "pods.json"
     listed.write_text(json.dumps(pod_list([LONG, SHORT], "n1")))
-    worker = work(LONG, "net", 60.0)
-    time.sleep(0.3)
+    start(LONG, "net")
+    wait_until(lambda: usage(LONG) > 1e8, "the pod computes")
     settings = CollectorSettings(
         "n1", "", pod_source="file", pod_file=str(listed), cpu_budget_millicores=100,
         include=("stat", "cpuclock", "cgroup-cpu", "cgroups", "subject-network", "subject-fine"),
@@ -52,21 +72,22 @@ def test_pods_are_measured_as_the_kernel_counts_them(tmp_path: Path) -> None:
     collector = Collector(settings, [RecordingSink(Writer(tmp_path / "r"))])
     before = usage(LONG)
     lived: list[int] = []
+    recorded = partial(Recorded, tmp_path / "r")
     try:
         collector.start()
-        time.sleep(3.2)
+        wait_until(lambda: recorded().total(f"{USAGE}{{ml/train-0}}") > 2e9, "two busy seconds")
         inside = usage(LONG)
         life = threading.Thread(target=short_life, args=(lived,))
         life.start()
         life.join()
-        time.sleep(4.5)
-        after = usage(LONG)
-        collector.stop()
+        job = f"{USAGE}{{ml/job-1}}"
+        wait_until(lambda: recorded().total(job) >= lived[0], "the short pod is recorded")
+        wait_until(lambda: has_ended(recorded(), "ml/job-1"), "its end is recorded")
     finally:
-        worker.kill()
-        worker.wait()
-    seen = Recorded(tmp_path / "r")
-    table = {one.instance: one for note in seen.notes for one in from_rows(note["subjects"])}
+        collector.stop()
+    after = usage(LONG)
+    seen = recorded()
+    table = subjects(seen)
     assert table["ml/train-0"].uid == LONG.uid
     assert table["ml/job-1"].until_ns > table["ml/job-1"].since_ns > 0
     used = seen.total(f"{USAGE}{{ml/train-0}}")
@@ -78,12 +99,13 @@ def test_pods_are_measured_as_the_kernel_counts_them(tmp_path: Path) -> None:
     assert seen.total("network.subject.rx_bytes{ml/train-0}") == 0
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.usefixtures("no_pods")
-def test_fifths_of_a_tick_add_up_to_the_tick(tmp_path: Path) -> None:
+@pytest.mark.timeout(90)
+def test_fifths_of_a_tick_add_up_to_the_tick(
+    start: Callable[[PodSpec, str], None], tmp_path: Path
+) -> None:
     listed = tmp_path / "pods.json"
     listed.write_text(json.dumps(pod_list([LONG], "n1")))
-    worker = work(LONG, "cpu", 60.0)
+    start(LONG, "cpu")
     settings = CollectorSettings(
         "n1", "", pod_source="file", pod_file=str(listed), cpu_budget_millicores=500,
         include=("cgroup-cpu", "subject-fine"),
@@ -91,20 +113,20 @@ def test_fifths_of_a_tick_add_up_to_the_tick(tmp_path: Path) -> None:
     collector = Collector(settings, [RecordingSink(Writer(tmp_path / "r"))])
     try:
         collector.start()
-        time.sleep(6.5)
-        collector.stop()
+        wait_until(lambda: len(fifths(tmp_path / "r")) >= 3, "fifths of three slices")
     finally:
-        worker.kill()
-        worker.wait()
-    slices = Recorded(tmp_path / "r").slices
-    compared = 0
-    for message, table in slices:
+        collector.stop()
+    for fine, whole in fifths(tmp_path / "r"):
+        assert fine == pytest.approx(whole, abs=0.25e9)  # the edges are up to two fifths apart
+
+
+def fifths(path: Path) -> list[tuple[float, float]]:
+    """Return the sum of the fifths of a tick and that of the ticks, in ns, for each slice."""
+    sums = []
+    for message, table in Recorded(path).slices:
         labels = [channel.label for channel in table.fast]
-        fine = [at for at, label in enumerate(labels) if label.startswith(f"{USAGE}.fine")]
-        if not fine or message.fast_missing[:, fine].any():
-            continue
-        whole = float(message.fast[:, labels.index(f"{USAGE}{{ml/train-0}}")].sum())
-        parts = float(message.fast[:, fine].sum()) * 1000
-        assert parts == pytest.approx(whole, abs=0.25e9)  # the edges are up to two fifths apart
-        compared += 1
-    assert compared >= 2
+        fine = [index for index, label in enumerate(labels) if label.startswith(f"{USAGE}.fine")]
+        if fine and not message.fast_missing[:, fine].any():
+            whole = float(message.fast[:, labels.index(f"{USAGE}{{ml/train-0}}")].sum())
+            sums.append((float(message.fast[:, fine].sum()) * 1000, whole))
+    return sums

@@ -12,7 +12,6 @@ import urllib.request
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane
 from reveal_contract.recording import Writer
 from reveal_contract.settings import CollectorSettings
-from support import polling
+from support.polling import wait_until
 
 SETTINGS = CollectorSettings(
     node="n", redis_url="", metrics_series=5000,
@@ -44,13 +43,10 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     collector = Collector(SETTINGS, [RecordingSink(Writer(recording))])
     collector.start()
     try:
-        until(lambda: collector.last_tick is not None)
+        wait_until(lambda: collector.last_tick is not None)
         yield serve(collector, 0)
     finally:
         collector.stop()
-
-
-until = partial(polling.until, seconds=20)
 
 
 def scrape(port: int) -> bytes:
@@ -146,7 +142,7 @@ def asked(api: int, query: str) -> list[dict[str, object]]:
 
 
 def test_a_real_prometheus_takes_every_series(port: int, prometheus: int) -> None:
-    until(lambda: bool(asked(prometheus, "rate(process_cpu_seconds_total[10s]) > 0")), 40)
+    wait_until(lambda: bool(asked(prometheus, "rate(process_cpu_seconds_total[10s]) > 0")), 40)
     (up,) = asked(prometheus, 'up{job="reveal"}')
     assert up["value"][1] == "1"
     (kept,) = asked(prometheus, "scrape_samples_scraped")
@@ -161,7 +157,7 @@ def test_the_switch_is_off_unless_asked_for(tmp_path: Path) -> None:
     collector = Collector(quiet, [RecordingSink(Writer(tmp_path / "r"))])
     collector.start()
     try:
-        until(lambda: collector.last_tick is not None)
+        wait_until(lambda: collector.last_tick is not None)
         assert b"reveal_cpu_user" not in scrape(serve(collector, 0))
     finally:
         collector.stop()

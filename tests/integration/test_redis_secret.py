@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import redis
 from reveal_cli.collector_process import CollectorProcess, Keeper
 from reveal_contract import names
 from reveal_contract.names import REDIS_VARIABLE
+from support.polling import wait_until
 
 KEY = names.samples_key("default", names.shard("n1"))
 FLAGS = ["--node", "n1", "--include", "loadavg"]
@@ -31,10 +31,7 @@ def guarded(redis_launcher: Any) -> tuple[redis.Redis, str]:
 
 
 def await_slices(client: redis.Redis) -> None:
-    deadline = time.monotonic() + 20
-    while not client.xlen(KEY):
-        assert time.monotonic() < deadline, "no slice arrived"
-        time.sleep(0.02)
+    wait_until(lambda: client.xlen(KEY), "a slice arrived")
 
 
 def command_line(pid: int) -> str:
@@ -85,10 +82,7 @@ def test_a_recording_goes_nowhere_else(
     monkeypatch.setenv(REDIS_VARIABLE, url)
     record = tmp_path / "r"
     with CollectorProcess([*FLAGS, "--record", str(record)]):
-        deadline = time.monotonic() + 20
-        while not record.exists() or record.stat().st_size < 1500:
-            assert time.monotonic() < deadline, "no slice was recorded"
-            time.sleep(0.02)
+        wait_until(lambda: record.exists() and record.stat().st_size >= 1500, "a slice is recorded")
     assert not client.exists(KEY)
 
 

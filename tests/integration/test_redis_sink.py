@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from reveal_contract.facts import Facts
 from reveal_contract.recording import Reader, Writer
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import CollectorSettings
-from support import polling
+from support.polling import wait_until
 
 TABLE = ChannelTable((Channel("cpu.user"),), ())
 OTHER = ChannelTable((Channel("cpu.user"), Channel("cpu.system")), ())
@@ -49,9 +48,6 @@ def running(
         sink.close(1.0)
 
 
-until = partial(polling.until, seconds=20)
-
-
 def sequences(client: redis.Redis) -> list[int]:
     entries: Any = client.xrange(KEY)
     return [int(fields[b"q"]) for _, fields in entries]
@@ -61,7 +57,7 @@ def test_a_slice_is_one_message_with_its_table_announced(redis_server: Path) -> 
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
         sink.put(shipment(5))
-        until(lambda: sink.health().delivered == 1)
+        wait_until(lambda: sink.health().delivered == 1)
     [(_, fields)] = client.xrange(KEY)  # type: ignore[misc]
     assert fields == {
         b"n": b"n1", b"b": bytes(range(16)), b"q": b"5", b"s": TABLE.key.hex().encode(),
@@ -75,7 +71,7 @@ def test_a_new_table_is_announced_before_its_first_message(redis_server: Path) -
     with running(settings(redis_server)) as sink:
         for sequence, table in enumerate((TABLE, OTHER, TABLE)):
             sink.put(shipment(sequence, table))
-        until(lambda: sink.health().delivered == 3)
+        wait_until(lambda: sink.health().delivered == 3)
     assert set(client.hkeys(names.CATALOGUE_KEY)) == {  # type: ignore[arg-type]
         TABLE.key.hex().encode(), OTHER.key.hex().encode(),
     }  # fmt: skip
@@ -84,7 +80,7 @@ def test_a_new_table_is_announced_before_its_first_message(redis_server: Path) -
 def test_the_node_says_how_it_is(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)):
-        until(lambda: client.hexists(names.NODES_KEY, "n1"))
+        wait_until(lambda: client.hexists(names.NODES_KEY, "n1"))
     told: Any = client.hget(names.NODES_KEY, "n1")
     assert json.loads(told) == {"table": TABLE.key.hex(), "sequence": 3}
 
@@ -93,15 +89,15 @@ def test_an_outage_loses_nothing_that_fits_the_buffer(redis_launcher: Any) -> No
     server = redis_launcher()
     with running(settings(server.socket)) as sink:
         sink.put(shipment(0))
-        until(lambda: sink.health().delivered == 1)
+        wait_until(lambda: sink.health().delivered == 1)
         server.stop()
         for sequence in range(1, 50):
             sink.put(shipment(sequence))
-        until(lambda: sink.health().health_error)
+        wait_until(lambda: sink.health().health_error)
         assert sink.health().buffered == 49
         server.start()  # empty: without persistence everything is forgotten
-        until(lambda: sink.health().delivered == 50)
-        until(lambda: not sink.health().health_error)
+        wait_until(lambda: sink.health().delivered == 50)
+        wait_until(lambda: not sink.health().health_error)
         client = redis.Redis(unix_socket_path=str(server.socket))
         assert sequences(client) == list(range(1, 50))
         assert client.hexists(names.CATALOGUE_KEY, TABLE.key.hex())
@@ -116,7 +112,7 @@ def test_the_oldest_go_when_the_buffer_is_full_and_are_counted(redis_launcher: A
             sink.put(shipment(sequence))
         assert (sink.health().buffered, sink.health().dropped) == (5, 7)
         server.start()
-        until(lambda: sink.health().delivered == 5)
+        wait_until(lambda: sink.health().delivered == 5)
         assert sequences(redis.Redis(unix_socket_path=str(server.socket))) == [7, 8, 9, 10, 11]
 
 
@@ -139,11 +135,11 @@ def test_a_redis_that_refuses_is_tried_again_and_gets_all_in_order(
     with running(settings(redis_server)) as sink:
         for sequence in range(40):
             sink.put(shipment(sequence))
-        until(lambda: sink.health().health_error)
+        wait_until(lambda: sink.health().health_error)
         assert any(word in sink.health().health_error for word in said.split("|"))
         assert sink.health().buffered == 40
         client.execute_command(*mend)
-        until(lambda: sink.health().delivered == 40)
+        wait_until(lambda: sink.health().delivered == 40)
     assert sequences(client) == list(range(40))
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
@@ -153,13 +149,13 @@ def test_a_wrong_password_is_said_and_kept_trying(redis_launcher: Any) -> None:
     server = redis_launcher("--requirepass", "right")
     with running(settings(server.socket)) as sink:
         sink.put(shipment(0))
-        until(lambda: sink.health().health_error)
+        wait_until(lambda: sink.health().health_error)
         assert "uthentication" in sink.health().health_error
         assert sink.health().buffered == 1
     right = settings(server.socket, redis_url=f"unix://:right@{server.socket}")
     with running(right) as sink:
         sink.put(shipment(0))
-        until(lambda: sink.health().delivered == 1)
+        wait_until(lambda: sink.health().delivered == 1)
 
 
 def test_a_table_redis_forgot_is_announced_again(
@@ -169,11 +165,14 @@ def test_a_table_redis_forgot_is_announced_again(
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
         sink.put(shipment(0))
-        until(lambda: sink.health().delivered == 1)
+        wait_until(lambda: sink.health().delivered == 1)
         client.delete(names.CATALOGUE_KEY)
-        time.sleep(0.05)  # the next report finds it gone
-        sink.put(shipment(1))
-        until(lambda: client.hexists(names.CATALOGUE_KEY, TABLE.key.hex()))
+
+        def announced() -> bool:
+            sink.put(shipment(1))  # the first after a report that found it gone
+            return bool(client.hexists(names.CATALOGUE_KEY, TABLE.key.hex()))
+
+        wait_until(announced)
 
 
 def test_tables_no_message_needs_any_more_are_removed(
@@ -185,7 +184,7 @@ def test_tables_no_message_needs_any_more_are_removed(
         sink._table_seconds = 0.0
         sink.put(shipment(0))
         sink.put(shipment(1, OTHER))
-        until(lambda: client.hkeys(names.CATALOGUE_KEY) == [OTHER.key.hex().encode()])
+        wait_until(lambda: client.hkeys(names.CATALOGUE_KEY) == [OTHER.key.hex().encode()])
 
 
 def test_the_stream_stays_bounded(redis_server: Path) -> None:
@@ -193,7 +192,7 @@ def test_the_stream_stays_bounded(redis_server: Path) -> None:
     with running(settings(redis_server, stream_seconds=100, buffer_seconds=600)) as sink:
         for sequence in range(500):
             sink.put(shipment(sequence))
-        until(lambda: sink.health().delivered == 500)
+        wait_until(lambda: sink.health().delivered == 500)
     assert 100 <= len(sequences(client)) < 300
 
 
@@ -236,15 +235,15 @@ def test_subjects_are_told_before_the_slices_they_are_in_and_only_on_change(
     told: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
     with running(settings(redis_server), lambda: told) as sink:
         sink.put(shipment(0))
-        until(lambda: sequences(client) == [0])
+        wait_until(lambda: sequences(client) == [0])
         assert json.loads(subjects_of(client)) == told["subjects"]
         client.hset(names.SUBJECTS_KEY, "n1", "untouched")
         sink.put(shipment(1, OTHER))
-        until(lambda: sequences(client) == [0, 1])
+        wait_until(lambda: sequences(client) == [0, 1])
         assert subjects_of(client) == b"untouched"
         told["subjects"] = [{"instance": "ml/b", "kind": "Pod"}]
         sink.put(shipment(2))
-        until(lambda: sequences(client) == [0, 1, 2])
+        wait_until(lambda: sequences(client) == [0, 1, 2])
         assert json.loads(subjects_of(client)) == told["subjects"]
         assert "subjects" not in json.loads(client.hget(names.NODES_KEY, "n1"))  # type: ignore[arg-type]
 
@@ -274,7 +273,7 @@ def test_facts_go_out_at_once_when_they_change(redis_server: Path) -> None:
     with running(settings(redis_server)) as sink:
         for sequence, facts in enumerate((b"one", None, b"two")):
             sink.put(replace(shipment(sequence), facts=facts))
-            until(lambda: client.hget(names.FACTS_KEY, "n1") == (facts or b"one"), 4)  # noqa: B023
+            wait_until(lambda: client.hget(names.FACTS_KEY, "n1") == (facts or b"one"), 4)  # noqa: B023
 
 
 def test_facts_are_told_again_to_a_redis_that_forgot(redis_server: Path) -> None:
@@ -282,9 +281,9 @@ def test_facts_are_told_again_to_a_redis_that_forgot(redis_server: Path) -> None
     facts = b"the same"
     with running(settings(redis_server)) as sink:
         sink.put(replace(shipment(0), facts=facts))
-        until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
+        wait_until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
         client.flushall()
-        until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
+        wait_until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
 
 
 def test_a_recording_holds_facts_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import NOT_ONE
 from support.certificates import Certificate, on_loopback
 from support.component_processes import free_port, running
-from support.polling import until
+from support.polling import wait_until
 
 KEY = names.samples_key("default", names.shard("n1"))
 PASSWORD = "p@ss/w:r#d?%41 é"
@@ -84,7 +84,7 @@ def is_worked(guarded: Guarded, module: str) -> bool:
 def test_secret_and_certificate_let_both_in(guarded: Guarded, module: str, tmp_path: Path) -> None:
     environment = guarded.environment(module)
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        until(lambda: is_worked(guarded, module), "work is done")
+        wait_until(lambda: is_worked(guarded, module), "work is done")
         assert "p@ss" not in Path(f"/proc/{process.pid}/cmdline").read_text()
         assert process.end() == 0
         assert "p@ss" not in process.text
@@ -107,7 +107,7 @@ def test_who_is_not_let_in_says_why_and_no_password(
 ) -> None:
     environment = guarded.environment(module, **changed)
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        until(lambda: process.said(said), said)
+        wait_until(lambda: process.said(said), said)
         assert process.process.poll() is None  # what is mended is used without a restart
         for secret in ("p@ss", "p%40ss", "wr0ng"):
             assert secret not in process.text
@@ -119,7 +119,7 @@ def test_a_certificate_is_not_looked_at_where_told_so(
 ) -> None:
     environment = guarded.environment(module, options="ssl_cert_reqs=none")
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        until(lambda: is_worked(guarded, module), "work is done")
+        wait_until(lambda: is_worked(guarded, module), "work is done")
         assert process.end() == 0
 
 
@@ -132,4 +132,4 @@ def test_a_part_of_a_cluster_is_refused_in_a_sentence(
     redis_launcher(*flags, needs="cluster-port")
     environment = {REDIS_VARIABLE: f"redis://127.0.0.1:{port}"}
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        until(lambda: process.said(NOT_ONE), "the sentence")
+        wait_until(lambda: process.said(NOT_ONE), "the sentence")

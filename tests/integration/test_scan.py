@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from reveal_cli.output_files import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.recordings import Slices
-from support import polling
+from support.polling import wait_until
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
 FIELDS = {
@@ -209,6 +208,3 @@ def is_child(entry: Path, parent: int, name: str) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[1] == str(parent) and name.encode() in command
-
-
-wait_until = partial(polling.until, seconds=15)

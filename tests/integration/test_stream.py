@@ -13,7 +13,7 @@ from reveal_analyzer.stream.leases import LeaseTiming
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from support.component_processes import free_port
-from support.polling import until
+from support.polling import wait_until
 from support.redis_streams import (
     T0,
     TABLE,
@@ -225,7 +225,9 @@ def test_a_server_that_takes_one_key_a_command_is_asked_stream_by_stream(
     server = redis_launcher(*flags, "--cluster-port", str(free_port()), needs="cluster-port")
     stream = Stream(f"unix://{server.socket}", stack)
     stream.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    until(lambda: stream.client.cluster("INFO")["cluster_state"] == "ok", "the slots are served")
+    wait_until(
+        lambda: stream.client.cluster("INFO")["cluster_state"] == "ok", "the slots are served"
+    )
     stream.announce()
     nodes = [f"n{number}" for number in range(20)]
     stream.send(*(message(node, 0) for node in nodes))

@@ -32,6 +32,7 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import FACTS_KEY
 from reveal_contract.wire import Message
+from support.polling import wait_until
 from support.redis_streams import QUICK, Stream, message
 
 SLOW_CLOCK = Facts(
@@ -238,10 +239,7 @@ def test_sigterm_ends_the_process_within_a_second(
     with _analyzer(
         "--redis", stream.url, "--jsonl", str(tmp_path / "f.jsonl"), "--drain-seconds", "0.7"
     ) as process:  # fmt: skip
-        deadline = time.monotonic() + 30
-        while not stream.client.keys("reveal:*:owner"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: stream.client.keys("reveal:*:owner"), "the analyzer owns a shard")
         server = int(stream.client.info("server")["process_id"])
         try:
             if hung:

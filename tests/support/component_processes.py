@@ -40,6 +40,16 @@ class Process:
     def said(self, words: str) -> bool:
         return words in self.text
 
+    def has_pending_signals(self) -> bool:
+        """Return whether a signal was sent that no thread has received (``ShdPnd``, proc(5))."""
+        rows = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return any(int(row.split()[1], 16) for row in rows if row.startswith(("SigPnd", "ShdPnd")))
+
+    def terminated(self) -> bool:
+        """Send SIGTERM, unless it has ended; return whether it has."""
+        self.process.terminate()
+        return self.process.poll() is not None
+
     def end(self, seconds: float = 20) -> int:
         """Ask it to end, wait for it; its exit code."""
         self.process.terminate()
@@ -61,6 +71,14 @@ def running(
     finally:
         process.kill()
         process.wait()
+
+
+def is_running(pid: int) -> bool:
+    """Return whether the process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def free_port() -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from support.api_server import Object
 from support.cluster_release import Watched, cause, now, summary
 from support.faulty_pods import Expected, quota, throttled
-from support.polling import comes_true
+from support.polling import becomes_true
 
 log = logging.getLogger(__name__)
 _VISIBLE_S = 60.0
@@ -110,7 +110,7 @@ def _seen(holds: Callable[[], object], seconds: float) -> bool:
         except OSError:
             return False
 
-    return comes_true(asked, seconds)
+    return becomes_true(asked, seconds)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
 from support.fake_kube import FakeKube
+from support.polling import becomes_true
 from support.report_store_harness import ALL
 
 
@@ -38,10 +39,8 @@ class Bench:
             self.sink.write(update)
 
     def until(self, done: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 5
-        while not done():
-            assert time.monotonic() < deadline, (self.api.calls[-9:], self.sink.counts())
-            time.sleep(0.005)
+        in_time = becomes_true(done, 20)
+        assert in_time, (self.api.calls[-9:], self.sink.counts())
 
     def idle(self) -> bool:
         return self.sink.counts()["waiting"] == 0

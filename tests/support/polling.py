@@ -1,4 +1,4 @@
-"""Waiting for what another thread or process does: looking again and again, but not for ever."""
+"""Waiting for another thread or process: ask again and again, with a deadline."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from collections.abc import Callable
 _PAUSE_S = 0.01
 
 
-def comes_true(holds: Callable[[], object], seconds: float) -> bool:
-    """Whether it comes to hold in time."""
+def becomes_true(condition: Callable[[], object], seconds: float) -> bool:
+    """Return whether the condition becomes true in time."""
     deadline = time.monotonic() + seconds
-    while not holds():
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(_PAUSE_S)
     return True
 
 
-def until(
-    holds: Callable[[], object], what: str = "what was waited for", seconds: float = 30
+def wait_until(
+    condition: Callable[[], object], what: str = "the condition", seconds: float = 45
 ) -> None:
-    """Wait until it holds; an AssertionError that names ``what`` if it does not in time."""
-    assert comes_true(holds, seconds), f"not within {seconds:g} s: {what}"
+    """Wait until the condition is true; raise an AssertionError that names ``what`` if it is not.
+
+    The limit only ends a test that hangs: it is generous, as the machine may be busy.
+    """
+    assert becomes_true(condition, seconds), f"not within {seconds:g} s: {what}"

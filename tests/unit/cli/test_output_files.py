@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Subsystem
 from reveal_contract.recording import Writer
 from reveal_contract.wire import Message, encode, gauges
+from support.polling import wait_until
 
 TABLE = ChannelTable((Channel("cpu.user"),), ())
 
@@ -199,10 +199,7 @@ def test_a_replay_counts_what_is_missing_between_slices() -> None:
 
 
 def wait_for_end(process: CollectorProcess) -> None:
-    end = time.monotonic() + 20
-    while process.returncode is None:
-        assert time.monotonic() < end, "it does not end"
-        time.sleep(0.01)
+    wait_until(lambda: process.returncode is not None, "it ends")
 
 
 def test_a_collector_that_cannot_begin_speaks_for_itself() -> None:

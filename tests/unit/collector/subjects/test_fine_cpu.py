@@ -18,7 +18,7 @@ from reveal_collector.subjects.fine_grid import CounterFile, SampleRings
 from reveal_collector.subjects.tracker import CgroupSubject, SubjectSelection, SubjectTracker
 from support.hosts.cgroups import V1, Layout, add_cgroups
 from support.hosts.tree import Tree
-from support.polling import comes_true
+from support.polling import becomes_true
 from support.property_tests import examples
 
 JOB = "/system.slice/job.service"
@@ -92,7 +92,7 @@ def followed(fine: FineCpu, tracker: SubjectTracker) -> bool:
     return False
 
 
-eventually = partial(comes_true, seconds=10)
+eventually = partial(becomes_true, seconds=10)
 
 
 @pytest.fixture(params=["C", "Python"])
