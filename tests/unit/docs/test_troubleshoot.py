@@ -10,7 +10,7 @@ from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
-from reveal_analyzer.telemetry.degraded import REDUCED, lacks
+from reveal_analyzer.telemetry.degraded import REDUCED, degradations
 from reveal_operator import children, conditions, inspection, spec, troubles
 from support.profile_factory import ROOT
 
@@ -36,7 +36,7 @@ def reasons() -> set[str]:
         conditions.LEARNING,
     }  # fmt: skip
     statuses = {conditions.TRUE, conditions.FALSE, conditions.UNKNOWN}
-    [perf] = lacks("node", _PERF.encode())
+    [perf] = degradations("node", _PERF.encode())
     return (
         words(conditions) - types - statuses
         | {*troubles._WAITING.values(), *troubles._WORDS}
