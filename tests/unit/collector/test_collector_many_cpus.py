@@ -1,4 +1,4 @@
-"""A host of 224 CPUs, of which one does all the work: from its files to the finding's signature."""
+"""A host of 224 CPUs with a single busy CPU: from its files to the signature of the finding."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Working:
 
 @pytest.fixture
 def seconds(tmp_path: Path) -> Sequence[Second]:
-    """Four of them, as the analyzer has them."""
+    """Return four seconds as the analyzer has them."""
     roots = big_host.write(tmp_path, CPUS)
     (tmp_path / "proc/pressure").mkdir(exist_ok=True)
     (tmp_path / "sys/devices/system/cpu/online").write_text("0-223\n")
@@ -80,10 +80,10 @@ def seconds(tmp_path: Path) -> Sequence[Second]:
 
 
 def opened(roots: Roots) -> list[Source]:
-    made = [one for module in (stat, psi, softirqs, online) for one in module.sources(roots)]
-    for source in made:
+    built = [each for module in (stat, psi, softirqs, online) for each in module.sources(roots)]
+    for source in built:
         source.open()
-    return made
+    return built
 
 
 def value(second: Second, label: str) -> float:
@@ -105,12 +105,14 @@ def test_the_number_of_cpus_is_known(seconds: Sequence[Second]) -> None:
     assert _capacity(seconds[-1])[1] == len(CPUS)
 
 
-def test_one_cpu_overloaded_is_certain(seconds: Sequence[Second]) -> None:
+def test_a_single_overloaded_cpu_is_certain(seconds: Sequence[Second]) -> None:
     rule = next(rule for rule in load() if rule.name == "OneCPUOverloaded")
     signatures = SignatureMatcher([rule])
     for second in seconds[1:]:
-        past = np.zeros(second.values.size)
-        present = signatures.match(second.plan, ConditionInputs(second.values, past, len(CPUS)))[1]
+        history = np.zeros(second.values.size)
+        present = signatures.match(second.plan, ConditionInputs(second.values, history, len(CPUS)))[
+            1
+        ]
         assert [hit.rule.name for hit in present] == ["OneCPUOverloaded"]
 
 

@@ -1,4 +1,4 @@
-"""What a host gives, what is missing, and the advice that follows."""
+"""Available and missing sources of a host, and the resulting advice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNBUILT = LoadedLibrary(None, "C scanner not built: no compiler")
 
 @pytest.fixture(autouse=True)
 def _built(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine that has the native library."""
+    """Simulate a machine that has the native library."""
     monkeypatch.setattr(inventories, "load", lambda: LoadedLibrary(ctypes.CDLL(None), ""))
 
 
@@ -38,7 +38,7 @@ def settings(**given: tuple[str, ...]) -> CollectorSettings:
     return CollectorSettings.from_mapping({"node": "n", "redisUrl": "unix:///x", **given})
 
 
-def test_rows_say_everything_of_a_channel(tmp_path: Path) -> None:
+def test_rows_describe_a_channel_completely(tmp_path: Path) -> None:
     found = diagnose(big_host.write(tmp_path), settings())
     row = next(row for row in found.rows if row.channel == "storage.disk.read_bytes{sda}")
     assert (row.unit, row.kind, row.lane, row.source) == ("bytes", "counter", "fast", "diskstats")
@@ -49,7 +49,7 @@ def test_rows_say_everything_of_a_channel(tmp_path: Path) -> None:
 
 def test_missing_sources_come_with_reason_and_remedy(tmp_path: Path) -> None:
     found = diagnose(big_host.write(tmp_path), settings())
-    missing = {lacking.source: lacking for lacking in found.missing}
+    missing = {gap.source: gap for gap in found.missing}
     assert "does not exist" in missing["psi"].reason
     assert "psi=1" in missing["psi"].remedy
     assert found.advice[0].missing.startswith("psi:")  # the most rewarding first
@@ -62,7 +62,7 @@ def test_only_what_the_settings_ask_for(tmp_path: Path) -> None:
     assert not found.missing
 
 
-def test_an_unknown_source_is_one_clear_error(tmp_path: Path) -> None:
+def test_an_unknown_source_is_a_readable_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no such source: nonsense; known are .*vmstat"):
         diagnose(big_host.write(tmp_path), settings(exclude=("nonsense",)))
 
@@ -72,7 +72,7 @@ def test_a_recorded_tree_is_not_judged_by_our_own_privileges(tmp_path: Path) -> 
     assert advice(roots, [], NONE) == []
 
 
-def test_privileges_that_lack_are_said_first() -> None:
+def test_missing_privileges_come_first() -> None:
     given = advice(Roots(), [MissingSource("psi", "gone", "psi=1")], NONE)
     assert [each.missing for each in given[:3]] == [
         "not run as root", "SCHED_FIFO is not permitted", "psi: gone",
@@ -80,7 +80,7 @@ def test_privileges_that_lack_are_said_first() -> None:
     assert all(each.remedy and each.gives for each in given)
 
 
-def test_root_without_roots_rights_is_told_which_it_lacks() -> None:
+def test_root_without_capabilities_gets_the_missing_capabilities() -> None:
     given = advice(Roots(), [], replace(ALL, sees_others=False, reads_all=False))
     assert [each.missing for each in given[:2]] == [
         "CAP_SYS_PTRACE is not held", "CAP_DAC_READ_SEARCH is not held",
@@ -106,10 +106,10 @@ def test_own_privileges_are_those_of_this_process() -> None:
     assert current_privileges().root is (os.geteuid() == 0)
 
 
-def test_a_collector_without_its_c_parts_is_told_how_to_get_them(
+def test_a_collector_without_its_native_library_gets_a_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(inventories, "load", lambda: UNBUILT)
-    told = advice(Roots(), [], ALL)[0]
-    assert told.missing == UNBUILT.unavailable
-    assert "compiler" in told.remedy
+    first = advice(Roots(), [], ALL)[0]
+    assert first.missing == UNBUILT.unavailable
+    assert "compiler" in first.remedy

@@ -1,4 +1,4 @@
-"""What was sampled, as Prometheus metrics: names, units, bounds, and nothing counted twice."""
+"""Samples as Prometheus metrics: names, units, bounds, and nothing counted twice."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_before_the_first_slice_there_is_nothing() -> None:
     assert scraped(None) == {}
 
 
-def test_there_are_never_more_series_than_allowed_and_it_says_so() -> None:
+def test_series_are_limited_and_the_excess_is_counted() -> None:
     found = scraped(raw(), most=4)
     assert "reveal_cpu_user_seconds" in found
     assert "reveal_cpu_user_by_cpu_seconds" not in found
@@ -73,11 +73,11 @@ def test_there_are_never_more_series_than_allowed_and_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("most", range(8))
-def test_shown_and_left_out_are_all_channels(most: int) -> None:
+def test_exported_and_omitted_series_are_all_channels(most: int) -> None:
     families, left_out = metric_families(TABLE, most)
-    shown = sum(len(family.series) for family in families)
-    assert shown <= most
-    assert shown + left_out == len(FAST) + len(SLOW)
+    exported = sum(len(family.series) for family in families)
+    assert exported <= most
+    assert exported + left_out == len(FAST) + len(SLOW)
 
 
 def test_another_table_is_another_layout() -> None:

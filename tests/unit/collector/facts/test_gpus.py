@@ -1,4 +1,4 @@
-"""Facts of GPUs through the real pynvml and a driver library that does as it is told."""
+"""Facts of GPUs through the real pynvml and a scripted driver library."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def test_gpus_with_their_modes_and_versions(script: Script) -> None:
         "0.persistence": 1, "1.persistence": 0, "0.ecc": 1, "1.mig": 1,
         "driver": "550.90.07", "cuda": 12040,
     })  # fmt: skip
-    told = query_nvml(Roots())
-    first, second = told.gpus
+    facts = query_nvml(Roots())
+    first, second = facts.gpus
     assert first == Gpu(FIRST, "NVIDIA H100 80GB HBM3", first.uuid, True, True, False)
     assert (second.persistence, second.ecc, second.mig) == (False, None, True)
-    assert told.versions == {"nvidia": "550.90.07", "cuda": "12.4"}
+    assert facts.versions == {"nvidia": "550.90.07", "cuda": "12.4"}
 
 
 def test_processes_and_where_the_kernel_lets_them_run(script: Script) -> None:
@@ -33,8 +33,8 @@ def test_processes_and_where_the_kernel_lets_them_run(script: Script) -> None:
         "0.process.0": f"{os.getpid()} {GIB} c", "1.process.0": f"{os.getpid()} {GIB} c",
         "1.process.1": f"999999999 {GIB} c",
     })  # fmt: skip
-    told = query_nvml(Roots())
-    [process] = gpus.processes(Roots(), told.processes)
+    facts = query_nvml(Roots())
+    [process] = gpus.processes(Roots(), facts.processes)
     assert (process.pid, process.gpus) == (os.getpid(), (FIRST, SECOND))
     assert process.cpus
     assert process.memory
@@ -42,12 +42,12 @@ def test_processes_and_where_the_kernel_lets_them_run(script: Script) -> None:
 
 def test_a_driver_that_answers_little_is_asked_on(script: Script) -> None:
     script.change({"0.call.nvmlDeviceGetComputeRunningProcesses_v3": 3})
-    told = query_nvml(Roots())
-    assert [(gpu.persistence, gpu.ecc) for gpu in told.gpus] == [(None, None)] * 2
-    assert (told.processes, told.versions) == ([], {})
+    facts = query_nvml(Roots())
+    assert [(gpu.persistence, gpu.ecc) for gpu in facts.gpus] == [(None, None)] * 2
+    assert (facts.processes, facts.versions) == ([], {})
 
 
-def test_no_driver_is_said(script: Script) -> None:
+def test_a_missing_driver_is_reported(script: Script) -> None:
     script.change({"call.nvmlInitWithFlags": 9})
     with pytest.raises(Unsupported, match="not loaded"):
         query_nvml(Roots())

@@ -1,4 +1,4 @@
-"""Facts of made-up hosts, and what the rules say of them: files in, sentences out."""
+"""Facts of simulated hosts, and the claims of the configuration rules about them."""
 
 from __future__ import annotations
 
@@ -34,24 +34,26 @@ GPU, CARD, DRIVE = "0000:1b:00.0", "0000:18:00.0", "0000:70:00.0"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    """Two sockets of four cores with a GPU, a card of eight queues and a drive: all in order."""
-    made = Tree(tmp_path)
+    """A correctly configured host: two sockets of four cores, a GPU, an 8-queue NIC, a drive."""
+    simulated = Tree(tmp_path)
     machine = Machine(
         cpus=16, numa_nodes=2, sockets=2, threads=2, memory=256 * GIB,
         nics=(Nic("eth0", CARD, "mlx5_core", 100_000, 9000, 0, 8),
               Nic("eth1", "0000:19:00.0", "mlx5_core", 100_000, 9000, 0, 8)),
         disks=(Disk("nvme0n1", DRIVE, "nvme", 1),),
     )  # fmt: skip
-    add_machine(made, machine)
-    add_cpuinfo(made, machine, SAPPHIRE_RAPIDS)
-    add_cpufreq(made, machine)
-    add_setup(made)
-    add_function(made, Function(GPU, port="0000:1b:01.0"))
-    add_function(made, Function(CARD, NETWORK, "mlx5_core", port="0000:18:01.0", vendor="0x15b3"))
-    add_function(made, Function(DRIVE, NVME, "nvme", "16.0 GT/s PCIe", 4, "16.0 GT/s PCIe", 4,
+    add_machine(simulated, machine)
+    add_cpuinfo(simulated, machine, SAPPHIRE_RAPIDS)
+    add_cpufreq(simulated, machine)
+    add_setup(simulated)
+    add_function(simulated, Function(GPU, port="0000:1b:01.0"))
+    add_function(
+        simulated, Function(CARD, NETWORK, "mlx5_core", port="0000:18:01.0", vendor="0x15b3")
+    )
+    add_function(simulated, Function(DRIVE, NVME, "nvme", "16.0 GT/s PCIe", 4, "16.0 GT/s PCIe", 4,
                                 "0000:70:01.0", 1, vendor="0x144d"))  # fmt: skip
-    add_vectors(made, CARD, 100, range(8), idle=3)
-    return made
+    add_vectors(simulated, CARD, 100, range(8), idle=3)
+    return simulated
 
 
 def facts(tree: Tree, *processes: tuple[int, str]) -> Facts:
@@ -59,7 +61,7 @@ def facts(tree: Tree, *processes: tuple[int, str]) -> Facts:
     return FactsReader("n", tree.roots, asks).read()
 
 
-def said(tree: Tree, *processes: tuple[int, str]) -> list[str]:
+def claims_about(tree: Tree, *processes: tuple[int, str]) -> list[str]:
     return [
         found.hypothesis.name for found in evaluate(facts(tree, *processes), 1) if found.hypothesis
     ]
@@ -97,39 +99,39 @@ def test_what_is_plugged_in(tree: Tree) -> None:
     assert (nic.rx_queues, nic.tx_queues, nic.rps, nic.missed) == (8, 8, False, 0)
 
 
-def test_a_host_in_order_is_told_nothing(tree: Tree) -> None:
-    assert said(tree) == []
+def test_a_well_configured_host_has_no_claims(tree: Tree) -> None:
+    assert claims_about(tree) == []
 
 
-def test_what_is_set_up_badly_is_told(tree: Tree) -> None:
+def test_misconfigurations_are_claimed(tree: Tree) -> None:
     add_setup(tree, Setup(clocksource="hpet", sysctls={"vm.zone_reclaim_mode": "1"}))
     add_huge_pages(tree, 64, 64)
     add_vectors(tree, CARD, 100, [5] * 8)
     tree.write(f"sys/bus/pci/devices/{DRIVE}/current_link_width", 2)
     add_bond(tree, "bond0", "802.3ad 4", {"eth0": True, "eth1": False}, 9000)
-    assert sorted(said(tree)) == [
+    assert sorted(claims_about(tree)) == [
         "BondPartDown", "IdleHugePages", "InterruptsOnOneCPU", "NarrowPCIeLink",
         "RemoteInterrupts", "SlowClocksource", "ZoneReclaim",
     ]  # fmt: skip
 
 
-def test_a_job_on_the_wrong_socket_is_told_with_its_cgroup(tree: Tree) -> None:
+def test_a_job_on_the_wrong_socket_is_claimed_with_its_cgroup(tree: Tree) -> None:
     add_gpu_process(tree, 4242, "4-7,12-15", "1", cgroup="/slurm/job_9")
     add_gpu_process(tree, 4243, "0-15", "0-1")
     found = evaluate(facts(tree, (4242, GPU), (4243, GPU), (9999, GPU)), 1)
-    names = [one.hypothesis.name for one in found if one.hypothesis]
+    names = [finding.hypothesis.name for finding in found if finding.hypothesis]
     assert names == ["GPUProcessOnRemoteCPUs", "GPUProcessOnRemoteMemory"]
-    assert {one.subjects[0].name for one in found} == {"/slurm/job_9"}
+    assert {finding.subjects[0].name for finding in found} == {"/slurm/job_9"}
 
 
-def test_a_guest_is_told_nothing_of_its_hypervisors_making(tree: Tree) -> None:
+def test_a_guest_has_no_claims_about_its_hypervisor(tree: Tree) -> None:
     add_setup(tree, Setup(vendor="QEMU", product="Standard PC"))
     tree.write(f"sys/bus/pci/devices/{DRIVE}/current_link_width", 1)
     tree.write("sys/devices/system/cpu/online", "0-7\n")
-    assert said(tree) == []
+    assert claims_about(tree) == []
 
 
-# what the trees have set up badly, on purpose
+# the deliberate misconfigurations of the trees
 HINTS = {
     "dgx_h100": ["IdleHugePages", "NarrowPCIeLink"], "amd_two_socket_ib": ["SlowClocksource"],
     "grace": [], "k3s_nested": [], "docker_cri": [], "vm_cloud": [], "recorded_vm": [],
@@ -140,16 +142,16 @@ HINTS = {
 def test_whole_hosts_have_facts_of_bounded_size_and_no_false_alarm(
     name: str, tmp_path: Path
 ) -> None:
-    made = Tree(tmp_path)
-    getattr(complete_hosts, name)(made)
-    inventory = FactsReader("n", made.roots)
+    simulated = Tree(tmp_path)
+    getattr(complete_hosts, name)(simulated)
+    inventory = FactsReader("n", simulated.roots)
     found = inventory.read()
     assert found.cpu.online
     assert found.memory.total
     assert len(found.to_json()) < 32 << 10
     assert Facts.from_json(found.to_json()) == found
     assert inventory.read() == found
-    assert said(made) == HINTS[name]
+    assert claims_about(simulated) == HINTS[name]
 
 
 def test_rates_of_looking_see_what_changed_in_time(tree: Tree) -> None:
@@ -269,11 +271,11 @@ def test_parsers_take_any_text(text: str) -> None:
 def test_files_of_any_bytes_break_no_inventory(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
-    made = Tree(tmp_path_factory.mktemp("odd"))
+    simulated = Tree(tmp_path_factory.mktemp("odd"))
     for path in (
         "proc/cpuinfo", "proc/meminfo", "proc/swaps", "sys/devices/system/cpu/present",
         "sys/devices/system/node/node0/distance", "sys/devices/system/cpu/online",
         "sys/bus/pci/devices/0000:00:01.0/class", "proc/irq/1/effective_affinity_list",
     ):  # fmt: skip
-        made.write(path, data)
-    assert Facts.from_json(FactsReader("n", made.roots).read().to_json()).node == "n"
+        simulated.write(path, data)
+    assert Facts.from_json(FactsReader("n", simulated.roots).read().to_json()).node == "n"

@@ -1,4 +1,4 @@
-"""Netlink messages: any bytes are read as messages or refused, attributes are found."""
+"""Netlink messages: any bytes are parsed or refused, and attributes are found."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_a_message_longer_than_its_datagram_is_refused() -> None:
 
 
 @given(st.dictionaries(st.integers(1, 40), st.binary(max_size=30)), st.integers(1, 40))
-def test_an_attribute_is_found_by_its_type(held: dict[int, bytes], wanted: int) -> None:
-    data = b"head" + b"".join(of_type(kind, value) for kind, value in held.items())
-    assert find_attribute(data, 4, wanted) == held.get(wanted, b"")
+def test_an_attribute_is_found_by_its_type(attributes: dict[int, bytes], searched: int) -> None:
+    data = b"head" + b"".join(of_type(kind, value) for kind, value in attributes.items())
+    assert find_attribute(data, 4, searched) == attributes.get(searched, b"")
 
 
 @given(st.binary(max_size=100), st.integers(0, 50))
-def test_any_attributes_end(data: bytes, wanted: int) -> None:
-    assert len(find_attribute(data, 0, wanted)) <= len(data)
+def test_any_attributes_end(data: bytes, searched: int) -> None:
+    assert len(find_attribute(data, 0, searched)) <= len(data)
 
 
 def qdisc(kind: bytes, *numbers: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Counts of groups that take turns, and how events are put into config words."""
+"""Scaling of multiplexed counter groups, and encoding of events into config words."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def test_a_group_that_always_ran_counts_as_it_is() -> None:
 
 
 def test_a_group_that_ran_a_third_counts_three_times() -> None:
-    # what went before does not matter: it had run all the time until then
+    # earlier readings do not matter: it had run all the time until then
     before = GroupReading(1_000_000, 1_000_000, (10, 0))
     assert scaled_counts(before, GroupReading(1_000_300, 1_000_100, (20, 1))) == (30, 3)
 
 
-def test_a_group_that_did_not_run_says_nothing() -> None:
+def test_a_group_that_did_not_run_is_missing() -> None:
     assert scaled_counts(GroupReading(100, 50, (5,)), GroupReading(200, 50, (5,))) is None
 
 
 def test_no_time_gone_by_is_no_count() -> None:
-    """A cgroup that slept: its time does not go on, and it counted nothing."""
+    """The enabled time of a sleeping cgroup stands still, and it counts nothing."""
     assert scaled_counts(GroupReading(100, 50, (5,)), GroupReading(100, 50, (5,))) == (0,)
 
 
@@ -45,7 +45,7 @@ def test_a_counter_beyond_64_bits_goes_on() -> None:
 
 @examples(200)
 @given(COUNTS, st.integers(0, 2**40), st.integers(1, 2**40), st.integers(1, 2**40))
-def test_scaling_is_exact_and_never_less_than_what_was_seen(
+def test_scaling_is_exact_and_never_below_the_raw_count(
     start: int, gained: int, first: int, second: int
 ) -> None:
     running, enabled = sorted((first, second))
@@ -71,14 +71,14 @@ X86 = {"event": "config:0-7,32-35", "umask": "config:8-15", "cmask": "config:24-
         ("event=0xc0\n", 0xC0, 0),
     ],
 )
-def test_terms_are_encoded_as_the_format_says(terms: str, config: int, config1: int) -> None:
+def test_terms_are_encoded_by_their_format(terms: str, config: int, config1: int) -> None:
     assert encode(4, terms, X86) == PerfEvent(4, config, config1)
 
 
 @pytest.mark.parametrize(
     "terms", ["", "event", "umask=0x100", "frontend=1", "event=zz", "event=-1", "event=0x1000"]
 )
-def test_terms_nobody_knows_are_refused(terms: str) -> None:
+def test_unknown_terms_are_refused(terms: str) -> None:
     if terms == "event":  # alone it is a switch that is on
         assert encode(4, terms, X86) == PerfEvent(4, 1)
         return
@@ -88,7 +88,7 @@ def test_terms_nobody_knows_are_refused(terms: str) -> None:
 
 @examples(200)
 @given(st.integers(0, 2**12 - 1))
-def test_every_bit_of_a_value_has_its_place(value: int) -> None:
+def test_every_bit_of_a_value_has_its_position(value: int) -> None:
     config = spread(value, "0-7,32-35")
     assert config & 0xFF | (config >> 32) << 8 == value
     assert config & 0xFFFF_FF00 == 0
@@ -102,7 +102,7 @@ def test_any_text_is_encoded_or_refused(terms: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "capable", "filtered", "said"),
+    ("code", "capable", "filtered", "text"),
     [
         (errno.EACCES, False, False, "perf_event_paranoid is 4"),
         (errno.EPERM, True, True, "seccomp profile refuses"),
@@ -112,16 +112,16 @@ def test_any_text_is_encoded_or_refused(terms: str) -> None:
         (errno.ENOENT, True, False, "no such thing"),
     ],
 )
-def test_each_refusal_has_its_sentence(code: int, capable: bool, filtered: bool, said: str) -> None:
-    lacking = explained(OSError(code, "no such thing"), capable, filtered, "4")
-    assert said in lacking.reason
-    assert lacking.remedy or code == errno.ENOENT
+def test_each_refusal_has_its_sentence(code: int, capable: bool, filtered: bool, text: str) -> None:
+    missing = explained(OSError(code, "no such thing"), capable, filtered, "4")
+    assert text in missing.reason
+    assert missing.remedy or code == errno.ENOENT
 
 
-def test_a_container_is_told_of_both_locks() -> None:
-    lacking = explained(OSError(errno.EPERM, ""), False, True, "2")
-    assert "CAP_PERFMON" in lacking.remedy
-    assert "system call" in lacking.remedy
+def test_the_remedy_in_a_container_names_both_restrictions() -> None:
+    missing = explained(OSError(errno.EPERM, ""), False, True, "2")
+    assert "CAP_PERFMON" in missing.remedy
+    assert "system call" in missing.remedy
 
 
 class Recorded(PerfGroup):
@@ -129,7 +129,7 @@ class Recorded(PerfGroup):
 
     def __init__(self, readings: list[GroupReading]) -> None:
         self._readings = readings
-        super().__init__(0, [PerfEvent(4, at) for at in range(len(readings[0].counts))])
+        super().__init__(0, [PerfEvent(4, index) for index in range(len(readings[0].counts))])
 
     def _open(self, event: PerfEvent) -> int:
         fd = os.memfd_create("readings")

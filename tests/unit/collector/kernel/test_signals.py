@@ -1,4 +1,4 @@
-"""Signals that end the collector, whichever thread they come to."""
+"""Signals that end the collector, in whichever thread they arrive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def put_back() -> Iterator[None]:
 
 @pytest.fixture
 def other_thread() -> Iterator[None]:
-    """While it lives, it is the only thread that takes signals."""
+    """Run a thread that is the only one with unblocked signals."""
     over = threading.Event()
     other = threading.Thread(target=over.wait)
     other.start()
@@ -79,7 +79,7 @@ def test_without_a_signal_the_time_ends_it() -> None:
         assert not ending.wait(0.01)
 
 
-def test_a_second_signal_ends_the_process_at_once() -> None:
+def test_a_second_signal_ends_the_process_immediately() -> None:
     child = os.fork()
     if child == 0:
         with TerminationSignal():
@@ -89,7 +89,7 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGTERM
 
 
-def test_what_woke_up_before_is_told_again() -> None:
+def test_the_previous_wakeup_descriptor_is_restored() -> None:
     before = signal.set_wakeup_fd(-1)
     with TerminationSignal():
         pass

@@ -1,4 +1,4 @@
-"""Cgroups read by the scanner in C: the rows of the sources' own code, at its own times."""
+"""Cgroups read by the C scanner: the same rows as the Python sources, with its own schedule."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from reveal_collector.sampling.native_sampler import NativeSampler
 from support.native_scan_pass import driven
 
 JOB = "/job.service"
-ONE = TokenPlan(1, (), (0,))
+PLAN = TokenPlan(1, (), (0,))
 
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as made:
-        yield made
+    with tempfile.TemporaryDirectory() as path:
+        yield path
 
 
 WORDS = st.sampled_from(
@@ -65,30 +65,30 @@ def test_sums_of_devices_are_the_same(folder: str, texts: list[bytes], form: Tex
     plan = SumPlan((b"Read", b"Write", b"rios"), form)
     path = Path(folder) / "sums"
     path.write_bytes(b"")
-    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 4096)]) as made:
+    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 4096)]) as runner:
         for text in (*texts, texts[0]):
             path.write_bytes(text)
             try:
                 expected = sum_row(plan, text).tolist()
             except Mismatch:
                 expected = [MISSING] * 3
-            assert made.tick(0) == expected
+            assert runner.tick(0) == expected
 
 
 def test_devices_come_and_go_without_another_plan(folder: str) -> None:
     path = Path(folder) / "io.stat"
     path.write_bytes(b"")
     plan = SumPlan((b"rbytes", b"rios"), TextForm(blanks=b"="))
-    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 100)]) as made:
-        assert made.tick(0) == [0, 0]
+    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 100)]) as runner:
+        assert runner.tick(0) == [0, 0]
         path.write_text("8:0 rbytes=10 wbytes=5 rios=1 wios=1\n254:1 rbytes=7 rios=2\n")
-        assert made.tick(1) == [17, 3]
+        assert runner.tick(1) == [17, 3]
         path.write_text("8:0 rbytes=11 wbytes=5 rios=1 wios=1\n")
-        assert made.tick(2) == [11, 1]
-        assert made.flags == b"\0"
+        assert runner.tick(2) == [11, 1]
+        assert runner.flags == b"\0"
         path.write_text("8:0 rbytes=")
-        assert made.tick(3) == [MISSING, MISSING]
-        assert made.flags == bytes([MISMATCH])
+        assert runner.tick(3) == [MISSING, MISSING]
+        assert runner.flags == bytes([MISMATCH])
 
 
 def cells(values: Sequence[int | None]) -> list[int]:
@@ -110,15 +110,15 @@ def test_every_file_of_a_cgroup_has_a_plan_and_gives_the_same_row(
     version: str, tmp_path: Path
 ) -> None:
     tree, source = opened(tmp_path, version, "cgroups")
-    with driven(scans_of(source) or ()) as made:
+    with driven(scans_of(source) or ()) as runner:
         for tick in range(4):
-            row = made.tick(tick)
+            row = runner.tick(tick)
             assert row == cells(source.read())
             assert MISSING not in row
             tree.advance(3.0)
-        assert made.flags == b"\0"
-    at = [each.metric for each in source.channels].index("storage.subject.read_bytes")
-    assert row[at] > 0
+        assert runner.flags == b"\0"
+    index = [each.metric for each in source.channels].index("storage.subject.read_bytes")
+    assert row[index] > 0
     source.close()
 
 
@@ -136,33 +136,33 @@ FILES = {
 )
 def garbled(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
     version, file = request.param
-    with tempfile.TemporaryDirectory() as made:
-        _, source = opened(Path(made), version, "cgroups")
+    with tempfile.TemporaryDirectory() as path:
+        _, source = opened(Path(path), version, "cgroups")
         source.close()
-        yield made, Path(made) / "cgroup" / file
+        yield path, Path(path) / "cgroup" / file
 
 
 @examples(25)
 @given(change=st.one_of(mutations(), garbage()))
-def test_any_text_gives_the_same_row_or_is_told(garbled: tuple[str, Path], change: Text) -> None:
+def test_any_text_gives_the_same_row_or_is_flagged(garbled: tuple[str, Path], change: Text) -> None:
     root, path = garbled
     roots = Tree(Path(root)).roots
     source = next(each for each in cgroups.sources(roots) if each.name == "cgroups")
     source.open()
     original = path.read_bytes()
-    with driven(scans_of(source) or (), room=8) as made:
-        before = made.tick(0)
+    with driven(scans_of(source) or (), room=8) as runner:
+        before = runner.tick(0)
         try:
             path.write_bytes(change(original))
-            row, flags = made.tick(1), made.flags
+            row, flags = runner.tick(1), runner.flags
             expected = cells(source.read())
-            kept = [at for at, value in enumerate(row) if value != MISSING]
-            assert [row[at] for at in kept] == [expected[at] for at in kept]
+            kept = [index for index, value in enumerate(row) if value != MISSING]
+            assert [row[index] for index in kept] == [expected[index] for index in kept]
             assert (flags == b"\0") == (len(kept) == len(row))
         finally:
             path.write_bytes(original)
         source.read()
-        assert made.tick(2) == before
+        assert runner.tick(2) == before
     source.close()
 
 
@@ -179,7 +179,7 @@ class Numbers:
         (self._folder / name).write_text(f"{value}\n")
 
     def scan(self, name: str, leads: bool = False) -> FileScan:
-        return FileScan(ONE, self._files[name].fileno(), 4, Gated("x", leads))
+        return FileScan(PLAN, self._files[name].fileno(), 4, Gated("x", leads))
 
     def close(self) -> None:
         for file in self._files.values():
@@ -188,66 +188,66 @@ class Numbers:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[Numbers]:
-    made = Numbers(tmp_path, "clock", "quota", "memory")
-    yield made
-    made.close()
+    numbers = Numbers(tmp_path, "clock", "quota", "memory")
+    yield numbers
+    numbers.close()
 
 
 def test_a_fast_file_that_never_changes_is_read_less_often_behind_a_busy_clock(
     files: Numbers,
 ) -> None:
     entries = [ScanEntry(0, [files.scan("clock", leads=True), files.scan("quota")], 0)]
-    with PlanRunner(NativePlan(entries, Rows(2, 0, 1, quiet=3, back_off=4))) as made:
-        made.begin()
+    with PlanRunner(NativePlan(entries, Rows(2, 0, 1, quiet=3, back_off=4))) as runner:
+        runner.begin()
         for tick in range(8):
             files.put("clock", 10 + tick)
-            assert made.tick(tick) == [10 + tick, 1]
+            assert runner.tick(tick) == [10 + tick, 1]
         files.put("quota", 2)
-        seen = []
+        values = []
         for tick in range(8, 12):
             files.put("clock", 10 + tick)
-            seen.append(made.tick(tick)[1])
-        assert seen[-1] == 2
-        assert 1 in seen
+            values.append(runner.tick(tick)[1])
+        assert values[-1] == 2
+        assert 1 in values
         files.put("clock", 99)
-        files.put("quota", 3)  # it moves now: looked at with every step of the clock
-        assert made.tick(12) == [99, 3]
+        files.put("quota", 3)  # it changes now: read with every step of the clock
+        assert runner.tick(12) == [99, 3]
 
 
 def test_files_whose_clock_is_not_read_every_tick_do_not_rest(files: Numbers) -> None:
     slow = [files.scan("clock", leads=True), files.scan("memory")]
     with PlanRunner(
         NativePlan([ScanEntry(0, slow, 0, slot=0)], Rows(0, 2, 1, quiet=1, back_off=5))
-    ) as made:
+    ) as runner:
         for second in range(4):
             files.put("memory", second)
-            made.begin()
-            made.tick(0)
-            assert made.slow == [1, second]
+            runner.begin()
+            runner.tick(0)
+            assert runner.slow == [1, second]
 
 
 class Slices:
     """What a sampler over the sources of subjects hands over."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
-        self.seen: list[RawSlice] = []
+        self.received: list[RawSlice] = []
         self._more = threading.Condition()
         self.sampler = NativeSampler("n", sources, self._take)
 
     def _take(self, raw: RawSlice) -> None:
         with self._more:
-            self.seen.append(raw.copy())
+            self.received.append(raw.copy())
             self._more.notify()
 
     def until(self, subject: str, slices: int) -> list[RawSlice]:
-        """As soon as so many slices show the subject, those."""
+        """Wait until this many slices have the subject, and return them."""
 
-        def shown() -> list[RawSlice]:
-            return [raw for raw in self.seen if subject in {c.instance for c in raw.table.slow}]
+        def matching() -> list[RawSlice]:
+            return [raw for raw in self.received if subject in {c.instance for c in raw.table.slow}]
 
         with self._more:
-            assert self._more.wait_for(lambda: len(shown()) >= slices, timeout=12)
-            return shown()
+            assert self._more.wait_for(lambda: len(matching()) >= slices, timeout=12)
+            return matching()
 
 
 def test_a_new_cgroup_counts_from_0_in_its_first_slice_and_the_plan_reads_the_rest(
@@ -264,17 +264,17 @@ def test_a_new_cgroup_counts_from_0_in_its_first_slice_and_the_plan_reads_the_re
     try:
         slices.until(JOB, 1)
         make_late_service(tree)
-        seen = slices.until("/late.service", 3)
+        raw_slices = slices.until("/late.service", 3)
     finally:
         slices.sampler.stop()
         for source in sources:
             source.close()
-    shown = [faults_of(raw, "/late.service") for raw in seen]
-    assert shown[0] == 0
-    assert shown[2] > 0
+    counts = [faults_of(raw, "/late.service") for raw in raw_slices]
+    assert counts[0] == 0
+    assert counts[2] > 0
 
 
-def test_in_the_rare_lane_a_new_cgroup_is_shown_by_its_own_code(tmp_path: Path) -> None:
+def test_in_the_rare_lane_a_new_cgroup_is_read_by_its_python_source(tmp_path: Path) -> None:
     tree, source = opened(tmp_path, V2, "cgroups")
     feed = Feed(source)
     make_late_service(tree)
@@ -284,10 +284,10 @@ def test_in_the_rare_lane_a_new_cgroup_is_shown_by_its_own_code(tmp_path: Path) 
     feed.adopt_columns()
     scans_of(source)
     label = "memory.subject.page_faults{/late.service}"
-    at = [each.label for each in feed.table_columns].index(label)
-    assert [feed.read()[at] for _ in range(4)] == [0] * 4  # the scanner has not shown it yet
+    index = [each.label for each in feed.table_columns].index(label)
+    assert [feed.read()[index] for _ in range(4)] == [0] * 4  # the scanner has not shown it yet
     feed.move(Lane.RARE)
-    assert [feed.read()[at] for _ in range(3)][-1]
+    assert [feed.read()[index] for _ in range(3)][-1]
     source.close()
 
 
@@ -297,13 +297,13 @@ def make_late_service(tree: Tree) -> None:
     File by file on a slow disk it could be looked at while only some are there.
     """
     with tempfile.TemporaryDirectory(dir=tree.root) as folder:
-        made = Tree(Path(folder))
-        add_cgroups(made, Layout(version=V2), others={"/late.service": (0.5, 43)})
-        made.advance(4.0)
-        (made.roots.cgroup / "late.service").rename(tree.roots.cgroup / "late.service")
+        other = Tree(Path(folder))
+        add_cgroups(other, Layout(version=V2), others={"/late.service": (0.5, 43)})
+        other.advance(4.0)
+        (other.roots.cgroup / "late.service").rename(tree.roots.cgroup / "late.service")
 
 
 def faults_of(raw: RawSlice, subject: str) -> int:
-    wanted = ("memory.subject.page_faults", subject)
+    name = ("memory.subject.page_faults", subject)
     names = [(each.metric, each.instance) for each in raw.table.slow]
-    return raw.slow[names.index(wanted)]
+    return raw.slow[names.index(name)]

@@ -1,4 +1,4 @@
-"""Forms, numbers and columns: the scanner in C and the reader in Python read them alike."""
+"""Forms, numbers and columns: the C scanner and the Python reader parse them the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reveal_collector.native.scanner import GROWN
 from support.native_scan_pass import driven
 
 
-class OneFile:
+class SingleFile:
     """A plan over a file whose text the test writes; closes what it opened."""
 
     def __init__(self, plan: TokenPlan, folder: str) -> None:
@@ -33,29 +33,29 @@ class OneFile:
         self.path.write_bytes(b"")
         self.file = self.path.open("rb")
         self.reader = TokenReader(plan)
-        self.made = driven([FileScan(plan, self.file.fileno(), 4096)])
+        self.runner = driven([FileScan(plan, self.file.fileno(), 4096)])
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.made.__exit__()
+        self.runner.__exit__()
         self.file.close()
 
     def rows(self, data: bytes) -> tuple[list[int], list[int]]:
-        """What C and what Python make of a text; all MISSING for none."""
+        """Return the rows of C and Python for a text; all MISSING if there is none."""
         self.path.write_bytes(data)
         try:
             expected = self.reader.row(data).tolist()
         except Mismatch:
             expected = [MISSING] * self.reader.plan.width
-        return self.made.tick(0), expected
+        return self.runner.tick(0), expected
 
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as made:
-        yield made
+    with tempfile.TemporaryDirectory() as path:
+        yield path
 
 
 NUMBERS = st.one_of(
@@ -73,8 +73,10 @@ NUMBERS = st.one_of(
 def test_numbers_are_read_alike_or_refused_alike(
     folder: str, tokens: list[bytes], base: int
 ) -> None:
-    with OneFile(TokenPlan(3, (), (0, 1, 2), TextForm(base=base, words=False)), folder) as one:
-        ours, theirs = one.rows(b" ".join(tokens) + b"\n")
+    with SingleFile(
+        TokenPlan(3, (), (0, 1, 2), TextForm(base=base, words=False)), folder
+    ) as single:
+        ours, theirs = single.rows(b" ".join(tokens) + b"\n")
         assert ours == theirs
 
 
@@ -92,12 +94,12 @@ def test_tokens_are_found_alike_wherever_they_stand(
     folder: str, parts: list[tuple[bytes, bytes]], end: bytes
 ) -> None:
     tokens = [token for _, token in parts]
-    picks = tuple(at for at, token in enumerate(tokens) if token.isdigit())
-    words = tuple((at, token) for at, token in enumerate(tokens) if not token.isdigit())
+    picks = tuple(index for index, token in enumerate(tokens) if token.isdigit())
+    words = tuple((index, token) for index, token in enumerate(tokens) if not token.isdigit())
     text = b"".join(blank + token for blank, token in parts)
-    with OneFile(TokenPlan(len(tokens), words, picks), folder) as one:
+    with SingleFile(TokenPlan(len(tokens), words, picks), folder) as single:
         for data in (text, text + end, text.lstrip(), text[:-1], text + b"7", text + b" 7"):
-            ours, theirs = one.rows(data)
+            ours, theirs = single.rows(data)
             assert ours == theirs
 
 
@@ -118,11 +120,11 @@ FORMS = (
 def test_forms_are_the_same(folder: str, text: bytes, later: bytes, form: TextForm) -> None:
     """A plan learned from one text, read over it and over another."""
     tokens = form.apply(text).split()
-    picks = tuple(at for at, token in enumerate(tokens) if token.isdigit())
-    words = tuple((at, token) for at, token in enumerate(tokens) if not token.isdigit())
-    with OneFile(TokenPlan(len(tokens), words, picks, form), folder) as one:
+    picks = tuple(index for index, token in enumerate(tokens) if token.isdigit())
+    words = tuple((index, token) for index, token in enumerate(tokens) if not token.isdigit())
+    with SingleFile(TokenPlan(len(tokens), words, picks, form), folder) as single:
         for data in (text, later, text):
-            ours, theirs = one.rows(data)
+            ours, theirs = single.rows(data)
             assert ours == theirs
 
 
@@ -147,9 +149,9 @@ def test_sums_and_extremes_are_the_same(
         Vector(((0,), (3,), (4,), (1,)), (7, 8, 9, 10)),
     )
     columns = Columns(((0, 1), (), (2,)), vectors, weights)
-    with OneFile(TokenPlan(5, (), (4, 3, 2, 1, 0), columns=columns), folder) as one:
+    with SingleFile(TokenPlan(5, (), (4, 3, 2, 1, 0), columns=columns), folder) as single:
         for values in readings:
-            ours, theirs = one.rows(" ".join(map(str, values)).encode())
+            ours, theirs = single.rows(" ".join(map(str, values)).encode())
             assert ours == theirs
 
 
@@ -158,7 +160,7 @@ def test_a_text_longer_than_its_room_is_flagged_and_not_read(folder: str) -> Non
     path = Path(folder) / "long"
     path.write_bytes(b"1" + b" " * 5000)
     with path.open("rb") as file:
-        made = driven([FileScan(plan, file.fileno(), 1)])
-        assert made.tick(0) == [MISSING]
-        assert made.flags == bytes([GROWN])
+        runner = driven([FileScan(plan, file.fileno(), 1)])
+        assert runner.tick(0) == [MISSING]
+        assert runner.flags == bytes([GROWN])
         assert driven([FileScan(plan, file.fileno(), 1)], room=16).tick(0) == [1]

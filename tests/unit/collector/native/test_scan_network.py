@@ -1,4 +1,4 @@
-"""What the protocols counted is not read while no interface carried a packet."""
+"""Protocol counters are not read while no interface carries packets."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_counts_of_protocols_show_with_the_next_packet(tmp_path: Path) -> None:
         source.open()
         entries.append(ScanEntry(owner, source.scans(), column))
         column += len(source.channels)
-    with PlanRunner(NativePlan(entries, RowLayout(column, 0, len(sources)))) as made:
-        made.begin()
-        assert made.tick(0)[-3:] == [1, 1, 1]
+    with PlanRunner(NativePlan(entries, RowLayout(column, 0, len(sources)))) as runner:
+        runner.begin()
+        assert runner.tick(0)[-3:] == [1, 1, 1]
         network.segments(5)
-        assert made.tick(1)[-3:] == [1, 1, 1]
+        assert runner.tick(1)[-3:] == [1, 1, 1]
         network.carried(8)
-        assert made.tick(2)[-3:] == [5, 5, 5]
+        assert runner.tick(2)[-3:] == [5, 5, 5]
     for source in sources:
         source.close()

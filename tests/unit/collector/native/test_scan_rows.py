@@ -1,4 +1,4 @@
-"""The scanner in C and the reader in Python: the same rows of the same files."""
+"""The C scanner and the Python reader return the same rows for the same files."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ SEVEN, MANY = (0, 1, 2, 3, 4, 6, 7), tuple(range(224))
 
 
 def opened(roots: Roots, only: str = "") -> list[Source]:
-    """Every source that opens here and states plans, or the one of a name."""
+    """Return the sources that open here and have plans, or the source of a name."""
     found = []
-    made_here = (made for factory in FACTORIES for made in factory(roots))
-    for source in (*made_here, *cgroups.sources(roots)):
+    own_sources = (each for factory in FACTORIES for each in factory(roots))
+    for source in (*own_sources, *cgroups.sources(roots)):
         if only not in ("", source.name):
             continue
         try:
@@ -67,7 +67,7 @@ def cells(values: Sequence[int | None]) -> list[int]:
 
 
 def write_nodes(root: Path, cpus: Sequence[int]) -> None:
-    """The CPUs of two NUMA nodes, by halves."""
+    """Assign half of the CPUs to each of two NUMA nodes."""
     half = len(cpus) // 2
     for node, part in enumerate((cpus[:half], cpus[half:])):
         folder = root / f"sys/devices/system/node/node{node}"
@@ -88,10 +88,10 @@ def test_rows_of_whole_hosts_are_the_same(roots: Roots) -> None:
     sources = opened(roots)
     assert {"stat", "softirqs", "interrupts", "vmstat", "softnet"} <= {s.name for s in sources}
     for source in sources:
-        with driven(scans_of(source) or ()) as made:
-            assert made.tick(0) == cells(source.read()), source.name
-            assert made.tick(1) == cells(source.read()), source.name
-            assert made.flags == b"\0", source.name
+        with driven(scans_of(source) or ()) as runner:
+            assert runner.tick(0) == cells(source.read()), source.name
+            assert runner.tick(1) == cells(source.read()), source.name
+            assert runner.flags == b"\0", source.name
         source.close()
 
 
@@ -99,24 +99,24 @@ def test_rows_of_whole_hosts_are_the_same(roots: Roots) -> None:
 @pytest.mark.parametrize(
     "host", [pytest.param(host, marks=[pytest.mark.slow] * (host == "dgx_h100")) for host in HOSTS]
 )
-def test_made_up_hosts_give_the_same_rows_while_they_work(host: str, tmp_path: Path) -> None:
+def test_simulated_hosts_give_the_same_rows_while_they_work(host: str, tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     HOSTS[host](tree)
     reading = [(source, driven(scans_of(source) or ())) for source in opened(tree.roots)]
     for tick in range(3):
         tree.advance(0.1, load=3.0)
-        for source, made in list(reading):
-            row = made.tick(tick)
+        for source, runner in list(reading):
+            row = runner.tick(tick)
             try:
                 assert row == cells(source.read()), source.name
             except (LayoutChanged, ParseError):  # a device's first work: its plan fails too
-                assert made.flags != b"\0", source.name
-                reading.remove((source, made))
-                made.__exit__()
+                assert runner.flags != b"\0", source.name
+                reading.remove((source, runner))
+                runner.__exit__()
                 source.close()
     assert len(reading) >= 10
-    for source, made in reading:
-        made.__exit__()
+    for source, runner in reading:
+        runner.__exit__()
         source.close()
 
 
@@ -140,15 +140,15 @@ def test_cgroups_rest_and_wake_alike(version: int, tmp_path: Path) -> None:
     source = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "cgroup-cpu")[
         0
     ]
-    with driven(scans_of(source) or ()) as made:
+    with driven(scans_of(source) or ()) as runner:
         for tick in range(QUIET + 12):
             if tick in (3, QUIET + 5):
                 clock(tick)
-            ours, theirs = made.tick(tick), cells(source.read())
+            ours, theirs = runner.tick(tick), cells(source.read())
             resting = tick - 3 > QUIET and ours != theirs
             assert ours == theirs or resting, tick
         assert ours == theirs
-        assert made.flags == b"\0"
+        assert runner.flags == b"\0"
     source.close()
 
 
@@ -184,32 +184,32 @@ def test_rows_stay_the_same_while_a_host_works(
     roots = big_host.write(tmp_path, cpus)
     file = {"cpuclock": "schedstat"}.get(name, name)
     source = opened(roots, name)[0]
-    made = driven(scans_of(source) or ())
+    runner = driven(scans_of(source) or ())
     for second in range(12):
         path = tmp_path / "proc" / file
         if second % 4:
             path.write_text(moved(path.read_text(), len(cpus), second))
         expected = cells(source.read())
-        assert made.tick(second) == expected
-    assert made.flags == b"\0"
+        assert runner.tick(second) == expected
+    assert runner.flags == b"\0"
 
 
 def test_a_host_of_many_cpus_shows_the_extremes(tmp_path: Path) -> None:
     write_nodes(tmp_path, MANY)
     source = opened(big_host.write(tmp_path, MANY), "stat")[0]
-    at = {each.label: n for n, each in enumerate(source.channels)}
-    assert "cpu.user{3}" not in at
-    made = driven(scans_of(source) or ())
-    first = made.tick(0)
+    columns = {each.label: n for n, each in enumerate(source.channels)}
+    assert "cpu.user{3}" not in columns
+    runner = driven(scans_of(source) or ())
+    first = runner.tick(0)
     path = tmp_path / "proc/stat"
     path.write_text(path.read_text().replace("cpu17 117 ", "cpu17 127 "))
-    row = made.tick(1)
-    assert row[at["cpu.percpu.user.max"]] - first[at["cpu.percpu.user.max"]] == 10
-    assert row[at["cpu.percpu.user.argmax"]] == 17
-    assert row[at["cpu.percpu.busy.max"]] == 10
-    assert row[at["cpu.numa.user{0}"]] - first[at["cpu.numa.user{0}"]] == 10
-    assert row[at["cpu.numa.user{1}"]] == first[at["cpu.numa.user{1}"]]
-    assert row[at["cpu.percpu.user.spread"]] == 0
+    row = runner.tick(1)
+    assert row[columns["cpu.percpu.user.max"]] - first[columns["cpu.percpu.user.max"]] == 10
+    assert row[columns["cpu.percpu.user.argmax"]] == 17
+    assert row[columns["cpu.percpu.busy.max"]] == 10
+    assert row[columns["cpu.numa.user{0}"]] - first[columns["cpu.numa.user{0}"]] == 10
+    assert row[columns["cpu.numa.user{1}"]] == first[columns["cpu.numa.user{1}"]]
+    assert row[columns["cpu.percpu.user.spread"]] == 0
 
 
 FILES = {
@@ -232,11 +232,11 @@ def compare(tree: Path, name: str, change: Text) -> None:
     original = path.read_bytes()
     source = opened(Roots(tree / "proc", tree / "sys", tree / "cgroup"), name)[0]
     scans, channels = scans_of(source) or (), source.channels
-    made = driven(scans, room=8)
-    before = made.tick(0)
+    runner = driven(scans, room=8)
+    before = runner.tick(0)
     try:
         path.write_bytes(change(original))
-        row, flags = made.tick(1), made.flags
+        row, flags = runner.tick(1), runner.flags
         try:
             expected: list[int] | None = cells(source.read())
         except (LayoutChanged, ParseError):
@@ -245,16 +245,16 @@ def compare(tree: Path, name: str, change: Text) -> None:
             assert expected == row
             assert source.channels == channels
         else:
-            blank = [at for at, value in enumerate(row) if value == MISSING]
+            blank = [index for index, value in enumerate(row) if value == MISSING]
             assert blank
             assert expected is None or source.channels == channels
-            kept = {at for at in range(len(row)) if at not in blank}
-            assert expected is None or all(row[at] == expected[at] for at in kept)
+            kept = {index for index in range(len(row)) if index not in blank}
+            assert expected is None or all(row[index] == expected[index] for index in kept)
         path.write_bytes(original)
-        assert made.tick(2) == before
+        assert runner.tick(2) == before
     finally:
         path.write_bytes(original)
-        made.__exit__()
+        runner.__exit__()
         source.close()
 
 
@@ -281,12 +281,12 @@ def test_a_row_of_a_matrix_that_first_counts_is_flagged(tmp_path: Path) -> None:
     source = opened(big_host.write(tmp_path), "interrupts")[0]
     scans = scans_of(source) or ()
     assert isinstance(scans[0].plan, MatrixPlan)
-    made = driven(scans)
-    made.tick(0)
+    runner = driven(scans)
+    runner.tick(0)
     path = tmp_path / "proc/interrupts"
     path.write_text(path.read_text().replace(" 99: 0", " 99: 1"))
-    assert set(made.tick(1)) == {MISSING}
-    assert made.flags == bytes([MISMATCH])
+    assert set(runner.tick(1)) == {MISSING}
+    assert runner.flags == bytes([MISMATCH])
 
 
 def test_a_word_is_what_it_was_until_its_source_reads_another(tmp_path: Path) -> None:
@@ -296,17 +296,17 @@ def test_a_word_is_what_it_was_until_its_source_reads_another(tmp_path: Path) ->
     (folder / "operstate").write_text("up\n")
     [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "nic")
     first = scans_of(source)
-    with driven(first or ()) as made:
-        assert made.tick(0) == cells(source.read()) == [2, 1]
-        assert scans_of(source) == first  # nothing to plan anew
+    with driven(first or ()) as runner:
+        assert runner.tick(0) == cells(source.read()) == [2, 1]
+        assert scans_of(source) == first  # no new plan is needed
         (folder / "operstate").write_text("lowerlayerdown\n")
-        made.tick(1)
-        assert made.flags == bytes([MISMATCH])
+        runner.tick(1)
+        assert runner.flags == bytes([MISMATCH])
     assert cells(source.read()) == [2, 0]
     assert scans_of(source) != first
-    with driven(scans_of(source) or ()) as made:
-        assert made.tick(0) == [2, 0]
-        assert made.flags == b"\0"
+    with driven(scans_of(source) or ()) as runner:
+        assert runner.tick(0) == [2, 0]
+        assert runner.flags == b"\0"
 
 
 def test_cpus_that_are_online_are_counted_by_their_list(tmp_path: Path) -> None:
@@ -314,17 +314,17 @@ def test_cpus_that_are_online_are_counted_by_their_list(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("0-3,8\n")
     [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "online")
-    with driven(scans_of(source) or ()) as made:
-        assert made.tick(0) == [5]
+    with driven(scans_of(source) or ()) as runner:
+        assert runner.tick(0) == [5]
         path.write_text("0-3\n")
-        made.tick(1)
-        assert made.flags == bytes([MISMATCH])
+        runner.tick(1)
+        assert runner.flags == bytes([MISMATCH])
     assert cells(source.read()) == [4]
-    with driven(scans_of(source) or ()) as made:
-        assert made.tick(0) == [4]
+    with driven(scans_of(source) or ()) as runner:
+        assert runner.tick(0) == [4]
 
 
-def test_a_compressed_disk_that_comes_is_seen_within_seconds(tmp_path: Path) -> None:
+def test_a_new_compressed_disk_is_found_within_seconds(tmp_path: Path) -> None:
     block = tmp_path / "sys/block"
     for name in ("zram0", "zram1"):
         (block / name).mkdir(parents=True)
@@ -332,14 +332,14 @@ def test_a_compressed_disk_that_comes_is_seen_within_seconds(tmp_path: Path) -> 
     (block / "zram1").rename(tmp_path / "zram1")
     [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "zram")
     assert isinstance(source, AttributeSource)
-    with driven(scans_of(source) or ()) as made:
-        assert made.tick(0) == [1, 2, 3, 4]
+    with driven(scans_of(source) or ()) as runner:
+        assert runner.tick(0) == [1, 2, 3, 4]
         (block / "zram0/io_stat").write_text("       1        2        3       40\n")
-        assert made.tick(1) == cells(source.read()) == [1, 2, 3, 40]
+        assert runner.tick(1) == cells(source.read()) == [1, 2, 3, 40]
     assert not any(source.stale() for _ in range(10))
     (tmp_path / "zram1").rename(block / "zram1")
     assert any(source.stale() for _ in range(10))
     with pytest.raises(LayoutChanged):
         source.read()
-    with driven(scans_of(source) or ()) as made:
-        assert made.tick(0) == [1, 2, 3, 40, 1, 2, 3, 4]
+    with driven(scans_of(source) or ()) as runner:
+        assert runner.tick(0) == [1, 2, 3, 40, 1, 2, 3, 4]

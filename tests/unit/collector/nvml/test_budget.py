@@ -1,4 +1,4 @@
-"""How often the driver is asked: by price, within a share of the time, and said so."""
+"""How often the driver is queried: by cost, within a share of the time, and reported."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from support.property_tests import examples
 US, MS = 1_000, 1_000_000
 
 
-def made(*wanted: int, gpus: int = 1, share: float = MAX_SHARE) -> QueryBudget:
-    """Queries q0, q1... of these periods on each GPU."""
+def budget_of(*periods: int, gpus: int = 1, share: float = MAX_SHARE) -> QueryBudget:
+    """Return a budget of queries q0, q1... with these periods on each GPU."""
     budget = QueryBudget(share)
     budget.set_queries(
-        ((str(gpu), f"q{at}"), period) for gpu in range(gpus) for at, period in enumerate(wanted)
+        ((str(gpu), f"q{index}"), period)
+        for gpu in range(gpus)
+        for index, period in enumerate(periods)
     )
     return budget
 
 
 def ask(budget: QueryBudget, gpu: int, query: str, cost_ns: int, times: int = 20) -> int:
-    """The period (ns) after so many calls of one price."""
+    """Return the period (ns) after this many calls of the same cost."""
     for _ in range(times):
         budget.record((str(gpu), query), cost_ns)
     budget.review()
@@ -37,34 +39,34 @@ def ask(budget: QueryBudget, gpu: int, query: str, cost_ns: int, times: int = 20
 
 
 def test_a_cheap_query_keeps_its_pace() -> None:
-    budget = made(QUICK_NS, SLOW_NS, 5 * NS_PER_SECOND)
+    budget = budget_of(QUICK_NS, SLOW_NS, 5 * NS_PER_SECOND)
     assert ask(budget, 0, "q0", 30 * US) == QUICK_NS
     assert ask(budget, 0, "q1", 300 * US) == SLOW_NS
     assert ask(budget, 0, "q2", 5 * MS) == 5 * NS_PER_SECOND
     assert budget.slowed == []
 
 
-def test_one_over_five_milliseconds_is_asked_once_a_second_and_then_every_ten() -> None:
-    budget = made(QUICK_NS)
+def test_a_query_over_five_milliseconds_slows_to_1_s_and_then_10_s() -> None:
+    budget = budget_of(QUICK_NS)
     assert ask(budget, 0, "q0", 6 * MS) == SLOW_NS
     assert budget.slowed == ["GPU 0: q0 is read every 1 s, because a call takes 6000 us"]
     assert ask(budget, 0, "q0", 80 * MS) == RARE_NS
 
 
 def test_the_slow_card_is_slowed_and_its_neighbour_is_not() -> None:
-    budget = made(QUICK_NS, gpus=2)
+    budget = budget_of(QUICK_NS, gpus=2)
     ask(budget, 0, "q0", 6 * MS)
     assert ask(budget, 1, "q0", 30 * US) == QUICK_NS
 
 
-def test_one_long_call_is_no_price() -> None:
-    budget = made(QUICK_NS)
+def test_a_single_long_call_does_not_change_the_cost() -> None:
+    budget = budget_of(QUICK_NS)
     ask(budget, 0, "q0", 30 * US, times=19)
     assert ask(budget, 0, "q0", 500 * MS, times=1) == QUICK_NS
 
 
 def test_what_takes_most_of_the_time_is_slowed_on_all_gpus_alike() -> None:
-    budget = made(QUICK_NS, QUICK_NS, gpus=8)
+    budget = budget_of(QUICK_NS, QUICK_NS, gpus=8)
     for gpu in range(8):  # together 8 x (0.9 + 0.2) ms of 100
         for _ in range(20):
             budget.record((str(gpu), "q0"), 900 * US)
@@ -77,8 +79,8 @@ def test_what_takes_most_of_the_time_is_slowed_on_all_gpus_alike() -> None:
     assert not budget.review()
 
 
-def test_one_that_became_cheap_is_asked_often_again() -> None:
-    budget = made(QUICK_NS)
+def test_a_query_that_became_cheap_is_sped_up_again() -> None:
+    budget = budget_of(QUICK_NS)
     assert ask(budget, 0, "q0", 6 * MS) == SLOW_NS
     assert ask(budget, 0, "q0", 4 * MS) == SLOW_NS  # near the limit: no to and fro
     assert ask(budget, 0, "q0", 50 * US) == QUICK_NS
@@ -86,7 +88,7 @@ def test_one_that_became_cheap_is_asked_often_again() -> None:
 
 
 def test_prices_outlive_a_new_enumeration() -> None:
-    budget = made(QUICK_NS)
+    budget = budget_of(QUICK_NS)
     ask(budget, 0, "q0", 6 * MS)
     budget.set_queries([(("0", "q0"), QUICK_NS), (("1", "q0"), QUICK_NS)])
     assert budget.period_ns(("0", "q0")) == SLOW_NS
@@ -106,11 +108,11 @@ def test_prices_outlive_a_new_enumeration() -> None:
 def test_the_share_is_kept_or_everything_is_as_slow_as_it_gets(
     queries: list[tuple[int, int]],
 ) -> None:
-    budget = made(*(period for period, _ in queries))
-    for at, (_, cost) in enumerate(queries):
+    budget = budget_of(*(period for period, _ in queries))
+    for index, (_, cost) in enumerate(queries):
         for _ in range(20):
-            budget.record(("0", f"q{at}"), cost)
+            budget.record(("0", f"q{index}"), cost)
     budget.review()
-    periods = [budget.period_ns(("0", f"q{at}")) for at in range(len(queries))]
-    assert all(now >= wanted for now, (wanted, _) in zip(periods, queries, strict=True))
+    periods = [budget.period_ns(("0", f"q{index}")) for index in range(len(queries))]
+    assert all(now >= nominal for now, (nominal, _) in zip(periods, queries, strict=True))
     assert budget.share <= MAX_SHARE or set(periods) == {PERIODS_NS[-1]}

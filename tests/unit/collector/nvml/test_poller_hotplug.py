@@ -1,4 +1,4 @@
-"""Drivers and GPUs that come and go, through the real pynvml and a driver library as told."""
+"""Hot-plugged drivers and GPUs, through the real pynvml and a scripted driver library."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
     assert watch.poller.degraded == ()
 
 
-def test_a_gpu_keeps_its_number_when_one_before_it_is_gone(script: Script) -> None:
+def test_a_gpu_keeps_its_number_when_an_earlier_gpu_is_gone(script: Script) -> None:
     watch = Watch()
-    one = {key[2:]: value for key, value in hgx_h100(2).items() if key.startswith("1.")}
+    remaining = {key[2:]: value for key, value in hgx_h100(2).items() if key.startswith("1.")}
     script.answers = {}
-    script.change({"gpus": 1} | {f"0.{key}": value for key, value in one.items()})
+    script.change({"gpus": 1} | {f"0.{key}": value for key, value in remaining.items()})
     watch.run(11)
     assert watch.figures(QUICK)["gpu.utilization", "1"] == 91
     assert watch.figures()["gpu.lost", "0"] == 1
@@ -49,15 +49,15 @@ def test_a_gpu_that_is_added_joins(script: Script) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "text"),
     [(9, "not loaded"), (12, "no NVIDIA driver"), (4, "not permitted to use"), (18, "versions")],
 )
-def test_without_a_driver_the_reason_is_said(script: Script, code: int, said: str) -> None:
+def test_a_missing_driver_has_a_reason(script: Script, code: int, text: str) -> None:
     script.change({"call.nvmlInitWithFlags": code})
     for source in sources(Roots()):
-        with pytest.raises(Unsupported, match=said) as lacking:
+        with pytest.raises(Unsupported, match=text) as refusal:
             source.open()
-        assert lacking.value.remedy
+        assert refusal.value.remedy
 
 
 def test_a_driver_without_a_gpu_is_no_source(script: Script) -> None:

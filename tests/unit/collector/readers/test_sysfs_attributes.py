@@ -1,4 +1,4 @@
-"""Device files kept open: what comes, goes, is garbled, stays quiet."""
+"""Device files kept open: files that appear, disappear, are invalid or stay constant."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_columns_are_in_the_lane_of_the_source(tmp_path: Path) -> None:
     source.close()
 
 
-def test_nothing_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_device_has_a_reason(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="nothing there"):
         counters(tmp_path).open()
 
 
-def test_a_device_that_comes_and_one_that_goes_leave_the_others(tmp_path: Path) -> None:
+def test_added_and_removed_devices_do_not_affect_others(tmp_path: Path) -> None:
     write(tmp_path, a=1, b=2)
     source = counters(tmp_path)
     source.open()
@@ -78,21 +78,21 @@ def test_garbled_text_costs_its_own_column(tmp_path: Path) -> None:
     source.close()
 
 
-def test_quiet_files_are_read_in_turn_and_at_once_when_they_move(tmp_path: Path) -> None:
+def test_quiet_files_are_read_in_turn_until_they_change(tmp_path: Path) -> None:
     write(tmp_path, a=0, b=0)
     source = counters(tmp_path, quiet_period=4)
     source.open()
     write(tmp_path, a=5, b=6)
-    seen = [tuple(source.read()) for _ in range(5)]
-    assert seen[-1] == (5, 6)
-    assert {turn for turn, _ in seen} == {0, 5}  # each at a turn of its own
+    rows = [tuple(source.read()) for _ in range(5)]
+    assert rows[-1] == (5, 6)
+    assert {turn for turn, _ in rows} == {0, 5}  # each at a turn of its own
     write(tmp_path, a=8)
     assert next(iter(source.read())) == 8  # it moved lately: read each time again
     source.close()
 
 
 def test_every_quiet_file_is_read_within_its_period(tmp_path: Path) -> None:
-    names = [f"f{at}" for at in range(7)]
+    names = [f"f{number}" for number in range(7)]
     write(tmp_path, **dict.fromkeys(names, 0))
     source = counters(tmp_path, quiet_period=3)
     source.open()
@@ -137,7 +137,7 @@ def interface() -> Iterator[str]:
 
 
 @pytest.mark.root
-def test_a_device_made_anew_under_its_name_is_not_taken_for_the_old_one(interface: str) -> None:
+def test_a_recreated_device_is_not_mistaken_for_the_old_device(interface: str) -> None:
     path = Path("/sys/class/net") / interface / "mtu"
 
     def files() -> list[AttributeFile]:
@@ -165,7 +165,7 @@ def test_a_snapshot_follows_what_there_is() -> None:
     assert {each.lane for each in source.channels} == {Lane.RARE}
 
 
-def test_a_snapshot_of_nothing_waits_unless_told_otherwise() -> None:
+def test_a_snapshot_of_nothing_waits_by_default() -> None:
     waiting = SnapshotSource("test", dict)
     waiting.open()
     assert waiting.channels == ()
@@ -173,14 +173,14 @@ def test_a_snapshot_of_nothing_waits_unless_told_otherwise() -> None:
         SnapshotSource("test", dict, Unsupported("nothing")).open()
 
 
-def test_a_snapshot_of_a_file_that_is_not_there_says_which(tmp_path: Path) -> None:
+def test_a_snapshot_of_a_missing_file_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "swaps"
     source = SnapshotSource("test", lambda: {channel("memory.swap.used", path.read_text()): 1})
     with pytest.raises(Unsupported, match="swaps"):
         source.open()
 
 
-def test_channels_of_another_lane_are_put_in_this_one() -> None:
+def test_channels_of_another_lane_move_to_the_lane_of_the_source() -> None:
     given = channel("network.infiniband.rx_bytes", "mlx5_0/1", 4.0)
     (moved,) = in_lane([given], Lane.SLOW)
     assert (moved.lane, moved.scale, moved.kind) == (Lane.SLOW, 4.0, given.kind)

@@ -1,4 +1,4 @@
-"""Kept-open text files: layouts, names that must hold, numbers that are none."""
+"""Text files kept open: layouts, names that must stay, and invalid numbers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(path: Path) -> TokenSource:
-    made = TokenSource("counts", Lane.FAST, path, learn)
-    made.open()
-    return made
+    result = TokenSource("counts", Lane.FAST, path, learn)
+    result.open()
+    return result
 
 
 def labels(source: TokenSource) -> list[str]:
@@ -85,7 +85,7 @@ def test_a_number_that_is_none_costs_its_own_channel(source: TokenSource, path: 
         assert dict(zip(labels(source), source.read(), strict=True)) == left
 
 
-def test_a_number_no_layout_can_do_without_is_said_and_survived(path: Path) -> None:
+def test_an_invalid_number_in_every_layout_is_an_error(path: Path) -> None:
     path.write_text("5")
     source = TokenSource("clock", Lane.FAST, path, lambda _: [(0, channel("cpu.run_time"))])
     source.open()
@@ -99,8 +99,8 @@ def test_a_number_no_layout_can_do_without_is_said_and_survived(path: Path) -> N
 def test_watched_tokens_make_a_new_layout(path: Path) -> None:
     def idle_until_used(text: str) -> list[tuple[int, Channel | None]]:
         return [
-            (at, None if token == "0" else channel("cpu.run_time", str(at)))
-            for at, token in enumerate(text.split())
+            (index, None if token == "0" else channel("cpu.run_time", str(index)))
+            for index, token in enumerate(text.split())
         ]
 
     path.write_text("5 0")
@@ -113,7 +113,7 @@ def test_watched_tokens_make_a_new_layout(path: Path) -> None:
     assert list(source.read()) == [6, 1]
 
 
-def test_a_name_that_stands_twice_is_one_channel(path: Path) -> None:
+def test_a_repeated_name_is_a_single_channel(path: Path) -> None:
     path.write_text("a 1\na 2\n")
     source = TokenSource("counts", Lane.FAST, path, learn)
     source.open()
@@ -138,7 +138,7 @@ def test_files_of_several_pages_are_read_whole(path: Path) -> None:
     file.close()
 
 
-def test_what_is_missing_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_a_missing_file_has_a_remedy(tmp_path: Path) -> None:
     source = TokenSource("gone", Lane.FAST, tmp_path / "gone", learn, "load the module")
     with pytest.raises(Unsupported, match="gone does not exist") as caught:
         source.open()
@@ -152,7 +152,7 @@ def test_a_file_without_numbers_is_not_supported(path: Path) -> None:
         source.open()
 
 
-def test_opening_again_learns_anew(source: TokenSource, path: Path) -> None:
+def test_opening_again_learns_the_layout_again(source: TokenSource, path: Path) -> None:
     path.write_text("c 9\n")
     source.open()
     assert labels(source) == ["c"]

@@ -99,7 +99,7 @@ def test_optional_sources_are_paused_until_there_is_headroom() -> None:
     assert host.budget.paused == frozenset()
 
 
-def test_a_saving_that_is_needed_again_at_once_is_kept_longer_each_time() -> None:
+def test_a_saving_that_is_soon_needed_again_is_kept_longer_each_time() -> None:
     """A load that fits only with the last saving must not make it alternate."""
     host = Host()
     host.run(2 * SAVING_S, 20)

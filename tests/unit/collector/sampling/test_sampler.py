@@ -1,4 +1,4 @@
-"""The tick thread's work, with a clock that is turned by hand and sources that misbehave."""
+"""The work of the tick thread, with a manual clock and faulty sources."""
 
 from __future__ import annotations
 
@@ -78,35 +78,35 @@ class Bench:
         return self.slices[-1]
 
 
-def column(made: RawSlice, at: int) -> list[int | None]:
-    """What one fast channel read, a tick each."""
-    cells = made.fast[at :: len(made.table.fast)]
+def column(raw: RawSlice, index: int) -> list[int | None]:
+    """Return the values of a fast channel, one for each tick."""
+    cells = raw.fast[index :: len(raw.table.fast)]
     return [None if cell == MISSING else cell for cell in cells]
 
 
-def test_fast_sources_are_read_every_tick_and_slow_ones_once() -> None:
+def test_fast_sources_are_read_every_tick_and_slow_sources_once() -> None:
     fast, slow, rare = FakeSource("f"), FakeSource("s", Lane.SLOW), FakeSource("r", Lane.RARE)
     bench = Bench(fast, slow, rare)
     bench.sampler.rare_lane.run_due(0)
-    made = bench.slice()
+    raw = bench.slice()
     assert (fast.reads, slow.reads, rare.reads) == (10, 1, 1)
-    assert column(made, 0) == [100 * n + ord("a") for n in range(1, 11)]
-    assert list(made.slow) == [100 + ord("a")] * 2
-    assert [channel.lane for channel in made.table.slow] == [Lane.SLOW, Lane.RARE]
+    assert column(raw, 0) == [100 * n + ord("a") for n in range(1, 11)]
+    assert list(raw.slow) == [100 + ord("a")] * 2
+    assert [channel.lane for channel in raw.table.slow] == [Lane.SLOW, Lane.RARE]
 
 
 def test_slow_sources_are_staggered_over_the_ticks() -> None:
     slow = [FakeSource(f"s{n}", Lane.SLOW) for n in range(5)]
-    at: dict[str, int] = {}
+    read_at_ns: dict[str, int] = {}
     bench = Bench(FakeSource("f"), *slow)
     for source in slow:
-        source.script = lambda reads, name=source.name: at.update({name: bench.clock.now})
+        source.script = lambda reads, name=source.name: read_at_ns.update({name: bench.clock.now})
     begin = bench.due
     bench.slice()
-    assert [(at[f"s{n}"] - begin) // TICK for n in range(5)] == [0, 2, 4, 6, 8]
+    assert [(read_at_ns[f"s{n}"] - begin) // TICK for n in range(5)] == [0, 2, 4, 6, 8]
 
 
-def test_a_rare_source_is_read_every_ten_seconds_and_held_between() -> None:
+def test_a_rare_source_is_read_every_ten_seconds_and_repeated_between() -> None:
     rare = FakeSource("r", Lane.RARE)
     bench = Bench(rare)
     for now in (0, RARE_PERIOD_NS - 1, RARE_PERIOD_NS):
@@ -126,17 +126,17 @@ def test_the_grid_is_the_nodes_own_and_sequences_go_on_after_a_restart() -> None
     assert {phase_ns(f"node-{n}", TICK) // (TICK // 4) for n in range(40)} == {0, 1, 2, 3}
 
 
-def test_a_late_tick_is_recorded_and_a_missed_one_is_missing() -> None:
+def test_a_late_tick_is_recorded_and_a_missed_tick_is_missing() -> None:
     source = FakeSource("f")
     bench = Bench(source)
     late = {bench.due + 3 * TICK: 20_000_000, bench.due + 5 * TICK: 130_000_000}
     bench.clock.delay = lambda due: late.get(due, 0)
-    made = bench.slice()
-    assert made.lateness[3] == 20_000
-    assert made.lateness[5] == 130_000
-    assert column(made, 0)[5] is None
-    assert made.lateness[6] == 30_000
-    assert column(made, 0)[6] is not None
+    raw = bench.slice()
+    assert raw.lateness[3] == 20_000
+    assert raw.lateness[5] == 130_000
+    assert column(raw, 0)[5] is None
+    assert raw.lateness[6] == 30_000
+    assert column(raw, 0)[6] is not None
     assert (bench.sampler.counts.missed_ticks, source.reads) == (1, 9)
 
 
@@ -188,9 +188,9 @@ def test_a_column_that_is_gone_is_missing_until_the_next_table() -> None:
             raise LayoutChanged("m")
 
     source.script = change
-    made = bench.slice()
-    assert column(made, 0)[5:] == [None] * 5
-    assert None not in column(made, 1)
+    raw = bench.slice()
+    assert column(raw, 0)[5:] == [None] * 5
+    assert None not in column(raw, 1)
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), ValueError("garbled")])
@@ -203,9 +203,9 @@ def test_a_failing_source_gives_missing_values_and_the_others_go_on(error: Excep
             raise error
 
     bad.script = fail
-    made = bench.slice()
-    assert [n for n, cell in enumerate(column(made, 0)) if cell is None] == [2]
-    assert None not in column(made, 1)
+    raw = bench.slice()
+    assert [n for n, cell in enumerate(column(raw, 0)) if cell is None] == [2]
+    assert None not in column(raw, 1)
 
 
 def test_a_source_that_keeps_failing_is_left_alone_reopened_later_and_back_with_new_columns() -> (
@@ -228,9 +228,9 @@ def test_a_source_that_keeps_failing_is_left_alone_reopened_later_and_back_with_
     bad.name_columns("xy")
     bench.sampler.rare_lane.run_due(broken.retry_due_ns)
     assert (bad.closed, bad.opened, broken.broken) == (1, 1, False)
-    made = bench.slice()
-    assert [channel.instance for channel in made.table.fast] == ["x", "y", "a"]
-    assert MISSING not in made.fast
+    raw = bench.slice()
+    assert [channel.instance for channel in raw.table.fast] == ["x", "y", "a"]
+    assert MISSING not in raw.fast
 
 
 def test_what_cannot_be_reopened_is_tried_less_and_less_often() -> None:
@@ -287,9 +287,9 @@ def test_a_wrong_number_of_values_never_shifts_the_columns_of_others() -> None:
     bad = FakeSource("b")
     bench = Bench(bad, FakeSource("g"))
     bad.columns = ["a", "b"]  # more values than channels, without saying so
-    made = bench.slice()
-    assert column(made, 0) == [None] * 10
-    assert None not in column(made, 1)
+    raw = bench.slice()
+    assert column(raw, 0) == [None] * 10
+    assert None not in column(raw, 1)
 
 
 def timed(source: FakeSource, nanoseconds: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> Feed:
@@ -315,19 +315,19 @@ def test_a_source_goes_into_the_lane_granted_and_comes_back_to_the_same_table() 
     bench.sampler.limit_lanes({"m": Lane.SLOW, "s": Lane.RARE})
     bench.slice()
     look(0)
-    made = bench.slice()
-    lanes = [(channel.metric, channel.lane) for channel in (*made.table.fast, *made.table.slow)]
+    raw = bench.slice()
+    lanes = [(channel.metric, channel.lane) for channel in (*raw.table.fast, *raw.table.slow)]
     assert lanes == [("f.x", Lane.FAST), ("m.x", Lane.SLOW), ("s.x", Lane.RARE)]
-    assert MISSING not in [*made.fast, *made.slow]
+    assert MISSING not in [*raw.fast, *raw.slow]
 
     bench.sampler.limit_lanes({})
     bench.slice()  # the rare lane has to let go first
     reads = slow.reads
     look(0)
     bench.slice()
-    made = bench.slice()
-    assert made.table.key == before.key
-    assert MISSING not in [*made.fast, *made.slow]
+    raw = bench.slice()
+    assert raw.table.key == before.key
+    assert MISSING not in [*raw.fast, *raw.slow]
     look(RARE_PERIOD_NS)
     assert slow.reads == reads + 1
 
@@ -359,7 +359,7 @@ def test_the_lane_follows_the_time_a_read_takes(
     assert timed(FakeSource("s", lane), spent, monkeypatch).slower_lane() is goes_to
 
 
-def test_a_demoted_source_changes_lane_in_the_table_and_says_so(
+def test_a_demoted_source_changes_lane_in_the_table_and_is_logged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source, steady = FakeSource("s"), FakeSource("g")
@@ -372,8 +372,8 @@ def test_a_demoted_source_changes_lane_in_the_table_and_says_so(
 
     source.script = spend
     for _ in range(6):
-        made = bench.slice()
-    assert [channel.metric for channel in made.table.fast] == ["g.x"]
-    assert [(c.metric, c.lane) for c in made.table.slow] == [("s.x", Lane.SLOW)]
+        raw = bench.slice()
+    assert [channel.metric for channel in raw.table.fast] == ["g.x"]
+    assert [(c.metric, c.lane) for c in raw.table.slow] == [("s.x", Lane.SLOW)]
     assert bench.sampler.feeds[0].demoted == "s: fast -> slow, a read takes 300 us"
-    assert len(made.slow) == 1
+    assert len(raw.slow) == 1

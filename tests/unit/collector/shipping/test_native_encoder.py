@@ -1,4 +1,4 @@
-"""The encoder in C gives the bytes of the reference in numpy, whatever the readings do."""
+"""The C encoder returns the same bytes as the numpy reference for any readings."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_both_encoders_give_the_same_bytes(slices: list[RawSlice]) -> None:
         assert ours.encode(raw) == reference.encode(raw)
 
 
-def one(sequence: int, cells: list[int], ticks: int = 2) -> RawSlice:
+def slice_of(sequence: int, cells: list[int], ticks: int = 2) -> RawSlice:
     table = ChannelTable((Channel("m.fast", "a", Kind.COUNTER),), ())
     return RawSlice(sequence, sequence, table, array("q", cells), array("q"), [0] * ticks)
 
@@ -94,24 +94,28 @@ def one(sequence: int, cells: list[int], ticks: int = 2) -> RawSlice:
 @needs_library
 def test_readings_may_lie_in_memory_that_is_not_an_array() -> None:
     shared = memoryview(bytearray(array("q", [5, 9]).tobytes())).cast("q")
-    slice_ = replace(one(1, [5, 9]), fast=shared)
-    assert in_c().encode(slice_) == in_c().encode(one(1, [5, 9]))
+    slice_ = replace(slice_of(1, [5, 9]), fast=shared)
+    assert in_c().encode(slice_) == in_c().encode(slice_of(1, [5, 9]))
 
 
 @needs_library
-def test_readings_of_another_length_than_the_table_says_are_refused_and_spoil_nothing() -> None:
+def test_readings_of_a_wrong_length_are_refused_without_side_effects() -> None:
     encoder = in_c()
-    encoder.encode(one(1, [5, 9]))
+    encoder.encode(slice_of(1, [5, 9]))
     with pytest.raises(ValueError, match="3 readings for 2 columns"):
-        encoder.encode(one(2, [10, 11, 12]))
-    after = decode(encoder.encode(one(3, [20, 23])))
+        encoder.encode(slice_of(2, [10, 11, 12]))
+    after = decode(encoder.encode(slice_of(3, [20, 23])))
     assert after.fast_missing[:, 0].tolist() == [True, False]
     assert after.fast[1, 0] == 3
 
 
 @needs_library
 def test_a_slice_no_message_can_hold_is_refused() -> None:
-    for wrong in (one(1, [], ticks=0), one(-1, [1, 2]), one(1, [0] * 101, ticks=101)):
+    for wrong in (
+        slice_of(1, [], ticks=0),
+        slice_of(-1, [1, 2]),
+        slice_of(1, [0] * 101, ticks=101),
+    ):
         with pytest.raises(WireError):
             in_c().encode(wrong)
 
@@ -125,8 +129,8 @@ ENCODER = "reveal_collector.shipping.native_encoder"
 
 
 def test_the_native_encoder_needs_no_numpy() -> None:
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", f"import sys, {ENCODER}; print(*sys.modules)"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert not {"numpy", "pandas", "redis"} & set(told.stdout.split())
+    assert not {"numpy", "pandas", "redis"} & set(done.stdout.split())

@@ -54,7 +54,7 @@ def test_a_counter_travels_as_differences_and_a_gauge_as_levels() -> None:
     assert not second.fast_missing.any()
 
 
-def test_a_reset_costs_one_sample_and_makes_no_spike() -> None:
+def test_a_reset_costs_a_sample_and_makes_no_spike() -> None:
     table = ChannelTable((COUNTER,), ())
     builder = MessageBuilder(ORIGIN)
     builder.build(raw(table, 0, [100, 110]))
@@ -63,28 +63,28 @@ def test_a_reset_costs_one_sample_and_makes_no_spike() -> None:
     assert after.fast[1:, 0].tolist() == [6, 5]
 
 
-def test_a_wrap_at_32_bits_is_a_reset_and_one_at_64_bits_is_an_ordinary_step() -> None:
+def test_a_32_bit_wrap_is_a_reset_and_a_64_bit_wrap_an_ordinary_step() -> None:
     table = ChannelTable((COUNTER, OTHER), ())
     builder = MessageBuilder(ORIGIN)
-    made = builder.build(raw(table, 0, [2**32 - 1, 2**64 - 2, 1, 3]))
-    assert made.fast_missing[1].tolist() == [True, False]
-    assert made.fast[1, 1] == 5
+    message = builder.build(raw(table, 0, [2**32 - 1, 2**64 - 2, 1, 3]))
+    assert message.fast_missing[1].tolist() == [True, False]
+    assert message.fast[1, 1] == 5
 
 
 def test_a_counter_above_the_signed_range_keeps_its_differences() -> None:
     table = ChannelTable((COUNTER,), ())
-    made = MessageBuilder(ORIGIN).build(raw(table, 0, [2**63 - 1, 2**63 + 4, None]))
-    assert made.fast[1, 0] == 5
-    assert made.fast_missing[:, 0].tolist() == [True, False, True]
+    message = MessageBuilder(ORIGIN).build(raw(table, 0, [2**63 - 1, 2**63 + 4, None]))
+    assert message.fast[1, 0] == 5
+    assert message.fast_missing[:, 0].tolist() == [True, False, True]
 
 
 def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
-    made = MessageBuilder(ORIGIN).build(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
-    assert made.fast_missing.tolist() == [
+    message = MessageBuilder(ORIGIN).build(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
+    assert message.fast_missing.tolist() == [
         [True, False], [True, True], [True, False], [False, False],
     ]  # fmt: skip
-    assert made.fast[3].tolist() == [1, 2]
+    assert message.fast[3].tolist() == [1, 2]
 
 
 def test_no_difference_spans_a_gap_in_the_sequence() -> None:
@@ -99,18 +99,18 @@ def test_no_difference_spans_a_gap_in_the_sequence() -> None:
 def test_a_new_table_keeps_the_differences_of_the_columns_that_stay() -> None:
     builder = MessageBuilder(ORIGIN)
     builder.build(raw(ChannelTable((COUNTER,), ()), 0, [1, 2]))
-    made = builder.build(raw(ChannelTable((OTHER, COUNTER), ()), 1, [50, 6, 51, 8]))
-    assert made.fast[:, 1].tolist() == [4, 2]
-    assert made.fast_missing.tolist() == [[True, False], [False, False]]
+    message = builder.build(raw(ChannelTable((OTHER, COUNTER), ()), 1, [50, 6, 51, 8]))
+    assert message.fast[:, 1].tolist() == [4, 2]
+    assert message.fast_missing.tolist() == [[True, False], [False, False]]
 
 
-def test_a_message_made_here_is_one_the_wire_carries() -> None:
+def test_a_message_survives_the_wire_format() -> None:
     table = ChannelTable((COUNTER, LEVEL), (SLOW,))
     builder = MessageBuilder(ORIGIN)
     builder.build(raw(table, 0, [1, 2, 3, 4], [8]))
-    made = builder.build(raw(table, 1, [None, 2, 9, None], [10]))
-    back = decode(encode(made, builder.gauges), builder.gauges)
-    assert back.fast_missing.tolist() == made.fast_missing.tolist()
+    message = builder.build(raw(table, 1, [None, 2, 9, None], [10]))
+    back = decode(encode(message, builder.gauges), builder.gauges)
+    assert back.fast_missing.tolist() == message.fast_missing.tolist()
     assert back.slow.tolist() == [2]
 
 
@@ -129,7 +129,7 @@ def test_a_rare_counter_is_paid_out_evenly_and_in_full(steps: list[int], early: 
     assert max(paid) <= -(-max(steps) // RARE_SLICES)
 
 
-def test_a_single_rare_event_shows_at_once() -> None:
+def test_a_single_rare_event_is_visible_immediately() -> None:
     table = ChannelTable((), (RARE,))
     builder = MessageBuilder(ORIGIN)
     builder.build(raw(table, 0, [], [0]))

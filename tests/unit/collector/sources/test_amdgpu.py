@@ -1,4 +1,4 @@
-"""AMD GPUs under the names NVIDIA's have."""
+"""AMD GPUs have the same metric names as NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def source(tree: Tree) -> Iterator[Source]:
     source.close()
 
 
-def test_a_host_without_one_says_so(tree: Tree) -> None:
-    place = add_function(tree, Function("0000:18:00.0", driver="nvidia"))
-    tree.link("sys/class/drm/card0", f"../../{place.removeprefix('sys/')}/drm/card0")
-    tree.link(f"{place}/drm/card0/device", "../..")
+def test_a_host_without_an_amd_gpu_has_a_reason(tree: Tree) -> None:
+    folder = add_function(tree, Function("0000:18:00.0", driver="nvidia"))
+    tree.link("sys/class/drm/card0", f"../../{folder.removeprefix('sys/')}/drm/card0")
+    tree.link(f"{folder}/drm/card0/device", "../..")
     with pytest.raises(Unsupported, match="no AMD GPU"):
         opened(amdgpu.sources, tree.roots, "amdgpu")
 
 
 def test_a_data_centre_card(source: Source) -> None:
-    seen = {label: value for label, value in values(source).items() if "card0" in label}
-    assert seen.pop("gpu.memory.used{card0}") == pytest.approx(96 << 30, rel=0.05)
-    assert seen == {
+    observed = {label: value for label, value in values(source).items() if "card0" in label}
+    assert observed.pop("gpu.memory.used{card0}") == pytest.approx(96 << 30, rel=0.05)
+    assert observed == {
         "gpu.utilization{card0}": 82, "gpu.memory.utilization{card0}": 30,
         "gpu.memory.total{card0}": 192 << 30, "gpu.pcie.replays{card0}": 0,
         "gpu.clock.sm{card0}": 1700e6, "gpu.clock.memory{card0}": 1300e6,
@@ -51,22 +51,22 @@ def test_a_data_centre_card(source: Source) -> None:
 
 
 def test_a_card_with_fewer_sensors(source: Source) -> None:
-    seen = {label: value for label, value in values(source).items() if "card1" in label}
-    assert seen["gpu.clock.sm{card1}"] == 2.1e9  # the sensor's, not the level asked for
-    assert seen["gpu.power{card1}"] == pytest.approx(85)  # the average: it has no other
-    assert seen["gpu.temperature{card1}"] == 54
-    assert "gpu.clock.memory{card1}" not in seen
-    assert "gpu.ecc.corrected.volatile{card1}" not in seen
+    observed = {label: value for label, value in values(source).items() if "card1" in label}
+    assert observed["gpu.clock.sm{card1}"] == 2.1e9  # the sensor's, not the level asked for
+    assert observed["gpu.power{card1}"] == pytest.approx(85)  # the average: it has no other
+    assert observed["gpu.temperature{card1}"] == 54
+    assert "gpu.clock.memory{card1}" not in observed
+    assert "gpu.ecc.corrected.volatile{card1}" not in observed
 
 
 def test_errors_of_the_memory_and_of_other_blocks(tree: Tree, source: Source) -> None:
-    place = "sys/devices/pci0000:c1/0000:c1:00.0/ras"
-    tree.write(f"{place}/umc_err_count", "ue: 1\nce: 12\nde: 0\n")
-    tree.write(f"{place}/gfx_err_count", "ue: 2\nce: 0\n")
-    seen = values(source)
-    assert seen["gpu.ecc.corrected.volatile{card0}"] == 12
-    assert seen["gpu.ecc.uncorrected.volatile{card0}"] == 1
-    assert seen["gpu.ras.uncorrected{card0/gfx}"] == 2
+    folder = "sys/devices/pci0000:c1/0000:c1:00.0/ras"
+    tree.write(f"{folder}/umc_err_count", "ue: 1\nce: 12\nde: 0\n")
+    tree.write(f"{folder}/gfx_err_count", "ue: 2\nce: 0\n")
+    observed = values(source)
+    assert observed["gpu.ecc.corrected.volatile{card0}"] == 12
+    assert observed["gpu.ecc.uncorrected.volatile{card0}"] == 1
+    assert observed["gpu.ras.uncorrected{card0/gfx}"] == 2
 
 
 def test_a_sleeping_card_is_left_alone(tree: Tree, source: Source) -> None:
@@ -79,12 +79,12 @@ def test_a_sleeping_card_is_left_alone(tree: Tree, source: Source) -> None:
 
 def test_a_card_that_is_unplugged_leaves_the_other(tree: Tree, source: Source) -> None:
     tree.remove("sys/class/drm/card0")
-    seen = values(source)
-    assert seen
-    assert all("card1" in label for label in seen)
+    observed = values(source)
+    assert observed
+    assert all("card1" in label for label in observed)
 
 
-def test_levels_without_one_in_use_are_refused() -> None:
+def test_levels_without_an_active_level_are_refused() -> None:
     assert amdgpu.parse_clock(b"0: 500Mhz\n1: 2100Mhz *\n") == 2100
     assert amdgpu.parse_clock(b"S: 19Mhz *\n0: 500Mhz\n") == 19  # asleep
     with pytest.raises(ValueError, match="no level"):

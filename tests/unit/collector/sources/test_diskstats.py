@@ -1,4 +1,4 @@
-"""DiskStats by a file of their own each: the numbers of the list, and who comes and goes."""
+"""Disks read from a file each: the same numbers as /proc/diskstats, and hot-plugged disks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MACHINE = Machine(disks=(Disk("vda", rate=400), Disk("nvme0n1", rate=90, partiti
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    made = Tree(tmp_path)
-    add_machine(made, MACHINE)
-    return made
+    result = Tree(tmp_path)
+    add_machine(result, MACHINE)
+    return result
 
 
 def opened(tree: Tree, block: str = "block") -> DiskStats:
@@ -48,7 +48,7 @@ def test_a_file_each_gives_what_the_list_gives(tree: Tree) -> None:
     assert not stale(files)
 
 
-def test_first_request_to_a_spare_device_shows_it(tree: Tree) -> None:
+def test_the_first_request_to_an_unused_device_adds_it(tree: Tree) -> None:
     source = opened(tree)
     used = "3 0 24 1 " + "0 " * 12 + "0"
     path = tree.root / "proc/diskstats"
@@ -58,8 +58,8 @@ def test_first_request_to_a_spare_device_shows_it(tree: Tree) -> None:
     with pytest.raises(LayoutChanged):
         source.read()
     assert names(source) == {"vda", "nvme0n1", "loop2"}
-    seen = dict(zip((each.label for each in source.channels), source.read(), strict=True))
-    assert seen["storage.disk.read_bytes{loop2}"] == 24
+    observed = dict(zip((each.label for each in source.channels), source.read(), strict=True))
+    assert observed["storage.disk.read_bytes{loop2}"] == 24
     assert not stale(source)
 
 
@@ -96,6 +96,6 @@ def test_without_the_scanner_others_are_found_by_reading(tree: Tree) -> None:
     assert names(source) == {"vda"}
 
 
-def test_no_list_is_said_with_its_path(tmp_path: Path) -> None:
+def test_a_missing_list_is_reported_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="diskstats does not exist"):
         opened(Tree(tmp_path))

@@ -15,20 +15,20 @@ from support.source_reader import opened, values
 MC = "sys/devices/system/edac/mc"
 
 
-def test_a_host_without_it_says_so(tree: Tree) -> None:
+def test_a_host_without_edac_has_a_reason(tree: Tree) -> None:
     with pytest.raises(Unsupported, match="no memory controller"):
         opened(edac.sources, tree.roots, "edac")
 
 
-def test_errors_are_told_by_controller_and_module(tree: Tree) -> None:
+def test_errors_are_counted_by_controller_and_module(tree: Tree) -> None:
     add_edac(tree, controllers=2, modules=4)
     tree.write(f"{MC}/mc1/ce_count", 7)
     tree.write(f"{MC}/mc1/dimm2/dimm_ce_count", 6)
     tree.write(f"{MC}/mc1/ce_noinfo_count", 1)
     tree.write(f"{MC}/mc0/dimm0/dimm_ue_count", 1)
-    seen = values(opened(edac.sources, tree.roots, "edac"))
-    assert len(seen) == 2 * (4 + 4 * 2)
-    assert {label: value for label, value in seen.items() if value} == {
+    observed = values(opened(edac.sources, tree.roots, "edac"))
+    assert len(observed) == 2 * (4 + 4 * 2)
+    assert {label: value for label, value in observed.items() if value} == {
         "memory.ecc.correctable{mc1}": 7,
         "memory.ecc.correctable_unplaced{mc1}": 1,
         "memory.ecc.dimm.correctable{mc1/dimm2 CPU_SrcID#1_MC#0_Chan#2_DIMM#0}": 6,
@@ -38,10 +38,10 @@ def test_errors_are_told_by_controller_and_module(tree: Tree) -> None:
 
 def test_modules_of_a_driver_that_sees_ranks(tree: Tree) -> None:
     add_edac(tree, 1, 2, shape="rank", labels=False)
-    seen = values(opened(edac.sources, tree.roots, "edac"))
-    assert {label for label in seen if "dimm" in label} == {
-        f"memory.ecc.dimm.{kind}{{mc0/rank{at}}}"
-        for at in range(2)
+    observed = values(opened(edac.sources, tree.roots, "edac"))
+    assert {label for label in observed if "dimm" in label} == {
+        f"memory.ecc.dimm.{kind}{{mc0/rank{rank}}}"
+        for rank in range(2)
         for kind in ("correctable", "uncorrectable")
     }
 
@@ -49,10 +49,10 @@ def test_modules_of_a_driver_that_sees_ranks(tree: Tree) -> None:
 def test_rows_of_an_old_kernel(tree: Tree) -> None:
     add_edac(tree, 1, 1, shape="csrow")
     tree.write(f"{MC}/mc0/csrow0/ch1_ce_count", 3)
-    seen = values(opened(edac.sources, tree.roots, "edac"))
+    observed = values(opened(edac.sources, tree.roots, "edac"))
     label = "CPU_SrcID#0_MC#0_Chan#0_DIMM#0"
-    assert seen[f"memory.ecc.dimm.correctable{{mc0/csrow0/ch1 {label}}}"] == 3
-    assert seen["memory.ecc.dimm.uncorrectable{mc0/csrow0}"] == 0
+    assert observed[f"memory.ecc.dimm.correctable{{mc0/csrow0/ch1 {label}}}"] == 3
+    assert observed["memory.ecc.dimm.uncorrectable{mc0/csrow0}"] == 0
 
 
 def test_firmware_first_and_a_driver_loaded_later(tree: Tree) -> None:
@@ -78,12 +78,12 @@ def test_an_error_shows_within_ten_readings_of_a_quiet_module(tree: Tree) -> Non
 
 
 @pytest.mark.parametrize("label", ["", "  \n", "any memory", "unknown memory", "mc#0csrow#1"])
-def test_labels_that_say_nothing_are_left_out(label: str) -> None:
+def test_meaningless_labels_are_omitted(label: str) -> None:
     assert edac.module_instance("mc0", "dimm1", label) == "mc0/dimm1"
 
 
 @given(st.text(max_size=60))
-def test_any_label_makes_an_instance_of_one_line(label: str) -> None:
-    made = edac.module_instance("mc0", "dimm1", label)
-    assert made.startswith("mc0/dimm1")
-    assert made == " ".join(made.split())
+def test_any_label_makes_a_single_line_instance(label: str) -> None:
+    instance = edac.module_instance("mc0", "dimm1", label)
+    assert instance.startswith("mc0/dimm1")
+    assert instance == " ".join(instance.split())

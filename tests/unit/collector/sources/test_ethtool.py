@@ -1,4 +1,4 @@
-"""What drivers call their counters, and how the kernel packs the answers."""
+"""Names of the drivers' counters, and the kernel's encoding of replies."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_every_meaning_has_a_row() -> None:
         assert find(f"network.card.{name}").source == "ethtool"
 
 
-def test_pauses_are_told_in_microseconds() -> None:
+def test_pauses_are_counted_in_microseconds() -> None:
     columns = ethtool.columns_of("eth0", {"rx_prio3_pause_duration": 20})
     assert {
         channel.label: value * channel.scale for channel, value in columns.items() if value
@@ -84,7 +84,7 @@ def test_pauses_are_told_in_microseconds() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=20), st.integers(0, 2**64 - 1), max_size=8))
-def test_counters_nobody_knows_are_left_alone(counters: dict[str, int]) -> None:
+def test_unknown_counters_are_ignored(counters: dict[str, int]) -> None:
     assert all(value is not None for value in ethtool.columns_of("eth0", counters).values())
 
 
@@ -132,7 +132,7 @@ def live_card() -> str:
     return names[0]
 
 
-def test_this_machines_card_says_what_it_is() -> None:
+def test_the_card_of_this_machine_is_identified() -> None:
     tool = Ethtool()
     try:
         card = tool.card(live_card())
@@ -149,7 +149,7 @@ def test_this_machines_card_says_what_it_is() -> None:
 def test_this_machines_counters_are_those_of_ethtool() -> None:
     name = live_card()
     try:
-        shown = subprocess.run(["ethtool", "-S", name], check=True, capture_output=True, text=True)
+        done = subprocess.run(["ethtool", "-S", name], check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("there is no ethtool to compare with, or nothing is counted")
     tool = Ethtool()
@@ -157,7 +157,7 @@ def test_this_machines_counters_are_those_of_ethtool() -> None:
         counters = tool.statistics(name)
     finally:
         tool.close()
-    listed = [line.rpartition(":")[0].strip() for line in shown.stdout.splitlines()[1:]]
+    listed = [line.rpartition(":")[0].strip() for line in done.stdout.splitlines()[1:]]
     assert list(counters) == listed
 
 
@@ -176,8 +176,8 @@ def test_this_machines_card_as_a_source() -> None:
     live_card()
     try:
         source = opened(ethtool.sources, Roots(), "ethtool")
-    except Unsupported as lacking:
-        pytest.skip(lacking.reason)
+    except Unsupported as refusal:
+        pytest.skip(refusal.reason)
     before, after = values(source), values(source)
     source.close()
     assert set(before) == set(after)

@@ -1,4 +1,4 @@
-"""Which events are counted on which CPU: the vendors' tables, over made-up hosts."""
+"""Which events are counted on which CPU: the vendors' tables on simulated hosts."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_packing_keeps_all_in_order(names: list[str], counters: int, taken: int)
 
 
 def test_a_platform_is_a_row() -> None:
-    """What a new CPU costs: the events that differ, and which CPUs they are for."""
+    """A new CPU needs only the events that differ, and the CPU models they are for."""
     events = {**CORE, "memory.pmu.loads": Count("event=0x06,umask=0x0b")}
     row = Platform("LoongArch 3C6000", "Loongson-64bit", frozenset((0,)), frozenset((0x11,)),
                    4, events)  # fmt: skip
@@ -138,13 +138,13 @@ def test_any_cpuinfo_is_read_or_left_out(text: str) -> None:
 
 
 def channels(roots: Roots, plan: str) -> list[str]:
-    made = {"uncore": uncore._plan, "msr": msr._clocks, "smi": msr._smi,
+    plans = {"uncore": uncore._plan, "msr": msr._clocks, "smi": msr._smi,
             "cstates": cstates._plan, "energy": energy._plan}  # fmt: skip
-    return [column.label for column in made[plan](roots).columns]
+    return [column.label for column in plans[plan](roots).columns]
 
 
 def test_memory_controllers_of_each_vendor(tmp_path: Path) -> None:
-    seen = {}
+    observed = {}
     for name, model in (("spr", cpuinfo.SAPPHIRE_RAPIDS), ("zen4", cpuinfo.GENOA),
                         ("zen3", cpuinfo.MILAN), ("grace", cpuinfo.NEOVERSE_V2)):  # fmt: skip
         tree = Tree(tmp_path / name)
@@ -159,17 +159,19 @@ def test_memory_controllers_of_each_vendor(tmp_path: Path) -> None:
                 pmu.add_amd_pmus(tree, SERVER, controllers=0)
             case "grace":
                 pmu.add_arm_pmus(tree, SERVER)
-        seen[name] = {
+        observed[name] = {
             column.label: (column.scale, len(parts))
             for column, parts in uncore._plan(tree.roots).columns.items()
         }
     both = [f"memory.bandwidth.{way}{{{socket}}}" for socket in (0, 1) for way in ("read", "write")]
-    assert set(seen["spr"]) == set(seen["zen4"]) == set(seen["grace"]) == set(both)
-    assert seen["spr"][both[0]] == (64.0, 8)
-    assert seen["zen4"][both[0]] == (64.0, 12)
-    assert seen["zen3"] == {f"memory.bandwidth.total{{{socket}}}": (64.0, 8) for socket in (0, 1)}
-    assert seen["grace"][both[0]] == (32.0, 1)
-    assert seen["grace"][both[1]] == (1.0, 1)
+    assert set(observed["spr"]) == set(observed["zen4"]) == set(observed["grace"]) == set(both)
+    assert observed["spr"][both[0]] == (64.0, 8)
+    assert observed["zen4"][both[0]] == (64.0, 12)
+    assert observed["zen3"] == {
+        f"memory.bandwidth.total{{{socket}}}": (64.0, 8) for socket in (0, 1)
+    }
+    assert observed["grace"][both[0]] == (32.0, 1)
+    assert observed["grace"][both[1]] == (1.0, 1)
 
 
 def test_the_kernels_own_names_come_first(server: Tree) -> None:
@@ -178,11 +180,11 @@ def test_the_kernels_own_names_come_first(server: Tree) -> None:
     plan = uncore._plan(server.roots)
     column, parts = next(iter(plan.columns.items()))
     assert column.scale == pytest.approx(64.0)  # 6.1e-5 MiB
-    assert parts == [(0, PerfEvent(20 + at, 0x0304)) for at in range(6)]
+    assert parts == [(0, PerfEvent(20 + index, 0x0304)) for index in range(6)]
     assert {len(events) for _, events in plan.groups} == {2}
 
 
-def test_a_controller_of_an_unknown_platform_is_not_guessed_at(server: Tree) -> None:
+def test_a_controller_of_an_unknown_platform_is_not_guessed(server: Tree) -> None:
     cpuinfo.add_cpuinfo(server, SERVER, cpuinfo.SKYLAKE_SP)
     pmu.add_intel_pmus(server, SERVER)
     with pytest.raises(Unsupported, match="memory controller"):
@@ -209,7 +211,7 @@ def test_a_virtual_machine_is_not_asked_for_the_smis_of_its_host(server: Tree) -
     assert "cpu.residency.package{1/C2}" in channels(server.roots, "cstates")
 
 
-def test_means_of_a_cpu_are_made_by_the_scale(server: Tree) -> None:
+def test_means_of_a_cpu_come_from_the_scale(server: Tree) -> None:
     pmu.add_msr_pmu(server)
     scales = {column.label: column.scale for column in msr._clocks(server.roots).columns}
     assert scales["cpu.tsc"] == 1 / 8
@@ -227,7 +229,7 @@ def test_the_busiest_and_the_slowest_cpu() -> None:
     steps = [
         (second, (3_000_000_000, 2_000_000_000, 2_000_000_000)),  # all the time at 3 GHz
         (second, (500_000_000, 1_000_000_000, 2_000_000_000)),  # half the time at 1 GHz
-        (2 * second, (1_000, 10_000, 4_000_000_000)),  # idle: its clock says nothing
+        (2 * second, (1_000, 10_000, 4_000_000_000)),  # idle: its clock is undefined
         (0, (0, 0, 0)),
         None,
     ]

@@ -21,7 +21,7 @@ ROCE = Adapter("mlx5_1", "sys/devices/pci0000:29/0000:29:00.0", ethernet=True, n
                ip="10.1.2.3", rate="100 Gb/sec (4X EDR)")  # fmt: skip
 
 
-def test_a_host_without_ports_says_so(tree: Tree) -> None:
+def test_a_host_without_ports_has_a_reason(tree: Tree) -> None:
     for name in ("infiniband", "infiniband-errors"):
         with pytest.raises(Unsupported, match="no InfiniBand"):
             opened(infiniband.sources, tree.roots, name)
@@ -47,7 +47,7 @@ def test_data_is_counted_in_words_of_four_bytes(tree: Tree) -> None:
     assert values(source)[label] is None  # stuck at 32 bits
 
 
-def test_dear_counters_go_to_a_thread_of_their_own(
+def test_expensive_counters_have_their_own_thread(
     tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(infiniband, "FAST_MEDIAN_NS", 0)
@@ -69,25 +69,25 @@ def test_errors_state_and_the_drivers_own_counters(tree: Tree) -> None:
     tree.write(f"{ports}/1/hw_counters/out_of_sequence", 9)
     source = opened(infiniband.sources, tree.roots, "infiniband-errors")
     try:
-        seen = values(source)
-        assert seen["network.infiniband.state{mlx5_0/1}"] == 4
-        assert seen["network.infiniband.phys_state{mlx5_0/1}"] == 5
-        assert seen["network.infiniband.rate{mlx5_0/1}"] == 400e9
-        assert seen["network.infiniband.link_downed{mlx5_0/1}"] == 2
-        assert seen["network.infiniband.symbol_error{mlx5_0/1}"] is None
-        assert seen["network.infiniband.hw.out_of_sequence{mlx5_0/1}"] == 9
-        assert not any("lifespan" in label or "unicast" in label for label in seen
+        observed = values(source)
+        assert observed["network.infiniband.state{mlx5_0/1}"] == 4
+        assert observed["network.infiniband.phys_state{mlx5_0/1}"] == 5
+        assert observed["network.infiniband.rate{mlx5_0/1}"] == 400e9
+        assert observed["network.infiniband.link_downed{mlx5_0/1}"] == 2
+        assert observed["network.infiniband.symbol_error{mlx5_0/1}"] is None
+        assert observed["network.infiniband.hw.out_of_sequence{mlx5_0/1}"] == 9
+        assert not any("lifespan" in label or "unicast" in label for label in observed
                        if "multicast" not in label)  # fmt: skip
         tree.write(f"{ports}/1/state", "1: DOWN\n")
         tree.write(f"{ports}/1/rate", "garbled\n")
-        seen = values(source)
-        assert seen["network.infiniband.state{mlx5_0/1}"] == 1
-        assert seen["network.infiniband.rate{mlx5_0/1}"] is None
+        observed = values(source)
+        assert observed["network.infiniband.state{mlx5_0/1}"] == 1
+        assert observed["network.infiniband.rate{mlx5_0/1}"] is None
     finally:
         source.close()
 
 
-def test_a_counter_that_is_stuck_is_missing_and_said_once(
+def test_a_stuck_counter_is_missing_and_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     parse = infiniband.SaturatingCounter(8, tmp_path / "link_downed")
@@ -123,7 +123,7 @@ def test_ports_and_the_interfaces_on_top_of_them(tree: Tree) -> None:
     assert (roce.state, roce.phys_state, roce.link_layer) == ("ACTIVE", "LinkUp", "Ethernet")
 
 
-def test_ports_without_the_gids_are_told_by_folder(tree: Tree) -> None:
+def test_ports_without_gids_are_identified_by_folder(tree: Tree) -> None:
     add_adapter(tree, Adapter(netdev="ib0"))
     (port,) = rdma.ib_ports(tree.roots.sys, addresses=False)
     assert (port.netdevs, port.addresses) == (("ib0",), ())

@@ -1,4 +1,4 @@
-"""Which interfaces have a link whose state says something of the host."""
+"""Which interfaces have a link state that is meaningful for the host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_is_no_card_is_left_out(tmp_path: Path, name: str, read: bool) -> N
     _interface(tmp_path, "eth1")
     [links, _] = nic.sources(Roots(sys=tmp_path))
     links.open()
-    names = {one.instance for one in links.channels}
+    names = {link.instance for link in links.channels}
     assert names == ({name, "eth1"} if read else {"eth1"})
 
 
@@ -43,6 +43,6 @@ def test_what_is_on_a_bus_is_a_card_by_any_name(tmp_path: Path) -> None:
     (tmp_path / "class/net/rail0/device").mkdir()
     [links, _] = nic.sources(Roots(sys=tmp_path))
     links.open()
-    assert {one.metric for one in links.channels} == {
+    assert {link.metric for link in links.channels} == {
         "network.nic.carrier_changes", "network.nic.link_downed", "network.nic.up",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""GPUs through the real pynvml and a driver library that does as it is told."""
+"""GPUs through the real pynvml and a scripted driver library."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def test_every_figure_is_of_the_catalogue_and_in_its_lane(script: Script) -> Non
 def test_each_reason_to_throttle_is_a_state(script: Script) -> None:
     script.change({"0.reasons": "0xC8"})
     watch = Watch()
-    held = {key: value for key, value in watch.figures().items() if key[0].startswith("gpu.thr")}
-    on = {metric for (metric, gpu), value in held.items() if gpu == "0" and value == 1}
+    states = {key: value for key, value in watch.figures().items() if key[0].startswith("gpu.thr")}
+    on = {metric for (metric, gpu), value in states.items() if gpu == "0" and value == 1}
     assert on == {
         "gpu.throttle.hardware_slowdown", "gpu.throttle.thermal_hardware",
         "gpu.throttle.power_brake",
     }  # fmt: skip
-    assert len(held) == 2 * 9 + 2 * 5  # states, and times by reason
+    assert len(states) == 2 * 9 + 2 * 5  # states, and times by reason
 
 
 def test_an_old_card_gives_what_it_has_by_older_calls(script: Script) -> None:
@@ -74,7 +74,7 @@ def test_an_old_card_gives_what_it_has_by_older_calls(script: Script) -> None:
     assert "gpu.pcie.replays" in metrics
 
 
-def test_values_follow_the_driver_each_at_its_pace(script: Script) -> None:
+def test_values_follow_the_driver_each_with_its_period(script: Script) -> None:
     watch = Watch()
     script.change({"0.utilization": 7, "0.temperature.0": 80, "0.power.limit": 300_000})
     watch.run(0.1)
@@ -99,7 +99,7 @@ def test_a_figure_that_fails_is_missing_and_comes_back(script: Script) -> None:
     assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
 
 
-def test_a_lost_gpu_is_told_and_the_others_go_on(script: Script) -> None:
+def test_a_lost_gpu_is_reported_and_the_others_go_on(script: Script) -> None:
     watch = Watch()
     script.change({"0.call.*": 15})
     watch.run(1.5)
@@ -154,10 +154,10 @@ def test_parts_of_a_gpu_are_known_by_their_uuid(script: Script) -> None:
         (2, "MIG-0002"),
     ]
     script.answers = {}
-    script.change(partitioned(2, 5))  # made anew: place 0 is another instance
+    script.change(partitioned(2, 5))  # recreated: position 0 is another instance
     watch.run(11)
-    made = {gpu for metric, gpu in watch.figures(QUICK) if metric == "gpu.memory.used"}
-    assert made == {"0", "0/MIG-0002", "0/MIG-0005"}
+    instances = {gpu for metric, gpu in watch.figures(QUICK) if metric == "gpu.memory.used"}
+    assert instances == {"0", "0/MIG-0002", "0/MIG-0005"}
 
 
 def test_profiling_is_off_unless_asked_for(script: Script) -> None:
@@ -189,7 +189,7 @@ def test_memory_and_time_are_booked_to_subjects(script: Script, tmp_path: Path) 
     assert {each.pid for each in watch.poller.processes()[0]} == {100, 101}
 
 
-def test_a_subject_that_left_shows_nothing_held_for_a_while(script: Script) -> None:
+def test_a_subject_that_left_has_zero_memory_for_a_while(script: Script) -> None:
     script.change({"0.process.0": f"{os.getpid()} {GIB} c"})
     watch = Watch(subject_of_pid=lambda pid: "default/train")
     assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] == GIB
@@ -200,7 +200,7 @@ def test_a_subject_that_left_shows_nothing_held_for_a_while(script: Script) -> N
     assert watch.figures(SUBJECTS) == {}
 
 
-def test_a_process_whose_memory_is_not_told_makes_none_of_the_sum(script: Script) -> None:
+def test_a_process_with_unknown_memory_makes_the_sum_missing(script: Script) -> None:
     script.change({"0.process.0": f"{os.getpid()} {GIB} c", "1.process.0": f"{os.getpid()} -1 c"})
     watch = Watch(subject_of_pid=lambda pid: "default/train")
     assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] is None
@@ -217,15 +217,15 @@ def test_facts_of_the_gpus(script: Script, tmp_path: Path) -> None:
     assert sysfs_address("00010000:3B:00.0") == "10000:3b:00.0"
 
 
-def test_a_dear_query_of_one_card_is_asked_less_often_and_it_is_said(script: Script) -> None:
+def test_an_expensive_query_of_a_card_is_slowed_and_reported(script: Script) -> None:
     script.change({"0.delay.nvmlDeviceGetClockInfo": 6_000})
     watch = Watch(timed=True)
     watch.run(2)
-    said = watch.poller.degraded
-    assert {phrase.partition(" is")[0] for phrase in said} == {
+    messages = watch.poller.degraded
+    assert {phrase.partition(" is")[0] for phrase in messages} == {
         "GPU 0: clock.sm", "GPU 0: clock.memory",
     }  # fmt: skip
-    assert all("every 1 s" in phrase for phrase in said)
+    assert all("every 1 s" in phrase for phrase in messages)
     assert watch.figures()["gpu.driver.slowed", ""] == 2
     before = watch.figures()["gpu.driver.time", ""]
     assert before is not None
@@ -236,8 +236,8 @@ def test_a_list_of_answers_is_followed_over_errors(script: Script) -> None:
     script.change({"0.utilization": "5 ? 7", "at": 0})
     watch = Watch()
     found = []
-    for place in range(4):
-        script.change({"at": place})
+    for index in range(4):
+        script.change({"at": index})
         watch.run(0.1)
         found.append(watch.figures(QUICK)["gpu.utilization", "0"])
     assert found == [5, None, 7, 7]
@@ -246,8 +246,8 @@ def test_a_list_of_answers_is_followed_over_errors(script: Script) -> None:
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 160)), max_size=40))
 def test_no_xid_error_is_lost_or_counted_twice(errors: list[tuple[int, int]]) -> None:
     ledger = XidCounts()
-    for at, (gpu, code) in enumerate(errors):
-        ledger.add(gpu, code, at)
+    for time_ns, (gpu, code) in enumerate(errors):
+        ledger.add(gpu, code, time_ns)
     by_code = ledger.by_code(len(errors) + 4 * NS_PER_SECOND)
     assert sum(by_code.values()) == len(errors)
     for gpu in range(4):
@@ -261,27 +261,27 @@ def test_no_xid_error_is_lost_or_counted_twice(errors: list[tuple[int, int]]) ->
 def test_the_use_of_a_process_is_a_share_whatever_the_ring_holds(
     samples: list[tuple[int, int]],
 ) -> None:
-    made = mean_utilization(SimpleNamespace(pid=pid, smUtil=use) for pid, use in samples)
-    assert all(pid and 0 <= use <= 100 for pid, use in made.items())
-    assert made.keys() == {pid for pid, use in samples if pid and use <= 100}
+    shares = mean_utilization(SimpleNamespace(pid=pid, smUtil=use) for pid, use in samples)
+    assert all(pid and 0 <= use <= 100 for pid, use in shares.items())
+    assert shares.keys() == {pid for pid, use in samples if pid and use <= 100}
 
 
 def test_the_tick_threads_read_never_waits_for_the_driver(script: Script) -> None:
-    made = sources(Roots())
-    for source in made:
+    opened = sources(Roots())
+    for source in opened:
         source.open()
     try:
-        assert made[0].read()
+        assert opened[0].read()
         script.change({"delay.nvmlDeviceGetUtilizationRates": 300_000})
         began, calls = time.monotonic(), 0
         while time.monotonic() - began < 0.2:
-            for source in made:
+            for source in opened:
                 read(source)
             calls += 1
         assert calls > 1000
     finally:
         script.change({"delay.nvmlDeviceGetUtilizationRates": None})
-        for source in made:
+        for source in opened:
             source.close()
 
 

@@ -1,4 +1,4 @@
-"""PCIe links as good as their worse end, and errors wherever they are seen."""
+"""PCIe links are limited by their slower end, and errors are counted at both ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_devices_by_kind_and_name(tree: Tree) -> None:
     tree.folder("sys/devices/pci0000:c1/0000:c1:00.0/drm/renderD128")
     add_function(tree, Function("0000:00:1f.0", "0x060100", "lpc_ich"))
     add_function(tree, Function("0000:02:00.0", DISPLAY, "ast", vendor="0x1a03"))  # a BMC's
-    assert [(one.kind, one.instance) for one in pci.pci_devices(tree.roots.sys)] == [
+    assert [(device.kind, device.instance) for device in pci.pci_devices(tree.roots.sys)] == [
         ("gpu", "0000:18:00.0 nvidia"),
         ("network", "0000:3b:00.0 eth0"),
         ("storage", "0000:50:00.0 nvme0"),
@@ -52,15 +52,15 @@ def test_devices_by_kind_and_name(tree: Tree) -> None:
 
 def test_virtual_functions_repeat_their_card(tree: Tree) -> None:
     add_function(tree, Function("0000:3b:00.0", NETWORK, "ice"))
-    place = add_function(tree, Function("0000:3b:01.0", NETWORK, "iavf"))
-    tree.link(f"{place}/physfn", "../0000:3b:00.0")
-    assert [one.address for one in pci.pci_devices(tree.roots.sys)] == ["0000:3b:00.0"]
+    function = add_function(tree, Function("0000:3b:01.0", NETWORK, "iavf"))
+    tree.link(f"{function}/physfn", "../0000:3b:00.0")
+    assert [device.address for device in pci.pci_devices(tree.roots.sys)] == ["0000:3b:00.0"]
 
 
 def test_address_of_what_lies_below_a_device(tree: Tree) -> None:
-    place = add_function(tree, CARD)
-    tree.folder(f"{place}/net/eth0")
-    assert pci.address_of(tree.root / place / "net/eth0") == CARD.address
+    function = add_function(tree, CARD)
+    tree.folder(f"{function}/net/eth0")
+    assert pci.address_of(tree.root / function / "net/eth0") == CARD.address
     assert pci.address_of(tree.root / "sys/devices/virtual/net/lo") == ""
 
 
@@ -78,12 +78,12 @@ def test_a_lost_lane_shows_against_what_both_ends_can(tree: Tree) -> None:
 
 
 def test_a_link_that_is_down_has_no_width(tree: Tree) -> None:
-    place = add_function(tree, Function("0000:50:00.0", NVME, "nvme"))
-    tree.write(f"{place}/current_link_width", 0)
-    tree.write(f"{place}/current_link_speed", "Unknown\n")
-    tree.write(f"{place}/max_link_width", 255)
-    seen = values(opened(pcie.sources, tree.roots, "pcie"))
-    gone = {label.partition("{")[0] for label, value in seen.items() if value is None}
+    function = add_function(tree, Function("0000:50:00.0", NVME, "nvme"))
+    tree.write(f"{function}/current_link_width", 0)
+    tree.write(f"{function}/current_link_speed", "Unknown\n")
+    tree.write(f"{function}/max_link_width", 255)
+    observed = values(opened(pcie.sources, tree.roots, "pcie"))
+    gone = {label.partition("{")[0] for label, value in observed.items() if value is None}
     assert gone == {f"storage.pcie.{name}" for name in ("width", "speed", "width_maximum")}
 
 
@@ -110,20 +110,20 @@ def test_speed_of_an_idle_gpu_is_no_harm_but_a_lost_lane_is() -> None:
     assert find("network.pcie.speed").harm is Harm.LOWER
 
 
-def test_errors_are_seen_at_both_ends_of_a_link(tree: Tree) -> None:
-    place = add_function(tree, CARD)
-    add_errors(tree, place, BadTLP=3, RxErr=1)
-    add_errors(tree, place.rpartition("/")[0], Timeout=2)
+def test_errors_are_counted_for_both_ends_of_a_link(tree: Tree) -> None:
+    function = add_function(tree, CARD)
+    add_errors(tree, function, BadTLP=3, RxErr=1)
+    add_errors(tree, function.rpartition("/")[0], Timeout=2)
     with reading(pcie.sources, tree.roots, "aer") as source:
-        seen = values(source)
-    assert {label: value for label, value in seen.items() if value} == {
+        observed = values(source)
+    assert {label: value for label, value in observed.items() if value} == {
         "gpu.pcie.aer.correctable{0000:18:00.0 nvidia}": 4,
         "gpu.pcie.aer.correctable.bad_tlp{0000:18:00.0 nvidia}": 3,
         "gpu.pcie.aer.correctable.rx_err{0000:18:00.0 nvidia}": 1,
         "gpu.pcie.aer.correctable{0000:17:01.0 above nvidia}": 2,
         "gpu.pcie.aer.correctable.timeout{0000:17:01.0 above nvidia}": 2,
     }
-    assert len(seen) == 6 + 3
+    assert len(observed) == 6 + 3
 
 
 def test_two_functions_of_a_card_share_their_port(tree: Tree) -> None:
@@ -137,17 +137,17 @@ def test_two_functions_of_a_card_share_their_port(tree: Tree) -> None:
 
 
 def test_an_error_gets_a_column_by_name_with_its_first_event(tree: Tree) -> None:
-    place = add_function(tree, CARD)
+    function = add_function(tree, CARD)
     total = "gpu.pcie.aer.nonfatal{0000:18:00.0 nvidia}"
     with reading(pcie.sources, tree.roots, "aer") as source:
         before = values(source)
-        add_errors(tree, place, CmpltTO=1)
+        add_errors(tree, function, CmpltTO=1)
         for _ in range(2 * TURNS):
-            seen = values(source)
+            observed = values(source)
     assert before[total] == 0
-    assert seen[total] == 1
-    assert len(seen) == len(before) + 2  # CmpltTO is in both files of uncorrected errors
-    assert seen["gpu.pcie.aer.nonfatal.cmplt_to{0000:18:00.0 nvidia}"] == 1
+    assert observed[total] == 1
+    assert len(observed) == len(before) + 2  # CmpltTO is in both files of uncorrected errors
+    assert observed["gpu.pcie.aer.nonfatal.cmplt_to{0000:18:00.0 nvidia}"] == 1
 
 
 def test_names_of_linux_4_19() -> None:

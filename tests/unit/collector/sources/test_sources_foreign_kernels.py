@@ -1,4 +1,4 @@
-"""Host sources over a kernel and a machine unlike ours, and over what comes and goes."""
+"""Host sources on other kernels and machines, and with hot-plugged devices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from support import big_host
 
 
 def source_of(roots: Roots, name: str) -> Source:
-    made = {source.name: source for factory in FACTORIES for source in factory(roots)}
-    made[name].open()
-    return made[name]
+    by_name = {source.name: source for factory in FACTORIES for source in factory(roots)}
+    by_name[name].open()
+    return by_name[name]
 
 
 def values(source: Source) -> dict[str, float]:
@@ -33,39 +33,39 @@ def roots(tmp_path: Path) -> Roots:
 
 
 def test_stat_without_the_younger_columns(roots: Roots) -> None:
-    seen = values(source_of(roots, "stat"))
-    assert seen["cpu.user{6}"] == 106e7
-    assert seen["cpu.softirq{7}"] == 7e7
-    assert "cpu.steal" not in seen
-    assert "cpu.user{5}" not in seen
-    assert (seen["cpu.interrupts.total"], seen["cpu.context_switches"]) == (99, 12345)
+    observed = values(source_of(roots, "stat"))
+    assert observed["cpu.user{6}"] == 106e7
+    assert observed["cpu.softirq{7}"] == 7e7
+    assert "cpu.steal" not in observed
+    assert "cpu.user{5}" not in observed
+    assert (observed["cpu.interrupts.total"], observed["cpu.context_switches"]) == (99, 12345)
 
 
 def test_disks_of_three_kernel_generations(roots: Roots) -> None:
-    seen = values(source_of(roots, "diskstats"))
-    disks = {label.rpartition("{")[2].rstrip("}") for label in seen}
+    observed = values(source_of(roots, "diskstats"))
+    disks = {label.rpartition("{")[2].rstrip("}") for label in observed}
     assert disks == {"sda", "nvme0n1", "md0"}  # no partition, no unused loop device
-    assert "storage.disk.discards{sda}" not in seen
-    assert seen["storage.disk.discards{nvme0n1}"] == 5
-    assert seen["storage.disk.flush_time{md0}"] == 4e6
-    assert seen["storage.disk.queue_time{sda}"] == 13e6
+    assert "storage.disk.discards{sda}" not in observed
+    assert observed["storage.disk.discards{nvme0n1}"] == 5
+    assert observed["storage.disk.flush_time{md0}"] == 4e6
+    assert observed["storage.disk.queue_time{sda}"] == 13e6
 
 
 def test_disk_that_sysfs_does_not_list_is_a_partition(roots: Roots) -> None:
     (roots.sys / "block/sda").mkdir(parents=True)
-    seen = values(source_of(roots, "diskstats"))
-    assert {label.rpartition("{")[2] for label in seen} == {"sda}"}
+    observed = values(source_of(roots, "diskstats"))
+    assert {label.rpartition("{")[2] for label in observed} == {"sda}"}
 
 
-def test_spare_device_appears_with_its_first_request(roots: Roots) -> None:
+def test_an_unused_device_appears_with_its_first_request(roots: Roots) -> None:
     source = source_of(roots, "diskstats")
     path = roots.proc / "diskstats"
     path.write_text(path.read_text().replace("loop0 0 0 0", "loop0 1 0 8"))
     with pytest.raises(LayoutChanged):
         source.read()
-    seen = values(source)
-    assert seen["storage.disk.read_bytes{loop0}"] == 8 * 512
-    assert seen["storage.disk.reads{sda}"] == 10
+    observed = values(source)
+    assert observed["storage.disk.read_bytes{loop0}"] == 8 * 512
+    assert observed["storage.disk.reads{sda}"] == 10
 
 
 def test_disk_that_vanishes_leaves_the_rest(roots: Roots) -> None:
@@ -79,12 +79,12 @@ def test_disk_that_vanishes_leaves_the_rest(roots: Roots) -> None:
 
 def test_interrupts_of_a_large_host(roots: Roots) -> None:
     source = source_of(roots, "interrupts")
-    seen = values(source)
-    assert seen["cpu.interrupts.irq{16:i801_smbus}"] == 7  # the first of a shared line
-    assert seen["cpu.interrupts.irq{100:arch_timer}"] == 7
-    assert "cpu.interrupts.irq{99:nvme0q0}" not in seen
-    assert seen["cpu.interrupts.errors"] == 3  # one column, of no CPU
-    assert seen["cpu.interrupts{6}"] == 4
+    observed = values(source)
+    assert observed["cpu.interrupts.irq{16:i801_smbus}"] == 7  # the first of a shared line
+    assert observed["cpu.interrupts.irq{100:arch_timer}"] == 7
+    assert "cpu.interrupts.irq{99:nvme0q0}" not in observed
+    assert observed["cpu.interrupts.errors"] == 3  # one column, of no CPU
+    assert observed["cpu.interrupts{6}"] == 4
     path = roots.proc / "interrupts"
     path.write_text(path.read_text().replace(" 99: 0 0", " 99: 0 2"))
     with pytest.raises(LayoutChanged):
@@ -97,9 +97,9 @@ def test_interrupts_that_move_are_followed(roots: Roots) -> None:
     source = source_of(roots, "interrupts")
     path = roots.proc / "interrupts"
     path.write_text(path.read_text().replace("LOC: 1", "LOC: 8"))
-    seen = values(source)
-    assert seen["cpu.interrupts.irq{LOC}"] == 14
-    assert seen["cpu.interrupts{0}"] == 11
+    observed = values(source)
+    assert observed["cpu.interrupts.irq{LOC}"] == 14
+    assert observed["cpu.interrupts{0}"] == 11
 
 
 @pytest.mark.parametrize("name", ["stat", "softirqs", "interrupts", "cpuclock", "cpufreq"])
@@ -116,19 +116,19 @@ def test_cpu_that_comes_back(roots: Roots, tmp_path: Path, name: str) -> None:
 
 
 def test_softirqs_of_scattered_cpus(roots: Roots) -> None:
-    seen = values(source_of(roots, "softirqs"))
-    assert seen["network.softirqs.percpu{NET_RX/7}"] == 7
-    assert seen["network.softirqs{NET_RX}"] == sum(big_host.CPUS)
-    assert seen["cpu.softirqs{TIMER}"] == 7
+    observed = values(source_of(roots, "softirqs"))
+    assert observed["network.softirqs.percpu{NET_RX/7}"] == 7
+    assert observed["network.softirqs{NET_RX}"] == sum(big_host.CPUS)
+    assert observed["cpu.softirqs{TIMER}"] == 7
 
 
-def test_schedstat_is_the_clock_where_there_is_one(roots: Roots) -> None:
-    seen = values(source_of(roots, "cpuclock"))
-    assert seen["cpu.run_time{7}"] == 1007
-    assert seen["cpu.run_delay{6}"] == 56
+def test_schedstat_is_the_clock_where_it_exists(roots: Roots) -> None:
+    observed = values(source_of(roots, "cpuclock"))
+    assert observed["cpu.run_time{7}"] == 1007
+    assert observed["cpu.run_delay{6}"] == 56
 
 
-def test_cpuacct_is_the_clock_of_version_one(roots: Roots) -> None:
+def test_cpuacct_is_the_clock_of_cgroup_v1(roots: Roots) -> None:
     (roots.proc / "schedstat").unlink()
     path = roots.cgroup / "cpu,cpuacct" / "cpuacct.usage_percpu"
     path.parent.mkdir(parents=True)
@@ -142,7 +142,7 @@ def test_cpuacct_is_the_clock_of_version_one(roots: Roots) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "unified"])
-def test_cpu_stat_is_the_clock_of_version_two(roots: Roots, folder: str) -> None:
+def test_cpu_stat_is_the_clock_of_cgroup_v2(roots: Roots, folder: str) -> None:
     (roots.proc / "schedstat").unlink()
     path = roots.cgroup / folder / "cpu.stat"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,29 +151,29 @@ def test_cpu_stat_is_the_clock_of_version_two(roots: Roots, folder: str) -> None
 
 
 def test_vmstat_units_differ_within_the_file(roots: Roots) -> None:
-    seen = values(source_of(roots, "vmstat"))
-    assert seen["memory.vm.nr_free_pages"] == 125000 * 4096
-    assert seen["memory.vm.pgpgin"] == 100 * 1024
-    assert seen["memory.vm.allocstall"] == 3  # as before 4.10, not by zone
+    observed = values(source_of(roots, "vmstat"))
+    assert observed["memory.vm.nr_free_pages"] == 125000 * 4096
+    assert observed["memory.vm.pgpgin"] == 100 * 1024
+    assert observed["memory.vm.allocstall"] == 3  # as before 4.10, not by zone
 
 
-def test_numa_nodes_are_told_apart(roots: Roots) -> None:
-    seen = values(source_of(roots, "numa"))
-    assert (seen["memory.numa.hit{0}"], seen["memory.numa.hit{1}"]) == (1, 2)
-    assert seen["memory.numa.mem_total{1}"] == 400000 * 1024
-    assert seen["memory.numa.huge_pages_total{0}"] == 8
+def test_numa_nodes_are_separated(roots: Roots) -> None:
+    observed = values(source_of(roots, "numa"))
+    assert (observed["memory.numa.hit{0}"], observed["memory.numa.hit{1}"]) == (1, 2)
+    assert observed["memory.numa.mem_total{1}"] == 400000 * 1024
+    assert observed["memory.numa.huge_pages_total{0}"] == 8
 
 
 def test_softnet_without_cpu_numbers(roots: Roots) -> None:
-    seen = values(source_of(roots, "softnet"))
-    assert seen["network.softnet.processed{0}"] == 16
-    assert seen["network.softnet.dropped"] == 70
-    assert "network.softnet.backlog" not in seen
+    observed = values(source_of(roots, "softnet"))
+    assert observed["network.softnet.processed{0}"] == 16
+    assert observed["network.softnet.dropped"] == 70
+    assert "network.softnet.backlog" not in observed
 
 
 def test_settings_of_protocols_are_no_channels(roots: Roots) -> None:
-    seen = values(source_of(roots, "snmp"))
-    assert seen == {"network.tcp.curr_estab": 4, "network.tcp.retrans_segs": 5}
+    observed = values(source_of(roots, "snmp"))
+    assert observed == {"network.tcp.curr_estab": 4, "network.tcp.retrans_segs": 5}
 
 
 def test_interface_that_wakes_up(roots: Roots) -> None:
@@ -187,8 +187,8 @@ def test_interface_that_wakes_up(roots: Roots) -> None:
 
 
 def test_clocks_and_throttling(roots: Roots) -> None:
-    seen = values(source_of(roots, "cpufreq"))
-    assert seen["cpu.frequency{7}"] == 1_000_007_000
+    observed = values(source_of(roots, "cpufreq"))
+    assert observed["cpu.frequency{7}"] == 1_000_007_000
     cores = source_of(roots, "core-throttling")
     before = values(cores)["cpu.thermal_throttle.core{0}"]
     (roots.sys / "devices/system/cpu/cpu6/thermal_throttle/core_throttle_count").write_text("9\n")
@@ -212,7 +212,7 @@ def test_a_file_that_goes_leaves_its_column_empty(roots: Roots) -> None:
     assert values(source)["network.nic.up{eth1}"] == 1
 
 
-def test_the_hosts_namespace_is_asked_through_process_one(roots: Roots) -> None:
+def test_the_hosts_namespace_is_read_through_pid_1(roots: Roots) -> None:
     assert net_file(roots, "dev") == roots.proc / "net/dev"
     first = roots.proc / "1/net/dev"
     first.parent.mkdir(parents=True)
@@ -223,7 +223,7 @@ def test_the_hosts_namespace_is_asked_through_process_one(roots: Roots) -> None:
 
 
 @pytest.mark.parametrize("name", ["psi", "snmp6", "sockstat6", "buddyinfo", "loadavg"])
-def test_what_this_kernel_lacks_is_said(roots: Roots, name: str) -> None:
+def test_files_missing_in_this_kernel_have_a_reason(roots: Roots, name: str) -> None:
     with pytest.raises(Unsupported, match="does not exist"):
         source_of(roots, name)
 

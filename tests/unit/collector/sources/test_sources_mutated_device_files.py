@@ -1,4 +1,4 @@
-"""Whatever the files of devices hold: values, missing ones or a new layout, never a crash."""
+"""Any content of device files gives values, missing values or a new layout, never a crash."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ class Host:
     files: dict[Path, bytes]
 
     def source(self) -> Source:
-        """The source as nobody's thread reads it: that part is tested elsewhere."""
+        """Return the source without its background thread, which other tests cover."""
         factory, _ = HOSTS[self.name]
-        (made,) = (one for one in factory(self.tree.roots) if one.name == self.name)
-        return made._source if isinstance(made, BackgroundSource) else made
+        (found,) = (source for source in factory(self.tree.roots) if source.name == self.name)
+        return found._source if isinstance(found, BackgroundSource) else found
 
     @contextmanager
     def garbled(self, data: st.DataObject) -> Iterator[None]:
@@ -83,8 +83,8 @@ class Host:
 
 @pytest.fixture(scope="module", params=HOSTS)
 def host(request: pytest.FixtureRequest) -> Iterator[Host]:
-    with tempfile.TemporaryDirectory() as place:
-        tree = Tree(Path(place))
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(Path(folder))
         HOSTS[request.param][1](tree)
         files = sorted(path for path in tree.root.rglob("*") if path.is_file())
         yield Host(tree, request.param, {path: path.read_bytes() for path in files})

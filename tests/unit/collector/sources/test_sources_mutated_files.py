@@ -1,4 +1,4 @@
-"""Whatever a kernel file holds: values, one clear error or a new layout; never a silent shift."""
+"""Any content of kernel files gives values, an error or a new layout, never shifted values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fresh(tree: Path, name: str) -> Source:
 
 
 def read(source: Source) -> dict[str, int | None] | None:
-    """Label -> value; None where the source says that it cannot be read or has changed."""
+    """Return values by label; None if the source reports an error or a new layout."""
     try:
         values = source.read()
     except (OSError, LayoutChanged):
@@ -65,19 +65,19 @@ def read(source: Source) -> dict[str, int | None] | None:
 
 
 def after(tree: Path, name: str, mutate: Text) -> tuple[dict[str, int | None] | None, ...]:
-    """What a source that was open before says of the mutated file, and what a new one says."""
+    """Return how an open source and a new source read the mutated file."""
     path = tree / FILES[name]
     original = path.read_bytes()
     kept, new = fresh(tree, name), fresh(tree, name)
     kept.open()
     try:
         path.write_bytes(mutate(original))
-        seen, expected = read(kept), None
+        observed, expected = read(kept), None
         read(kept)  # usable afterwards, changed layout or not
         with suppress(Unsupported):
             new.open()
             expected = read(new)
-        return seen, expected
+        return observed, expected
     finally:
         path.write_bytes(original)
         kept.close()
@@ -88,10 +88,10 @@ def after(tree: Path, name: str, mutate: Text) -> tuple[dict[str, int | None] | 
 @examples(40)
 @given(mutate=mutations())
 def test_values_stay_with_their_names(tree: Path, name: str, mutate: Text) -> None:
-    seen, expected = after(tree, name, mutate)
-    if seen is not None and expected is not None:
-        shared = seen.keys() & expected.keys()
-        assert {label: seen[label] for label in shared} == {
+    observed, expected = after(tree, name, mutate)
+    if observed is not None and expected is not None:
+        shared = observed.keys() & expected.keys()
+        assert {label: observed[label] for label in shared} == {
             label: expected[label] for label in shared
         }
 
@@ -105,9 +105,9 @@ def test_any_bytes_are_survived(tree: Path, name: str, spoil: Text) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_unchanged_file_reads_the_same(tree: Path, name: str) -> None:
-    seen, expected = after(tree, name, bytes)
-    assert seen == expected
-    assert seen
+    observed, expected = after(tree, name, bytes)
+    assert observed == expected
+    assert observed
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,4 +1,4 @@
-"""Clocks, idle states, energy and temperatures over made-up hosts that move."""
+"""Clocks, idle states, energy and temperatures on simulated hosts."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def steps(source: Source, server: Tree, seconds: float = 1.0) -> dict[str, float
 
 def test_idle_time_is_summed_over_cpus_by_state(server: Tree) -> None:
     idle.add_cpuidle(server, SERVER)
-    seen = steps(opened(cpuidle.sources(server.roots), "cpuidle"), server, 10.0)
-    assert seen["cpu.idle_state.time{C6}"] == pytest.approx(8 * 0.7 * 10e9)
-    assert seen["cpu.idle_state.time{C1E}"] == pytest.approx(8 * 0.15 * 10e9)
-    assert seen["cpu.idle_state.entries{C6}"] == pytest.approx(8 * 140 * 10)
-    assert len(seen) == 8
+    observed = steps(opened(cpuidle.sources(server.roots), "cpuidle"), server, 10.0)
+    assert observed["cpu.idle_state.time{C6}"] == pytest.approx(8 * 0.7 * 10e9)
+    assert observed["cpu.idle_state.time{C1E}"] == pytest.approx(8 * 0.15 * 10e9)
+    assert observed["cpu.idle_state.entries{C6}"] == pytest.approx(8 * 140 * 10)
+    assert len(observed) == 8
 
 
 def test_a_cpu_that_goes_and_comes_back_makes_no_jump(server: Tree) -> None:
     idle.add_cpuidle(server, SERVER)
     source = opened(cpuidle.sources(server.roots), "cpuidle")
     steps(source, server)
-    for at in range(4):
+    for state in range(4):
         for file in ("time", "usage"):
-            server.write(f"sys/devices/system/cpu/cpu7/cpuidle/state{at}/{file}", "\n")
+            server.write(f"sys/devices/system/cpu/cpu7/cpuidle/state{state}/{file}", "\n")
     assert steps(source, server)["cpu.idle_state.time{C6}"] == pytest.approx(7 * 0.7e9)
     before = read(source)
     server.advance(100.0)
@@ -65,9 +65,9 @@ def test_a_cpu_that_goes_and_comes_back_makes_no_jump(server: Tree) -> None:
 
 def test_each_cpus_clock_on_a_small_host(server: Tree) -> None:
     clocks.add_cpufreq(server, SERVER)
-    seen = read(opened(cpufreq.sources(server.roots), "cpufreq"))
-    assert seen["cpu.frequency{3}"] == 3_197_000_000
-    assert len(seen) == 8
+    observed = read(opened(cpufreq.sources(server.roots), "cpufreq"))
+    assert observed["cpu.frequency{3}"] == 3_197_000_000
+    assert len(observed) == 8
     limits = opened(cpufreq.sources(server.roots), "frequency-limits")
     server.write("sys/devices/system/cpu/cpufreq/policy2/scaling_max_freq", 1_200_000)
     assert read(limits) == {
@@ -76,7 +76,7 @@ def test_each_cpus_clock_on_a_small_host(server: Tree) -> None:
     }
 
 
-def test_a_large_host_reads_some_clocks_at_a_time(tmp_path: Path) -> None:
+def test_a_large_host_reads_only_some_clocks_in_each_read(tmp_path: Path) -> None:
     large = Machine(cpus=192, sockets=2)
     tree = Tree(tmp_path)
     add_machine(tree, large)
@@ -120,8 +120,8 @@ def test_joules_a_second_are_watts_even_as_the_counter_wraps(server: Tree) -> No
     powercap.add_mmio_zone(server)
     source = opened(energy.sources(server.roots), "energy")
     for _ in range(3):
-        seen = steps(source, server)
-        assert seen == pytest.approx(
+        observed = steps(source, server)
+        assert observed == pytest.approx(
             {
                 "cpu.energy.package{0}": 250.0,
                 "cpu.energy.package{1}": 250.0,
@@ -132,7 +132,7 @@ def test_joules_a_second_are_watts_even_as_the_counter_wraps(server: Tree) -> No
     assert int(server.text("sys/class/powercap/intel-rapl:0/energy_uj")) < powercap.RANGE // 2
 
 
-def test_a_module_loaded_anew_costs_one_sample(server: Tree) -> None:
+def test_a_reloaded_module_costs_a_sample(server: Tree) -> None:
     powercap.add_powercap(server, start=5_000_000)
     source = opened(energy.sources(server.roots), "energy")
     read(source)
@@ -150,7 +150,7 @@ def test_what_was_gained_is_found_across_the_wrap(limit: int, data: st.DataObjec
     assert energy.unwrapped(last, (last + gained) % (limit + 1), limit) == gained
 
 
-def test_without_zones_it_is_said(server: Tree) -> None:
+def test_a_host_without_zones_has_a_reason(server: Tree) -> None:
     with pytest.raises(Unsupported, match="no energy counter"):
         opened(energy.sources(server.roots), "energy")
 
@@ -174,7 +174,7 @@ def test_package_and_core_temperatures_of_intel(server: Tree) -> None:
     )
 
 
-def test_packages_of_amd_are_told_by_the_order_of_their_devices(server: Tree) -> None:
+def test_packages_of_amd_are_numbered_by_the_order_of_their_devices(server: Tree) -> None:
     sensors.add_k10temp(server, sockets=2)
     assert read(opened(hwmon.sources(server.roots), "hwmon")) == {
         "cpu.temperature.package{0}": 53.0,
@@ -188,9 +188,9 @@ def test_packages_of_amd_are_told_by_the_order_of_their_devices(server: Tree) ->
 
 def test_power_meters_are_named_as_the_firmware_does(server: Tree) -> None:
     sensors.add_power_meters(server)
-    seen = read(opened(hwmon.sources(server.roots), "sensors"))
-    assert len(seen) == 4
-    assert seen["cpu.power{power_meter-1/Grace_Power_Socket_0}"] == 245.0
+    observed = read(opened(hwmon.sources(server.roots), "sensors"))
+    assert len(observed) == 4
+    assert observed["cpu.power{power_meter-1/Grace_Power_Socket_0}"] == 245.0
 
 
 def test_a_sensor_that_fails_leaves_its_column_empty(server: Tree) -> None:

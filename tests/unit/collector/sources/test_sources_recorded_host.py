@@ -26,11 +26,11 @@ ABSENT = {
 
 def opened(roots: Roots = ROOTS) -> dict[str, Source]:
     found = {}
-    for source in (made for factory in FACTORIES for made in factory(roots)):
+    for source in (each for factory in FACTORIES for each in factory(roots)):
         try:
             source.open()
-        except Unsupported as lacking:
-            assert source.name in LIVE_ONLY | ABSENT, lacking.reason
+        except Unsupported as refusal:
+            assert source.name in LIVE_ONLY | ABSENT, refusal.reason
         else:
             found[source.name] = source
     return found
@@ -43,7 +43,7 @@ def sources() -> dict[str, Source]:
 
 @pytest.fixture(scope="module")
 def values(sources: dict[str, Source]) -> dict[str, float]:
-    """Channel label -> value in the metric's base unit."""
+    """Return values in the metric's base unit by channel label."""
     return {
         channel.label: value * channel.scale
         for source in sources.values()
@@ -61,7 +61,7 @@ def test_labels_are_unique(sources: dict[str, Source]) -> None:
     assert len(labels) == len(set(labels))
 
 
-def test_channels_are_as_the_catalogue_says(sources: dict[str, Source]) -> None:
+def test_channels_agree_with_the_catalogue(sources: dict[str, Source]) -> None:
     for source in sources.values():
         for each in source.channels:
             row = catalogue.find(each.metric)
@@ -168,6 +168,6 @@ def test_protocol_counters_are_paired_by_name(values: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("name", sorted(LIVE_ONLY))
 def test_what_asks_the_kernel_itself_refuses_a_recorded_tree(name: str) -> None:
-    made = {source.name: source for factory in FACTORIES for source in factory(ROOTS)}
+    by_name = {source.name: source for factory in FACTORIES for source in factory(ROOTS)}
     with pytest.raises(Unsupported, match="machine itself"):
-        made[name].open()
+        by_name[name].open()

@@ -1,4 +1,4 @@
-"""Swap, compressed memory disks, room on file systems."""
+"""Swap, compressed memory disks and free space of file systems."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_kernel_without_swap(tree: Tree) -> None:
 
 
 @pytest.mark.root
-def test_swap_as_this_kernel_tells_it(tmp_path: Path) -> None:
+def test_swap_of_this_kernel(tmp_path: Path) -> None:
     file = tmp_path / "swap"
     file.write_bytes(bytes(1 << 20))
     file.chmod(0o600)
@@ -75,8 +75,8 @@ def test_swap_as_this_kernel_tells_it(tmp_path: Path) -> None:
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"swap cannot be switched on here: {error}")
     try:
-        seen = values(source)
-        mine = {label: value for label, value in seen.items() if str(file) in label}
+        observed = values(source)
+        mine = {label: value for label, value in observed.items() if str(file) in label}
         assert 0 < (mine[f"memory.swap.size{{{file}}}"] or 0) < 1 << 20  # less its header
         assert mine[f"memory.swap.used{{{file}}}"] == 0
     finally:
@@ -93,19 +93,19 @@ def test_any_text_is_a_table_of_swaps(text: str) -> None:
 @pytest.mark.parametrize("columns", [7, 8, 9])
 def test_zram_of_three_kernels(tree: Tree, columns: int) -> None:
     add_zram(tree, columns=columns)
-    seen = values(opened(zram.sources, tree.roots, "zram"))
-    assert len(seen) == columns + 4
-    assert seen["memory.zram.original{zram0}"] == 15 << 28
-    assert seen["memory.zram.used_maximum{zram0}"] == 2 << 30
-    assert seen["memory.zram.notify_free{zram0}"] == 1200
-    assert ("memory.zram.huge_pages_total{zram0}" in seen) is (columns == 9)
+    observed = values(opened(zram.sources, tree.roots, "zram"))
+    assert len(observed) == columns + 4
+    assert observed["memory.zram.original{zram0}"] == 15 << 28
+    assert observed["memory.zram.used_maximum{zram0}"] == 2 << 30
+    assert observed["memory.zram.notify_free{zram0}"] == 1200
+    assert ("memory.zram.huge_pages_total{zram0}" in observed) is (columns == 9)
 
 
 def test_zram_with_a_backing_device(tree: Tree) -> None:
     add_zram(tree, 1, backing=True)
-    seen = values(opened(zram.sources, tree.roots, "zram"))
-    assert seen["memory.zram.backing.used{zram1}"] == 256 * 4096
-    assert seen["memory.zram.backing.written{zram1}"] == 400 * 4096
+    observed = values(opened(zram.sources, tree.roots, "zram"))
+    assert observed["memory.zram.backing.used{zram1}"] == 256 * 4096
+    assert observed["memory.zram.backing.written{zram1}"] == 400 * 4096
 
 
 def test_zram_added_and_removed(tree: Tree) -> None:
@@ -126,9 +126,9 @@ def test_zram_that_is_garbled_is_missing(tree: Tree) -> None:
     add_zram(tree)
     source = opened(zram.sources, tree.roots, "zram")
     tree.write("sys/block/zram0/mm_stat", "1 2 x\n")
-    seen = values(source)
-    assert seen["memory.zram.original{zram0}"] is None
-    assert seen["memory.zram.failed_reads{zram0}"] == 0
+    observed = values(source)
+    assert observed["memory.zram.original{zram0}"] is None
+    assert observed["memory.zram.failed_reads{zram0}"] == 0
 
 
 @given(st.binary(max_size=60), st.integers(1, 9))
@@ -162,22 +162,24 @@ def test_file_systems_of_another_hosts_files_are_not_asked(tree: Tree) -> None:
         opened(filesystems.sources, tree.roots, "filesystems")
 
 
-def test_room_here_is_what_df_says() -> None:
+def test_free_space_here_is_that_of_df() -> None:
     try:
         source = opened(filesystems.sources, Roots(), "filesystems")
-    except Unsupported as lacking:
-        pytest.skip(lacking.reason)
-    seen = values(source)
-    place = source.channels[0].instance
+    except Unsupported as refusal:
+        pytest.skip(refusal.reason)
+    observed = values(source)
+    mount = source.channels[0].instance
     try:
-        shown = subprocess.run(
-            ["df", "-B1", "--output=size,avail,itotal", place],
+        done = subprocess.run(
+            ["df", "-B1", "--output=size,avail,itotal", mount],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"nothing to compare with: {error}")
-    size, available, inodes = (int(word) for word in shown.stdout.split()[-3:])
-    assert seen[f"storage.filesystem.size{{{place}}}"] == size
-    assert seen[f"storage.filesystem.available{{{place}}}"] == pytest.approx(available, rel=0.05)
-    assert seen[f"storage.filesystem.inodes{{{place}}}"] in (inodes, None)
-    assert seen[f"storage.filesystem.read_only{{{place}}}"] in (0, 1)
+    size, available, inodes = (int(word) for word in done.stdout.split()[-3:])
+    assert observed[f"storage.filesystem.size{{{mount}}}"] == size
+    assert observed[f"storage.filesystem.available{{{mount}}}"] == pytest.approx(
+        available, rel=0.05
+    )
+    assert observed[f"storage.filesystem.inodes{{{mount}}}"] in (inodes, None)
+    assert observed[f"storage.filesystem.read_only{{{mount}}}"] in (0, 1)

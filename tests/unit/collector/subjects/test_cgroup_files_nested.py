@@ -1,4 +1,4 @@
-"""A node that is a container itself: what its cgroup tree says of it, and not of the machine."""
+"""A node that is itself a container: its cgroup tree describes the node, not the machine."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def stalled(tree: Tree) -> float | None:
     return values(opened(psi.sources, tree.roots, "psi"))["storage.pressure.some"]
 
 
-def test_the_machines_root_tells_the_machines_pressure(machine: Tree) -> None:
+def test_the_machines_root_has_the_machines_pressure(machine: Tree) -> None:
     assert node_container_root(machine.roots) is None
     assert stalled(machine) == 50e9
 
 
-@pytest.mark.parametrize("place", ["cgroup", "cgroup/unified"])
-def test_a_nodes_root_tells_the_nodes_pressure(machine: Tree, place: str) -> None:
+@pytest.mark.parametrize("mount", ["cgroup", "cgroup/unified"])
+def test_a_nodes_root_has_the_nodes_pressure(machine: Tree, mount: str) -> None:
     for name in ("cpu", "memory", "io"):
-        machine.write(f"{place}/{name}.pressure", waited(7))
-    machine.write(f"{place}/cgroup.type", "domain\n")
-    assert node_container_root(machine.roots) == machine.root / place
+        machine.write(f"{mount}/{name}.pressure", waited(7))
+    machine.write(f"{mount}/cgroup.type", "domain\n")
+    assert node_container_root(machine.roots) == machine.root / mount
     assert stalled(machine) == 7e9
-    machine.write(f"{place}/io.pressure", waited(9))
+    machine.write(f"{mount}/io.pressure", waited(9))
     assert stalled(machine) == 9e9
 
 

@@ -1,4 +1,4 @@
-"""Which folders of the cgroup trees are watched, and that none is asked for twice."""
+"""Which folders of the cgroup trees are watched, and that none is requested twice."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Counting(Inotify):
         return folder.name != self.refuses and super().watch(folder)
 
     @property
-    def told(self) -> bool:
-        """Whether something happened since the last time."""
+    def fired(self) -> bool:
+        """Return whether an event arrived since the last call."""
         waiting = select.poll()
         waiting.register(self.fileno(), select.POLLIN)
         happened = bool(waiting.poll(0))
@@ -36,8 +36,8 @@ class Counting(Inotify):
 
 @pytest.fixture
 def inotify() -> Iterator[Counting]:
-    with Counting() as made:
-        yield made
+    with Counting() as counting:
+        yield counting
 
 
 def tree(folder: Path, *paths: str) -> Path:
@@ -57,14 +57,14 @@ def test_a_second_walk_asks_for_nothing_again(tmp_path: Path, inotify: Counting)
 
 
 @pytest.mark.parametrize("path", ["", "a", "a/b", "kubepods/burstable/x/y"])
-def test_a_folder_made_in_a_watched_one_is_told_of(
+def test_a_new_folder_in_a_watched_folder_is_an_event(
     tmp_path: Path, inotify: Counting, path: str
 ) -> None:
     watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a/b", "kubepods/burstable/x/y")})
     watches.walk()
-    assert not inotify.told
+    assert not inotify.fired
     tree(tmp_path / path, "new")
-    assert inotify.told
+    assert inotify.fired
     assert f"/{path}/new".replace("//", "/") in watches.walk()
 
 
@@ -74,10 +74,10 @@ def test_far_below_and_inside_of_pods_nothing_is_watched(tmp_path: Path, inotify
     watches.walk()
     tree(tmp_path / "a/b/c/d", "new")
     tree(tmp_path / pod / "x/y", "new")
-    assert not inotify.told
+    assert not inotify.fired
 
 
-def test_one_made_anew_under_an_old_name_is_watched(tmp_path: Path, inotify: Counting) -> None:
+def test_a_folder_recreated_under_an_old_name_is_watched(tmp_path: Path, inotify: Counting) -> None:
     watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a")})
     watches.walk()
     (tmp_path / "a").rename(tmp_path / "gone")
@@ -85,10 +85,10 @@ def test_one_made_anew_under_an_old_name_is_watched(tmp_path: Path, inotify: Cou
     watches.walk()
     inotify.drain()
     tree(tmp_path, "a/new")
-    assert inotify.told
+    assert inotify.fired
 
 
-def test_one_that_comes_to_another_hierarchy_later_is_watched_there(
+def test_a_folder_added_to_another_hierarchy_later_is_watched_there(
     tmp_path: Path, inotify: Counting
 ) -> None:
     cpu, memory = tree(tmp_path / "cpu", "a"), tree(tmp_path / "memory", "b")
@@ -98,10 +98,10 @@ def test_one_that_comes_to_another_hierarchy_later_is_watched_there(
     watches.walk()
     inotify.drain()
     tree(memory, "a/new")
-    assert inotify.told
+    assert inotify.fired
 
 
-def test_what_is_made_while_watches_are_set_is_found_and_watched(
+def test_a_folder_created_while_watches_are_set_is_found_and_watched(
     tmp_path: Path, inotify: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask = inotify.watch
@@ -116,10 +116,10 @@ def test_what_is_made_while_watches_are_set_is_found_and_watched(
     assert list(watches.walk()) == ["/a", "/a/late"]
     inotify.drain()
     tree(tmp_path, "a/late/new")
-    assert inotify.told
+    assert inotify.fired
 
 
-def test_where_one_is_refused_the_watches_are_not_complete_until_it_is_granted(
+def test_watches_are_incomplete_until_every_folder_is_granted(
     tmp_path: Path, inotify: Counting
 ) -> None:
     watches = CgroupWatches(inotify, {"cpu": tree(tmp_path, "a", "b")})

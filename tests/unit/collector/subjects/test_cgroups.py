@@ -106,7 +106,7 @@ def opened(
 
 
 def values(*sources: Source) -> dict[str, float]:
-    """Every channel's value in base units, by label."""
+    """Return the value of every channel in base units, by label."""
     read = {}
     for source in sources:
         for channel, value in zip(source.channels, source.read(), strict=True):
@@ -141,8 +141,8 @@ ONLY_2 = {
 }
 
 
-def of(path: str, wanted: dict[str, float]) -> dict[str, float]:
-    return {f"{metric}{{{path}}}": value for metric, value in wanted.items()}
+def of(path: str, expected: dict[str, float]) -> dict[str, float]:
+    return {f"{metric}{{{path}}}": value for metric, value in expected.items()}
 
 
 def only(path: str, read: dict[str, float]) -> dict[str, float]:
@@ -158,7 +158,7 @@ def test_version_1_and_2_give_the_same_metrics_in_the_same_units(tmp_path: Path)
         assert only(PATH, values(*sources)) == of(PATH, EXPECTED | ONLY_2)
 
 
-def test_a_hybrid_host_takes_from_version_2_what_version_1_lacks(tmp_path: Path) -> None:
+def test_a_hybrid_host_takes_from_version_2_what_is_missing_in_version_1(tmp_path: Path) -> None:
     version_1(tmp_path, UNIT)
     version_2(tmp_path / "unified", UNIT, usage=99)
     with opened(tmp_path) as sources:
@@ -182,11 +182,11 @@ def test_a_cgroup_counts_where_a_process_is_in_it_or_it_is_new_and_empty(tmp_pat
     version_2(tmp_path, "a", procs="")
     version_2(tmp_path, "empty", procs="")
     found = walk(hierarchies(tmp_path))
-    assert {path for path, one in found.items() if one.has_processes} == {"/a/b"}
-    assert {path for path, one in found.items() if one.is_leaf} == {"/a/b", "/empty"}
+    assert {path for path, entry in found.items() if entry.has_processes} == {"/a/b"}
+    assert {path for path, entry in found.items() if entry.is_leaf} == {"/a/b", "/empty"}
     tracker = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
     tracker.update(0.0)
-    assert [one.path for one in tracker.current] == ["/a/b", "/empty"]
+    assert [entry.path for entry in tracker.current] == ["/a/b", "/empty"]
 
 
 def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> None:
@@ -203,18 +203,20 @@ def candidate(path: str) -> Candidate:
     return Candidate(CgroupSubject(path, 1, path), Identity(path, SubjectKind.CGROUP))
 
 
-def test_the_busiest_are_taken_and_one_that_is_in_is_not_outdone_by_a_little() -> None:
+def test_the_busiest_are_selected_with_hysteresis() -> None:
     found = {path: candidate(path) for path in ("/a", "/b", "/c")}
     busy = {"/a": 5.0, "/b": 3.0, "/c": 1.0}
-    assert [one.subject.path for one in select_busiest(found, busy, set(), 2)] == ["/a", "/b"]
-    assert [one.subject.path for one in select_busiest(found, busy, {"/c"}, 2)] == ["/a", "/b"]
-    assert [one.subject.path for one in select_busiest(found, {**busy, "/c": 2.0}, {"/c"}, 2)] == [
+    assert [entry.subject.path for entry in select_busiest(found, busy, set(), 2)] == ["/a", "/b"]
+    assert [entry.subject.path for entry in select_busiest(found, busy, {"/c"}, 2)] == ["/a", "/b"]
+    assert [
+        entry.subject.path for entry in select_busiest(found, {**busy, "/c": 2.0}, {"/c"}, 2)
+    ] == [
         "/a",
         "/c",
     ]
 
 
-def test_a_quiet_cgroup_is_read_less_often_and_a_busy_one_every_tick(tmp_path: Path) -> None:
+def test_a_quiet_cgroup_is_read_less_often_than_a_busy_cgroup(tmp_path: Path) -> None:
     version_2(tmp_path, UNIT)
     stat = tmp_path / UNIT / "cpu.stat"
     with opened(tmp_path) as (clocks, _):
@@ -228,8 +230,8 @@ def test_a_quiet_cgroup_is_read_less_often_and_a_busy_one_every_tick(tmp_path: P
         assert clocks.read()[-3] == 7002
 
 
-def test_one_that_is_gone_is_asked_about_once_and_forgotten_in_place(tmp_path: Path) -> None:
-    """It lingers for half a minute, in which no plan is made anew for it."""
+def test_a_removed_cgroup_is_read_once_and_its_columns_remain_missing(tmp_path: Path) -> None:
+    """Its columns remain for half a minute without a new plan."""
     version_2(tmp_path, UNIT)
     with opened(tmp_path) as (clocks, _):
         assert isinstance(clocks, CgroupClocks)
@@ -237,17 +239,17 @@ def test_one_that_is_gone_is_asked_about_once_and_forgotten_in_place(tmp_path: P
         os.dup2(os.open(tmp_path, os.O_RDONLY), clocks.scans()[0].fd)  # a folder: EISDIR
         clocks.read()
         assert clocks.stale()
-        (held,) = clocks.scans()
-        assert isinstance(held.plan, MemoryPlan)
-        assert list(held.plan.values) == [7000, 3, 150000]
-        shown = []
+        (scan,) = clocks.scans()
+        assert isinstance(scan.plan, MemoryPlan)
+        assert list(scan.plan.values) == [7000, 3, 150000]
+        values_read = []
         for _ in range(4):
             assert not clocks.stale()
-            clocks.observe(held.plan.values)
-            shown.append(list(held.plan.values))
-        assert shown[0] == [7000, 3, 150000]
-        assert shown[-1] == [MISSING] * 3
-        assert clocks.scans() == [held]
+            clocks.observe(scan.plan.values)
+            values_read.append(list(scan.plan.values))
+        assert values_read[0] == [7000, 3, 150000]
+        assert values_read[-1] == [MISSING] * 3
+        assert clocks.scans() == [scan]
 
 
 def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:
@@ -265,7 +267,7 @@ def test_new_and_removed_cgroups_change_the_columns(tmp_path: Path) -> None:
 
 
 def test_a_controller_that_is_turned_on_or_off_changes_the_columns(tmp_path: Path) -> None:
-    """systemd does so for all units of a slice, with the first and the last that needs it."""
+    """systemd does so for all units of a slice with the first and the last unit that needs it."""
     version_2(tmp_path, "a")
     found = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
     found.update(0.0)
@@ -275,22 +277,22 @@ def test_a_controller_that_is_turned_on_or_off_changes_the_columns(tmp_path: Pat
     text = (unit / "io.stat").read_text()
     (unit / "io.stat").unlink()
     found.update(1.0)
-    before = subject_at(found, PATH)
+    before = subject_of(found, PATH)
     assert before.newborn
     write(unit, cgroup__controllers="cpu io memory pids\n", io__stat=text)
     found.update(1.5)
-    after = subject_at(found, PATH)
+    after = subject_of(found, PATH)
     assert after != before
     assert not after.newborn  # its other counters have been shown
     assert "storage.subject.read_bytes" in metrics_of(after, tmp_path)
     write(unit, cgroup__controllers="cpu memory pids\n")
     (unit / "io.stat").unlink()
     found.update(2.0)
-    assert "storage.subject.read_bytes" not in metrics_of(subject_at(found, PATH), tmp_path)
-    assert "memory.subject.anon" in metrics_of(subject_at(found, PATH), tmp_path)
+    assert "storage.subject.read_bytes" not in metrics_of(subject_of(found, PATH), tmp_path)
+    assert "memory.subject.anon" in metrics_of(subject_of(found, PATH), tmp_path)
 
 
-def subject_at(found: SubjectTracker, path: str) -> CgroupSubject:
+def subject_of(found: SubjectTracker, path: str) -> CgroupSubject:
     return next(subject for subject in found.current if subject.path == path)
 
 
@@ -300,17 +302,17 @@ def metrics_of(subject: CgroupSubject, root: Path) -> set[str]:
     return {channel.metric for channel in cgroup.channels}
 
 
-def test_hierarchies_come_and_go_one_after_the_other(tmp_path: Path) -> None:
+def test_hierarchies_come_and_go_in_sequence(tmp_path: Path) -> None:
     version_1(tmp_path, "a")
     version_1(tmp_path, UNIT)
     memory = tmp_path / "memory" / UNIT
     memory.rename(tmp_path / "later")
     found = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
     found.update(0.0)
-    assert not metrics_of(subject_at(found, PATH), tmp_path) & {"memory.subject.usage"}
+    assert not metrics_of(subject_of(found, PATH), tmp_path) & {"memory.subject.usage"}
     (tmp_path / "later").rename(memory)
     found.update(1.0)
-    assert metrics_of(subject_at(found, PATH), tmp_path) >= {"memory.subject.usage"}
+    assert metrics_of(subject_of(found, PATH), tmp_path) >= {"memory.subject.usage"}
     whole = found.current
     shutil.rmtree(tmp_path / "cpu" / UNIT)
     shutil.rmtree(tmp_path / "cpuacct" / UNIT)
@@ -318,7 +320,7 @@ def test_hierarchies_come_and_go_one_after_the_other(tmp_path: Path) -> None:
     assert found.current is whole
 
 
-def test_what_one_used_while_others_were_busier_is_no_news_when_it_is_taken(
+def test_usage_before_the_selection_of_a_cgroup_is_not_counted(
     tmp_path: Path,
 ) -> None:
     version_2(tmp_path, "a", usage=1000)
@@ -333,7 +335,7 @@ def test_what_one_used_while_others_were_busier_is_no_news_when_it_is_taken(
     assert [(subject.path, subject.newborn) for subject in found.current] == [("/b", False)]
 
 
-def test_inotify_tells_of_a_new_cgroup_within_moments(tmp_path: Path) -> None:
+def test_inotify_reports_a_new_cgroup_within_moments(tmp_path: Path) -> None:
     version_2(tmp_path, "a")
     with opened(tmp_path) as (clocks, _):
         before = clocks.channels
@@ -356,7 +358,7 @@ def eventually_changes(source: Source) -> bool:
     return False
 
 
-def test_a_host_without_cgroups_says_so(tmp_path: Path) -> None:
+def test_a_host_without_cgroups_has_a_reason(tmp_path: Path) -> None:
     clocks, *_ = cgroups.sources(Roots(cgroup=tmp_path / "none"))
     with pytest.raises(Unsupported, match="no cgroup hierarchy"):
         clocks.open()

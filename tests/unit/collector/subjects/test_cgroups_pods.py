@@ -83,7 +83,7 @@ def opened(
 
 
 def read(source: Source) -> dict[str, float | None]:
-    """Base units by label."""
+    """Return values in base units by label."""
     return {
         channel.label: None if value is None else value * channel.scale
         for channel, value in zip(source.channels, source.read(), strict=True)
@@ -95,7 +95,7 @@ def test_pods_are_found_and_named_in_every_layout(tmp_path: Path, layout: Layout
     tree = Tree(tmp_path)
     add_cgroups(tree, layout, PODS, {"/system.slice/kubelet.service": (0.3, 900)})
     with opened(tree, layout) as (tracker, sources):
-        table = {one.instance: one for one in tracker.identities}
+        table = {identity.instance: identity for identity in tracker.identities}
         clocks = sources["cgroup-cpu"]
         before = read(clocks)
         tree.advance(1.0)
@@ -120,11 +120,11 @@ def test_pods_are_found_and_named_in_every_layout(tmp_path: Path, layout: Layout
     }, rel=1e-3)  # fmt: skip
 
 
-def test_containers_of_a_pod_are_told_apart_on_request(tmp_path: Path) -> None:
+def test_containers_of_a_pod_are_separated_on_request(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, PODS)
     with opened(tree, layout, SubjectSelection(containers=True)) as (tracker, _):
-        table = {one.instance: one for one in tracker.identities}
+        table = {identity.instance: identity for identity in tracker.identities}
     worker = table["ml/train-0/worker"]
     assert (worker.kind, worker.parent) == (SubjectKind.CONTAINER, "ml/train-0")
     assert worker.uid == TRAIN.containers[0].id(TRAIN.uid)
@@ -141,11 +141,11 @@ def test_a_pod_nobody_lists_goes_by_its_uid_until_it_is_listed(tmp_path: Path) -
         (tree.root / "pods.json").write_text(json.dumps(pod_list(PODS, "n1")))
         tracker.pods.poll()  # type: ignore[attr-defined]
         tracker.update(1.0)
-        assert [one.instance for one in tracker.identities] == ["ml/train-0"]
+        assert [identity.instance for identity in tracker.identities] == ["ml/train-0"]
         assert not tracker.current[0].newborn  # its counters did not begin just now
 
 
-def test_a_pod_made_again_under_its_name_is_another(tmp_path: Path) -> None:
+def test_a_pod_recreated_under_its_name_is_another_subject(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, [TRAIN])
     tree.advance(5.0)
@@ -159,7 +159,10 @@ def test_a_pod_made_again_under_its_name_is_another(tmp_path: Path) -> None:
         tracker.pods.poll()  # type: ignore[attr-defined]
         tracker.update(1.0)
         rows = [retried(clocks)["cpu.subject.usage{ml/train-0}"] for _ in range(14)]
-    table = [(one.instance, one.uid, bool(one.until_ns)) for one in tracker.identities]
+    table = [
+        (identity.instance, identity.uid, bool(identity.until_ns))
+        for identity in tracker.identities
+    ]
     assert table == [("ml/train-0", again.uid, False), ("ml/train-0", TRAIN.uid, True)]
     assert before
     assert rows[0] == 0  # a fall, which is no step
@@ -173,7 +176,7 @@ def retried(source: Source) -> dict[str, float | None]:
         return read(source)
 
 
-def test_two_pods_of_one_name_are_told_apart_while_both_live(tmp_path: Path) -> None:
+def test_two_pods_of_the_same_name_are_separated_while_both_live(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     later = replace(TRAIN, uid="0b2c3d4e-5f60-4718-8a9b-0c1d2e3f4a5b",
                     containers=(Container("worker", 500),))  # fmt: skip
@@ -181,7 +184,7 @@ def test_two_pods_of_one_name_are_told_apart_while_both_live(tmp_path: Path) -> 
     with opened(tree, layout, listed=pod_list([TRAIN, later], "n1")) as (tracker, _):
         add_cgroups(tree, layout, [later])
         tracker.update(1.0)
-        assert [(one.instance, one.uid) for one in tracker.identities] == [
+        assert [(identity.instance, identity.uid) for identity in tracker.identities] == [
             ("ml/train-0~0b2c3d4e", later.uid), ("ml/train-0", TRAIN.uid)
         ]  # fmt: skip
 
@@ -195,12 +198,12 @@ def test_containers_without_a_pod_cgroup_are_that_pods(tmp_path: Path) -> None:
               f"{folder}:cri-containerd:{second}": (0.1, 110)}  # fmt: skip
     add_cgroups(tree, layout, (), others)
     with opened(tree, layout) as (tracker, _):
-        table = {one.instance: one.uid for one in tracker.identities}
+        table = {identity.instance: identity.uid for identity in tracker.identities}
     name = max(first, second)[:12]
     assert table == {"ml/train-0": TRAIN.uid, f"ml/train-0/{name}": TRAIN.uid}
 
 
-def test_a_pod_that_ends_is_told_for_a_while_and_its_last_use_is_kept(tmp_path: Path) -> None:
+def test_a_finished_pod_stays_listed_for_a_while_with_its_last_usage(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, [TRAIN, STATIC])
     with opened(tree, layout) as (tracker, sources):
@@ -209,11 +212,11 @@ def test_a_pod_that_ends_is_told_for_a_while_and_its_last_use_is_kept(tmp_path: 
         assert read(clocks)["cpu.subject.usage{ml/train-0}"] == pytest.approx(3.2e9)
         shutil.rmtree(tree.root / f"cgroup{layout.pod(TRAIN)}")
         tracker.update(1.0)
-        gone = {one.instance: one.until_ns for one in tracker.identities}
+        gone = {identity.instance: identity.until_ns for identity in tracker.identities}
         assert gone["ml/train-0"] > 0
         assert gone["kube-system/etcd-n1"] == 0
         tracker.update(1.0 + 31)
-        assert [one.instance for one in tracker.current] == ["kube-system/etcd-n1"]
+        assert [identity.instance for identity in tracker.current] == ["kube-system/etcd-n1"]
 
 
 def test_network_is_counted_by_namespace(tmp_path: Path) -> None:
@@ -234,7 +237,7 @@ def test_network_is_counted_by_namespace(tmp_path: Path) -> None:
     assert not any("kube-proxy" in label for label in got)  # it has the host's
 
 
-def test_a_pod_goes_on_through_another_process_when_one_ends(tmp_path: Path) -> None:
+def test_a_pod_continues_through_another_process(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, [TRAIN])
     with opened(tree, layout) as (_, sources):
@@ -255,7 +258,7 @@ def test_a_pod_goes_on_through_another_process_when_one_ends(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("first", [f"net:[{HOST_NETWORK}]", ""])
 @pytest.mark.parametrize(("seconds", "after"), [(1, 2), (120, 10), (3600, 31)])
-def test_a_pod_without_a_network_of_its_own_is_looked_at_again(
+def test_a_pod_without_its_own_network_is_checked_again(
     tmp_path: Path, first: str, seconds: int, after: int
 ) -> None:
     """A runtime moves a process into its pod's cgroup before it enters the pod's network."""
@@ -288,15 +291,15 @@ def test_a_process_belongs_to_the_subject_of_its_cgroup(tmp_path: Path) -> None:
             tracker.subject_of(99, proc)
 
 
-def test_a_pod_file_is_read_again_and_a_bad_one_keeps_the_last(tmp_path: Path) -> None:
+def test_a_changed_pod_file_is_read_again_and_an_invalid_file_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "pods.yaml"
     path.write_text(
         "items:\n- metadata: {name: a, namespace: x, uid: u1}\n  spec: {nodeName: n1}\n"
         "- metadata: {name: b, namespace: x, uid: u2}\n  spec: {nodeName: n2}\n"
     )
-    told: list[int] = []
+    calls: list[int] = []
     pods = FilePods(path, "n1")
-    pods.start(lambda: told.append(1))
+    pods.start(lambda: calls.append(1))
     try:
         assert [pod.key for pod in pods.index.pods] == ["x/a"]
         path.write_text("items: [")
@@ -311,7 +314,7 @@ def test_a_pod_file_is_read_again_and_a_bad_one_keeps_the_last(tmp_path: Path) -
         assert (pods.index.pods, pods.health_error) == ((), "")
     finally:
         pods.stop()
-    assert len(told) == 2
+    assert len(calls) == 2
 
 
 def test_ids_of_all_kinds_of_containers_are_known() -> None:

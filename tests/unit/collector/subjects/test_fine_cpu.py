@@ -1,4 +1,4 @@
-"""The 50 Hz lane: who is followed, what a fifth of a tick used, what is missing."""
+"""The 50 Hz lane: selected subjects, CPU time of a fifth of a tick, missing readings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def subject(path: str) -> CgroupSubject:
 
 @examples(100)
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=60), st.sets(st.integers(0, 59)))
-def test_what_steps_used_adds_up_and_unread_ones_are_missing(
+def test_the_usage_of_steps_adds_up_and_unread_steps_are_missing(
     totals: list[int], missed: set[int]
 ) -> None:
     rings = SampleRings(2)
@@ -50,23 +50,23 @@ def test_what_steps_used_adds_up_and_unread_ones_are_missing(
     assert all(rings.increase(1, step) is None for step in range(64))
 
 
-def test_busy_ones_come_in_and_stay_a_while() -> None:
+def test_busy_subjects_are_selected_and_stay_a_while() -> None:
     busy = BusySubjects()
-    one, other = subject("/a"), subject("/b")
-    assert busy.choose({one: 0, other: 0}, 0.0, 1.0) == []
-    assert busy.choose({one: 60_000_000, other: 40_000_000}, 1.0, 1.0) == [one]
-    assert busy.choose({one: 60_000_000, other: 140_000_000}, 2.0, 1.0) == [other, one]
-    later = {one: 60_000_000, other: 240_000_000}
-    assert busy.choose(later, 32.0, 1.0) == [other]  # the other was idle for half a minute
-    assert busy.choose({other: 240_000_000}, 33.0, 1.0) == [other]
+    first, second = subject("/a"), subject("/b")
+    assert busy.choose({first: 0, second: 0}, 0.0, 1.0) == []
+    assert busy.choose({first: 60_000_000, second: 40_000_000}, 1.0, 1.0) == [first]
+    assert busy.choose({first: 60_000_000, second: 140_000_000}, 2.0, 1.0) == [second, first]
+    later = {first: 60_000_000, second: 240_000_000}
+    assert busy.choose(later, 32.0, 1.0) == [second]  # the other was idle for half a minute
+    assert busy.choose({second: 240_000_000}, 33.0, 1.0) == [second]
     assert busy.choose({}, 34.0, 1.0) == []
 
 
 def test_no_more_than_so_many() -> None:
     busy = BusySubjects()
-    subjects = [subject(f"/{at:02}") for at in range(MAX_SUBJECTS + 9)]
+    subjects = [subject(f"/{index:02}") for index in range(MAX_SUBJECTS + 9)]
     busy.choose(dict.fromkeys(subjects, 0), 0.0, 1.0)
-    used = {one: 100_000_000 + at for at, one in enumerate(subjects)}
+    used = {item: 100_000_000 + index for index, item in enumerate(subjects)}
     chosen = busy.choose(used, 1.0, 1.0)
     assert set(chosen) == set(subjects[9:])
 
@@ -81,7 +81,7 @@ def lane(tmp_path: Path) -> tuple[Tree, SubjectTracker, FineCpu]:
 
 
 def followed(fine: FineCpu, tracker: SubjectTracker) -> bool:
-    """Let the subject work, as the fast source of clocks sees it, until it has columns."""
+    """Let the subject use CPU time in the fast clock source until it has columns."""
     (job,) = tracker.current
     for turn in range(40):
         tracker.clocks[job] = turn * 1_000_000_000
@@ -97,7 +97,7 @@ eventually = partial(becomes_true, seconds=10)
 
 @pytest.fixture(params=["C", "Python"])
 def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both threads of the lane."""
+    """Run a test with both implementations of the lane's thread."""
     if request.param == "Python":
         monkeypatch.setattr(native, "load", lambda: native.LoadedLibrary(None, "not here"))
     elif not hasattr(native.load().library, "reveal_fine_start"):
@@ -129,8 +129,8 @@ def test_what_is_no_number_and_what_is_gone_is_missing(tmp_path: Path) -> None:
             file.close()
 
 
-def put_in_place(file: Path, value: int) -> None:
-    """At once, as a kernel file changes: emptied first, a reading in between would be lost."""
+def replace_file(file: Path, value: int) -> None:
+    """Replace a file atomically; a reader would find a truncated file empty."""
     with file.open("r+b", buffering=0) as opened:
         opened.write(f"{value}\n".encode())
 
@@ -144,14 +144,14 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
         assert fine.channels == ()
         assert followed(fine, tracker)
         assert [channel.instance for channel in fine.channels] == [
-            f"{JOB}#{at}" for at in range(1, STEPS_PER_TICK + 1)
+            f"{JOB}#{number}" for number in range(1, STEPS_PER_TICK + 1)
         ]
         assert {channel.scale for channel in fine.channels} == {1000.0}
         assert eventually(lambda: list(fine.read()) == [0] * STEPS_PER_TICK)
 
         def works() -> bool:
             """Another step each time: on a busy host a look may come when one is past."""
-            put_in_place(usage, int(usage.read_text()) + 7_000_000)
+            replace_file(usage, int(usage.read_text()) + 7_000_000)
             steps = [step for step in fine.read() if step]
             return bool(steps) and all(step is not None and step % 7000 == 0 for step in steps)
 

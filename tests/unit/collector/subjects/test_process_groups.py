@@ -1,4 +1,4 @@
-"""Process groups: no time counted twice, none lost, columns that do not flap."""
+"""Process groups: no time is counted twice or lost, and columns do not flap."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def used(accounting: GroupAccounting, group: int = 10) -> int:
     return accounting.groups[group].totals[0]
 
 
-def test_a_group_is_the_sum_of_its_processes_since_they_were_first_seen() -> None:
+def test_a_group_is_the_sum_of_its_processes_since_their_first_reading() -> None:
     accounting = GroupAccounting()
     accounting.update({10: reading(100), 11: reading(50, 10)}, LATER)
     accounting.update({10: reading(103), 11: reading(54, 10)}, LATER)
@@ -52,7 +52,7 @@ def test_a_group_is_the_sum_of_its_processes_since_they_were_first_seen() -> Non
     assert (accounting.groups[10].memory, accounting.groups[10].threads) == (8192, 2)
 
 
-def test_a_process_born_since_counts_in_full_and_one_that_moved_in_from_now_on() -> None:
+def test_a_new_process_counts_in_full_and_a_moved_process_from_now_on() -> None:
     accounting = GroupAccounting()
     accounting.update({10: reading(0)}, LATER)
     accounting.update({10: reading(0), 11: reading(9, 10, start=50), 12: reading(70, 10)}, 40)
@@ -69,7 +69,7 @@ def test_a_followed_child_is_not_counted_again_when_its_parent_waits_for_it() ->
     assert used(accounting) == 42
 
 
-def test_a_child_nobody_saw_counts_through_its_parent() -> None:
+def test_an_unobserved_child_counts_through_its_parent() -> None:
     accounting = GroupAccounting()
     accounting.update({10: reading(0)}, LATER)
     accounting.update({10: reading(25)}, LATER)
@@ -129,12 +129,12 @@ def ledger_of(*members: ProcessGroup, passes: int = 20) -> GroupAccounting:
 def test_the_table_holds_the_largest_and_does_not_flap() -> None:
     many = [group(n, n / 100) for n in range(40)]
     accounting = ledger_of(*many)
-    shown = select_groups([], accounting, many)
-    assert {one.id for one in shown} == set(range(40 - process_groups.MAX_GROUPS, 40))
+    selected = select_groups([], accounting, many)
+    assert {item.id for item in selected} == set(range(40 - process_groups.MAX_GROUPS, 40))
     many[15].score = 0.18  # a little above the least that is in
-    assert select_groups(shown, accounting, many) == shown
+    assert select_groups(selected, accounting, many) == selected
     many[15].score = 0.9
-    assert many[15] in select_groups(shown, accounting, many)
+    assert many[15] in select_groups(selected, accounting, many)
 
 
 def test_a_short_lived_group_enters_late_unless_it_matters() -> None:
@@ -145,23 +145,23 @@ def test_a_short_lived_group_enters_late_unless_it_matters() -> None:
     assert select_groups([], ledger_of(newest), [newest]) == []
 
 
-def test_a_group_that_ended_keeps_its_place_until_it_is_wanted() -> None:
-    shown = [group(n, 0.5) for n in range(process_groups.MAX_GROUPS)]
-    shown[3].last_pass = 15
+def test_a_finished_group_keeps_its_column_until_it_is_needed() -> None:
+    selected = [group(n, 0.5) for n in range(process_groups.MAX_GROUPS)]
+    selected[3].last_pass = 15
     coming = group(99, 0.01)
-    accounting = ledger_of(*shown, coming)
-    assert shown[3] in select_groups(shown, accounting, shown)
-    assert shown[3] not in select_groups(shown, accounting, [*shown, coming])
+    accounting = ledger_of(*selected, coming)
+    assert selected[3] in select_groups(selected, accounting, selected)
+    assert selected[3] not in select_groups(selected, accounting, [*selected, coming])
 
 
 def test_scores_follow_use() -> None:
-    one = group(1, 0.0)
-    one.used, one.memory = [100, 0, 0, 0], 0
-    update_scores([one], ScoreWeights(100, 1 << 30), 1.0)
-    assert one.score == pytest.approx(1.0)
-    one.used = [0, 0, 0, 0]
-    update_scores([one], ScoreWeights(100, 1 << 30), 1.0)
-    assert one.score == pytest.approx(0.7)
+    single = group(1, 0.0)
+    single.used, single.memory = [100, 0, 0, 0], 0
+    update_scores([single], ScoreWeights(100, 1 << 30), 1.0)
+    assert single.score == pytest.approx(1.0)
+    single.used = [0, 0, 0, 0]
+    update_scores([single], ScoreWeights(100, 1 << 30), 1.0)
+    assert single.score == pytest.approx(0.7)
 
 
 STAT = (

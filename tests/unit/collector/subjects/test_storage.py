@@ -1,4 +1,4 @@
-"""What subjects read and wrote, by their processes, where cgroups do not count it."""
+"""Storage I/O of subjects from their processes, where cgroups do not count it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNCOUNTED = "Total 0\n"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    """A host of cgroup version 1 on which no limit of I/O was ever set; two processes of a unit."""
+    """A cgroup v1 host without I/O limits, with two processes of a unit."""
     tree = Tree(tmp_path)
     for controller in ("cpu", "cpuacct", "blkio"):
         tree.write(f"cgroup/{controller}/cgroup.procs", "1\n")
@@ -66,7 +66,7 @@ def opened(tree: Tree) -> Iterator[tuple[SubjectStorage, SubjectTracker]]:
 def read(source: SubjectStorage, seconds: int = 1) -> dict[str, int | None]:
     for _ in range(seconds):
         row = source.read()
-    return dict(zip((one.label for one in source.channels), row, strict=True))
+    return dict(zip((each.label for each in source.channels), row, strict=True))
 
 
 def test_a_blkio_that_counts_nothing_is_no_hierarchy(tree: Tree) -> None:
@@ -92,13 +92,13 @@ def test_version_2_counts_where_its_controller_is(
 
 def test_what_its_processes_do_is_the_subject_s(tree: Tree) -> None:
     with opened(tree) as (source, _):
-        assert read(source) == {READ: 0, WRITTEN: 0}  # what was before is not counted
+        assert read(source) == {READ: 0, WRITTEN: 0}  # earlier I/O is not counted
         process(tree, 10, 1500, 2000)
         process(tree, 11, 50, 300, parent=10)
         assert read(source, 5) == {READ: 500, WRITTEN: 300}
 
 
-def test_a_process_that_comes_counts_in_full_and_one_that_ends_only_once(tree: Tree) -> None:
+def test_a_new_process_counts_in_full_and_a_finished_process_only_once(tree: Tree) -> None:
     """What a child did is its parent's as soon as the parent has waited for it (kernel: exit.c)."""
     with opened(tree) as (source, _):
         tree.write(f"cgroup/cpuacct{UNIT}/cgroup.procs", "10\n11\n12\n")
@@ -110,14 +110,14 @@ def test_a_process_that_comes_counts_in_full_and_one_that_ends_only_once(tree: T
         assert read(source, 15)[READ] == 725
 
 
-def test_a_subject_nobody_may_look_at_has_no_number(tree: Tree) -> None:
+def test_a_subject_without_read_permission_is_missing(tree: Tree) -> None:
     for pid in (10, 11):
         tree.remove(f"proc/{pid}/io")
     with opened(tree) as (source, _):
         assert read(source) == {READ: None, WRITTEN: None}
 
 
-def test_one_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> None:
+def test_a_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> None:
     many = range(100, 1100)
     for pid in many:
         process(tree, pid, 0, 0)

@@ -1,4 +1,4 @@
-"""What cgroup paths say: the shapes real runtimes make, and any others."""
+"""Cgroup paths: the forms of real runtimes, and arbitrary ones."""
 # ruff: noqa: E501 - paths are whole, as they are met
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("path", "kind", "uid", "container", "qos", "depth"), SHAPES)
-def test_a_path_says_whose_it_is(
+def test_a_path_names_its_owner(
     path: str, kind: SubjectKind, uid: str, container: str, qos: str, depth: int
 ) -> None:
     found = subject_path(path)
@@ -95,7 +95,10 @@ def test_mounts_overseers_and_the_root_are_nobodys(path: str) -> None:
 
 def test_all_pods_on_the_way_are_known_the_outermost_first() -> None:
     path = f"/kubepods/burstable/pod{OTHER}/{ID2}/docker/{ID}/kubepods/besteffort/pod{UID}/{ID}"
-    assert [(one.uid, one.container) for one in workload_paths(path)] == [(OTHER, ID2), (UID, ID)]
+    assert [(workload.uid, workload.container) for workload in workload_paths(path)] == [
+        (OTHER, ID2),
+        (UID, ID),
+    ]
 
 
 def test_a_process_is_placed_by_the_hierarchy_of_its_cpu_time() -> None:
@@ -117,16 +120,16 @@ _parts = st.one_of(
 
 @examples(300)
 @given(st.lists(_parts, max_size=8))
-def test_any_path_has_one_owner_above_it_at_most(parts: list[str]) -> None:
+def test_any_path_has_no_more_than_a_single_owner_above_it(parts: list[str]) -> None:
     path = "/" + "/".join(parts)
     found = subject_path(path)
-    for one in (*workload_paths(path), *([found] if found else [])):
+    for workload in (*workload_paths(path), *([found] if found else [])):
         clean = "/" + "/".join(p for p in path.removesuffix(" (deleted)").split("/")
                                if p not in ("", ".", ".."))  # fmt: skip
-        assert clean == one.root or clean.startswith(one.root + "/")
-        again = subject_path(one.root)
+        assert clean == workload.root or clean.startswith(workload.root + "/")
+        again = subject_path(workload.root)
         assert again is not None
-        assert (again.kind, again.root, again.uid) == (one.kind, one.root, one.uid)
+        assert (again.kind, again.root, again.uid) == (workload.kind, workload.root, workload.uid)
 
 
 @examples(200)
