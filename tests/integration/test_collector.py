@@ -113,7 +113,7 @@ def test_the_collector_meters_itself(recorded: Path) -> None:
     assert own["own.read_time{stat}"] > 1000
 
 
-def test_include_and_exclude_pick_sources_and_an_unknown_name_is_one_error() -> None:
+def test_include_and_exclude_select_sources_and_an_unknown_name_is_an_error() -> None:
     given = replace(SETTINGS, include=("stat", "meminfo"), exclude=("meminfo",))
     assert [source.name for source in registry.build(Roots(), given)] == ["stat"]
     with pytest.raises(SettingsError, match=r"no such source: bad, worse; known are .*meminfo"):
@@ -125,7 +125,7 @@ def test_a_host_that_gives_nothing_has_a_reason_for_every_source(tmp_path: Path)
     opened, missing, _ = probe_all(roots, SETTINGS)
     assert opened == []
     assert len(missing) > 10
-    assert all(isinstance(one, MissingSource) and one.reason for one in missing)
+    assert all(isinstance(each, MissingSource) and each.reason for each in missing)
 
 
 def test_source_names_are_unique() -> None:
@@ -149,8 +149,8 @@ def test_slices_reach_redis_and_the_node_reports(redis_server: Path, tmp_path: P
     assert facts[0].node == "n1"
     kept: Any = client.hget(names.FACTS_KEY, "n1")
     assert Facts.from_json(kept) == facts[-1]
-    told: Any = client.hget(names.NODES_KEY, "n1")
-    report = json.loads(told)
+    status: Any = client.hget(names.NODES_KEY, "n1")
+    report = json.loads(status)
     assert {"boot", "table", "sequence", "version", "time", "missing", "degraded"} <= set(report)
     announced: Any = client.hget(names.CATALOGUE_KEY, report["table"])
     assert ChannelTable.from_json(announced).key.hex() == report["table"]
@@ -162,7 +162,7 @@ def test_a_status_before_the_start_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "no destination"),
         (["--redis-url", "nonsense"], "redisUrl"),
@@ -172,9 +172,9 @@ def test_a_status_before_the_start_is_refused() -> None:
         (["--record", "missing/folder/r"], "missing/folder/r"),
     ],
 )
-def test_bad_input_is_one_sentence(
+def test_bad_input_gives_a_single_sentence(
     arguments: list[str],
-    said: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -182,7 +182,7 @@ def test_bad_input_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     assert main(arguments) in (1, 2)
     error = capsys.readouterr().err.splitlines()
-    assert said in error[-1]
+    assert message in error[-1]
     assert "Traceback" not in "".join(error)
 
 
@@ -272,8 +272,8 @@ def test_a_taken_port_is_a_warning_and_the_samples_go_on(
         port = taken.getsockname()[1]
         flags = ["--metrics-port", str(port), "--record", str(tmp_path / "r"), "--duration", "1.7"]
         assert main([*flags, "--include", "stat"]) == 0
-    said = f"metrics are not served: port {port} for metrics: Address already in use"
-    assert capsys.readouterr().err.count(said) == 1
+    message = f"metrics are not served: port {port} for metrics: Address already in use"
+    assert capsys.readouterr().err.count(message) == 1
     assert list(Reader(tmp_path / "r"))
 
 

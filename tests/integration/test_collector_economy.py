@@ -84,8 +84,8 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
     origin = SliceOrigin("n1", sink.shipped[0].boot, 100_000)
     ours, reference = NativeEncoder(library, origin), NumpyEncoder(origin)
     for raw, shipment in zip(raws, sink.shipped, strict=True):
-        made = reference.encode(raw)
-        assert ours.encode(raw) == made == shipment.data
+        expected = reference.encode(raw)
+        assert ours.encode(raw) == expected == shipment.data
 
 
 @pytest.mark.skipif(native.load().library is None, reason="the native library is not built")
@@ -95,15 +95,17 @@ def test_a_collector_loads_nothing_heavy_that_its_node_does_not_need() -> None:
         "defer_rare_imports();"
         "import reveal_collector.command; print(*sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     heavy = {
         "numpy", "pandas", "redis", "asyncio", "ssl", "hashlib", "prometheus_client", "pynvml",
         "subprocess", "http.client", "statistics", "decimal", "ast", "tokenize",
     }  # fmt: skip
-    assert not heavy & set(told.stdout.split())
+    assert not heavy & set(result.stdout.split())
 
 
-def test_what_is_seldom_asked_answers_when_it_is() -> None:
+def test_deferred_modules_are_loaded_with_their_first_use() -> None:
     code = (
         "import sys; from reveal_collector.kernel.memory_saving import defer_rare_imports;"
         "defer_rare_imports();"
@@ -112,27 +114,29 @@ def test_what_is_seldom_asked_answers_when_it_is() -> None:
         "from traceback import format_exception_only as shown; print(*shown(OSError(5)));"
         "\ntry: 1 / 0\nexcept ZeroDivisionError: logging.exception('told')"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "OSError: 5\n\n"
-    assert "told\nTraceback (most recent call last):" in told.stderr
-    assert told.stderr.endswith("ZeroDivisionError: division by zero\n")
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "OSError: 5\n\n"
+    assert "told\nTraceback (most recent call last):" in result.stderr
+    assert result.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
 def fallbacks(sink: Kept) -> int:
     """What the collector's own channel said last."""
     last = sink.shipped[-1]
-    at = [channel.metric for channel in last.table.slow].index("own.fallbacks")
-    return int(decode(last.data).slow[at])
+    index = [channel.metric for channel in last.table.slow].index("own.fallbacks")
+    return int(decode(last.data).slow[index])
 
 
-def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
+def test_an_exceeded_budget_takes_savings_reports_and_reverts_them(
     run: Callable[[CollectorSettings], Collector], sink: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpu_budget, "WINDOW_NS", 1_000_000_000)
     collector = run(replace(SETTINGS, cpu_budget_millicores=1))
     wait_until(lambda: len(kept(collector)) >= 4)
-    assert [one.paused for one in collector._pausable.values()] == [True]
-    assert any("snmp6 and softnet are read every 10 s" in said for said in kept(collector))
+    assert [source.paused for source in collector._pausable.values()] == [True]
+    assert any("snmp6 and softnet are read every 10 s" in message for message in kept(collector))
     wait_until(lambda: lanes(collector)["snmp6"] is Lane.RARE)
     wait_until(lambda: fallbacks(sink) >= 3)
 
@@ -143,11 +147,11 @@ def test_an_overloaded_budget_gives_way_says_so_and_comes_back(
     wait_until(lambda: not kept(collector))
     wait_until(lambda: lanes(collector)["snmp6"] is Lane.SLOW)
     assert collector._budget.slowdown_factor == 1
-    assert [one.paused for one in collector._pausable.values()] == [False]
+    assert [source.paused for source in collector._pausable.values()] == [False]
 
 
 def kept(collector: Collector) -> list[str]:
-    return [said for said in collector.status().degraded if said.startswith("CPU budget")]
+    return [message for message in collector.status().degraded if message.startswith("CPU budget")]
 
 
 def lanes(collector: Collector) -> dict[str, Lane]:

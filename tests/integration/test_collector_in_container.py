@@ -49,7 +49,7 @@ def sources(recorded: Recorded) -> set[str]:
     return {find(channel.metric).source for channel in (*table.fast, *table.slow)}
 
 
-def told(command: tuple[str, ...], folder: Path, rights: tuple[str, ...] | None = None) -> Any:
+def run_json(command: tuple[str, ...], folder: Path, rights: tuple[str, ...] | None = None) -> Any:
     done = in_container(folder, [*command, *ROOTS], rights)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -65,8 +65,8 @@ def outside() -> set[tuple[str, str]]:
 def test_every_source_of_the_host_is_there_inside(
     outside: set[tuple[str, str]], tmp_path: Path
 ) -> None:
-    found = told(CATALOG, tmp_path)
-    rows, missing = found["channels"], {one["source"]: one["reason"] for one in found["missing"]}
+    found = run_json(CATALOG, tmp_path)
+    rows, missing = found["channels"], {row["source"]: row["reason"] for row in found["missing"]}
     inside = {(row["source"], row["metric"]) for row in rows}
     gone = {source for source, metric in outside - inside if "subject" not in metric}
     if not os.access("/proc/1/root", os.X_OK):  # guarded more than others: our own is not taken
@@ -77,40 +77,40 @@ def test_every_source_of_the_host_is_there_inside(
 
 
 def test_it_samples_the_host_and_writes_nowhere_but_where_it_may(tmp_path: Path) -> None:
-    seen = record(tmp_path)
-    assert len(seen.slices) >= 2
-    message, _ = seen.slices[0]
+    recorded = record(tmp_path)
+    assert len(recorded.slices) >= 2
+    message, _ = recorded.slices[0]
     assert message.boot == boot_id(Roots())
-    assert {"stat", "meminfo", "netdev", "diskstats"} <= sources(seen)
+    assert {"stat", "meminfo", "netdev", "diskstats"} <= sources(recorded)
     assert {file.name for file in (tmp_path / "run").iterdir()} == {"r", ALIVE_FILE, READY_FILE}
-    assert 0 < seen.total("own.cpu_time") < 4e9
-    assert seen.total("own.dropped_slices") == 0
+    assert 0 < recorded.total("own.cpu_time") < 4e9
+    assert recorded.total("own.dropped_slices") == 0
 
 
 @pytest.mark.parametrize("rights", [LEAST, ()], ids=["least", "none"])
 def test_root_with_few_rights_samples_what_it_may(rights: tuple[str, ...], tmp_path: Path) -> None:
-    seen = record(tmp_path, rights=rights)
-    assert seen.slices  # how many, a busy host decides where there is no real-time priority
-    assert {"stat", "meminfo", "netdev", "diskstats"} <= sources(seen)
+    recorded = record(tmp_path, rights=rights)
+    assert recorded.slices  # how many, a busy host decides where there is no real-time priority
+    assert {"stat", "meminfo", "netdev", "diskstats"} <= sources(recorded)
 
 
-def test_the_doctor_says_what_lacks_without_rights(tmp_path: Path) -> None:
+def test_the_doctor_lists_what_is_missing_without_rights(tmp_path: Path) -> None:
     (tmp_path / "least").mkdir()
     (tmp_path / "none").mkdir()
-    least = {one["lacking"] for one in told(DOCTOR, tmp_path / "least", LEAST)["advice"]}
-    none = {one["lacking"] for one in told(DOCTOR, tmp_path / "none", ())["advice"]}
+    least = {row["lacking"] for row in run_json(DOCTOR, tmp_path / "least", LEAST)["advice"]}
+    none = {row["lacking"] for row in run_json(DOCTOR, tmp_path / "none", ())["advice"]}
     lost = none - least
     for words in ("CAP_SYS_PTRACE is not held", "CAP_DAC_READ_SEARCH is not held",
                   "SCHED_FIFO is not permitted"):  # fmt: skip
         assert words in lost
-    assert not any("CAP_" in lacking for lacking in least)
+    assert not any("CAP_" in message for message in least)
 
 
 def test_the_network_is_the_hosts_even_from_another_namespace(tmp_path: Path) -> None:
     """Through process 1, whose namespace is the host's; what asks by socket sees its own."""
     (tmp_path / "other").mkdir()
-    host = told(CATALOG, tmp_path)["channels"]
-    other = told(("unshare", "--net", *CATALOG), tmp_path / "other")["channels"]
+    host = run_json(CATALOG, tmp_path)["channels"]
+    other = run_json(("unshare", "--net", *CATALOG), tmp_path / "other")["channels"]
     cards = {row["channel"] for row in host if row["source"] in ("netdev", "netstat", "snmp")}
     assert cards
     assert cards <= {row["channel"] for row in other}

@@ -22,7 +22,7 @@ POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 PAGES = 640  # 1.25 GiB
 
 
-def test_facts_are_what_the_kernel_says_elsewhere() -> None:
+def test_facts_agree_with_other_kernel_interfaces() -> None:
     found = FactsReader("n", Roots(), all_queries(Roots())).read()
     assert len(cpulist.parse(found.cpu.online)) == os.sysconf("SC_NPROCESSORS_ONLN")
     assert found.kernel.release == platform.release()
@@ -54,7 +54,7 @@ def reserved() -> Iterator[None]:
 
 
 @pytest.mark.root
-def test_huge_pages_reserved_and_forgotten_are_told_until_given_back(reserved: None) -> None:
+def test_unused_huge_pages_are_reported_until_they_are_freed(reserved: None) -> None:
     inventory, node = FactsReader("n", Roots()), ConfigurationTracker()
     opened = [news for news in node.update(inventory.read(), 1) if "huge" in news.finding.claim]
     assert [news.change for news in opened] == ["Opened"]

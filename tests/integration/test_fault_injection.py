@@ -100,7 +100,7 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
     assert _nothing_left()
 
 
-def test_a_program_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_program_that_fails_is_reported_with_its_last_line(tmp_path: Path) -> None:
     def inject(injection: Injection) -> None:
         injection.program("spin", "many")
 

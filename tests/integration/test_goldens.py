@@ -1,6 +1,6 @@
 """Every made-up host through the whole collector, against what it gave before.
 
-``make goldens`` writes the goldens anew; their difference says what a change changed.
+``make goldens`` rewrites the goldens; their difference shows the effect of a change.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ SUBJECTS = ("cgroup-cpu", "cgroups", "process-groups", "subject-network")
 def folder() -> Iterator[Path]:
     """In memory where there is a place for that: a host of 224 CPUs has 15,000 files."""
     memory = "/dev/shm"
-    place = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="reveal-host-", dir=place) as made:
-        yield Path(made)
+    location = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="reveal-host-", dir=location) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(autouse=True)
@@ -58,8 +58,8 @@ def facts(tree: Tree) -> str:
     hints = [
         f"{hint.hypothesis.name}: {hint.claim}" for hint in evaluate(known, 0) if hint.hypothesis
     ]
-    told = {"facts": json.loads(known.to_json()), "hints": hints}
-    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+    result = {"facts": json.loads(known.to_json()), "hints": hints}
+    return json.dumps(result, indent=1, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

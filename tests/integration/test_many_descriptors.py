@@ -35,7 +35,7 @@ def crowded() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_new_cgroups_are_seen_behind_a_thousand_files(tmp_path: Path, crowded: None) -> None:
+def test_new_cgroups_are_found_with_a_thousand_files_open(tmp_path: Path, crowded: None) -> None:
     tree = Tree(tmp_path)
     add_base(tree)
     add_pods(tree, Layout(V2))

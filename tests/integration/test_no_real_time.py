@@ -14,11 +14,11 @@ from reveal_collector.native import load
 
 CPU = Path("/sys/fs/cgroup/cpu")
 # which of all threads is at which nice value is field 19 of its stat (proc(5))
-TOLD = """
+PROGRAM = """
 import os, threading
-from reveal_collector.native.scanner import Layout, Scan, Ticker
+from reveal_collector.native.scanner import NativePlan, RowLayout, Ticker
 from reveal_collector.kernel.scheduling import prefer_real_time
-ticker = Ticker(Scan([], Layout(0, 0, 0, 5, 8)), 0, 100_000_000)
+ticker = Ticker(NativePlan([], RowLayout(0, 0, 0, 5, 8)), 0, 100_000_000)
 def nice(thread):
     with open(f"/proc/self/task/{thread}/stat") as file:
         return int(file.read().rpartition(")")[2].split()[16])
@@ -40,29 +40,29 @@ pytestmark = [
 def no_real_time() -> Iterator[Path]:
     if not (CPU / "cpu.rt_runtime_us").exists():
         pytest.skip("this kernel gives every cgroup real time")
-    made = CPU / f"reveal-test-{os.getpid()}"
-    made.mkdir()
-    assert (made / "cpu.rt_runtime_us").read_text().strip() == "0"
-    yield made
-    made.rmdir()
+    cgroup = CPU / f"reveal-test-{os.getpid()}"
+    cgroup.mkdir()
+    assert (cgroup / "cpu.rt_runtime_us").read_text().strip() == "0"
+    yield cgroup
+    cgroup.rmdir()
 
 
 def lines(*before: str) -> list[list[str]]:
-    command = (*before, sys.executable, "-c", TOLD)
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    return [line.split("|") for line in told.stdout.splitlines()]
+    command = (*before, sys.executable, "-c", PROGRAM)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    return [line.split("|") for line in result.stdout.splitlines()]
 
 
-def test_a_cgroup_without_real_time_leaves_the_first_place_of_ordinary_ones(
+def test_a_cgroup_without_real_time_leaves_the_highest_nice_value(
     no_real_time: Path,
 ) -> None:
     enter = f'echo $$ > {no_real_time}/cgroup.procs; exec "$@"'
-    for said, nice in lines("sh", "-c", enter, "sh"):
-        assert "cpu.rt_runtime_us" in said
+    for message, nice in lines("sh", "-c", enter, "sh"):
+        assert "cpu.rt_runtime_us" in message
         assert nice == "-20"
 
 
-def test_without_the_capability_it_says_which_one() -> None:
-    for said, nice in lines("setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"):
-        assert "grant CAP_SYS_NICE" in said
+def test_without_the_capability_the_message_names_it() -> None:
+    for message, nice in lines("setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"):
+        assert "grant CAP_SYS_NICE" in message
         assert nice == "0"

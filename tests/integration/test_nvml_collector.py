@@ -30,12 +30,12 @@ def script(tmp_path: Path) -> Script:
 
 
 def slices(path: Path) -> Slices:
-    made = []
+    slices = []
     for record in Reader(path):
         if record.table is not None:
             gauges = np.array([c.kind is not Kind.COUNTER for c in record.table.fast], np.bool_)
-            made.append((decode(record.data, gauges), record.table))
-    return made
+            slices.append((decode(record.data, gauges), record.table))
+    return slices
 
 
 def collect(script: Script, until: Callable[[Slices], bool]) -> Slices:
@@ -72,42 +72,42 @@ def column(slices: Slices, metric: str, instance: str) -> list[int | None]:
             (table.fast, message.fast, message.fast_missing),
             (table.slow, message.slow[None], message.slow_missing[None]),
         ):
-            for at, channel in enumerate(channels):
+            for index, channel in enumerate(channels):
                 if (channel.metric, channel.instance) == (metric, instance):
-                    pairs = zip(values[:, at].tolist(), missing[:, at].tolist(), strict=True)
+                    pairs = zip(values[:, index].tolist(), missing[:, index].tolist(), strict=True)
                     found += [None if gone else value for value, gone in pairs]
     return found
 
 
-def test_a_gpu_that_is_lost_midway_is_seen_on_the_wire(script: Script) -> None:
+def test_a_gpu_that_is_lost_midway_shows_on_the_wire(script: Script) -> None:
     script.change({"0.process.0": f"{os.getpid()} {GIB} c"})
     began: list[int] = []
 
-    def lose(made: Slices) -> bool:
-        if len(made) >= 2 and not began:
-            began.append(len(made))
+    def lose(slices: Slices) -> bool:
+        if len(slices) >= 2 and not began:
+            began.append(len(slices))
             script.change({"1.call.*": 15, "xid.0": "1 79"})
-        return 1 in column(made, "gpu.lost", "1") and len(made) >= began[0] + 2
+        return 1 in column(slices, "gpu.lost", "1") and len(slices) >= began[0] + 2
 
-    made = collect(script, lose)
-    assert len(made) >= 4
-    assert column(made, "gpu.utilization", "1")[0] == 91
-    assert column(made[-1:], "gpu.utilization", "1")[-1] is None
+    slices = collect(script, lose)
+    assert len(slices) >= 4
+    assert column(slices, "gpu.utilization", "1")[0] == 91
+    assert column(slices[-1:], "gpu.utilization", "1")[-1] is None
     # a busy machine may miss a tick, which is missing of all alike
-    assert set(column(made, "gpu.utilization", "3")) - {None} == {93}
-    assert len(column(made[:1], "gpu.utilization", "3")) >= 10  # one a tick
-    assert sum(each or 0 for each in column(made, "gpu.xid.hardware", "1")) == 1
-    assert column(made, "gpu.xid.last", "1")[-1] == 79
-    subjects = {c.instance for _, table in made for c in table.slow
+    assert set(column(slices, "gpu.utilization", "3")) - {None} == {93}
+    assert len(column(slices[:1], "gpu.utilization", "3")) >= 10  # one a tick
+    assert sum(each or 0 for each in column(slices, "gpu.xid.hardware", "1")) == 1
+    assert column(slices, "gpu.xid.last", "1")[-1] == 79
+    subjects = {c.instance for _, table in slices for c in table.slow
                 if c.metric == "gpu.subject.memory_used"}  # fmt: skip
     assert len(subjects) == 1
-    assert column(made, "gpu.subject.memory_used", subjects.pop())[-1] == GIB
+    assert column(slices, "gpu.subject.memory_used", subjects.pop())[-1] == GIB
 
 
 def test_energy_travels_as_differences(script: Script) -> None:
     steps = " ".join(str(1_000_000 + 60_000 * second) for second in range(60))
     script.change({"2.field.83": steps, "step_ms": 1000})
-    made = collect(script, lambda made: len(made) >= 5)
-    seen = [each for each in column(made, "gpu.energy", "2") if each is not None]
-    assert set(seen) == {0, 60_000}
-    assert seen.count(60_000) >= 2
+    slices = collect(script, lambda slices: len(slices) >= 5)
+    values = [each for each in column(slices, "gpu.energy", "2") if each is not None]
+    assert set(values) == {0, 60_000}
+    assert values.count(60_000) >= 2

@@ -80,7 +80,7 @@ def test_an_event_the_kernel_does_not_know_is_left_out(cpu: int) -> None:
     assert raised.value.errno == errno.ENOENT
 
 
-def test_the_reading_is_laid_out_as_said(cpu: int) -> None:
+def test_the_reading_has_the_documented_layout(cpu: int) -> None:
     """Number of events, time enabled, time running, counts: what a C reader relies on."""
     counted = group(cpu, [TASK_CLOCK, SWITCHES])
     try:
@@ -96,7 +96,7 @@ def test_the_reading_is_laid_out_as_said(cpu: int) -> None:
     assert raw[3] <= reading.counts[0]
 
 
-def test_the_tsc_counts_at_one_rate_on_all_cpus() -> None:
+def test_the_tsc_has_the_same_rate_on_all_cpus() -> None:
     device = pmu_devices(Path("/sys")).get("msr")
     named = device and device.named("tsc")
     if not named:
@@ -155,7 +155,7 @@ def test_cpus_that_change_are_learned(tmp_path: Path) -> None:
     assert source.groups == []
 
 
-def test_a_group_of_many_cpus_is_read_a_share_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_many_cpus_are_read_in_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
     cpus = online(Path("/sys"))
     if len(cpus) < 2:
         pytest.skip("one CPU only")
@@ -183,9 +183,9 @@ def test_a_group_of_many_cpus_is_read_a_share_at_a_time(monkeypatch: pytest.Monk
 def hierarchy() -> Path:
     """A cgroup tree perf takes directories of: version 2, or version 1's perf_event."""
     for line in Path("/proc/mounts").read_text().splitlines():
-        _, place, kind, options, *_ = line.split()
+        _, mount_point, kind, options, *_ = line.split()
         if kind == "cgroup2" or (kind == "cgroup" and "perf_event" in options.split(",")):
-            return Path(place)
+            return Path(mount_point)
     pytest.skip("no cgroup tree perf could use")
 
 
@@ -230,13 +230,13 @@ def test_a_cgroups_own_work_is_counted(cgroup: Path, cpu: int) -> None:
         (cgroup / "cgroup.procs").write_text(str(inside.pid))
         inside.send_signal(signal.SIGCONT)
         assert inside.wait(20) == 0
-        seen = counted.read()
+        values = counted.read()
         quiet = counted.read()
     finally:
         counted.close()
-    assert seen is not None
-    assert 150_000_000 < seen[0] < 1_000_000_000
-    assert quiet == seen
+    assert values is not None
+    assert 150_000_000 < values[0] < 1_000_000_000
+    assert quiet == values
 
 
 def test_busy_share_and_clock_on_a_kernel_that_names_them(tmp_path: Path) -> None:
@@ -267,12 +267,12 @@ def test_busy_share_and_clock_on_a_kernel_that_names_them(tmp_path: Path) -> Non
         assert len(source.read()) == len(source.channels)
     finally:
         source.close()
-    seen = {column.label: (first[column], second[column]) for column in second}
-    assert 990_000 < (seen["cpu.busy_share.highest"][1] or 0) < 1_010_000
-    rate = seen["cpu.busy_frequency.lowest"][1]
+    values = {column.label: (first[column], second[column]) for column in second}
+    assert 990_000 < (values["cpu.busy_share.highest"][1] or 0) < 1_010_000
+    rate = values["cpu.busy_frequency.lowest"][1]
     assert rate is not None
     assert 5e8 < rate < 6e9
-    before, after = seen["cpu.tsc"]
+    before, after = values["cpu.tsc"]
     assert before is not None
     assert after is not None
     assert after > before

@@ -61,12 +61,12 @@ def tool(name: str) -> str:
     return found
 
 
-def test_promtool_has_nothing_to_say(port: int) -> None:
+def test_promtool_reports_no_problem(port: int) -> None:
     lint(scrape(port))
 
 
-def test_promtool_has_nothing_to_say_of_any_metric_there_is() -> None:
-    """The whole catalogue, the hardware this machine lacks included."""
+def test_promtool_reports_no_problem_for_any_metric() -> None:
+    """The whole catalogue, also of hardware that this machine does not have."""
     fast = tuple(
         Channel(row.name, instance, row.kind)
         for row in catalogue.rows() if row.lane is not Lane.DERIVED
@@ -81,9 +81,9 @@ def test_promtool_has_nothing_to_say_of_any_metric_there_is() -> None:
 
 def lint(text: bytes) -> None:
     command = [tool("promtool"), "check", "metrics"]
-    told = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False)
-    assert told.stderr.decode().splitlines() == []
-    assert told.returncode == 0
+    result = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False)
+    assert result.stderr.decode().splitlines() == []
+    assert result.returncode == 0
 
 
 def test_a_scrape_costs_no_tick(port: int) -> None:
@@ -94,7 +94,7 @@ def test_a_scrape_costs_no_tick(port: int) -> None:
     assert "reveal_collector_ticks_missed_total 0.0" in text
 
 
-def test_what_is_shown_is_what_the_kernel_says(port: int) -> None:
+def test_exported_values_are_those_of_the_kernel(port: int) -> None:
     values = dict(
         line.rsplit(" ", 1) for line in scrape(port).decode().splitlines() if line[0] != "#"
     )

@@ -86,9 +86,9 @@ def test_a_recording_goes_nowhere_else(
     assert not client.exists(KEY)
 
 
-def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_gives_a_single_sentence(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "reveal_collector", "--redis-file", str(tmp_path / "none")]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert told.returncode == 1
-    assert str(tmp_path / "none") in told.stderr
-    assert "Traceback" not in told.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert str(tmp_path / "none") in result.stderr
+    assert "Traceback" not in result.stderr

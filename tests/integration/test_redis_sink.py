@@ -53,7 +53,7 @@ def sequences(client: redis.Redis) -> list[int]:
     return [int(fields[b"q"]) for _, fields in entries]
 
 
-def test_a_slice_is_one_message_with_its_table_announced(redis_server: Path) -> None:
+def test_a_slice_is_a_message_and_its_table_is_registered(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
         sink.put(shipment(5))
@@ -77,12 +77,12 @@ def test_a_new_table_is_announced_before_its_first_message(redis_server: Path) -
     }  # fmt: skip
 
 
-def test_the_node_says_how_it_is(redis_server: Path) -> None:
+def test_the_status_of_the_node_is_published(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)):
         wait_until(lambda: client.hexists(names.NODES_KEY, "n1"))
-    told: Any = client.hget(names.NODES_KEY, "n1")
-    assert json.loads(told) == {"table": TABLE.key.hex(), "sequence": 3}
+    status: Any = client.hget(names.NODES_KEY, "n1")
+    assert json.loads(status) == {"table": TABLE.key.hex(), "sequence": 3}
 
 
 def test_an_outage_loses_nothing_that_fits_the_buffer(redis_launcher: Any) -> None:
@@ -117,7 +117,7 @@ def test_the_oldest_go_when_the_buffer_is_full_and_are_counted(redis_launcher: A
 
 
 @pytest.mark.parametrize(
-    ("break_it", "mend", "said"),
+    ("break_it", "fix", "message"),
     [
         (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "OOM|maxmemory"),
         (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only|READONLY"),
@@ -126,8 +126,8 @@ def test_the_oldest_go_when_the_buffer_is_full_and_are_counted(redis_launcher: A
 def test_a_redis_that_refuses_is_tried_again_and_gets_all_in_order(
     redis_server: Path,
     break_it: tuple[str, ...],
-    mend: tuple[str, ...],
-    said: str,
+    fix: tuple[str, ...],
+    message: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
@@ -136,16 +136,16 @@ def test_a_redis_that_refuses_is_tried_again_and_gets_all_in_order(
         for sequence in range(40):
             sink.put(shipment(sequence))
         wait_until(lambda: sink.health().health_error)
-        assert any(word in sink.health().health_error for word in said.split("|"))
+        assert any(word in sink.health().health_error for word in message.split("|"))
         assert sink.health().buffered == 40
-        client.execute_command(*mend)
+        client.execute_command(*fix)
         wait_until(lambda: sink.health().delivered == 40)
     assert sequences(client) == list(range(40))
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
 
 
-def test_a_wrong_password_is_said_and_kept_trying(redis_launcher: Any) -> None:
+def test_a_wrong_password_is_reported_and_retried(redis_launcher: Any) -> None:
     server = redis_launcher("--requirepass", "right")
     with running(settings(server.socket)) as sink:
         sink.put(shipment(0))
@@ -158,7 +158,7 @@ def test_a_wrong_password_is_said_and_kept_trying(redis_launcher: Any) -> None:
         wait_until(lambda: sink.health().delivered == 1)
 
 
-def test_a_table_redis_forgot_is_announced_again(
+def test_a_table_that_redis_lost_is_registered_again(
     redis_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_collector.shipping.redis_sink.STATUS_SECONDS", 0.0)
@@ -175,7 +175,7 @@ def test_a_table_redis_forgot_is_announced_again(
         wait_until(announced)
 
 
-def test_tables_no_message_needs_any_more_are_removed(
+def test_tables_without_messages_are_removed(
     redis_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_collector.shipping.redis_sink.STATUS_SECONDS", 0.0)
@@ -196,7 +196,9 @@ def test_the_stream_stays_bounded(redis_server: Path) -> None:
     assert 100 <= len(sequences(client)) < 300
 
 
-def test_what_waits_is_delivered_before_the_end_or_given_up_in_time(redis_launcher: Any) -> None:
+def test_buffered_slices_are_delivered_before_the_end_or_dropped_in_time(
+    redis_launcher: Any,
+) -> None:
     server = redis_launcher()
     sink = RedisSink(settings(server.socket))
     for sequence in range(20):
@@ -213,7 +215,7 @@ def test_what_waits_is_delivered_before_the_end_or_given_up_in_time(redis_launch
     assert time.monotonic() - began < 2
 
 
-def test_a_bad_url_is_refused_at_once() -> None:
+def test_a_bad_url_is_refused_immediately() -> None:
     with pytest.raises(AddressError, match="must begin with redis://"):
         RedisSink(CollectorSettings("n1", "nonsense"))
 
@@ -228,23 +230,23 @@ def test_a_recording_holds_what_was_shipped(tmp_path: Path) -> None:
     assert sink.health().delivered == 2
 
 
-def test_subjects_are_told_before_the_slices_they_are_in_and_only_on_change(
+def test_subjects_are_published_before_their_slices_and_only_on_change(
     redis_server: Path,
 ) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
-    told: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
-    with running(settings(redis_server), lambda: told) as sink:
+    status: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
+    with running(settings(redis_server), lambda: status) as sink:
         sink.put(shipment(0))
         wait_until(lambda: sequences(client) == [0])
-        assert json.loads(subjects_of(client)) == told["subjects"]
+        assert json.loads(subjects_of(client)) == status["subjects"]
         client.hset(names.SUBJECTS_KEY, "n1", "untouched")
         sink.put(shipment(1, OTHER))
         wait_until(lambda: sequences(client) == [0, 1])
         assert subjects_of(client) == b"untouched"
-        told["subjects"] = [{"instance": "ml/b", "kind": "Pod"}]
+        status["subjects"] = [{"instance": "ml/b", "kind": "Pod"}]
         sink.put(shipment(2))
         wait_until(lambda: sequences(client) == [0, 1, 2])
-        assert json.loads(subjects_of(client)) == told["subjects"]
+        assert json.loads(subjects_of(client)) == status["subjects"]
         assert "subjects" not in json.loads(client.hget(names.NODES_KEY, "n1"))  # type: ignore[arg-type]
 
 
@@ -254,13 +256,13 @@ def subjects_of(client: redis.Redis) -> bytes:
     return found
 
 
-def test_a_recording_says_who_the_subjects_are_when_they_change(tmp_path: Path) -> None:
-    told: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
+def test_a_recording_has_the_subjects_when_they_change(tmp_path: Path) -> None:
+    status: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
     sink = RecordingSink(Writer(tmp_path / "r"))
-    sink.start(lambda: told)
+    sink.start(lambda: status)
     sink.put(shipment(1))
     sink.put(shipment(2))
-    told["subjects"] = []
+    status["subjects"] = []
     sink.put(shipment(3))  # its table is the same, so it is looked at again in a while
     sink.put(shipment(5))
     sink.close(1)
@@ -268,7 +270,7 @@ def test_a_recording_says_who_the_subjects_are_when_they_change(tmp_path: Path) 
     assert kinds == [[{"instance": "ml/a", "kind": "Pod"}], None, None, None, [], None]
 
 
-def test_facts_go_out_at_once_when_they_change(redis_server: Path) -> None:
+def test_facts_are_published_immediately_when_they_change(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)) as sink:
         for sequence, facts in enumerate((b"one", None, b"two")):
@@ -276,7 +278,7 @@ def test_facts_go_out_at_once_when_they_change(redis_server: Path) -> None:
             wait_until(lambda: client.hget(names.FACTS_KEY, "n1") == (facts or b"one"), 4)  # noqa: B023
 
 
-def test_facts_are_told_again_to_a_redis_that_forgot(redis_server: Path) -> None:
+def test_facts_are_published_again_after_redis_lost_them(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     facts = b"the same"
     with running(settings(redis_server)) as sink:
@@ -288,8 +290,8 @@ def test_facts_are_told_again_to_a_redis_that_forgot(redis_server: Path) -> None
 
 def test_a_recording_holds_facts_once(tmp_path: Path) -> None:
     sink = RecordingSink(Writer(tmp_path / "r"))
-    one, other = (Facts(node=name).to_json() for name in ("n", "m"))
-    for sequence, facts in enumerate((None, one, one, other)):
+    first, second = (Facts(node=name).to_json() for name in ("n", "m"))
+    for sequence, facts in enumerate((None, first, first, second)):
         sink.put(replace(shipment(sequence), facts=facts))
     sink.close(1)
     found = [record.facts.node if record.facts else "" for record in Reader(tmp_path / "r")]
@@ -297,7 +299,7 @@ def test_a_recording_holds_facts_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk_is_said_once_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_is_reported_once_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     class Full(Writer):
         def message(self, data: bytes, table: ChannelTable) -> None:
             with Path("/dev/full").open("wb", buffering=0) as file:

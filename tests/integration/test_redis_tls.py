@@ -1,4 +1,4 @@
-"""Collector and analyzer at a real Redis with TLS and an ACL: let in, or told why not."""
+"""Collector and analyzer at a real Redis with TLS and an ACL: accepted, or refused and why."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_secret_and_certificate_let_both_in(guarded: Guarded, module: str, tmp_p
 
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({REDIS_PASSWORD_VARIABLE: "wr0ng"}, "invalid username-password pair"),
         ({REDIS_USERNAME_VARIABLE: "nobody"}, "invalid username-password pair"),
@@ -102,19 +102,19 @@ def test_secret_and_certificate_let_both_in(guarded: Guarded, module: str, tmp_p
         ({"options": "ssl_ca_certs=/none/ca.crt"}, "/none/ca.crt: No such file"),
     ],
 )
-def test_who_is_not_let_in_says_why_and_no_password(
-    guarded: Guarded, module: str, changed: dict[str, str], said: str, tmp_path: Path
+def test_a_refused_client_reports_the_reason_without_a_password(
+    guarded: Guarded, module: str, changed: dict[str, str], message: str, tmp_path: Path
 ) -> None:
     environment = guarded.environment(module, **changed)
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        wait_until(lambda: process.said(said), said)
-        assert process.process.poll() is None  # what is mended is used without a restart
+        wait_until(lambda: process.said(message), message)
+        assert process.process.poll() is None  # a fixed configuration is used without a restart
         for secret in ("p@ss", "p%40ss", "wr0ng"):
             assert secret not in process.text
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_certificate_is_not_looked_at_where_told_so(
+def test_a_certificate_is_not_verified_if_disabled(
     guarded: Guarded, module: str, tmp_path: Path
 ) -> None:
     environment = guarded.environment(module, options="ssl_cert_reqs=none")

@@ -24,12 +24,12 @@ Values = dict[str, float]
 
 
 def source_of(name: str) -> Source:
-    made = {source.name: source for factory in FACTORIES for source in factory(Roots())}
+    sources = {source.name: source for factory in FACTORIES for source in factory(Roots())}
     try:
-        made[name].open()
+        sources[name].open()
     except Unsupported as lacking:
         pytest.skip(f"{name}: {lacking.reason}")
-    return made[name]
+    return sources[name]
 
 
 def values(source: Source) -> Values:
@@ -59,8 +59,8 @@ def test_cpu_times_are_those_of_psutil() -> None:
     for cpu, times in enumerate(by_cpu):
         for field in ("user", "nice", "system", "irq", "softirq", "steal"):
             label = f"cpu.{field}{{{cpu}}}"
-            seen = getattr(times, field) * 1e9
-            assert before[label] - 1 <= seen <= after[label] + 1, label
+            expected = getattr(times, field) * 1e9
+            assert before[label] - 1 <= expected <= after[label] + 1, label
 
 
 def test_memory_is_that_of_psutil() -> None:
@@ -73,13 +73,13 @@ def test_memory_is_that_of_psutil() -> None:
 
 def test_disks_are_those_of_psutil() -> None:
     before, disks, after = around("diskstats", lambda: psutil.disk_io_counters(perdisk=True))
-    shown = {label.rpartition("{")[2].rstrip("}") for label in before}
-    assert shown
+    labels = {label.rpartition("{")[2].rstrip("}") for label in before}
+    assert labels
     fields = {
         "reads": ("read_count", 1), "writes": ("write_count", 1), "read_bytes": ("read_bytes", 1),
         "write_bytes": ("write_bytes", 1), "busy_time": ("busy_time", 1e6),
     }  # fmt: skip
-    for disk in shown & disks.keys():
+    for disk in labels & disks.keys():
         for field, (theirs, scale) in fields.items():
             label = f"storage.disk.{field}{{{disk}}}"
             assert before[label] <= getattr(disks[disk], theirs) * scale <= after[label], label
@@ -91,8 +91,8 @@ def test_interfaces_are_those_of_psutil() -> None:
         "rx_bytes": "bytes_recv", "tx_bytes": "bytes_sent", "rx_packets": "packets_recv",
         "tx_packets": "packets_sent", "rx_drop": "dropin", "tx_errs": "errout",
     }  # fmt: skip
-    shown = {label.rpartition("{")[2].rstrip("}") for label in before}
-    for nic in shown & nics.keys():
+    labels = {label.rpartition("{")[2].rstrip("}") for label in before}
+    for nic in labels & nics.keys():
         for field, theirs in fields.items():
             label = f"network.nic.{field}{{{nic}}}"
             assert before[label] <= getattr(nics[nic], theirs) <= after.get(label, before[label])
@@ -201,14 +201,14 @@ def test_what_a_closed_connection_still_sends_nobody_waits_for() -> None:
         with contextlib.suppress(BlockingIOError):
             while True:
                 client.send(bytes(1 << 16))
-        held = values(source)
+        levels = values(source)
         client.close()
         orphaned = values(source)
         accepted.close()
     source.close()
-    assert held["network.tcp.send_queue"] >= 100_000
+    assert levels["network.tcp.send_queue"] >= 100_000
     assert orphaned["network.tcp.state.fin_wait1"] >= 1
-    assert orphaned["network.tcp.send_queue"] < held["network.tcp.send_queue"] / 2
+    assert orphaned["network.tcp.send_queue"] < levels["network.tcp.send_queue"] / 2
 
 
 @pytest.fixture
@@ -233,15 +233,15 @@ def limited() -> Iterator[str]:
         subprocess.run(["ip", "link", "del", name], check=False, capture_output=True)
 
 
-def test_what_a_rate_limit_holds_back_is_what_tc_says(limited: str) -> None:
+def test_packets_that_a_rate_limit_delays_are_those_of_tc(limited: str) -> None:
     source = source_of("qdisc")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for _ in range(100):
             with contextlib.suppress(OSError):
                 sender.sendto(bytes(1000), ("10.255.77.2", 9))
-    told = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", limited],
+    result = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", limited],
                           check=True, capture_output=True)  # fmt: skip
-    (tc,) = json.loads(told.stdout)
+    (tc,) = json.loads(result.stdout)
     found = values(source)
     subprocess.run(["ip", "link", "del", limited], check=True, capture_output=True)
     with pytest.raises(LayoutChanged):
@@ -269,7 +269,7 @@ def test_more_sockets_than_bearable_are_not_counted(monkeypatch: pytest.MonkeyPa
 
 def test_this_host_gives_seven_hundred_channels() -> None:
     count = 0
-    for source in (made for factory in FACTORIES for made in factory(Roots())):
+    for source in (sources for factory in FACTORIES for sources in factory(Roots())):
         try:
             source.open()
         except Unsupported:
