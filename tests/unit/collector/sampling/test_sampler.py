@@ -97,13 +97,13 @@ def test_fast_sources_are_read_every_tick_and_slow_sources_once() -> None:
 
 def test_slow_sources_are_staggered_over_the_ticks() -> None:
     slow = [FakeSource(f"s{n}", Lane.SLOW) for n in range(5)]
-    read_at_ns: dict[str, int] = {}
+    read_time_ns: dict[str, int] = {}
     bench = Bench(FakeSource("f"), *slow)
     for source in slow:
-        source.script = lambda reads, name=source.name: read_at_ns.update({name: bench.clock.now})
+        source.script = lambda reads, name=source.name: read_time_ns.update({name: bench.clock.now})
     begin = bench.due
     bench.slice()
-    assert [(read_at_ns[f"s{n}"] - begin) // TICK for n in range(5)] == [0, 2, 4, 6, 8]
+    assert [(read_time_ns[f"s{n}"] - begin) // TICK for n in range(5)] == [0, 2, 4, 6, 8]
 
 
 def test_a_rare_source_is_read_every_ten_seconds_and_repeated_between() -> None:
