@@ -29,7 +29,7 @@ from reveal_analyzer.live.settings import live_settings
 from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.methods import PaperMethods
 from reveal_analyzer.paper.mode import PaperMode
-from reveal_analyzer.selection.shown import EVERYTHING, Shown
+from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.stream.clock_steps import ClockSteps
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
 from reveal_analyzer.subjects.history import SubjectHistory
@@ -85,7 +85,7 @@ class NodeAnalyzer:
         leave_out: Callable[[Channel], bool] | None = None,
         rules: Sequence[loader.HypothesisRule] | None = None,
         subjects: SubjectSource = no_subjects,
-        selection: Shown = EVERYTHING,
+        selection: AppliedSelection = NO_SELECTION,
         fit_budget: FitBudget | None = None,
     ) -> None:
         self.node = node
@@ -97,7 +97,7 @@ class NodeAnalyzer:
         self._deriver = Deriver(leave_out)
         self._signatures = SignatureMatcher(rules)
         self._selection = selection
-        ignored = selection.leaves_out(leave_out)
+        ignored = selection.excludes(leave_out)
         self._methods = PaperMethods(
             settings.window_seconds, settings.warmup_seconds, ignored, fit_budget
         )
@@ -188,7 +188,7 @@ class NodeAnalyzer:
 
     def _scorable(self, second: Second) -> Second:
         """Return the second with the values that the live score may use."""
-        values = self._selection.scores(second.plan.columns, second.values)
+        values = self._selection.scorable(second.plan.columns, second.values)
         return second if values is second.values else second._replace(values=values)
 
     def _match_signatures(self, second: Second) -> tuple[Matches, Matches]:

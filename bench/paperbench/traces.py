@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from faultbench.recorder import CYCLE_S, SCHEDULE, due
-from reveal_analyzer.selection.resampled import Item, Resampler
+from reveal_analyzer.selection.resampler import MetricInstance, Resampler
 from reveal_cli.recordings import Slices
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Trace:
 class Traces:
     """All runs over the items that all of them have, cut to the length of the shortest."""
 
-    items: tuple[Item, ...]
+    items: tuple[MetricInstance, ...]
     runs: tuple[Trace, ...]
 
     @property
@@ -98,7 +98,7 @@ def phases() -> dict[str, tuple[float, float]]:
     }
 
 
-def _read(path: Path) -> tuple[tuple[Item, ...], Floats]:
+def _read(path: Path) -> tuple[tuple[MetricInstance, ...], Floats]:
     """The longest stretch without a gap; runs are too short for others."""
     items, times, values = _samples(path)
     breaks = np.flatnonzero(np.diff(times) > 1.5 * SAMPLE_NS) + 1
@@ -107,7 +107,7 @@ def _read(path: Path) -> tuple[tuple[Item, ...], Floats]:
     return items, values[begin:end]
 
 
-def _samples(path: Path) -> tuple[tuple[Item, ...], NDArray[np.int64], Floats]:
+def _samples(path: Path) -> tuple[tuple[MetricInstance, ...], NDArray[np.int64], Floats]:
     """When each sample was taken, over the items that all channel tables of the file have."""
     resampler = Resampler(SAMPLE_NS)
     times, pieces = [], []
@@ -125,7 +125,7 @@ def _samples(path: Path) -> tuple[tuple[Item, ...], NDArray[np.int64], Floats]:
     return items, np.concatenate(times), np.concatenate(values)
 
 
-def _places(held: Sequence[Item], wanted: Sequence[Item]) -> list[int]:
+def _places(held: Sequence[MetricInstance], wanted: Sequence[MetricInstance]) -> list[int]:
     at = {item.label: place for place, item in enumerate(held)}
     return [at[item.label] for item in wanted]
 

@@ -19,7 +19,7 @@ from paperbench.traces import Floats, Trace, Traces, moving
 from reveal_analyzer.detectors.paper_detectors import DetectorFold
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.table import columns
-from reveal_analyzer.selection.resampled import Item
+from reveal_analyzer.selection.resampler import MetricInstance
 from reveal_contract.metric import Lane
 
 SAMPLES_A_SECOND = 10
@@ -117,7 +117,7 @@ def _joined(runs: Marks, seconds: float) -> list[Interval]:
     ]
 
 
-def marks(items: Sequence[Item], runs: Sequence[Trace], setting: Setting) -> Marks:
+def marks(items: Sequence[MetricInstance], runs: Sequence[Trace], setting: Setting) -> Marks:
     """The merged marked windows of each run."""
     fast = np.array([item.metric.lane is Lane.FAST for item in items])
     chosen = np.flatnonzero(fast & moving(runs))

@@ -15,7 +15,7 @@ from paperbench.agreement import Agreement, agreement, length, merged, turned
 from paperbench.dtw import distances
 from paperbench.traces import Trace, Traces, TracesError, cycles, load, moving
 from paperbench.window_settings import SETTINGS, marks
-from reveal_analyzer.selection.resampled import Item
+from reveal_analyzer.selection.resampler import MetricInstance
 from reveal_contract import catalogue
 from support.grouped_metrics import fast_values, record
 from support.property_tests import examples
@@ -86,7 +86,7 @@ def test_turned_intervals_keep_their_length() -> None:
 
 
 def traces(names: tuple[str, ...], values: dict[tuple[str, int], np.ndarray]) -> Traces:
-    items = tuple(Item(catalogue.find(name), "") for name in names)
+    items = tuple(MetricInstance(catalogue.find(name), "") for name in names)
     return Traces(items, tuple(Trace(w, n, each) for (w, n), each in values.items()))
 
 
@@ -147,7 +147,7 @@ def test_every_setting_marks_a_burst_that_stands_out() -> None:
         if number == 2:
             values[200:230] += 30.0
         runs.append(Trace("job", number, values))
-    items = tuple(Item(catalogue.find(name), "") for name in names)
+    items = tuple(MetricInstance(catalogue.find(name), "") for name in names)
     found = [marks(items, runs, setting) for setting in SETTINGS]
     for of_runs, setting in zip(found, SETTINGS, strict=True):
         hit = [(begin, end) for begin, end in of_runs[1] if begin < 23 and end > 20]

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reveal_analyzer.selection.curves import Point
+from reveal_analyzer.selection.curves import ThresholdPoint
 from reveal_cli.errors import CliError
 
 # told apart by people who do not see all colours, and in grey by their markers
@@ -19,7 +19,7 @@ _LINES = (
 )
 
 
-def draw(path: Path, points: Sequence[Point], used: float, bend: float | None) -> None:
+def draw(path: Path, points: Sequence[ThresholdPoint], used: float, bend: float | None) -> None:
     """Write a PNG or SVG by the file's suffix; raises ``CliError`` where it cannot be written."""
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     axes = figure.add_subplot()
@@ -39,7 +39,7 @@ def draw(path: Path, points: Sequence[Point], used: float, bend: float | None) -
         raise CliError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _curves(axes: Axes, points: Sequence[Point]) -> None:
+def _curves(axes: Axes, points: Sequence[ThresholdPoint]) -> None:
     at = [point.threshold for point in points]
     for name, label, colour, marker in _LINES:
         values = [getattr(point, name) for point in points]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reveal_analyzer.selection.averaged import Workload, averaged
 from reveal_analyzer.selection.choice import select
-from reveal_analyzer.selection.curves import Point, curves, knee
+from reveal_analyzer.selection.correlation import Correlation, CorrelationSums
+from reveal_analyzer.selection.curves import ThresholdPoint, curves, knee
 from reveal_analyzer.selection.file import Selection
-from reveal_analyzer.selection.moments import Correlation, Moments
-from reveal_analyzer.selection.resampled import Resampler
+from reveal_analyzer.selection.resampler import Resampler
+from reveal_analyzer.selection.workload import Workload, average
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.recordings import Slices
 
@@ -56,7 +56,7 @@ def correlated(
             runs += _runs(path, slices, every_ns)
             if slices.truncated:
                 warnings.append(f"{path} is cut off; it is used up to there")
-        made.append(averaged(name, runs))
+        made.append(average(name, runs))
     if not any(each.moved.any() for each in made):
         raise CliError("no metric moved in these recordings: there is nothing to select from")
     return made, warnings
@@ -64,10 +64,10 @@ def correlated(
 
 def _runs(path: Path, slices: Slices, every_ns: int) -> list[Correlation]:
     """Each node of a recording is a run of its own."""
-    nodes: dict[str, tuple[Resampler, Moments]] = {}
+    nodes: dict[str, tuple[Resampler, CorrelationSums]] = {}
     for message, table in slices:
         if message.node not in nodes:
-            nodes[message.node] = Resampler(every_ns), Moments()
+            nodes[message.node] = Resampler(every_ns), CorrelationSums()
         resampler, moments = nodes[message.node]
         rows = resampler.push(message, table)
         if rows is not None:
@@ -79,7 +79,7 @@ def _runs(path: Path, slices: Slices, every_ns: int) -> list[Correlation]:
 
 def chosen(
     workloads: Sequence[Workload], threshold: float | None
-) -> tuple[Selection, tuple[Point, ...], float | None]:
+) -> tuple[Selection, tuple[ThresholdPoint, ...], float | None]:
     """The selection at a threshold (None: at the knee), the curves, and their knee."""
     points = curves(workloads)
     bend = knee(points)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from reveal_analyzer.offline.recording_table import RecordingTable
+from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.selection.file import SelectionError, load
-from reveal_analyzer.selection.shown import EVERYTHING, Shown
 from reveal_cli.analysis import Judged, healthy_recording
 from reveal_cli.configuration_hints import Hints
 from reveal_cli.errors import USAGE, CliError
@@ -83,19 +83,19 @@ def tables(path: Path) -> dict[str, RecordingTable]:
     return nodes
 
 
-def selected(arguments: argparse.Namespace) -> Shown:
+def selected(arguments: argparse.Namespace) -> AppliedSelection:
     """What of the metrics findings tell and scores see; raises ``CliError``."""
     if arguments.selection is None:
         if arguments.score_selected:
             raise CliError("--score-selected needs a --selection", USAGE)
-        return EVERYTHING
+        return NO_SELECTION
     if arguments.mode == "paper" and not arguments.score_selected:
         raise CliError(
             "--mode paper tells what its detectors see: --selection goes with --score-selected",
             USAGE,
         )
     try:
-        return Shown(load(arguments.selection), scored=arguments.score_selected)
+        return AppliedSelection(load(arguments.selection), scored=arguments.score_selected)
     except SelectionError as error:
         raise CliError(str(error)) from None
 

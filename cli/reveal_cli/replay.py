@@ -20,7 +20,7 @@ from reveal_contract.wire import Message
 
 if TYPE_CHECKING:
     from reveal_analyzer.node import NodeAnalyzer
-    from reveal_analyzer.selection.shown import Shown
+    from reveal_analyzer.selection.applied import AppliedSelection
 
 
 def replay(
@@ -29,7 +29,7 @@ def replay(
     *,
     baseline: Callable[[str], Iterable[tuple[Message, ChannelTable]]] | None = None,
     each: Callable[[NodeAnalyzer, Message], None] | None = None,
-    shown: Shown | None = None,
+    shown: AppliedSelection | None = None,
 ) -> Replay:
     """Judge a recording second by second, exactly as it would have been judged live.
 
@@ -37,7 +37,7 @@ def replay(
     every second.  ``shown`` is a selection of metrics.
     """
     from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415 - heavy
-    from reveal_analyzer.selection.shown import EVERYTHING  # noqa: PLC0415
+    from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
 
     result = Replay()
     for message, table in slices:
@@ -45,7 +45,7 @@ def replay(
         if analyzer is None:
             subjects = partial(slices.subjects, message.node)
             analyzer = NodeAnalyzer(
-                message.node, settings, subjects=subjects, selection=shown or EVERYTHING
+                message.node, settings, subjects=subjects, selection=shown or NO_SELECTION
             )
             result.analyzers[message.node] = analyzer
             for earlier in baseline(message.node) if baseline else ():
@@ -84,14 +84,17 @@ class Replay:
 
 
 def judge_whole(
-    path: Path, live: list[Finding], settings: AnalyzerSettings, shown: Shown | None = None
+    path: Path,
+    live: list[Finding],
+    settings: AnalyzerSettings,
+    shown: AppliedSelection | None = None,
 ) -> list[Finding]:
     """The live findings joined with those that the recording as a whole shows.
 
     A recording may hold several nodes: each is judged by itself.
     """
     from reveal_analyzer.offline import recording  # noqa: PLC0415 - heavy
-    from reveal_analyzer.selection.shown import EVERYTHING  # noqa: PLC0415
+    from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
 
     findings: list[Finding] = []
     for node in sorted({message.node for message, _ in Slices(path)}):
@@ -99,6 +102,6 @@ def judge_whole(
         of_node = (pair for pair in slices if pair[0].node == node)
         known = [finding for finding in live if finding.node_name == node]
         subjects = partial(slices.subjects, node)
-        whole = recording.judge(of_node, settings, subjects, shown or EVERYTHING)
+        whole = recording.judge(of_node, settings, subjects, shown or NO_SELECTION)
         findings += recording.merge(known, whole)
     return in_order(findings)

@@ -17,7 +17,7 @@ from reveal_analyzer.episodes.tracker import (
     SecondVerdict,
 )
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.selection.shown import EVERYTHING, Shown
+from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Method, Pod, State
 from reveal_contract.time_units import NS_PER_SECOND
@@ -51,7 +51,7 @@ class FindingTracker:
         rules: Sequence[HypothesisRule],
         history: SubjectHistory,
         methods: Callable[[], Methods],
-        selection: Shown = EVERYTHING,
+        selection: AppliedSelection = NO_SELECTION,
     ) -> None:
         self._node, self._rules, self._history = node, rules, history
         self._methods, self._selection = methods, selection
@@ -171,7 +171,7 @@ class FindingTracker:
 
     def _selected(self, finding: Finding, trace: Trace) -> Finding:
         row = partial(attribution.evidence, trace)
-        return self._selection.told(finding, trace.stats.columns, row)
+        return self._selection.apply_to_evidence(finding, trace.stats.columns, row)
 
 
 def _identities(pods: Sequence[Pod]) -> tuple[object, ...]:

@@ -27,7 +27,7 @@ from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem
 from reveal_analyzer.live.settings import LiveSettings, live_settings
 from reveal_analyzer.live.thresholds import threshold
 from reveal_analyzer.live.views import sustained_views
-from reveal_analyzer.selection.shown import EVERYTHING, Shown
+from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
@@ -49,7 +49,7 @@ def judge(
     slices: Iterable[tuple[Message, ChannelTable]],
     settings: AnalyzerSettings,
     subjects: SubjectSource = no_subjects,
-    shown: Shown = EVERYTHING,
+    selection: AppliedSelection = NO_SELECTION,
 ) -> list[Finding]:
     """Return the findings of a whole recording of one node; none if it is too short.
 
@@ -62,7 +62,7 @@ def judge(
         seconds.append(deriver.second(message, table))
     if len(seconds) < _MIN_SECONDS + 2 * _MARGIN:
         return []
-    return _findings(node, seconds, settings, SubjectHistory(subjects), shown)
+    return _findings(node, seconds, settings, SubjectHistory(subjects), selection)
 
 
 def merge(online: Sequence[Finding], offline: Sequence[Finding]) -> list[Finding]:
@@ -89,11 +89,11 @@ def _findings(
     seconds: Sequence[Second],
     settings: AnalyzerSettings,
     history: SubjectHistory,
-    shown: Shown,
+    selection: AppliedSelection,
 ) -> list[Finding]:
     live = live_settings(settings.sensitivity, settings.warmup_seconds)
-    scores = _RecordingScores(seconds, live, shown)
-    cases = FindingTracker(node, loader.load(settings.hypotheses), history, lambda: (), shown)
+    scores = _RecordingScores(seconds, live, selection)
+    cases = FindingTracker(node, loader.load(settings.hypotheses), history, lambda: (), selection)
     found: dict[str, Finding] = {}
     for index, second in enumerate(seconds):
         history.push(second)
@@ -118,14 +118,16 @@ class _Aligned:
 class _RecordingScores:
     """Scores of every second of a recording against the rest of it."""
 
-    def __init__(self, seconds: Sequence[Second], settings: LiveSettings, shown: Shown) -> None:
+    def __init__(
+        self, seconds: Sequence[Second], settings: LiveSettings, selection: AppliedSelection
+    ) -> None:
         self._seconds = seconds
         aligned = _align(seconds)
         self._plan = aligned.last.plan
         self._values = aligned.values
         self._scaling = ColumnScaling(aligned.last, settings)
         scaled = self._scaling.scale(aligned.values)
-        scored = shown.scores(self._plan.columns, scaled)
+        scored = selection.scorable(self._plan.columns, scaled)
         views = sustained_views(np.nan_to_num(scored), _runs(seconds), settings.views)
         self._baseline = self._scaling.base_units(np.median(scaled, axis=0))
         excess = _excess(views, settings)

@@ -1,7 +1,8 @@
-"""Metric selection (paper, section 4.1): of metrics that move together one stands for the others.
+"""Metric selection (paper, section 4.1): one metric represents others that move together with it.
 
-``resampled`` makes even rows of a recording, ``moments`` their correlations, ``averaged`` the
-matrix of a workload, ``priority`` the order in which metrics are preferred, ``choice`` who stays,
-``curves`` what that costs at each threshold (the paper's Figure 4), ``file`` the YAML file and
-``shown`` what of a finding is told by whom.  Scoring sees all metrics unless asked otherwise.
+``resampler`` makes rows of equal period from a recording, ``correlation`` correlates them,
+``workload`` averages the matrices of a workload, ``priority`` orders metrics by preference,
+``choice`` decides which are kept, ``curves`` computes the cost of each threshold (the paper's
+Figure 4), ``file`` reads and writes the YAML file, and ``applied`` applies it to findings.  Scores
+use all metrics by default.
 """

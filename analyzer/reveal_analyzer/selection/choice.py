@@ -1,8 +1,8 @@
-"""Who stays at a threshold: of one workload, and over all of them together.
+"""Choice of metrics at a correlation threshold, for one workload and for all together.
 
-In a workload a metric stays unless one that is preferred to it and stays itself is correlated
-with it beyond the threshold.  So each that goes has one that stands for it directly: there are no
-chains, in which the ends have little in common.
+In a workload a metric is kept unless its correlation with a preferred, kept metric exceeds the
+threshold.  So each dropped metric is represented directly by a kept one.  There are no chains,
+whose ends would have little in common.
 """
 
 from __future__ import annotations
@@ -14,126 +14,136 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.selection.averaged import Workload
-from reveal_analyzer.selection.file import Basis, Dropped, Kept, Selection
-from reveal_analyzer.selection.priority import orders
+from reveal_analyzer.selection.file import DroppedMetric, KeptMetric, Selection, WorkloadSummary
+from reveal_analyzer.selection.priority import preference_orders
+from reveal_analyzer.selection.workload import Workload
 
-_DIGITS = 3  # of a correlation that are told
+_DIGITS = 3  # of a correlation in the file
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Of one workload: ``kept`` items, and of each that goes the kept one that stands for it.
+class WorkloadChoice:
+    """For one workload the ``kept`` items, and the kept item that represents each dropped one.
 
-    Items that stood still are in neither.
+    Constant items are in neither.
     """
 
     kept: tuple[int, ...]
-    stands: dict[int, int]
+    represented_by: dict[int, int]
 
 
-def choose(workload: Workload, ordered: Sequence[int], threshold: float) -> Choice:
-    """Greedily in this order (``priority.orders``); the threshold is exceeded, not met.
+def choose(workload: Workload, ordered: Sequence[int], threshold: float) -> WorkloadChoice:
+    """Choose greedily in this order: drop what correlates beyond the threshold with a kept item.
 
-    Of those kept the one that is closest stands for a metric that goes.
+    A dropped metric is represented by the kept one with the highest correlation.
     """
     strength = np.abs(workload.r)
     kept: list[int] = []
-    for at in ordered:
-        if strength[at, kept].max(initial=0.0) <= threshold:
-            kept.append(at)
-    goes = sorted(set(ordered) - set(kept))
-    return Choice(tuple(kept), {at: kept[int(np.argmax(strength[at, kept]))] for at in goes})
+    for item in ordered:
+        if strength[item, kept].max(initial=0.0) <= threshold:
+            kept.append(item)
+    dropped = sorted(set(ordered) - set(kept))
+    return WorkloadChoice(
+        tuple(kept), {item: kept[int(np.argmax(strength[item, kept]))] for item in dropped}
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
-    """All workloads at once, over the metrics that moved in any.
+class CombinedWorkloads:
+    """All workloads together, over the metrics that moved in any.
 
-    ``weakest`` [i, j] is the smallest |r| of i with j in the workloads in which i moved, 0 where
-    j did not move there; ``mean`` [i, j] their mean r in those in which both moved.
+    ``weakest`` [i, j] is the smallest |r| of i with j in the workloads in which i moved, 0 if j did
+    not move there; ``mean`` [i, j] is their mean r in those in which both moved.
     """
 
     labels: tuple[str, ...]
     weakest: Floats
     mean: Floats
 
-    def going(
-        self, workloads: Sequence[Workload], choices: Sequence[Choice], threshold: float
+    def dropped(
+        self, workloads: Sequence[Workload], choices: Sequence[WorkloadChoice], threshold: float
     ) -> dict[int, int]:
-        """Who goes, by whom: kept by no workload, and told by one metric in every one."""
-        at = {label: place for place, label in enumerate(self.labels)}
-        wanted = {
-            at[each.items[place].label]
+        """Return dropped metrics and their representatives.
+
+        A metric is dropped if no workload keeps it and one kept metric represents it in every
+        workload.
+        """
+        index_of = {label: index for index, label in enumerate(self.labels)}
+        kept_somewhere = {
+            index_of[each.items[index].label]
             for each, choice in zip(workloads, choices, strict=True)
-            for place in choice.kept
+            for index in choice.kept
         }
-        kept = sorted(wanted)
+        kept = sorted(kept_somewhere)
         found = {}
-        for place in range(len(self.labels)):
-            told = self.weakest[place, kept]
-            if place not in wanted and told.max(initial=0.0) > threshold:
-                found[place] = kept[int(np.argmax(told))]
+        for index in range(len(self.labels)):
+            strength = self.weakest[index, kept]
+            if index not in kept_somewhere and strength.max(initial=0.0) > threshold:
+                found[index] = kept[int(np.argmax(strength))]
         return found
 
 
-def joined(workloads: Sequence[Workload]) -> Joined:
-    """What the workloads have in common."""
+def combine(workloads: Sequence[Workload]) -> CombinedWorkloads:
+    """Return what the workloads have in common."""
     labels = sorted(
-        {each.items[at].label for each in workloads for at in np.flatnonzero(each.moved)}
+        {
+            each.items[index_of].label
+            for each in workloads
+            for index_of in np.flatnonzero(each.moved)
+        }
     )
-    at = {label: place for place, label in enumerate(labels)}
+    index_of = {label: index for index, label in enumerate(labels)}
     weakest = np.full((len(labels), len(labels)), np.inf)
     total, count = np.zeros_like(weakest), np.zeros_like(weakest)
     for each in workloads:
         moved = np.flatnonzero(each.moved)
-        places = np.array([at[each.items[place].label] for place in moved], np.intp)
+        indices = np.array([index_of[each.items[index].label] for index in moved], np.intp)
         here = np.zeros((len(moved), len(labels)))
-        here[:, places] = each.r[np.ix_(moved, moved)]
-        weakest[places] = np.minimum(weakest[places], np.abs(here))
-        total[places] += here
-        count[np.ix_(places, places)] += 1
-    return Joined(tuple(labels), weakest, total / np.maximum(count, 1))
+        here[:, indices] = each.r[np.ix_(moved, moved)]
+        weakest[indices] = np.minimum(weakest[indices], np.abs(here))
+        total[indices] += here
+        count[np.ix_(indices, indices)] += 1
+    return CombinedWorkloads(tuple(labels), weakest, total / np.maximum(count, 1))
 
 
 def select(workloads: Sequence[Workload], threshold: float) -> Selection:
-    """What is kept over all workloads, with its reasons, and who stands for the others.
+    """Return the metrics to keep over all workloads, and representatives of the others.
 
-    It is the union of what the workloads keep (the paper's diagnostic space) and of what no one
-    metric tells in all of them.  What stood still in all of them stays, as nothing is known of
-    what it would move with.
+    Kept is the union of what the workloads keep (the paper's diagnostic space) and of metrics that
+    no single metric represents in all workloads.  A metric that is constant in all workloads is
+    kept, as nothing is known about its correlations.
     """
     choices = [
         choose(each, those, threshold)
-        for each, those in zip(workloads, orders(workloads), strict=True)
+        for each, those in zip(workloads, preference_orders(workloads), strict=True)
     ]
-    together = joined(workloads)
-    goes = together.going(workloads, choices, threshold)
-    labels = together.labels
-    spoken_for = Counter(goes.values())
+    combined = combine(workloads)
+    representative_of = combined.dropped(workloads, choices, threshold)
+    labels = combined.labels
+    represented = Counter(representative_of.values())
     dropped = [
-        Dropped(labels[at], labels[by], round(float(together.mean[at, by]), _DIGITS))
-        for at, by in goes.items()
+        DroppedMetric(labels[index], labels[by], round(float(combined.mean[index, by]), _DIGITS))
+        for index, by in representative_of.items()
     ]
     kept = [
-        Kept(label, _reason(together, at, spoken_for[at]))
-        for at, label in enumerate(labels)
-        if at not in goes
+        KeptMetric(label, _reason(combined, index, represented[index]))
+        for index, label in enumerate(labels)
+        if index not in representative_of
     ]
     every = {item.label for each in workloads for item in each.items}
-    still = "stood still: nothing can stand for it"
-    kept += [Kept(label, still) for label in every.difference(labels)]
+    still = "constant: no other metric can represent it"
+    kept += [KeptMetric(label, still) for label in every.difference(labels)]
     return Selection(
         threshold=threshold,
-        kept=tuple(sorted(kept, key=lambda one: one.metric)),
+        kept=tuple(sorted(kept, key=lambda metric: metric.metric)),
         dropped=tuple(dropped),
-        workloads=tuple(Basis(each.name, each.runs, each.rows) for each in workloads),
+        workloads=tuple(WorkloadSummary(each.name, each.runs, each.rows) for each in workloads),
     )
 
 
-def _reason(together: Joined, at: int, spoken_for: int) -> str:
-    if spoken_for:
-        return f"stands for {spoken_for} other{'s' if spoken_for > 1 else ''}"
-    others = np.delete(together.weakest[at], at)
+def _reason(combined: CombinedWorkloads, index: int, represented: int) -> str:
+    if represented:
+        return f"represents {represented} other{'s' if represented > 1 else ''}"
+    others = np.delete(combined.weakest[index], index)
     closest = float(others.max(initial=0.0))
-    return f"stands for itself; closest in every workload |r| {closest:.2f}"
+    return f"represents itself; |r| of the closest metric is {closest:.2f}"

@@ -1,9 +1,9 @@
-"""What a threshold costs: the three curves of the paper's Figure 4, and their knee.
+"""The cost of a threshold: the three curves of the paper's Figure 4, and their knee.
 
-*Kept share*: of the metrics that moved.  *Multi-R2*: how much of the variance of those that go is
-told by all that stay together (the squared multiple correlation, from the averaged matrix).
-*Max |r|*: the correlation of each that goes with the one of those that stay it is closest to.
-The last two are means over the metrics that go, then over the workloads.
+*Kept share*: of the metrics that moved.  *Multi-R2*: how much of the variance of dropped metrics
+all kept ones together explain (the squared multiple correlation, from the averaged matrix).  *Max
+|r|*: the highest correlation of a dropped metric with a kept one.  The last two are means over the
+dropped metrics, then over the workloads.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.selection.averaged import Workload
-from reveal_analyzer.selection.choice import Choice, choose, joined
-from reveal_analyzer.selection.priority import orders
+from reveal_analyzer.selection.choice import WorkloadChoice, choose, combine
+from reveal_analyzer.selection.priority import preference_orders
+from reveal_analyzer.selection.workload import Workload
 
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
-_SINGULAR = 1e-6  # of the largest eigenvalue: directions that only rounding, or averaging, makes
+_SINGULAR = 1e-6  # of the largest eigenvalue: smaller ones come from rounding or averaging
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Point:
-    """One threshold; ``union`` is the share that stays over all workloads together.
+class ThresholdPoint:
+    """One threshold; ``union`` is the share that is kept over all workloads together.
 
-    ``multi_r2`` and ``max_r`` are NaN where nothing goes.
+    ``multi_r2`` and ``max_r`` are NaN if nothing is dropped.
     """
 
     threshold: float
@@ -40,61 +40,65 @@ class Point:
 
 def curves(
     workloads: Sequence[Workload], thresholds: Sequence[float] = THRESHOLDS
-) -> tuple[Point, ...]:
-    """A point a threshold; there must be a workload in which something moved."""
-    ordered = orders(workloads)
-    together = joined(workloads)
+) -> tuple[ThresholdPoint, ...]:
+    """Return one point per threshold; something must have moved in at least one workload."""
+    ordered = preference_orders(workloads)
+    together = combine(workloads)
     points = []
     for threshold in thresholds:
-        chosen = [
+        choices = [
             choose(each, those, threshold) for each, those in zip(workloads, ordered, strict=True)
         ]
-        goes = together.going(workloads, chosen, threshold)
-        share = 1 - len(goes) / len(together.labels)
-        points.append(_point(workloads, chosen, threshold, share))
+        dropped = together.dropped(workloads, choices, threshold)
+        share = 1 - len(dropped) / len(together.labels)
+        points.append(_point(workloads, choices, threshold, share))
     return tuple(points)
 
 
-def knee(points: Sequence[Point]) -> float | None:
-    """Where the multi-R2 lies farthest above the straight line between the ends of its curve.
+def knee(points: Sequence[ThresholdPoint]) -> float | None:
+    """Return the threshold at which multi-R2 is farthest above the line between its ends.
 
-    Up to there a higher threshold tells much more of what goes, from there on it only keeps more
-    (the rule of Satopaa and others, "Finding a Kneedle in a Haystack", 2011).  Thresholds at which
-    nothing goes do not count.  None where the curve is never above the line: it has no knee.
+    Up to the knee a higher threshold explains much more of what is dropped; beyond, it only keeps
+    more (the rule of Satopaa and others, "Finding a Kneedle in a Haystack", 2011).  Thresholds that
+    drop nothing do not count.  None if the curve is never above the line.
     """
-    told = [(point.threshold, point.multi_r2) for point in points if not math.isnan(point.multi_r2)]
-    if len(told) < 3 or told[-1][1] <= told[0][1]:
+    known = [
+        (point.threshold, point.multi_r2) for point in points if not math.isnan(point.multi_r2)
+    ]
+    if len(known) < 3 or known[-1][1] <= known[0][1]:
         return None
-    x, y = np.array(told).T
+    x, y = np.array(known).T
     above = (y - y[0]) / (y[-1] - y[0]) - (x - x[0]) / (x[-1] - x[0])
     best = int(np.argmax(above))
     return float(x[best]) if above[best] > _ROUNDING else None
 
 
 def multi_r2(r: Floats, kept: Sequence[int], dropped: Sequence[int]) -> Floats:
-    """Squared multiple correlation of each dropped item with all kept ones, (dropped,).
+    """Return the squared multiple correlation of each dropped item with all kept ones, (dropped,).
 
-    That of the least-squares fit with an intercept, where ``r`` is the matrix of one sample.
-    A matrix averaged over pairs known in different runs may have negative eigenvalues: its
-    smallest ones are left out, and what passes 1 is cut.
+    It is that of a least-squares fit with an intercept if ``r`` is the matrix of one sample.  A
+    matrix averaged over pairs known in different runs may have negative eigenvalues: its smallest
+    ones are left out, and results above 1 are clipped.
     """
     values, vectors = np.linalg.eigh(r[np.ix_(kept, kept)])
     firm = values > _SINGULAR * values[-1]
     onto = vectors[:, firm].T @ r[np.ix_(kept, dropped)]
-    told: Floats = np.minimum((onto * onto / values[firm, None]).sum(axis=0), 1.0)
-    return told
+    explained: Floats = np.minimum((onto * onto / values[firm, None]).sum(axis=0), 1.0)
+    return explained
 
 
 def _point(
-    workloads: Sequence[Workload], chosen: Sequence[Choice], threshold: float, union: float
-) -> Point:
-    kept = [len(c.kept) / (len(c.kept) + len(c.stands)) for c in chosen if c.kept]
-    losses = [_losses(each, c) for each, c in zip(workloads, chosen, strict=True) if c.stands]
-    told, closest = np.mean(losses, axis=0) if losses else (np.nan, np.nan)
-    return Point(threshold, float(np.mean(kept)), union, float(told), float(closest))
+    workloads: Sequence[Workload], choices: Sequence[WorkloadChoice], threshold: float, union: float
+) -> ThresholdPoint:
+    kept = [len(c.kept) / (len(c.kept) + len(c.represented_by)) for c in choices if c.kept]
+    losses = [
+        _losses(each, c) for each, c in zip(workloads, choices, strict=True) if c.represented_by
+    ]
+    explained, closest = np.mean(losses, axis=0) if losses else (np.nan, np.nan)
+    return ThresholdPoint(threshold, float(np.mean(kept)), union, float(explained), float(closest))
 
 
-def _losses(workload: Workload, chosen: Choice) -> tuple[float, float]:
-    kept, dropped = list(chosen.kept), list(chosen.stands)
+def _losses(workload: Workload, choice: WorkloadChoice) -> tuple[float, float]:
+    kept, dropped = list(choice.kept), list(choice.represented_by)
     closest = np.abs(workload.r[np.ix_(dropped, kept)]).max(axis=1)
     return float(multi_r2(workload.r, kept, dropped).mean()), float(closest.mean())

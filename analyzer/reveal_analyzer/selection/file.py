@@ -1,11 +1,11 @@
-"""``selection.yaml``: which metrics stay, why, and which one stands for each of the others.
+"""The file ``selection.yaml``: which metrics are kept, why, and what represents each dropped one.
 
     version: 1
     threshold: 0.5
     workloads:
     - {name: train, recordings: 3, rows: 1140}
     kept:
-    - {metric: cpu.user, reason: stands for 3 others}
+    - {metric: cpu.user, reason: represents 3 others}
     dropped:
     - {metric: 'cpu.user{0}', by: cpu.user, r: 0.93}
 
@@ -27,18 +27,20 @@ _T = TypeVar("_T")
 
 
 class SelectionError(ValueError):
-    """The file is no selection; the text says where and why."""
+    """The file is no valid selection; the message says where and why."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptMetric:
+    """A metric that is kept, and why."""
+
     metric: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """``by`` stands for ``metric``; ``r`` is their correlation, -1 to 1."""
+class DroppedMetric:
+    """``by`` represents ``metric``; ``r`` is their correlation, -1 to 1."""
 
     metric: str
     by: str
@@ -46,8 +48,8 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Basis:
-    """What was looked at: a workload, its recordings and the rows in them."""
+class WorkloadSummary:
+    """A workload that the selection is based on, its recordings and the rows in them."""
 
     name: str
     recordings: int
@@ -56,13 +58,15 @@ class Basis:
 
 @dataclass(frozen=True)
 class Selection:
+    """Kept and dropped metrics at a threshold."""
+
     threshold: float
-    kept: tuple[Kept, ...]
-    dropped: tuple[Dropped, ...]
-    workloads: tuple[Basis, ...] = ()
+    kept: tuple[KeptMetric, ...]
+    dropped: tuple[DroppedMetric, ...]
+    workloads: tuple[WorkloadSummary, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The file's content as plain values, in the order it is written."""
+        """Return the file's content as plain values, in the order in which it is written."""
         return {
             "version": FORMAT_VERSION,
             "threshold": self.threshold,
@@ -72,7 +76,7 @@ class Selection:
         }
 
     def to_yaml(self) -> str:
-        """One metric a line."""
+        """Return the file's content, one metric per line."""
         text: str = yaml.safe_dump(
             self.to_dict(), sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True
         )
@@ -80,7 +84,7 @@ class Selection:
 
 
 def load(path: Path) -> Selection:
-    """Read a selection; raises ``SelectionError`` with the file and what is wrong in it."""
+    """Read a selection file; raise ``SelectionError`` with the file and the error in it."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -92,12 +96,12 @@ def load(path: Path) -> Selection:
 
 
 def parse(text: str) -> Selection:
-    """The selection a file holds; raises ``SelectionError``."""
+    """Parse the content of a selection file; raise ``SelectionError``."""
     try:
         data = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise SelectionError(f"is not YAML: {said or 'nested too deeply'}") from None
+        message = " ".join(str(error).split())
+        raise SelectionError(f"is not YAML: {message or 'nested too deeply'}") from None
     if not isinstance(data, dict) or data.get("version") != FORMAT_VERSION:
         raise SelectionError(f"must be a mapping with version: {FORMAT_VERSION}")
     if extra := [str(key) for key in data if key not in _KEYS]:
@@ -113,13 +117,13 @@ def parse(text: str) -> Selection:
 
 
 def _check(selection: Selection) -> None:
-    """Each metric once, and whoever stands for another is kept."""
+    """Check that each metric is listed once and that every representative is kept."""
     kept = {each.metric for each in selection.kept}
     names = [each.metric for each in selection.kept]
     names += [each.metric for each in selection.dropped]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise SelectionError(f"{twice} stands twice")
+        raise SelectionError(f"{twice} is listed twice")
     for each in selection.dropped:
         if each.by not in kept:
             raise SelectionError(f"dropped: {each.metric}: by: {each.by} is not kept")
@@ -132,25 +136,25 @@ def _rows(data: dict[Any, Any], key: str, read: Callable[[Any, str], _T]) -> tup
     return tuple(read(row, f"{key}: entry {number}") for number, row in enumerate(rows, 1))
 
 
-def _kept(row: Any, where: str) -> Kept:
+def _kept(row: Any, where: str) -> KeptMetric:
     match row:
         case {"metric": str(metric), "reason": str(reason), **rest} if not rest:
-            return Kept(metric, reason)
+            return KeptMetric(metric, reason)
     raise SelectionError(f"{where}: must have metric and reason, and nothing else")
 
 
-def _dropped(row: Any, where: str) -> Dropped:
+def _dropped(row: Any, where: str) -> DroppedMetric:
     match row:
         case {"metric": str(metric), "by": str(by), "r": r, **rest} if not rest:
-            return Dropped(metric, by, _number(r, f"{where}: r", -1.0))
+            return DroppedMetric(metric, by, _number(r, f"{where}: r", -1.0))
     raise SelectionError(f"{where}: must have metric, by and r, and nothing else")
 
 
-def _basis(row: Any, where: str) -> Basis:
+def _basis(row: Any, where: str) -> WorkloadSummary:
     match row:
         case {"name": str(name), "recordings": int(recordings), "rows": int(rows), **rest}:
             if not rest:
-                return Basis(name, recordings, rows)
+                return WorkloadSummary(name, recordings, rows)
     raise SelectionError(f"{where}: must have name, recordings and rows, and nothing else")
 
 

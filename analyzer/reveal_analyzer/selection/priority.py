@@ -1,15 +1,15 @@
-"""Who stands for whom: the order in which metrics that say the same are preferred.
+"""Priority of metrics: of equivalent metrics the preferred one is kept.
 
-All of it is in the catalogue, so the order is the same on every host and can be looked up:
+All criteria are in the catalogue, so the order is the same on every host:
 
-1. what is of the whole host before what is of a device, and that before what is of one CPU or
-   interrupt: one number that people know instead of many;
-2. what is read before what is derived: it can be checked against the kernel's own tools;
-3. what hurts (waiting, losses, retries) before what is mere activity: findings rest on it;
-4. what is read every tick before what is read each second or each ten: what costs more to read
-   is read less often, and the faster one can tell what the slower one did, not the reverse;
-5. equals: the one whose correlations with the others vary most, mean over workloads (the paper's
-   "variance of correlation"): it tells much of some; then by name.
+1. metrics of the whole host before those of a device, and those before metrics of one CPU or
+   interrupt: one well-known number instead of many;
+2. metrics that are read before derived ones: the kernel's own tools can confirm them;
+3. metrics of harm (waiting, losses, retries) before metrics of activity: findings rest on them;
+4. metrics that are read every tick before those read every one or ten seconds: a fast metric can
+   replace a slow one, but not the reverse;
+5. of equals, the metric whose correlations with the others vary most, as mean over workloads (the
+   paper's "variance of correlation"): it describes some others well; then by name.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from statistics import fmean
 
 import numpy as np
 
-from reveal_analyzer.selection.averaged import Workload
-from reveal_analyzer.selection.resampled import Item
+from reveal_analyzer.selection.resampler import MetricInstance
+from reveal_analyzer.selection.workload import Workload
 from reveal_contract.metric import Harm, Lane, Scope
 
 _PARTS = {Scope.NODE: 0, Scope.CPU: 2, Scope.IRQ: 2}
@@ -29,8 +29,8 @@ _LANES = {Lane.FAST: 0, Lane.DERIVED: 0, Lane.SLOW: 1, Lane.RARE: 2}
 Rank = tuple[int, bool, bool, int]
 
 
-def rank(item: Item) -> Rank:
-    """What the catalogue says of an item's priority; lower is preferred."""
+def rank(item: MetricInstance) -> Rank:
+    """Return the priority of an item by the catalogue; lower is preferred."""
     metric = item.metric
     return (
         _PARTS.get(metric.scope, 1) if item.instance else 0,
@@ -40,20 +40,21 @@ def rank(item: Item) -> Rank:
     )
 
 
-def orders(workloads: Sequence[Workload]) -> list[list[int]]:
-    """Of each workload the items that moved, the preferred ones first.
+def preference_orders(workloads: Sequence[Workload]) -> list[list[int]]:
+    """Return the items of each workload that moved, preferred ones first.
 
-    It is one order for all: were near-equals preferred now this way, now that, both would stay.
+    The order is the same for all workloads: if near-equals were preferred in different orders, both
+    would be kept.
     """
     spreads: dict[str, list[float]] = {}
     for each in workloads:
-        for at in np.flatnonzero(each.moved):
-            spreads.setdefault(each.items[at].label, []).append(float(each.spread[at]))
+        for item in np.flatnonzero(each.moved):
+            spreads.setdefault(each.items[item].label, []).append(float(each.spread[item]))
 
-    def key(item: Item) -> tuple[Rank, float, str]:
+    def key(item: MetricInstance) -> tuple[Rank, float, str]:
         return rank(item), -round(fmean(spreads[item.label]), 9), item.label
 
     return [
-        sorted(np.flatnonzero(each.moved).tolist(), key=lambda at: key(each.items[at]))
+        sorted(np.flatnonzero(each.moved).tolist(), key=lambda item: key(each.items[item]))
         for each in workloads
     ]

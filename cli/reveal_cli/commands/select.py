@@ -17,9 +17,9 @@ from reveal_cli.options import nanoseconds
 from reveal_cli.output_files import write_whole
 
 if TYPE_CHECKING:
-    from reveal_analyzer.selection.averaged import Workload
-    from reveal_analyzer.selection.curves import Point
+    from reveal_analyzer.selection.curves import ThresholdPoint
     from reveal_analyzer.selection.file import Selection
+    from reveal_analyzer.selection.workload import Workload
 
 KNEE = "knee"
 _PLOTS = (".png", ".svg")
@@ -112,7 +112,9 @@ def _drawing() -> Any:
     return draw
 
 
-def as_json(selection: Selection, points: Sequence[Point], bend: float | None) -> dict[str, Any]:
+def as_json(
+    selection: Selection, points: Sequence[ThresholdPoint], bend: float | None
+) -> dict[str, Any]:
     """The file's content, the curves (null where nothing goes) and the knee."""
     rows = [
         {
@@ -129,7 +131,7 @@ def as_json(selection: Selection, points: Sequence[Point], bend: float | None) -
 def _text(
     workloads: Sequence[Workload],
     selection: Selection,
-    points: Sequence[Point],
+    points: Sequence[ThresholdPoint],
     bend: float | None,
 ) -> list[str]:
     """The three curves, then what the selection amounts to."""

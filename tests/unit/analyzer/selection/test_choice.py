@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from reveal_analyzer.selection.averaged import Workload, averaged
 from reveal_analyzer.selection.choice import choose, select
-from reveal_analyzer.selection.curves import THRESHOLDS, Point, curves, knee, multi_r2
-from reveal_analyzer.selection.moments import Correlation, Moments
-from reveal_analyzer.selection.priority import orders, rank
-from reveal_analyzer.selection.resampled import Item, Resampler
+from reveal_analyzer.selection.correlation import Correlation, CorrelationSums
+from reveal_analyzer.selection.curves import THRESHOLDS, ThresholdPoint, curves, knee, multi_r2
+from reveal_analyzer.selection.priority import preference_orders, rank
+from reveal_analyzer.selection.resampler import MetricInstance, Resampler
+from reveal_analyzer.selection.workload import Workload, average
 from reveal_contract import catalogue
 from support.grouped_metrics import GROUPS, LONE, STILL, TABLE, slices
 from support.property_tests import examples
@@ -24,24 +24,24 @@ SAMPLE = 100_000_000
 NAMES = ("cpu.user", "cpu.system", "cpu.idle", "cpu.iowait", "cpu.irq", "cpu.softirq", "cpu.steal")
 
 
-def item(name: str, instance: str = "") -> Item:
-    return Item(catalogue.find(name), instance)
+def item(name: str, instance: str = "") -> MetricInstance:
+    return MetricInstance(catalogue.find(name), instance)
 
 
 def workload(r: np.ndarray, name: str = "job", labels: tuple[str, ...] = NAMES) -> Workload:
     """One run whose matrix is this; all moved but those with 0 on the diagonal."""
     moved = np.diag(r) > 0
     items = tuple(item(label) for label in labels[: len(r)])
-    return averaged(name, [Correlation(items, np.where(r == 0, np.nan, r), moved, 1000)])
+    return average(name, [Correlation(items, np.where(r == 0, np.nan, r), moved, 1000)])
 
 
 def of_clusters(seed: int, name: str = "job") -> Workload:
-    resampler, moments = Resampler(SAMPLE), Moments()
+    resampler, moments = Resampler(SAMPLE), CorrelationSums()
     for message in slices(60, seed):
         rows = resampler.push(message, TABLE)
         assert rows is not None
         moments.add(rows)
-    return averaged(name, [moments.correlation()])
+    return average(name, [moments.correlation()])
 
 
 def random_workload(seed: int) -> Workload:
@@ -57,10 +57,10 @@ def test_the_known_groups_are_found_and_named_by_the_preferred_metric() -> None:
     }
     assert {one.metric for one in found.kept} == {by for by, _ in GROUPS} | {*LONE, *STILL}
     reasons = {one.metric: one.reason for one in found.kept}
-    assert reasons["cpu.user"] == "stands for 3 others"
-    assert reasons["cpu.pressure.some"] == "stands for 1 other"
-    assert reasons["memory.mem_available"].startswith("stands for itself")
-    assert reasons["memory.mem_total"].startswith("stood still")
+    assert reasons["cpu.user"] == "represents 3 others"
+    assert reasons["cpu.pressure.some"] == "represents 1 other"
+    assert reasons["memory.mem_available"].startswith("represents itself")
+    assert reasons["memory.mem_total"].startswith("constant")
     r = {gone.metric: gone.r for gone in found.dropped}
     assert r["cpu.busy"] == 1.0
     assert r["cpu.forks"] < -0.9  # falls as the other rises: it says the same
@@ -76,10 +76,10 @@ def test_the_same_input_gives_the_same_file() -> None:
 @examples(60)
 def test_whoever_goes_has_a_kept_one_and_the_kept_ones_differ(seed: int, threshold: float) -> None:
     made = random_workload(seed)
-    found = choose(made, orders([made])[0], threshold)
+    found = choose(made, preference_orders([made])[0], threshold)
     strength = np.abs(made.r)
-    assert sorted([*found.kept, *found.stands]) == list(range(len(made.items)))
-    for gone, by in found.stands.items():
+    assert sorted([*found.kept, *found.represented_by]) == list(range(len(made.items)))
+    for gone, by in found.represented_by.items():
         assert by in found.kept
         assert strength[gone, by] == strength[gone, list(found.kept)].max() > threshold
     among = strength[np.ix_(found.kept, found.kept)] - np.eye(len(found.kept))
@@ -91,7 +91,7 @@ def test_a_chain_is_no_group() -> None:
     labels = ("cpu.idle", "cpu.system", "cpu.user")  # by name, as all else is equal
     found = choose(workload(chain, labels=labels), [0, 1, 2], 0.5)
     assert found.kept == (0, 2)
-    assert found.stands == {1: 0}
+    assert found.represented_by == {1: 0}
 
 
 def test_what_one_workload_keeps_stays_in_all() -> None:
@@ -100,7 +100,7 @@ def test_what_one_workload_keeps_stays_in_all() -> None:
     assert [gone.metric for gone in select([alike], 0.5).dropped] == ["cpu.user"]
     both = select([alike, apart], 0.5)
     assert both.dropped == ()
-    assert "closest in every workload |r| 0.10" in both.kept[1].reason
+    assert "|r| of the closest metric is 0.10" in both.kept[1].reason
     assert [basis.name for basis in both.workloads] == ["alike", "apart"]
 
 
@@ -141,9 +141,16 @@ def test_equals_are_ordered_by_how_much_they_tell_of_some_then_by_name() -> None
     labels = ("cpu.idle", "cpu.system", "cpu.user")
     made = workload(telling, labels=labels)
     assert made.spread.tolist() == pytest.approx([0.1225, 0.01, 0.0625])
-    assert [labels[at] for at in orders([made])[0]] == ["cpu.idle", "cpu.user", "cpu.system"]
+    assert [labels[at] for at in preference_orders([made])[0]] == [
+        "cpu.idle",
+        "cpu.user",
+        "cpu.system",
+    ]
     alike = workload(np.array([[1, 0.2], [0.2, 1]]))
-    assert [alike.items[at].label for at in orders([alike])[0]] == ["cpu.system", "cpu.user"]
+    assert [alike.items[at].label for at in preference_orders([alike])[0]] == [
+        "cpu.system",
+        "cpu.user",
+    ]
 
 
 @given(seed=st.integers(0, 2**32 - 1), kept=st.integers(1, 6))
@@ -195,9 +202,9 @@ def test_the_union_counts_what_any_workload_keeps() -> None:
     assert point.union == 1.0
 
 
-def points(shares: list[float]) -> list[Point]:
+def points(shares: list[float]) -> list[ThresholdPoint]:
     at = np.linspace(0, 1, len(shares))
-    return [Point(float(x), 1.0, 1.0, y, 1.0) for x, y in zip(at, shares, strict=True)]
+    return [ThresholdPoint(float(x), 1.0, 1.0, y, 1.0) for x, y in zip(at, shares, strict=True)]
 
 
 def test_the_knee_is_where_the_curve_leaves_the_line_most() -> None:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.selection.file import (
-    Basis,
-    Dropped,
-    Kept,
+    DroppedMetric,
+    KeptMetric,
     Selection,
     SelectionError,
+    WorkloadSummary,
     load,
     parse,
 )
@@ -25,9 +25,9 @@ NAMES = st.lists(
 )  # fmt: skip
 GOOD = Selection(
     0.5,
-    (Kept("cpu.user", "stands for 1 other"),),
-    (Dropped("cpu.user{0}", "cpu.user", -0.93),),
-    (Basis("train", 3, 1140),),
+    (KeptMetric("cpu.user", "represents 1 other"),),
+    (DroppedMetric("cpu.user{0}", "cpu.user", -0.93),),
+    (WorkloadSummary("train", 3, 1140),),
 )
 
 
@@ -39,9 +39,9 @@ def test_what_is_written_is_read_back(
     stay, go = names[:kept], names[kept:]
     written = Selection(
         threshold,
-        tuple(Kept(name, f"because {name}") for name in stay),
-        tuple(Dropped(name, stay[-1], r) for name in go),
-        (Basis(names[0], 2, 10),),
+        tuple(KeptMetric(name, f"because {name}") for name in stay),
+        tuple(DroppedMetric(name, stay[-1], r) for name in go),
+        (WorkloadSummary(names[0], 2, 10),),
     )
     assert parse(written.to_yaml()) == written
 
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_back(
 def test_a_metric_stands_on_a_line() -> None:
     lines = GOOD.to_yaml().splitlines()
     assert lines[0] == "version: 1"
-    assert "- {metric: cpu.user, reason: stands for 1 other}" in lines
+    assert "- {metric: cpu.user, reason: represents 1 other}" in lines
     assert "- {metric: 'cpu.user{0}', by: cpu.user, r: -0.93}" in lines
 
 
@@ -81,7 +81,7 @@ def test_a_metric_stands_on_a_line() -> None:
         ),
         (
             "version: 1\nthreshold: 1\nkept: [{metric: b, reason: x}, {metric: b, reason: y}]",
-            "b stands twice",
+            "b is listed twice",
         ),
         ("version: 1\nthreshold: 1\nworkloads: [{name: a}]", "workloads: entry 1: must have name"),
         ("a: [", "is not YAML: while parsing"),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.offline import recording
-from reveal_analyzer.selection.file import Dropped, Kept, Selection
-from reveal_analyzer.selection.shown import EVERYTHING, Shown
+from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
+from reveal_analyzer.selection.file import DroppedMetric, KeptMetric, Selection
 from reveal_contract.finding import Evidence, Finding
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
@@ -21,12 +21,12 @@ WAITING = {
 PRESSURE, RUNNING, SWITCHES = "cpu.pressure.some", "cpu.procs_running", "cpu.context_switches"
 
 
-def shown(by: str, *gone: str, scored: bool = False) -> Shown:
-    dropped = tuple(Dropped(name, by, 0.9) for name in gone)
-    return Shown(Selection(0.5, (Kept(by, ""),), dropped), scored=scored)
+def shown(by: str, *gone: str, scored: bool = False) -> AppliedSelection:
+    dropped = tuple(DroppedMetric(name, by, 0.9) for name in gone)
+    return AppliedSelection(Selection(0.5, (KeptMetric(by, ""),), dropped), scored=scored)
 
 
-def judged(selected: Shown) -> NodeAnalyzer:
+def judged(selected: AppliedSelection) -> NodeAnalyzer:
     """An analyzer that is ten seconds into tasks waiting for CPUs."""
     node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS, selection=selected)
     for second in range(100):
@@ -34,7 +34,7 @@ def judged(selected: Shown) -> NodeAnalyzer:
     return analyzer
 
 
-def found(selected: Shown) -> Finding:
+def found(selected: AppliedSelection) -> Finding:
     finding = judged(selected).finish()[-1].finding
     assert finding.subsystem is Subsystem.CPU
     return finding
@@ -45,7 +45,7 @@ def of(name: str, evidence: Sequence[Evidence]) -> Evidence | None:
 
 
 def test_who_went_is_told_once_by_who_stands_for_it() -> None:
-    plain, selected = found(EVERYTHING).evidence, found(shown(PRESSURE, RUNNING)).evidence
+    plain, selected = found(NO_SELECTION).evidence, found(shown(PRESSURE, RUNNING)).evidence
     assert of(RUNNING, plain) is not None
     assert of(RUNNING, selected) is None
     assert of(PRESSURE, selected) == of(PRESSURE, plain)
@@ -61,27 +61,27 @@ def test_who_stands_for_it_is_told_with_its_own_values() -> None:
 
 
 def test_nothing_else_of_the_finding_changes() -> None:
-    plain, selected = found(EVERYTHING), found(shown(PRESSURE, RUNNING))
+    plain, selected = found(NO_SELECTION), found(shown(PRESSURE, RUNNING))
     for name in ("id", "severity", "claim", "hypothesis", "score_percent", "methods"):
         assert getattr(plain, name) == getattr(selected, name)
 
 
 def test_scores_leave_out_what_went_only_when_asked() -> None:
-    plain = judged(EVERYTHING).status().over[Subsystem.CPU]
+    plain = judged(NO_SELECTION).status().over[Subsystem.CPU]
     assert plain > 1
     assert judged(shown(SWITCHES, PRESSURE, RUNNING)).status().over[Subsystem.CPU] == plain
     few = judged(shown(SWITCHES, PRESSURE, RUNNING, scored=True)).status().over[Subsystem.CPU]
     assert few < 1
 
 
-def test_hindsight_follows_the_selection_too() -> None:
+def test_offline_mode_applies_the_selection_too() -> None:
     node = Node()
     slices = [
         (node.slice(WAITING if 120 <= second < 134 else None), node.table) for second in range(220)
     ]
     (plain,) = recording.judge(slices, SETTINGS)
-    (told,) = recording.judge(slices, SETTINGS, shown=shown(PRESSURE, RUNNING))
+    (told,) = recording.judge(slices, SETTINGS, selection=shown(PRESSURE, RUNNING))
     assert of(RUNNING, plain.evidence) is not None
     assert of(RUNNING, told.evidence) is None
     every = shown(SWITCHES, PRESSURE, RUNNING, scored=True)
-    assert recording.judge(slices, SETTINGS, shown=every) == []
+    assert recording.judge(slices, SETTINGS, selection=every) == []

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.selection.moments import Correlation
-from reveal_analyzer.selection.resampled import Item
+from reveal_analyzer.selection.correlation import Correlation
+from reveal_analyzer.selection.resampler import MetricInstance
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What recordings of one workload say together.
+    """The combined recordings of one workload.
 
-    ``r`` (items, items) is the mean over the runs that know it, 0 where none does; its diagonal
-    is 1 where an item moved.
+    ``r`` (items, items) is the mean over the runs that know it, 0 if none does; its diagonal is 1
+    for items that moved.
     """
 
     name: str
-    items: tuple[Item, ...]
+    items: tuple[MetricInstance, ...]
     r: Floats
     moved: NDArray[np.bool_]
     runs: int
@@ -31,9 +31,9 @@ class Workload:
 
     @cached_property
     def spread(self) -> Floats:
-        """The variance of each item's correlations with the others that moved, (items,).
+        """Return the variance of each item's correlations with the others that moved, (items,).
 
-        Large where it tells much of some and little of others.
+        It is large if the item describes some others well and most others little.
         """
         others = self.moved & ~np.eye(len(self.items), dtype=bool)
         count = np.maximum(others.sum(axis=1), 1)
@@ -42,20 +42,20 @@ class Workload:
         return np.asarray(squares - mean * mean)
 
 
-def averaged(name: str, runs: Sequence[Correlation]) -> Workload:
-    """The mean of the runs' matrices; an item may be missing in some of them."""
+def average(name: str, runs: Sequence[Correlation]) -> Workload:
+    """Return the mean of the runs' matrices; an item may be missing in some of them."""
     items = {item.label: item for run in runs for item in run.items}
-    at = {label: place for place, label in enumerate(items)}
+    index_of = {label: index for index, label in enumerate(items)}
     count = np.zeros((len(items), len(items)))
     total = np.zeros_like(count)
     moved = np.zeros(len(items), bool)
     for run in runs:
-        places = np.array([at[item.label] for item in run.items], np.intp)
+        indices = np.array([index_of[item.label] for item in run.items], np.intp)
         known = ~np.isnan(run.r)
-        grid = np.ix_(places, places)
+        grid = np.ix_(indices, indices)
         count[grid] += known
         total[grid] += np.where(known, run.r, 0.0)
-        moved[places] |= run.moved
+        moved[indices] |= run.moved
     mean = total / np.maximum(count, 1)
     np.fill_diagonal(mean, moved)
     return Workload(

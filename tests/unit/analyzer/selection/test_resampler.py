@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.selection.averaged import averaged
-from reveal_analyzer.selection.moments import Correlation, Moments
-from reveal_analyzer.selection.resampled import Item, Resampler, Rows
+from reveal_analyzer.selection.correlation import Correlation, CorrelationSums
+from reveal_analyzer.selection.resampler import MetricInstance, ResampledRows, Resampler
+from reveal_analyzer.selection.workload import average
 from reveal_contract import catalogue
 from reveal_contract.channels import ChannelTable
 from support.grouped_metrics import FAST, TABLE, TICKS, slices
@@ -22,18 +22,18 @@ TICK, SECOND = 100_000_000, 1_000_000_000
 NAMES = ("cpu.user", "cpu.system", "cpu.idle", "cpu.iowait", "cpu.irq", "cpu.softirq", "cpu.steal")
 
 
-def items(count: int) -> tuple[Item, ...]:
-    return tuple(Item(catalogue.find(name), "") for name in NAMES[:count])
+def items(count: int) -> tuple[MetricInstance, ...]:
+    return tuple(MetricInstance(catalogue.find(name), "") for name in NAMES[:count])
 
 
-def correlated(*pieces: Rows) -> Correlation:
-    moments = Moments()
+def correlated(*pieces: ResampledRows) -> Correlation:
+    moments = CorrelationSums()
     for piece in pieces:
         moments.add(piece)
     return moments.correlation()
 
 
-def all_rows(every_ns: int, seconds: int = 6) -> tuple[tuple[Item, ...], Floats]:
+def all_rows(every_ns: int, seconds: int = 6) -> tuple[tuple[MetricInstance, ...], Floats]:
     resampler = Resampler(every_ns)
     made = [resampler.push(message, TABLE) for message in slices(seconds)]
     kept = [rows for rows in made if rows is not None]
@@ -53,7 +53,7 @@ def test_correlations_are_numpys_in_whatever_pieces_rows_come(
     values = draw.standard_normal((rows, 5)) @ draw.standard_normal((5, 5)) + offset
     cuts = np.sort(draw.integers(0, rows, 3))
     names = items(5)
-    found = correlated(*(Rows(names, piece) for piece in np.split(values, cuts)))
+    found = correlated(*(ResampledRows(names, piece) for piece in np.split(values, cuts)))
     assert found.rows == rows
     assert found.moved.all()
     np.testing.assert_allclose(found.r, np.corrcoef(values.T), atol=1e-5 if offset else 1e-9)
@@ -64,7 +64,7 @@ def test_of_a_pair_only_rows_with_both_count() -> None:
     values[:, 1] += values[:, 0]
     values[::3, 0] = np.nan
     values[1::4, 1] = np.nan
-    found = correlated(Rows(items(3), values))
+    found = correlated(ResampledRows(items(3), values))
     for one, other in ((0, 1), (0, 2), (1, 2)):
         both = ~np.isnan(values[:, [one, other]]).any(axis=1)
         expected = np.corrcoef(values[both][:, [one, other]].T)[0, 1]
@@ -76,7 +76,7 @@ def test_what_stands_still_or_is_never_read_has_no_correlation() -> None:
     values = np.random.default_rng(2).standard_normal((100, 4))
     values[:, 1] = 3e9
     values[:, 2] = np.nan
-    found = correlated(Rows(items(4), values))
+    found = correlated(ResampledRows(items(4), values))
     assert found.moved.tolist() == [True, False, False, True]
     assert np.isnan(found.r[1:3]).all()
     assert not np.isnan(found.r[0, 3])
@@ -85,7 +85,7 @@ def test_what_stands_still_or_is_never_read_has_no_correlation() -> None:
 def test_few_rows_in_common_tell_nothing() -> None:
     values = np.random.default_rng(3).standard_normal((50, 2))
     values[9:, 1] = np.nan
-    found = correlated(Rows(items(2), values))
+    found = correlated(ResampledRows(items(2), values))
     assert np.isnan(found.r[0, 1])
     assert found.moved.all()
 
@@ -94,7 +94,7 @@ def test_items_may_come_later() -> None:
     draw = np.random.default_rng(4)
     early, late = draw.standard_normal((60, 2)), draw.standard_normal((80, 3))
     late[:, 2] -= late[:, 1]
-    found = correlated(Rows(items(2), early), Rows(items(3), late))
+    found = correlated(ResampledRows(items(2), early), ResampledRows(items(3), late))
     assert [item.label for item in found.items] == list(NAMES[:3])
     both = np.concatenate([early, late[:, :2]])
     assert found.r[0, 1] == pytest.approx(np.corrcoef(both.T)[0, 1], abs=1e-9)
@@ -170,8 +170,8 @@ def test_a_workload_is_the_mean_of_its_runs_that_know() -> None:
         values[:, 1] += seed * values[:, 0]
         if seed == 2:
             values[:, 2] = 1.0  # stood still in this run
-        runs.append(correlated(Rows(items(3), values)))
-    made = averaged("job", runs)
+        runs.append(correlated(ResampledRows(items(3), values)))
+    made = average("job", runs)
     assert (made.runs, made.rows) == (3, 900)
     assert made.r[0, 1] == pytest.approx(np.mean([run.r[0, 1] for run in runs]))
     assert made.r[0, 2] == pytest.approx(np.mean([run.r[0, 2] for run in runs[:2]]))
@@ -181,8 +181,12 @@ def test_a_workload_is_the_mean_of_its_runs_that_know() -> None:
 def test_runs_on_other_hosts_join_by_name() -> None:
     draw = np.random.default_rng(6)
     one, two = draw.standard_normal((50, 2)), draw.standard_normal((50, 3))
-    made = averaged(
-        "job", [correlated(Rows(items(2), one)), correlated(Rows(items(3)[::-1], two[:, ::-1]))]
+    made = average(
+        "job",
+        [
+            correlated(ResampledRows(items(2), one)),
+            correlated(ResampledRows(items(3)[::-1], two[:, ::-1])),
+        ],
     )
     expected = (np.corrcoef(one.T)[0, 1] + np.corrcoef(two.T)[0, 1]) / 2
     assert made.r[0, 1] == pytest.approx(expected)

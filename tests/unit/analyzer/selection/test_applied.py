@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, Column
-from reveal_analyzer.selection.file import Dropped, Kept, Selection
-from reveal_analyzer.selection.shown import Shown
+from reveal_analyzer.selection.applied import AppliedSelection
+from reveal_analyzer.selection.file import DroppedMetric, KeptMetric, Selection
 from reveal_contract import catalogue
 
 
@@ -16,17 +16,17 @@ def column(name: str, feature: str = LEVEL, instance: str = "") -> Column:
     return Column(catalogue.find(name), instance, feature)
 
 
-def shown(kept: str, *dropped: tuple[str, str], scored: bool = False) -> Shown:
+def shown(kept: str, *dropped: tuple[str, str], scored: bool = False) -> AppliedSelection:
     selection = Selection(
         0.5,
-        tuple(Kept(name, "") for name in kept.split()),
-        tuple(Dropped(name, by, 0.9) for name, by in dropped),
+        tuple(KeptMetric(name, "") for name in kept.split()),
+        tuple(DroppedMetric(name, by, 0.9) for name, by in dropped),
     )
-    return Shown(selection, scored=scored)
+    return AppliedSelection(selection, scored=scored)
 
 
-def told(made: Shown, *columns: Column) -> list[int]:
-    return [int(place) for place in made.speakers(columns)]
+def told(made: AppliedSelection, *columns: Column) -> list[int]:
+    return [int(place) for place in made.representatives(columns)]
 
 
 USER, LARGEST_USER = column("cpu.user"), column("cpu.user", LARGEST)
@@ -93,7 +93,7 @@ def test_what_the_selection_never_saw_is_shown() -> None:
 def test_scores_see_all_unless_asked_otherwise() -> None:
     columns, values = (USER, SYSTEM, IDLE), np.array([1.0, 2.0, 3.0])
     every = shown("cpu.user", ("cpu.idle", "cpu.user"))
-    assert every.scores(columns, values) is values
+    assert every.scorable(columns, values) is values
     few = shown("cpu.user", ("cpu.idle", "cpu.user"), scored=True)
-    np.testing.assert_array_equal(few.scores(columns, values), [1.0, 2.0, np.nan])
+    np.testing.assert_array_equal(few.scorable(columns, values), [1.0, 2.0, np.nan])
     np.testing.assert_array_equal(values, [1.0, 2.0, 3.0])
