@@ -17,12 +17,12 @@ from pathlib import Path
 from benchmark_report import Row, median_seconds, report
 from faultbench.sessions import Case, Session, sessions
 from reveal_analyzer.derive.deriver import Deriver, Second
-from reveal_analyzer.fleet.cases import Case as Found
-from reveal_analyzer.fleet.cases import Cases, signs
-from reveal_analyzer.fleet.minute import MINUTE, Gathered, Minutes
+from reveal_analyzer.fleet.cases import FleetCase as Found
+from reveal_analyzer.fleet.cases import FleetCases, deviations
+from reveal_analyzer.fleet.minute import MINUTE, MinuteData, MinuteRecorder
 from reveal_analyzer.fleet.outliers import LEAST
-from reveal_analyzer.fleet.rounds import judge, parts
-from reveal_analyzer.fleet.summarise import Setup, summarise
+from reveal_analyzer.fleet.rounds import compare_all, parts
+from reveal_analyzer.fleet.summarize import NodeSetup, summarize
 from reveal_analyzer.fleet.summary import Summary, decode, encode
 from reveal_contract.finding import FindingChange
 from reveal_contract.time_units import NS_PER_SECOND
@@ -30,7 +30,7 @@ from slice_sources import slices
 
 NODES = 9
 SHIFTS = {"together": 3, "staggered": 41, "apart": 157}  # s between the starts of two nodes
-SETUP = Setup("the recorded host", {})
+SETUP = NodeSetup("the recorded host", {})
 START_NS = 28_000_000 * MINUTE * NS_PER_SECOND
 _LASTS = 4  # minutes that a fault is played
 _SETTLING = 15.0  # s in which a workload starts
@@ -55,19 +55,19 @@ def timed(session: Session) -> list[tuple[float, Second]]:
 
 def minutes_of(node: str, seconds: Iterable[Second], count: int) -> list[Summary]:
     """The summaries of a node that has these seconds, one after the other."""
-    minutes, told = Minutes(), []
+    minutes, told = MinuteRecorder(), []
     for at, second in enumerate(itertools.islice(seconds, count * MINUTE + 1)):
         minutes.push(second._replace(start_ns=START_NS + at * NS_PER_SECOND))
-        if (ended := minutes.take()) is not None:
-            told.append(summarise(node, ended.levels(), SETUP, ()))
+        if (ended := minutes.pop_ended()) is not None:
+            told.append(summarize(node, ended.levels(), SETUP, ()))
     return told
 
 
 def play(nodes: Sequence[Sequence[Summary]]) -> Played:
-    cases, opened = Cases(), []
+    cases, opened = FleetCases(), []
     for minute in zip(*nodes, strict=True):
-        found, settings, judged = judge(minute)
-        told = cases.step(signs(found, settings), judged, minute[0].minute)
+        found, settings, judged = compare_all(minute)
+        told = cases.update(deviations(found, settings), judged, minute[0].minute)
         opened += [case for change, case in told if change is FindingChange.OPENED]
     return Played(opened, len(nodes[0]), len(nodes))
 
@@ -143,7 +143,7 @@ def healthy_rows(all_sessions: Sequence[Session]) -> list[Row]:
 
 def healthy_row(how: str, plays: Sequence[Played]) -> Row:
     opened = [case for one in plays for case in one.opened]
-    told = [f"{one.key.subsystem} {getattr(one.signs.first, 'metric', '')}" for one in opened]
+    told = [f"{one.key.subsystem} {getattr(one.deviations.first, 'metric', '')}" for one in opened]
     return {
         "what": f"healthy, {how}", "nodes": sum(one.nodes for one in plays),
         "node-hours": sum(one.minutes * one.nodes for one in plays) / 60,
@@ -181,7 +181,7 @@ def missed(faults: Sequence[tuple[Case, Played]]) -> list[str]:
 def cost_rows(recording: Path | None) -> list[Row]:
     """CPU time of what an analyzer does for a node a minute, and of a leader's round."""
     pairs = slices(recording, MINUTE + 1, 100_000)
-    deriver, minutes = Deriver(), Minutes()
+    deriver, minutes = Deriver(), MinuteRecorder()
     seconds = [deriver.second(*pair) for pair in pairs]
     told = itertools.count()
 
@@ -191,13 +191,13 @@ def cost_rows(recording: Path | None) -> list[Row]:
 
     for _ in range(MINUTE + 1):
         push()
-    ended = minutes.take()
-    assert isinstance(ended, Gathered)
-    summary = summarise("n", ended.levels(), SETUP, ())
+    ended = minutes.pop_ended()
+    assert isinstance(ended, MinuteData)
+    summary = summarize("n", ended.levels(), SETUP, ())
     data = encode(summary)
     single: list[tuple[str, Callable[[], object]]] = [
         ("a second added", push),
-        ("a summary made", lambda: summarise("n", ended.levels(), SETUP, ())),
+        ("a summary made", lambda: summarize("n", ended.levels(), SETUP, ())),
         ("a summary packed", lambda: encode(summary)),
         ("a summary read", lambda: decode(data)),
     ]
@@ -208,7 +208,7 @@ def cost_rows(recording: Path | None) -> list[Row]:
     ]  # fmt: skip
     for size in SIZES:
         nodes = [replace(summary, node=f"n{number}") for number in range(size)]
-        spent = median_seconds(lambda nodes=nodes: judge(nodes), 1, 3)  # type: ignore[misc]
+        spent = median_seconds(lambda nodes=nodes: compare_all(nodes), 1, 3)  # type: ignore[misc]
         rows.append({"what": "a round over all nodes", "nodes": size, "ms": 1e3 * spent,
                      "longest part ms": 1e3 * longest(nodes)})  # fmt: skip
     return rows

@@ -14,7 +14,7 @@ from reveal_analyzer.episodes.context import changed_lines, warmup_load
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.episodes.tracker import SecondVerdict
-from reveal_analyzer.fleet.minute import Minutes
+from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.signatures import (
@@ -89,7 +89,7 @@ class NodeAnalyzer:
         fit_budget: FitBudget | None = None,
     ) -> None:
         self.node = node
-        self.minutes = Minutes(self._periods)
+        self.minutes = MinuteRecorder(self._periods)
         rules = loader.load(settings.hypotheses) if rules is None else rules
         self._live = LiveScore(
             live_settings(settings.sensitivity, settings.warmup_seconds), crc32(node.encode())

@@ -15,7 +15,7 @@ from typing import Protocol
 from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.configuration.watch import ConfigurationTracker
 from reveal_analyzer.fleet.fleet import Fleet
-from reveal_analyzer.fleet.minute import Minutes
+from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.gc_control import GarbageControl
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
@@ -39,7 +39,7 @@ class Analysis(Protocol):
     """The analysis of one node; ``analyze`` takes its slices in order."""
 
     @property
-    def minutes(self) -> Minutes:
+    def minutes(self) -> MinuteRecorder:
         """Its finished minutes, for the comparison of nodes."""
 
     @property
@@ -193,22 +193,22 @@ class Worker:
         self._facts_due = now + _FACTS_SECONDS
         for facts in self._facts.poll(self._nodes, now):
             if self._fleet is not None:
-                self._fleet.learn(facts)
+                self._fleet.set_facts(facts)
             if facts.node in self._nodes:
                 self._report(self._nodes[facts.node].configuration.update(facts, time.time_ns()))
 
     def _submit_minute(self, name: str) -> None:
         if self._fleet is None or (node := self._nodes.get(name)) is None:
             return
-        if (ended := node.analysis.minutes.take()) is not None:
-            self._fleet.tell(name, ended)
+        if (ended := node.analysis.minutes.pop_ended()) is not None:
+            self._fleet.submit(name, ended)
 
     def _compare(self) -> None:
         """Publish the minutes of these nodes; as the leader, compare all nodes."""
         now = time.monotonic()
         if self._fleet is None or not self._fleet.due(now) or not self._reader.connected:
             return
-        self._report(self._fleet.step(now))
+        self._report(self._fleet.advance(now))
 
     def _report(self, updates: Sequence[FindingUpdate]) -> None:
         for update in updates:
@@ -241,7 +241,7 @@ class Worker:
             self._facts.drop(node)
             self._metrics.forget(node)
             if self._fleet is not None:
-                self._fleet.forget(node)
+                self._fleet.drop(node)
 
     def _status(self) -> dict[str, int]:
         return {**self._reader.status(), "connected": int(self._reader.connected)}

@@ -19,8 +19,8 @@ from reveal_analyzer import worker
 from reveal_analyzer.fleet import rounds as comparison
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.fleet import Fleet, FleetTiming
-from reveal_analyzer.fleet.leader import Leader, Term
-from reveal_analyzer.fleet.rounds import Comparison, Pace
+from reveal_analyzer.fleet.leader import Leader, LeaseTiming
+from reveal_analyzer.fleet.rounds import ComparisonRounds, RoundTiming
 from reveal_analyzer.fleet.summary import VERSION, Summary
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.sinks.jsonl import JsonlSink
@@ -52,8 +52,8 @@ IDLE = {"memory.hugepages.free": 4.0 * GIB}
 NODES = [f"n{number}" for number in range(1, 10)]
 START = 1_700_000_040  # s: a minute begins
 SECONDS = 6  # sent of each minute
-BRIEF = Term(lease=0.6, beat=0.05)
-AT_ONCE = FleetTiming(step=0.0, term=BRIEF, pace=Pace(0.0, 0.0))
+BRIEF = LeaseTiming(lease=0.6, renewal=0.05)
+AT_ONCE = FleetTiming(step=0.0, lease=BRIEF, rounds=RoundTiming(0.0, 0.0))
 
 
 class Site:
@@ -170,7 +170,7 @@ def test_one_analyzer_leads_and_the_next_goes_on_with_its_cases(site: Site) -> N
     assert leads(first, heir) == [True, False]
     # the first is dead: it turns no more, and gives nothing back
     took = until(lambda: leads(heir) == [True], heir)
-    assert took < BRIEF.lease + BRIEF.beat + 2  # and what it costs to take the nodes over
+    assert took < BRIEF.lease + BRIEF.renewal + 2  # and what it costs to take the nodes over
     until(lambda: set(heir.nodes) == set(NODES), heir)
     site.minutes(2, heir, RESERVED)
     assert len(site.rows()) == 1
@@ -181,14 +181,14 @@ def test_one_analyzer_leads_and_the_next_goes_on_with_its_cases(site: Site) -> N
 
 
 def test_the_lead_is_followed_within_ten_seconds(stream: Stream) -> None:
-    assert Term().lease + Term().beat <= 10
+    assert LeaseTiming().lease + LeaseTiming().renewal <= 10
     one, two = (Leader(stream.client, "default", owner, BRIEF) for owner in ("one", "two"))
-    assert one.beat()
-    assert not two.beat()
+    assert one.renew()
+    assert not two.renew()
     one.release()
     assert not one.leads
-    until(two.beat, seconds=BRIEF.lease / 2)
-    assert not one.beat()
+    until(two.renew, seconds=BRIEF.lease / 2)
+    assert not one.renew()
     assert two.leads
 
 
@@ -219,9 +219,9 @@ def test_a_process_that_is_killed_is_followed_within_ten_seconds(stream: Stream)
 
 def test_a_lead_that_another_holds_is_neither_renewed_nor_released(stream: Stream) -> None:
     one = Leader(stream.client, "default", "one", BRIEF)
-    assert one.beat()
+    assert one.renew()
     stream.client.set(names.fleet_key("default", "leader"), "two")
-    until(lambda: not one.beat(), seconds=1)
+    until(lambda: not one.renew(), seconds=1)
     one.release()
     assert stream.client.get(names.fleet_key("default", "leader")) == b"two"
 
@@ -231,24 +231,24 @@ def test_a_full_redis_gives_no_lead_and_stops_nobody(
 ) -> None:
     client = Stream(f"unix://{redis_launcher().socket}", stack).client
     client.config_set("maxmemory", "1")
-    assert not Leader(client, "default", "one", BRIEF).beat()
+    assert not Leader(client, "default", "one", BRIEF).renew()
     told = Fleet(client, "default", "one", AT_ONCE)
-    assert told.step(0.0) == []
+    assert told.advance(0.0) == []
     told.close()
 
 
 class Rounds:
     """A comparison over a real Redis with a clock of its own."""
 
-    def __init__(self, stream: Stream, pace: Pace | None = None) -> None:
+    def __init__(self, stream: Stream, pace: RoundTiming | None = None) -> None:
         self.exchange = Exchange(stream.client, "default")
         self.now = 1000.0
-        self._compared = Comparison(self.exchange, self.now, pace or Pace(0.0, 0.0))
+        self._compared = ComparisonRounds(self.exchange, self.now, pace or RoundTiming(0.0, 0.0))
 
     def minute(self, nodes: list[Summary], minute: int) -> list[FindingUpdate]:
         """All nodes told of this minute, and a round over it."""
         self.exchange.put([replace(one, minute=minute) for one in nodes])
-        told = self._compared.step(self.now)
+        told = self._compared.advance(self.now)
         self.now += 60
         return told
 
@@ -304,17 +304,17 @@ def test_summaries_that_cannot_be_read_cost_only_their_node(
     told = rounds.minutes(nodes, 0, 4)
     assert told == [(1, "Opened")]
     assert caplog.text.count("summary of bad cannot be used") == 1
-    assert "summary of other cannot be used: it is n1's" in caplog.text
+    assert "summary of other cannot be used: it is that of n1" in caplog.text
     assert "new" not in caplog.text
 
 
 def test_many_nodes_are_read_in_portions_and_compared_when_all_are(stream: Stream) -> None:
     nodes = fleet(150, IDLE)
-    rounds = Rounds(stream, Pace(5.0, 0.0))
+    rounds = Rounds(stream, RoundTiming(5.0, 0.0))
     told: list[FindingUpdate] = []
     for minute in range(3):
         rounds.exchange.put([replace(one, minute=minute) for one in nodes])
-        steps = [rounds._compared.step(rounds.now) for _ in range(4)]
+        steps = [rounds._compared.advance(rounds.now) for _ in range(4)]
         assert [bool(one) for one in steps if one] in ([], [True])
         assert steps[0] == steps[1] == steps[3] == []  # 64, 64, 22: then all are compared
         told += steps[2]
@@ -327,13 +327,13 @@ def test_many_nodes_are_compared_part_by_part(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices are not kept waiting for all of it; what came of it is told at its end."""
-    monkeypatch.setattr(comparison, "PORTION", 9)  # one part of nine nodes
-    nodes, rounds = fleet(9, IDLE), Rounds(stream, Pace(30.0, 0.0))
+    monkeypatch.setattr(comparison, "NODES_PER_STEP", 9)  # one part of nine nodes
+    nodes, rounds = fleet(9, IDLE), Rounds(stream, RoundTiming(30.0, 0.0))
     told: list[list[FindingUpdate]] = []
     for minute in range(2):
         told.append(rounds.minute(nodes, minute))
         while rounds._compared._parts is not None:
-            told.append(rounds._compared.step(rounds.now - 59))
+            told.append(rounds._compared.advance(rounds.now - 59))
     assert len(told) >= 2 * 3
     assert [bool(one) for one in told] == [False] * (len(told) - 1) + [True]
     assert told[-1][0].finding.claim.startswith("Huge pages reserved on 1 of 9 nodes")
@@ -344,13 +344,13 @@ def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: Exit
     client = connect(f"unix://{server.socket}")
     stack.callback(client.close)
     told = Fleet(client, "default", "one", AT_ONCE)
-    assert told.step(0.0) == []
+    assert told.advance(0.0) == []
     assert told.leads
     server.stop()
-    assert told.step(1.0) == []
+    assert told.advance(1.0) == []
     told.close()
     server.start()
-    until(lambda: told.step(2.0) == [] and told.leads, seconds=2)
+    until(lambda: told.advance(2.0) == [] and told.leads, seconds=2)
 
 
 def test_what_cannot_be_compared_costs_no_slices(
@@ -358,10 +358,10 @@ def test_what_cannot_be_compared_costs_no_slices(
 ) -> None:
     told = Fleet(stream.client, "default", "one", AT_ONCE)
     monkeypatch.setattr(comparison, "parts", lambda summaries: (1 / 0 for _ in range(3)))
-    assert told.step(100.0) == []
+    assert told.advance(100.0) == []
     assert "nodes could not be compared" in caplog.text
     assert not told.due(159.0)
     assert told.due(160.0)
     monkeypatch.undo()
-    assert told.step(160.0) == []
+    assert told.advance(160.0) == []
     assert told.leads

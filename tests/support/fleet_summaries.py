@@ -9,7 +9,7 @@ import numpy as np
 
 from reveal_analyzer.fleet.measures import measure
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import Job, Member
+from reveal_analyzer.fleet.workload import JobMember, JobPart
 from reveal_contract.facts import Cpu, Facts, Gpu, HugePool, Kernel, Memory, Nic
 
 GIB = 1 << 30
@@ -62,9 +62,9 @@ def fleet(count: int, odd: Mapping[str, float] | None = None, **given: Any) -> l
     return made
 
 
-def part(levels: Mapping[str, float] | None = None, name: str = "train-0") -> Job:
+def part(levels: Mapping[str, float] | None = None, name: str = "train-0") -> JobPart:
     """What one job does on a node; ``levels`` differ from ``STEPS``."""
-    return Job((Member("Pod", "default", name, "uid"),), 1, {**STEPS, **(levels or {})})
+    return JobPart((JobMember("Pod", "default", name, "uid"),), 1, {**STEPS, **(levels or {})})
 
 
 def facts(node: str, **other: Any) -> Facts:

@@ -1,1 +1,1 @@
-"""Nodes held against their peers: what one of many alike has, or suffers, and the others do not."""
+"""Comparison of nodes with their peers: deviations of one node among many similar ones."""

@@ -1,4 +1,4 @@
-"""Outliers over the minutes: what lasts becomes a case, is opened once and resolved by itself."""
+"""Cases of a fleet: deviations of a node that last open a finding once, and resolve it later."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from reveal_analyzer.fleet.inventory import HUGE_PAGES, area
+from reveal_analyzer.fleet.inventory import HUGE_PAGES, subsystem_of_fact
 from reveal_analyzer.fleet.measures import IDLE_PAGES, measure
 from reveal_analyzer.fleet.outliers import Drift, Outlier
 from reveal_contract import severity
 from reveal_contract.finding import FindingChange, FindingKind, Severity
 from reveal_contract.metric import Subsystem
 
-CALM = 3  # minutes without it until it is resolved
-_LASTING = {True: 2, False: 3}  # minutes until a case opens: what is set up, what follows load
-_FORGOTTEN = 10  # minutes in which the node could not be compared
-_QUIET = 5  # minutes between two changes of a case that are told
-_MOST = 10  # signs kept
-# settings that are the cause of what a metric shows
-_CAUSES = {HUGE_PAGES: IDLE_PAGES}
+CALM_MINUTES = 3  # without a deviation until the case is resolved
+# minutes until a case opens, by whether it is standing: one that follows the load takes longer
+_OPENS_AFTER = {True: 2, False: 3}
+_FORGOTTEN_MINUTES = 10  # in which the node could not be compared
+_QUIET_MINUTES = 5  # between two reported changes of a case
+_MOST_KEPT = 10  # outliers, and settings
+# settings that explain what a metric shows
+_EFFECTS = {HUGE_PAGES: IDLE_PAGES}
+# names of fields in saved rows, which analyzers of other versions read
+_ROW_NAMES = {
+    "deviations": "signs", "minutes": "seen", "reported_minute": "told", "expected": "usual",
+}  # fmt: skip
 
 Flat = TypeVar("Flat", Outlier, Drift)
 
 
-class Key(NamedTuple):
-    """What a case is about: one node, one subsystem, harm or the mere setting."""
+class CaseKey(NamedTuple):
+    """What a case is about: one node, one subsystem, and harm or a mere setting."""
 
     node: str
     subsystem: Subsystem
@@ -33,121 +38,123 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Signs:
-    """What speaks against one node in one subsystem in one minute, most first."""
+class Deviations:
+    """How one node differs from its peers in one subsystem in one minute, most first."""
 
     outliers: tuple[Outlier, ...] = ()
     drifts: tuple[Drift, ...] = ()
 
     @property
     def standing(self) -> bool:
-        """Whether it is set up so, and two minutes tell as much as ten."""
-        return bool(self.drifts) or any(one.standing for one in self.outliers)
+        """Whether the cause is the node's setup, so that two minutes prove as much as ten."""
+        return bool(self.drifts) or any(outlier.standing for outlier in self.outliers)
 
     @property
     def first(self) -> Outlier | Drift:
-        """What says most."""
+        """The most significant one."""
         return self.outliers[0] if self.outliers else self.drifts[0]
 
     @property
     def severity(self) -> Severity:
-        """A setting is said, not urged; what is missing for good weighs more than a bad hour."""
-        harmful = [one.score for one in self.outliers if one.harm]
+        harmful = [outlier.score for outlier in self.outliers if outlier.harm]
         worst = max(harmful) if self.outliers else None
         return severity.of_outlier(worst, permanent=self.standing)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        return tuple(sorted(one.fact for one in self.drifts))
+        """The names of the settings that differ, sorted."""
+        return tuple(sorted(drift.fact for drift in self.drifts))
 
 
 @dataclass(frozen=True)
-class Case:
-    """One thing that a node has, or suffers, and its peers do not.
+class FleetCase:
+    """One deviation of a node from its peers, over the minutes.
 
-    Minutes are the node's: ``first`` and ``last`` with it, ``judged`` the last compared;
-    ``seen`` and ``calm`` count them.  ``told`` is when its finding was told last, and
-    ``rank`` and ``facts`` what of.
+    ``first`` and ``last`` are the node's minutes with the deviation, ``judged`` is the last one
+    compared; ``minutes`` counts those with it, ``calm`` those without it since.
+    ``reported_minute`` is that of the last report, ``rank`` and ``facts`` its severity and
+    settings.
     """
 
-    key: Key
-    signs: Signs
+    key: CaseKey
+    deviations: Deviations
     first: int
     last: int
     judged: int
-    seen: int = 1
+    minutes: int = 1
     calm: int = 0
     opened: bool = False
-    told: int = 0
+    reported_minute: int = 0
     rank: int = 0
     facts: tuple[str, ...] = ()
 
 
-CaseChange = tuple[FindingChange, Case]
+CaseChange = tuple[FindingChange, FleetCase]
 
 
-def signs(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> dict[Key, Signs]:
-    """By node, subsystem and kind.
+def deviations(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> dict[CaseKey, Deviations]:
+    """Group outliers and settings by node, subsystem and kind.
 
-    Activity joins what it may explain and stands for nothing by itself; so does a setting
-    whose effect is there.
+    Activity is kept only beside the harm that it may explain.  A setting joins the outlier that it
+    explains, and is a case of its own otherwise.
     """
-    grouped: dict[Key, list[Outlier]] = {}
-    for one in outliers:
-        made = measure(one.metric)
-        if made is not None:
-            key = Key(one.node, made.row.subsystem, FindingKind.ANOMALY)
-            grouped.setdefault(key, []).append(one)
+    grouped: dict[CaseKey, list[Outlier]] = {}
+    for outlier in outliers:
+        known = measure(outlier.metric)
+        if known is not None:
+            key = CaseKey(outlier.node, known.row.subsystem, FindingKind.ANOMALY)
+            grouped.setdefault(key, []).append(outlier)
     found = {
-        key: Signs(outliers=_one_a_family(some))
+        key: Deviations(outliers=_worst_by_group(some))
         for key, some in grouped.items()
-        if any(one.harm for one in some)
+        if any(outlier.harm for outlier in some)
     }
     for drift in drifts:
-        key = Key(drift.node, area(drift.fact), FindingKind.ANOMALY)
-        effects = {one.metric for one in found[key].outliers} if key in found else set()
-        if _CAUSES.get(drift.fact) not in effects:
+        key = CaseKey(drift.node, subsystem_of_fact(drift.fact), FindingKind.ANOMALY)
+        effects = {outlier.metric for outlier in found[key].outliers} if key in found else set()
+        if _EFFECTS.get(drift.fact) not in effects:
             key = key._replace(kind=FindingKind.CONFIGURATION)
-        before = found.get(key, Signs())
-        found[key] = replace(before, drifts=(*before.drifts, drift)[:_MOST])
+        before = found.get(key, Deviations())
+        found[key] = replace(before, drifts=(*before.drifts, drift)[:_MOST_KEPT])
     return found
 
 
-class Cases:
-    """All cases of a fleet.  ``rows`` is their state as JSON values, ``load`` takes it back."""
+class FleetCases:
+    """All cases of a fleet; ``rows`` returns their state as JSON values, ``load`` restores it."""
 
     def __init__(self) -> None:
-        self._cases: dict[Key, Case] = {}
+        self._cases: dict[CaseKey, FleetCase] = {}
 
-    def step(
-        self, found: Mapping[Key, Signs], judged: Mapping[str, int], now: int
+    def update(
+        self, found: Mapping[CaseKey, Deviations], judged: Mapping[str, int], now: int
     ) -> list[CaseChange]:
-        """Take in a comparison; ``judged`` is the minute of every node that was compared.
+        """Add a comparison; return what opened, changed or resolved, in a fixed order.
 
-        A node's minute counts once.  ``now`` is the minute most nodes are in.  What happened
-        comes back in a fixed order.
+        ``judged`` is the minute of every node that was compared: each minute of a node counts
+        once.  ``now`` is the minute of most nodes.
         """
         changes = []
         for key in sorted({*self._cases, *found}):
             case, minute = self._cases.get(key), judged.get(key.node)
             if minute is None or (case is not None and minute <= case.judged):
                 continue
-            if (signs := found.get(key)) is not None:
-                changes += self._seen(key, signs, case, minute)
+            if (current := found.get(key)) is not None:
+                changes += self._add_minute(key, current, case, minute)
             elif case is not None:
-                changes += self._calmed(replace(case, calm=case.calm + 1, judged=minute))
-        return changes + self._forget(now)
+                changes += self._add_calm(replace(case, calm=case.calm + 1, judged=minute))
+        return changes + self._expire(now)
 
     @property
-    def opened(self) -> list[Case]:
-        """What was told and is not resolved."""
+    def opened(self) -> list[FleetCase]:
+        """The cases that were reported and are not resolved."""
         return [case for case in self._cases.values() if case.opened]
 
     def rows(self) -> list[dict[str, Any]]:
-        return [asdict(case) | {"key": list(key)} for key, case in sorted(self._cases.items())]
+        """Return the state of all cases."""
+        return [_row(case) for _, case in sorted(self._cases.items())]
 
     def load(self, rows: Iterable[Any]) -> None:
-        """Go on where another left off; a row that is none (of another version) is left out."""
+        """Continue from the rows of another leader; skip those that this version cannot use."""
         self._cases = {}
         for row in rows:
             try:
@@ -156,89 +163,119 @@ class Cases:
                 continue
             self._cases[case.key] = case
 
-    def _seen(self, key: Key, signs: Signs, before: Case | None, minute: int) -> list[CaseChange]:
+    def _add_minute(
+        self, key: CaseKey, current: Deviations, before: FleetCase | None, minute: int
+    ) -> list[CaseChange]:
         if before is None:
-            self._cases[key] = Case(key, signs, minute, minute, minute)
+            self._cases[key] = FleetCase(key, current, minute, minute, minute)
             return []
         case = replace(
-            before, signs=signs, last=minute, judged=minute, seen=before.seen + 1, calm=0
-        )
+            before, deviations=current, last=minute, judged=minute, minutes=before.minutes + 1,
+            calm=0,
+        )  # fmt: skip
         change = None
-        if not case.opened and case.seen >= _LASTING[signs.standing]:
+        if not case.opened and case.minutes >= _OPENS_AFTER[current.standing]:
             change = FindingChange.OPENED
-        elif case.opened and minute - case.told >= _QUIET and _is_news(case):
+        elif case.opened and minute - case.reported_minute >= _QUIET_MINUTES and _is_news(case):
             change = FindingChange.CHANGED
         if change:
-            rank = signs.severity.rank
-            case = replace(case, opened=True, told=minute, rank=rank, facts=signs.facts)
+            rank = current.severity.rank
+            case = replace(
+                case, opened=True, reported_minute=minute, rank=rank, facts=current.facts
+            )
         self._cases[key] = case
         return [(change, case)] if change else []
 
-    def _calmed(self, case: Case) -> list[CaseChange]:
-        if case.opened and case.calm < CALM:
+    def _add_calm(self, case: FleetCase) -> list[CaseChange]:
+        if case.opened and case.calm < CALM_MINUTES:
             self._cases[case.key] = case
             return []
         del self._cases[case.key]
         return [(FindingChange.RESOLVED, case)] if case.opened else []
 
-    def _forget(self, now: int) -> list[CaseChange]:
-        gone = sorted(key for key, one in self._cases.items() if now - one.judged > _FORGOTTEN)
+    def _expire(self, now: int) -> list[CaseChange]:
+        """Resolve the cases of nodes that have not been compared for long."""
+        gone = sorted(
+            key for key, case in self._cases.items() if now - case.judged > _FORGOTTEN_MINUTES
+        )
         cases = [self._cases.pop(key) for key in gone]
         return [(FindingChange.RESOLVED, case) for case in cases if case.opened]
 
 
-def _one_a_family(outliers: Iterable[Outlier]) -> tuple[Outlier, ...]:
-    """Harm before activity, the farthest of each family that votes as one."""
+def _worst_by_group(outliers: Iterable[Outlier]) -> tuple[Outlier, ...]:
+    """Return the worst outlier of each metric group and job, harm before activity."""
     chosen: dict[str, Outlier] = {}
-    for one in sorted(outliers, key=lambda one: (not one.harm, not one.standing, -one.score)):
-        made = measure(one.metric)
-        assert made is not None
-        chosen.setdefault(f"{made.row.vote} {one.job}", one)
-    return tuple(chosen.values())[:_MOST]
+    for outlier in sorted(outliers, key=lambda o: (not o.harm, not o.standing, -o.score)):
+        known = measure(outlier.metric)
+        assert known is not None
+        chosen.setdefault(f"{known.row.vote} {outlier.job}", outlier)
+    return tuple(chosen.values())[:_MOST_KEPT]
 
 
-def _is_news(case: Case) -> bool:
-    """Whether it weighs more than was told, or other settings differ."""
-    return case.signs.severity.rank > case.rank or case.signs.facts != case.facts
+def _is_news(case: FleetCase) -> bool:
+    """Return whether the severity rose, or other settings differ, since the last report."""
+    return case.deviations.severity.rank > case.rank or case.deviations.facts != case.facts
 
 
-def _case(row: Any) -> Case:
-    """Raises ``TypeError``, ``ValueError`` or ``KeyError`` for what is none."""
+def _row(case: FleetCase) -> dict[str, Any]:
+    row: dict[str, Any] = _renamed(asdict(case))
+    return row | {"key": list(case.key)}
+
+
+def _renamed(value: Any) -> Any:
+    """Return nested values with the names of saved rows."""
+    if isinstance(value, dict):
+        return {_ROW_NAMES.get(name, name): _renamed(item) for name, item in value.items()}
+    if isinstance(value, tuple):
+        return [_renamed(item) for item in value]
+    return value
+
+
+def _case(row: Any) -> FleetCase:
+    """Return the case of a row; raise ``TypeError``, ``ValueError`` or ``KeyError``."""
     node, subsystem, kind = row["key"]
-    told = row["signs"]
-    made = Signs(_all(Outlier, told["outliers"]), _all(Drift, told["drifts"]))
-    if not (made.outliers or made.drifts) or any(measure(o.metric) is None for o in made.outliers):
-        raise ValueError("nothing that this version knows")
-    if made.outliers and not any(one.harm for one in made.outliers):
+    saved = row["signs"]
+    found = Deviations(_all(Outlier, saved["outliers"]), _all(Drift, saved["drifts"]))
+    if not (found.outliers or found.drifts):
+        raise ValueError("no deviation")
+    if any(measure(outlier.metric) is None for outlier in found.outliers):
+        raise ValueError("a metric that this version does not know")
+    if found.outliers and not any(outlier.harm for outlier in found.outliers):
         raise ValueError("no harm")
-    counted = ("first", "last", "judged", "seen", "calm", "told", "rank")
-    return Case(
-        key=Key(_text(node), Subsystem(subsystem), FindingKind(kind)),
-        signs=made,
+    counted = ("first", "last", "judged", "minutes", "calm", "reported_minute", "rank")
+    return FleetCase(
+        key=CaseKey(_text(node), Subsystem(subsystem), FindingKind(kind)),
+        deviations=found,
         opened=row["opened"] is True,
         facts=tuple(map(_text, row["facts"])),
-        **{name: _count(row[name]) for name in counted},
+        **{name: _count(row[_ROW_NAMES.get(name, name)]) for name in counted},
     )
 
 
 def _all(kind: type[Flat], rows: Sequence[Any]) -> tuple[Flat, ...]:
-    """Records whose fields are numbers, texts and flags."""
+    """Return records whose fields are numbers, strings and flags."""
+    return tuple(_record(kind, row) for row in rows)
+
+
+def _record(kind: type[Flat], row: Any) -> Flat:
     hints = get_type_hints(kind)
-    for row in rows:
-        for spec in fields(kind):
-            wanted = (int, float) if hints[spec.name] is float else hints[spec.name]
-            if not isinstance(row[spec.name], wanted):
-                raise TypeError(f"{spec.name} is {ascii(row[spec.name])[:80]}")
-    return tuple(kind(**row) for row in rows)
+    names = {spec.name: _ROW_NAMES.get(spec.name, spec.name) for spec in fields(kind)}
+    if not isinstance(row, dict) or row.keys() - set(names.values()):
+        raise TypeError("it has a field that this version does not know")
+    for name, saved in names.items():
+        expected = (int, float) if hints[name] is float else hints[name]
+        if not isinstance(row[saved], expected):
+            raise TypeError(f"{saved} is {ascii(row[saved])[:80]}")
+    return kind(**{name: row[saved] for name, saved in names.items()})
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int):
-        raise TypeError("it is no number")
+        raise TypeError("it is not a number")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("it is no text")
+        raise TypeError("it is not a string")
     return value

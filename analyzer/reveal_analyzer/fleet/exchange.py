@@ -1,4 +1,4 @@
-"""Summaries of nodes in Redis: one hash a profile, gone by itself when nobody writes to it."""
+"""Exchange of summaries through Redis: one hash per profile, which expires unless written to."""
 
 from __future__ import annotations
 
@@ -20,16 +20,20 @@ _CASES_SECONDS = 86_400
 
 
 class Exchange:
-    """The analyzers' common table.  Methods raise what redis-py raises when Redis is away."""
+    """Summaries, subject tables and cases that analyzers share.
+
+    Methods raise what redis-py raises when Redis is unavailable.
+    """
 
     def __init__(self, client: redis.Redis, profile: str) -> None:
         self._client = client
         self._summaries = fleet_key(profile)
         self._cases = fleet_key(profile, "cases")
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def put(self, summaries: Iterable[Summary]) -> None:
-        packed = {one.node: encode(one) for one in summaries}
+        """Write summaries, each in place of the node's last one."""
+        packed = {summary.node: encode(summary) for summary in summaries}
         if packed:
             with self._client.pipeline(transaction=False) as pipe:
                 pipe.hset(self._summaries, mapping=packed)  # type: ignore[arg-type]
@@ -37,38 +41,39 @@ class Exchange:
                 pipe.execute()
 
     def nodes(self) -> list[str]:
-        """The nodes of which there are summaries, in order."""
+        """Return the nodes that have summaries, sorted."""
         names: Any = self._client.hkeys(self._summaries)
         return sorted(name.decode(errors="replace") for name in names)
 
     def get(self, nodes: Sequence[str]) -> dict[str, Summary]:
-        """The last summary of each; one that cannot be used is said once and passed over."""
+        """Return the last summary of each node; log an unusable one once, and skip it."""
         if not nodes:
             return {}
-        told: Any = self._client.hmget(self._summaries, list(nodes))
+        replies: Any = self._client.hmget(self._summaries, list(nodes))
         found = {}
-        for node, data in zip(nodes, told, strict=True):
+        for node, data in zip(nodes, replies, strict=True):
             if data is not None and (summary := self._read(node, data)) is not None:
                 found[node] = summary
         return found
 
     def drop(self, nodes: Sequence[str]) -> None:
-        """These have left."""
+        """Delete the summaries of nodes that have left."""
         if nodes:
             self._client.hdel(self._summaries, *nodes)
 
     def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
-        """The subject tables of nodes; nobody where one cannot be used."""
+        """Return the subject tables of nodes; an unusable one is empty."""
         if not nodes:
             return {}
-        told: Any = self._client.hmget(SUBJECTS_KEY, list(nodes))
-        return {node: _identities(data) for node, data in zip(nodes, told, strict=True)}
+        replies: Any = self._client.hmget(SUBJECTS_KEY, list(nodes))
+        return {node: _identities(data) for node, data in zip(nodes, replies, strict=True)}
 
     def save_cases(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Save the cases for the next leader."""
         self._client.set(self._cases, json.dumps(rows), ex=_CASES_SECONDS)
 
     def load_cases(self) -> list[Any]:
-        """What the last leader saved; nothing where that cannot be read."""
+        """Return the rows that the last leader saved; none if they cannot be read."""
         data: Any = self._client.get(self._cases)
         try:
             rows = json.loads(data) if data else []
@@ -80,11 +85,11 @@ class Exchange:
         try:
             summary = decode(data)
             if summary is not None and summary.node != node:
-                raise SummaryError(f"it is {summary.node}'s")
+                raise SummaryError(f"it is that of {summary.node}")
         except SummaryError as error:
-            if node not in self._said:
+            if node not in self._logged:
                 log.warning("summary of %s cannot be used: %s", node, error)
-                self._said.add(node)
+                self._logged.add(node)
             return None
         return summary
 

@@ -1,4 +1,4 @@
-"""An analyzer's part in the fleet: it tells of its nodes, and one of all compares them."""
+"""An analyzer's part in the fleet: it publishes its nodes, and one analyzer compares all nodes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import redis
 
 from reveal_analyzer.fleet.exchange import Exchange
-from reveal_analyzer.fleet.leader import Leader, Term
-from reveal_analyzer.fleet.minute import Gathered
-from reveal_analyzer.fleet.publisher import Teller
-from reveal_analyzer.fleet.rounds import Comparison, Pace
+from reveal_analyzer.fleet.leader import Leader, LeaseTiming
+from reveal_analyzer.fleet.minute import MinuteData
+from reveal_analyzer.fleet.publisher import SummaryPublisher
+from reveal_analyzer.fleet.rounds import ComparisonRounds, RoundTiming
 from reveal_analyzer.stream.connection import OUTAGE
 from reveal_contract.facts import Facts
 from reveal_contract.finding import FindingUpdate
@@ -26,21 +26,21 @@ class FleetTiming:
     """``step`` is the seconds between two steps: each costs some tens of milliseconds at most."""
 
     step: float = 0.25
-    term: Term = field(default_factory=Term)
-    pace: Pace = field(default_factory=Pace)
+    lease: LeaseTiming = field(default_factory=LeaseTiming)
+    rounds: RoundTiming = field(default_factory=RoundTiming)
 
 
 class Fleet:
-    """What a worker calls; one thread.  Never raises: an outage of Redis is waited out."""
+    """What a worker calls, in one thread.  It never raises: it waits until Redis returns."""
 
     def __init__(
         self, client: redis.Redis, profile: str, owner: str, timing: FleetTiming | None = None
     ) -> None:
         self._timing = timing or FleetTiming()
         self._exchange = Exchange(client, profile)
-        self._teller = Teller(self._exchange)
-        self._leader = Leader(client, profile, owner, self._timing.term)
-        self._comparison: Comparison | None = None
+        self._publisher = SummaryPublisher(self._exchange)
+        self._leader = Leader(client, profile, owner, self._timing.lease)
+        self._rounds: ComparisonRounds | None = None
         self._due = 0.0
 
     @property
@@ -50,51 +50,53 @@ class Fleet:
 
     @property
     def open(self) -> frozenset[str]:
-        """The ids of the findings across nodes that are open; none where this does not lead."""
-        return self._comparison.open if self._comparison is not None and self.leads else frozenset()
+        """The ids of the open findings across nodes; none if another analyzer leads."""
+        return self._rounds.open if self._rounds is not None and self.leads else frozenset()
 
     def due(self, now: float) -> bool:
+        """Return whether ``advance`` should be called."""
         return now >= self._due
 
-    def learn(self, facts: Facts) -> None:
-        """The facts of one of the analyzer's nodes."""
-        self._teller.learn(facts)
+    def set_facts(self, facts: Facts) -> None:
+        """Use the current facts of one of the analyzer's nodes."""
+        self._publisher.set_facts(facts)
 
-    def forget(self, node: str) -> None:
-        self._teller.forget(node)
+    def drop(self, node: str) -> None:
+        """Forget a node that this analyzer no longer owns."""
+        self._publisher.drop(node)
 
-    def tell(self, node: str, minute: Gathered) -> None:
-        """A minute of one of the analyzer's nodes has ended."""
-        self._teller.tell(node, minute)
+    def submit(self, node: str, minute: MinuteData) -> None:
+        """Queue a minute that ended on one of the analyzer's nodes."""
+        self._publisher.submit(node, minute)
 
-    def step(self, now: float) -> list[FindingUpdate]:
-        """Tell what ended, compare if it is ours to do; ``now`` is monotonic, in seconds."""
+    def advance(self, now: float) -> list[FindingUpdate]:
+        """Publish queued minutes and, as the leader, compare; ``now`` is monotonic, in s."""
         self._due = now + self._timing.step
         try:
-            self._teller.step()
-            return self._lead(now)
-        except OUTAGE as error:  # whoever reads the slices says so
-            log.debug("the fleet is not compared: %s", error)
+            self._publisher.publish()
+            return self._compare(now)
+        except OUTAGE as error:  # the reader of the slices logs the outage
+            log.debug("nodes are not compared: %s", error)
         except Exception:
-            # what another analyzer told of its nodes must not cost the slices of ours
-            log.exception("nodes could not be compared, will try again in a minute")
+            # summaries of other analyzers must not stop the analysis of these slices
+            log.exception("nodes could not be compared; the next attempt is in a minute")
             self._due = now + _AFTER_FAILURE
         return []
 
     def close(self) -> None:
-        """Let another one lead at once; harmless when Redis is away."""
+        """Let another analyzer lead at once; has no effect while Redis is unavailable."""
         try:
-            if self._comparison is not None and self.leads:
-                self._comparison.save()
+            if self._rounds is not None and self.leads:
+                self._rounds.save()
             self._leader.release()
         except OUTAGE as error:
-            log.debug("the lead runs out by itself: %s", error)
+            log.debug("the lease was not released and will expire: %s", error)
 
-    def _lead(self, now: float) -> list[FindingUpdate]:
-        if not self._leader.beat():
-            self._comparison = None
+    def _compare(self, now: float) -> list[FindingUpdate]:
+        if not self._leader.renew():
+            self._rounds = None
             return []
-        if self._comparison is None:
+        if self._rounds is None:
             log.info("this analyzer compares the nodes")
-            self._comparison = Comparison(self._exchange, now, self._timing.pace)
-        return self._comparison.step(now)
+            self._rounds = ComparisonRounds(self._exchange, now, self._timing.rounds)
+        return self._rounds.advance(now)

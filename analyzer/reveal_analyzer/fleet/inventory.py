@@ -1,4 +1,4 @@
-"""What the facts of a node say for a comparison: which class it is of, and how it is set up."""
+"""Facts of a node for comparisons: its class, and its comparable settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reveal_contract.metric import Subsystem
 Pair = tuple[str, str]
 _FAMILY = re.compile(r"\d+\.\d+")
 HUGE_PAGES = "memory.hugepages"
-_STEPS = 8  # of a power of two: what firmware keeps for itself is less than one of them
+_STEPS = 8  # in a power of two: firmware reserves less than one of them
 _AREAS = {
     "cpu": Subsystem.CPU, "memory": Subsystem.MEMORY, "gpu": Subsystem.GPU,
     "network": Subsystem.NETWORK, "storage": Subsystem.STORAGE, "kernel": Subsystem.CPU,
@@ -21,32 +21,32 @@ _AREAS = {
 
 
 def node_class(facts: Facts) -> str:
-    """Processor, CPUs, memory, GPUs and kernel family as one text; "" where that is not known.
+    """Return processor, CPUs, memory, GPUs and kernel family as one string; "" if unknown.
 
-    Nodes of one class can be held against each other, others never are.
+    Only nodes of the same class are compared.
     """
     processor = facts.cpu.model or facts.cpu.family
     if not processor or not facts.memory.total:
         return ""
     family = _FAMILY.match(facts.kernel.release)
     cpus = len(cpulist.parse(facts.cpu.present))
-    parts = [processor, f"{cpus} CPUs", f"{fitted(facts.memory.total) >> 20} MiB"]
+    parts = [processor, f"{cpus} CPUs", f"{installed_memory(facts.memory.total) >> 20} MiB"]
     parts += [_counted(gpu.name or "GPU" for gpu in facts.gpus)]
     parts += [f"Linux {family.group()}" if family else ""]
     return ", ".join(part for part in parts if part)
 
 
-def fitted(usable: int) -> int:
-    """The memory a host was fitted with, given what firmware and kernel left of it; bytes."""
+def installed_memory(usable: int) -> int:
+    """Return the installed memory, given what firmware and kernel leave usable, in bytes."""
     step = max(1 << 20, (1 << (usable.bit_length() - 1)) // _STEPS)
     return -(-usable // step) * step
 
 
 def comparable(facts: Facts) -> dict[str, str]:
-    """How the node is set up, by name: what ought to be alike on nodes of a class.
+    """Return the settings that should be equal on nodes of a class, by name.
 
-    Left out are names, addresses and counts that differ from node to node by nature, what
-    moves by itself, and what a metric tells.  A fact that is not known is missing.
+    Names, addresses and counts that differ between nodes by nature are left out, as are values
+    that change by themselves or that a metric shows.  An unknown fact is missing.
     """
     pairs = [
         *_cpu(facts), *_memory(facts), *_kernel(facts), *_buses(facts.devices),
@@ -55,8 +55,8 @@ def comparable(facts: Facts) -> dict[str, str]:
     return {name: value for name, value in pairs if value}
 
 
-def area(fact: str) -> Subsystem:
-    """The subsystem whose performance a fact decides."""
+def subsystem_of_fact(fact: str) -> Subsystem:
+    """Return the subsystem whose performance a fact affects."""
     if fact.startswith("kernel.sysctl."):
         fact = {"vm": "memory", "net": "network"}.get(fact.split(".")[2], "cpu")
     return _AREAS.get(fact.partition(".")[0], Subsystem.CPU)
@@ -66,7 +66,7 @@ def _cpu(facts: Facts) -> Iterator[Pair]:
     cpu = facts.cpu
     yield "cpu.smt", cpu.smt
     yield "cpu.boost", _flag(cpu.boost)
-    if cpu.online:  # then these were read, too
+    if cpu.online:  # the facts below are read together with it
         yield "cpu.isolated", cpu.isolated or "none"
         yield "cpu.nohz_full", cpu.nohz_full or "none"
     yield "cpu.frequency.driver", _all(policy.driver for policy in cpu.policies)
@@ -108,7 +108,7 @@ def _kernel(facts: Facts) -> Iterator[Pair]:
 
 
 def _buses(devices: Iterable[Device]) -> Iterator[Pair]:
-    """PCI devices by kind: lanes as they were trained, drivers, interrupts."""
+    """Yield facts of PCI devices by kind: ids, drivers, and the lanes that were trained."""
     by_kind: dict[str, list[Device]] = {}
     for device in devices:
         by_kind.setdefault(device.kind, []).append(device)
@@ -121,7 +121,7 @@ def _buses(devices: Iterable[Device]) -> Iterator[Pair]:
 
 
 def _network(facts: Facts) -> Iterator[Pair]:
-    """Interfaces with a device behind them, whatever their names are."""
+    """Yield facts of interfaces with a device, independent of their names."""
     nics = [nic for nic in facts.nics if nic.pci]
     up = [nic for nic in nics if nic.up]
     yield "network.interfaces", _number(len(nics))
@@ -152,12 +152,12 @@ def _of(nics: Iterable[Nic], name: str, unit: str) -> str:
 
 
 def _all(values: Iterable[str]) -> str:
-    """The different values there are, in order."""
+    """Return the distinct values, sorted."""
     return ", ".join(sorted({value for value in values if value}))
 
 
 def _counted(values: Iterable[str]) -> str:
-    """``2 x H100``: each value with how often it is there."""
+    """Return each value with its count: ``2 x H100``."""
     tally = Counter(value for value in values if value)
     return ", ".join(f"{number} x {value}" for value, number in sorted(tally.items()))
 

@@ -1,4 +1,4 @@
-"""The one analyzer that compares the nodes: a role with a lease of its own."""
+"""Leader election: one analyzer holds a lease in Redis and compares all nodes."""
 
 from __future__ import annotations
 
@@ -12,57 +12,60 @@ from reveal_contract.names import fleet_key
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """Times of the role, in seconds: who dies is followed within their sum."""
+class LeaseTiming:
+    """Seconds of the lease and between renewals; a dead leader is replaced within their sum."""
 
     lease: float = 8.0
-    beat: float = 1.0
+    renewal: float = 1.0
 
 
 class Leader:
-    """Takes the role where it is free and keeps it; ``owner`` is unique among analyzers.
+    """Takes the lease if it is free, and keeps it; ``owner`` is unique among analyzers.
 
-    Methods raise what redis-py raises when Redis is away.
+    Methods raise what redis-py raises when Redis is unavailable.
     """
 
     def __init__(
-        self, client: redis.Redis, profile: str, owner: str, term: Term | None = None
+        self, client: redis.Redis, profile: str, owner: str, timing: LeaseTiming | None = None
     ) -> None:
-        self._client, self._owner, self._term = client, owner, term or Term()
+        self._client, self._owner = client, owner
+        self._timing = timing or LeaseTiming()
         self._key = fleet_key(profile, "leader")
         self._ends = self._next = 0.0
 
     @property
     def leads(self) -> bool:
-        """Whether the lease surely still runs."""
+        """Whether the lease is certain to last still."""
         return time.monotonic() < self._ends
 
-    def beat(self) -> bool:
-        """Renew or take the role when that is due; whether it is held now."""
+    def renew(self) -> bool:
+        """Renew or take the lease when that is due; return whether this analyzer leads."""
         now = time.monotonic()
         if now >= self._next:
-            self._next = now + self._term.beat
-            if self._renewed() or self._taken():
-                self._ends = now + self._term.lease  # from before the question: never too long
+            self._next = now + self._timing.renewal
+            if self._extend() or self._acquire():
+                self._ends = (
+                    now + self._timing.lease
+                )  # counted from before the request: never too long
             else:
                 self._ends = 0.0
         return self.leads
 
     def release(self) -> None:
-        """Give the role back, so that the next one need not wait for the lease to run out."""
+        """Release the lease, so that the next leader need not wait until it expires."""
         self._client.eval(RELEASE, 1, self._key, self._owner)
         self._ends = 0.0
 
-    def _renewed(self) -> bool:
+    def _extend(self) -> bool:
         return granted(
             lambda: self._client.eval(
-                RENEW, 1, self._key, self._owner, int(self._term.lease * 1000)
+                RENEW, 1, self._key, self._owner, int(self._timing.lease * 1000)
             )
         )
 
-    def _taken(self) -> bool:
+    def _acquire(self) -> bool:
         return granted(
             lambda: self._client.set(
-                self._key, self._owner, nx=True, px=int(self._term.lease * 1000)
+                self._key, self._owner, nx=True, px=int(self._timing.lease * 1000)
             )
         )

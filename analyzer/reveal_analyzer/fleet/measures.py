@@ -1,22 +1,26 @@
-"""What nodes are compared by: which level of a metric stands for a node, and what of it hurts.
+"""Metrics that nodes are compared by: their level per node, and the direction that does harm.
 
-*Standing* levels are set up, not caused by work: they are compared whatever the nodes run.  All
-others follow the load: they are compared among nodes with the same work only.
+*Standing* levels are set up and do not follow the load: they are compared whatever the nodes run.
+All others follow the load and are compared only among nodes with the same workload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.derive.columns import LEVEL, Column, quanta
 from reveal_contract import catalogue
 from reveal_contract.metric import Harm, Kind, Lane, Metric, Scope, Subsystem
 
 IDLE_PAGES = "memory.hugepages.free"
 PROMISED_PAGES = "memory.hugepages.reserved"
 STEP = "job.step"
+MEMORY, CPUS = "memory.mem_total", "cpu.online"
+DEFAULT_MEMORY = float(16 << 30)  # bytes, if a node does not report its memory
 
 STANDING: Mapping[str, Harm] = {
     IDLE_PAGES: Harm.HIGHER,
@@ -31,12 +35,21 @@ STANDING: Mapping[str, Harm] = {
     "network.infiniband.rate": Harm.LOWER,
     "storage.pcie.width": Harm.LOWER,
 }
-# a pool in use harms nobody; which interfaces a node has is decided by its pods
+# a pool in use does no harm; the pods of a node decide which interfaces it has
 _NOT_COMPARED = ("memory.huge_pages_total", "network.nic.up", "network.nic.speed")
-_ADDED_UP = ("bytes", "pages", "tasks", "packets", "requests", "connections", "sockets", "events")
+_SUMMED_UNITS = (
+    "bytes",
+    "pages",
+    "tasks",
+    "packets",
+    "requests",
+    "connections",
+    "sockets",
+    "events",
+)
 
 
-# no channel and no column: what the heartbeat reads of a job
+# neither a channel nor a column: the step time that the heartbeat reads of a job
 _READ = {
     STEP: Metric(
         STEP, "ns", Kind.GAUGE, Subsystem.CPU, Scope.SUBJECT, "heartbeat", Lane.DERIVED,
@@ -46,7 +59,7 @@ _READ = {
 
 
 class Fold(Enum):
-    """How the instances of a metric (disks, ports, NUMA nodes) become one level of a node."""
+    """How the instances of a metric (disks, ports) are combined to one level per node."""
 
     TOTAL = "total"
     LARGEST = "largest"
@@ -55,9 +68,10 @@ class Fold(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric as nodes are compared by it; ``sign`` is 1 where more hurts, -1 where less does.
+    """How nodes are compared by a metric.
 
-    0 is activity: it explains, and decides nothing.
+    ``sign`` is 1 if more does harm, -1 if less does, and 0 for activity, which may explain harm
+    and decides nothing.
     """
 
     row: Metric
@@ -67,7 +81,7 @@ class Measure:
 
 @cache
 def measure(name: str) -> Measure | None:
-    """How a metric is compared; ``None`` for one this version's catalogue does not have."""
+    """Return how a metric is compared; ``None`` if this version's catalogue does not have it."""
     try:
         row = _READ.get(name) or catalogue.find(name)
     except catalogue.UnknownMetricError:
@@ -81,10 +95,30 @@ def measure(name: str) -> Measure | None:
 
 @cache
 def fold(name: str) -> Fold:
-    """The instance that hurts most speaks for the node; what adds up is added up."""
+    """Return how the instances of a metric are combined: to the sum, or to the most harmful one."""
     row = catalogue.find(name)
     if STANDING.get(name, row.harm) is Harm.LOWER:
         return Fold.LEAST
     if row.scope is Scope.CPU:
-        return Fold.LARGEST  # it was folded so already
-    return Fold.TOTAL if row.kind is Kind.COUNTER or row.unit in _ADDED_UP else Fold.LARGEST
+        return Fold.LARGEST  # its columns are maxima over CPUs already
+    return Fold.TOTAL if row.kind is Kind.COUNTER or row.unit in _SUMMED_UNITS else Fold.LARGEST
+
+
+@dataclass(frozen=True)
+class Quanta:
+    """Least significant levels of some metrics, which grow with a node's memory and CPUs."""
+
+    absolute: Floats
+    of_memory: Floats
+    of_cpus: Floats
+
+    @classmethod
+    def of(cls, measures: Iterable[Measure]) -> Quanta:
+        columns = [Column(each.row, "", LEVEL) for each in measures]
+        fixed = quanta(columns, 0.0, 0)
+        return cls(fixed, quanta(columns, 1.0, 0) - fixed, quanta(columns, 0.0, 1) - fixed)
+
+    def scaled(self, memory: float, cpus: float) -> Floats:
+        """Return the levels for a node with this much memory (bytes) and this many CPUs."""
+        levels: Floats = self.absolute + self.of_memory * memory + self.of_cpus * cpus
+        return levels

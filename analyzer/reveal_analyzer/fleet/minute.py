@@ -1,7 +1,7 @@
-"""One node's last minute: what every metric was, folded to the node.
+"""The last minute of one node: the level of each metric, combined over its instances.
 
-Seconds are added up to blocks of five as they come, which costs two additions of a vector a
-second; everything else waits until somebody wants the summary.
+Each second is added to a block of five, which costs two vector additions.  Everything else is
+computed only when a summary is requested.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from reveal_contract.metric import Role, Scope
 from reveal_contract.time_units import NS_PER_SECOND
 
 MINUTE = 60  # seconds
-_BLOCK = 5  # seconds: what comes in bursts of one is level, what comes once a minute is none
-_QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
+_BLOCK = 5  # seconds: averages short bursts; an event once a minute does not move the median
+_QUARTILES = 1.349  # standard deviations between the quartiles of a normal distribution
 _REDUCE = {Fold.TOTAL: np.add, Fold.LARGEST: np.fmax, Fold.LEAST: np.fmin}
 _MEMINFO = ("memory.huge_pages_free", "memory.huge_pages_rsvd", "memory.hugepagesize")
-_LAYOUTS = 64  # remembered: nodes of one kind have one
+_LAYOUTS = 64  # cached: nodes of one kind share a layout
 
 
 @dataclass(frozen=True)
-class Levels:
-    """What a node was in a minute, metric by metric; NaN where nothing was read.
+class MinuteLevels:
+    """Levels of a node in a minute, by metric; NaN if nothing was read.
 
-    ``levels`` are medians of blocks (means, of events), ``spreads`` deviations of the blocks,
-    both in base units, counters per second.  ``subjects`` are means over the seconds they were
-    there, by (metric, instance).
+    ``levels`` are medians of the blocks (means for events), ``spreads`` are deviations of the
+    blocks, both in base units, counters per second.  ``subjects`` are means over the seconds in
+    which each subject existed, by (metric, instance).
     """
 
     minute: int
@@ -47,39 +47,41 @@ class Levels:
     subjects: Mapping[tuple[str, str], float]
 
 
-class Layout:
-    """How the columns of a plan become one number a metric, and which channels are subjects'."""
+class MinuteLayout:
+    """How the columns of a plan are combined to one number per metric, and subjects' channels."""
 
     def __init__(self, plan: ColumnPlan) -> None:
         self.plan = plan
-        places = _places(plan.columns)
-        self.names = tuple(sorted(places, key=lambda name: (fold(name).value, name)))
-        self._order = np.array([at for name in self.names for at in places[name]], np.intp)
-        self._runs = self._find_runs(places)
-        told = [
-            (at, channel) for at, channel in enumerate(plan.channels) if is_subject_level(channel)
+        columns = _columns_by_metric(plan.columns)
+        self.names = tuple(sorted(columns, key=lambda name: (fold(name).value, name)))
+        self._order = np.array([index for name in self.names for index in columns[name]], np.intp)
+        self._runs = self._find_runs(columns)
+        subjects = [
+            (index, channel)
+            for index, channel in enumerate(plan.channels)
+            if is_subject_level(channel)
         ]
-        self.subjects = tuple((channel.metric, channel.instance) for _, channel in told)
-        self.subject_places = np.array([at for at, _ in told], np.intp)
+        self.subjects = tuple((channel.metric, channel.instance) for _, channel in subjects)
+        self.subject_indices = np.array([index for index, _ in subjects], np.intp)
 
     def fold(self, rows: Floats) -> Floats:
-        """A number a metric of rows of one a column; a part that is missing makes a sum so."""
-        taken = rows[:, self._order]
+        """Combine rows of columns to rows of metrics; a missing instance makes a sum missing."""
+        ordered = rows[:, self._order]
         if not self._runs:
-            return taken
+            return ordered
         return np.hstack([
-            reduce.reduceat(taken[:, first:end], starts, axis=1)
+            reduce.reduceat(ordered[:, first:end], starts, axis=1)
             for reduce, first, end, starts in self._runs
         ])  # fmt: skip
 
     def _find_runs(
-        self, places: Mapping[str, list[int]]
+        self, columns: Mapping[str, list[int]]
     ) -> list[tuple[np.ufunc, int, int, NDArray[np.intp]]]:
-        """(reduction, first and end in the order, where each metric starts) of each fold."""
+        """Return (reduction, first, end, start of each metric) of each fold, in column order."""
         runs: list[tuple[np.ufunc, int, int, NDArray[np.intp]]] = []
         first = 0
-        for how in sorted(Fold, key=lambda one: one.value):
-            widths = [len(places[name]) for name in self.names if fold(name) is how]
+        for how in sorted(Fold, key=lambda each: each.value):
+            widths = [len(columns[name]) for name in self.names if fold(name) is how]
             if widths:
                 starts = np.concatenate([[0], np.cumsum(widths[:-1])]).astype(np.intp)
                 runs.append((_REDUCE[how], first, first + sum(widths), starts))
@@ -88,10 +90,10 @@ class Layout:
 
 
 @dataclass
-class Part:
-    """Some seconds of one layout: of each block the sums of columns and of subjects' channels."""
+class MinutePart:
+    """Some seconds of one layout: by block, the sums of columns and of subjects' channels."""
 
-    layout: Layout
+    layout: MinuteLayout
     sums: list[Floats] = field(default_factory=list)
     subjects: list[Floats] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)  # seconds
@@ -101,24 +103,25 @@ class Part:
         return sum(self.lengths)
 
     def blocks(self) -> Floats:
-        """(blocks, metrics): means, folded to the node."""
+        """Return (blocks, metrics): means, combined over instances."""
         means: Floats = self.layout.fold(np.array(self.sums)) / np.array(self.lengths)[:, None]
         return means
 
 
 @dataclass
-class Gathered:
-    """A minute as it is gathered; ``levels`` is what becomes of it."""
+class MinuteData:
+    """The blocks of one minute."""
 
     minute: int
-    parts: list[Part] = field(default_factory=list)
+    parts: list[MinutePart] = field(default_factory=list)
     periods: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seconds(self) -> int:
         return sum(part.seconds for part in self.parts)
 
-    def levels(self) -> Levels:
+    def levels(self) -> MinuteLevels:
+        """Return the levels of the minute."""
         names = max((part.layout.names for part in self.parts), key=len, default=())
         rows = np.array(
             [_aligned(names, part.layout, block) for part in self.parts for block in part.blocks()]
@@ -135,7 +138,7 @@ class Gathered:
             names, levels, spreads = (
                 (*names, IDLE_PAGES), np.append(levels, idle), np.append(spreads, 0.0)
             )  # fmt: skip
-        return Levels(self.minute, self.seconds, names, levels, spreads, self._subjects())
+        return MinuteLevels(self.minute, self.seconds, names, levels, spreads, self._subjects())
 
     def _subjects(self) -> dict[tuple[str, str], float]:
         totals: dict[tuple[str, str], tuple[float, int]] = {}
@@ -145,85 +148,87 @@ class Gathered:
                 total, seconds = totals.get(key, (0.0, 0))
                 totals[key] = (total + value, seconds + part.seconds)
         means = {key: total / seconds for key, (total, seconds) in totals.items()}
-        return means | {(STEP, one): period * NS_PER_SECOND for one, period in self.periods.items()}
+        return means | {
+            (STEP, subject): period * NS_PER_SECOND for subject, period in self.periods.items()
+        }
 
 
-def no_rhythm() -> Mapping[str, float]:
-    """Nobody follows the steps of jobs."""
+def no_step_times() -> Mapping[str, float]:
+    """Return no step times: the source where jobs are not tracked."""
     return {}
 
 
-class Minutes:
-    """The minutes of one node, by its own clock; ``take`` gives the last that ended, once.
+class MinuteRecorder:
+    """Records the minutes of one node, by its own clock.
 
-    ``periods`` tells the step times of subjects as they are now, in seconds.
+    ``periods`` returns the current step times of subjects, in seconds.
     """
 
-    def __init__(self, periods: Callable[[], Mapping[str, float]] = no_rhythm) -> None:
+    def __init__(self, periods: Callable[[], Mapping[str, float]] = no_step_times) -> None:
         self._periods = periods
-        self._now: Gathered | None = None
-        self._ended: Gathered | None = None
+        self._now: MinuteData | None = None
+        self._ended: MinuteData | None = None
         self._values: Floats = np.zeros(0)
         self._subjects: Floats = np.zeros(0)
-        self._held = 0
-        self._layout: Layout | None = None
+        self._block_seconds = 0
+        self._layout: MinuteLayout | None = None
 
     def push(self, second: Second) -> None:
-        """Add a second; a new minute ends the one before."""
+        """Add a second; a new minute ends the previous one."""
         minute = second.start_ns // (MINUTE * NS_PER_SECOND)
         if self._now is None or minute != self._now.minute:
             self._flush()
             self._end(minute)
         if self._layout is None or self._layout.plan is not second.plan:
             self._flush()
-            self._layout = Layout(second.plan)
-        subjects = second.channels[self._layout.subject_places]
-        if self._held:
+            self._layout = MinuteLayout(second.plan)
+        subjects = second.channels[self._layout.subject_indices]
+        if self._block_seconds:
             self._values += second.values
             self._subjects += subjects
         else:
             self._values, self._subjects = second.values.copy(), subjects
-        self._held += 1
-        if self._held == _BLOCK:
+        self._block_seconds += 1
+        if self._block_seconds == _BLOCK:
             self._flush()
 
-    def take(self) -> Gathered | None:
-        """The last minute that ended, if nobody took it yet."""
+    def pop_ended(self) -> MinuteData | None:
+        """Return the last minute that ended, once."""
         ended, self._ended = self._ended, None
         return ended
 
     def _end(self, minute: int) -> None:
         if self._now is not None:
             self._now.periods = self._periods()
-        self._ended, self._now = self._now, Gathered(minute)
+        self._ended, self._now = self._now, MinuteData(minute)
 
     def _flush(self) -> None:
-        """The block so far becomes part of the minute."""
-        if not self._held or self._now is None or self._layout is None:
+        """Add the current block to the minute."""
+        if not self._block_seconds or self._now is None or self._layout is None:
             return
         parts = self._now.parts
         if not parts or parts[-1].layout is not self._layout:
-            parts.append(Part(self._layout))
+            parts.append(MinutePart(self._layout))
         parts[-1].sums.append(self._values)
         parts[-1].subjects.append(self._subjects)
-        parts[-1].lengths.append(self._held)
-        self._held = 0
+        parts[-1].lengths.append(self._block_seconds)
+        self._block_seconds = 0
 
 
-def _places(columns: tuple[Column, ...]) -> dict[str, list[int]]:
-    """Columns by metric: levels only, and the host's own where it is told beside its parts."""
-    places: dict[str, list[int]] = {}
-    whole: dict[str, int] = {}
-    for at, column in enumerate(columns):
+def _columns_by_metric(columns: tuple[Column, ...]) -> dict[str, list[int]]:
+    """Return the columns of each metric: levels only, and the host's own column if there is one."""
+    by_metric: dict[str, list[int]] = {}
+    of_host: dict[str, int] = {}
+    for index, column in enumerate(columns):
         if column.feature == CHANGE or column.metric.scope is Scope.SUBJECT:
             continue
-        places.setdefault(column.metric.name, []).append(at)
+        by_metric.setdefault(column.metric.name, []).append(index)
         if column.feature == LEVEL and not column.instance:
-            whole[column.metric.name] = at
-    return places | {name: [at] for name, at in whole.items()}
+            of_host[column.metric.name] = index
+    return by_metric | {name: [index] for name, index in of_host.items()}
 
 
-def _aligned(names: tuple[str, ...], layout: Layout, values: Floats) -> Floats:
+def _aligned(names: tuple[str, ...], layout: MinuteLayout, values: Floats) -> Floats:
     if layout.names == names:
         return values
     given = dict(zip(layout.names, values.tolist(), strict=True))
@@ -233,38 +238,39 @@ def _aligned(names: tuple[str, ...], layout: Layout, values: Floats) -> Floats:
 @lru_cache(maxsize=_LAYOUTS)
 def _events(names: tuple[str, ...]) -> NDArray[np.intp]:
     return np.array(
-        [at for at, name in enumerate(names) if catalogue.find(name).role is Role.EVENT], np.intp
+        [index for index, name in enumerate(names) if catalogue.find(name).role is Role.EVENT],
+        np.intp,
     )
 
 
 def _robust(rows: Floats) -> tuple[Floats, Floats]:
-    """Median and deviation (by the quartiles) of each column, of what is not missing."""
+    """Return median and deviation (from the quartiles) of each column, without missing values."""
     if not len(rows):
         return np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     rows = np.sort(rows, axis=0)  # missing ones last
     last = np.maximum(np.isfinite(rows).sum(axis=0) - 1, 0)
-    low, middle, high = (_at(share, rows, last) for share in (0.25, 0.5, 0.75))
+    low, middle, high = (_quantile(share, rows, last) for share in (0.25, 0.5, 0.75))
     return middle, (high - low) / _QUARTILES
 
 
-def _at(share: float, rows: Floats, last: NDArray[np.intp]) -> Floats:
-    """Of each sorted column the value at this share of what is there, up to place ``last``."""
-    place = last * share
-    below = place.astype(np.intp)
+def _quantile(share: float, rows: Floats, last: NDArray[np.intp]) -> Floats:
+    """Return a quantile of each sorted column, whose values end at index ``last``."""
+    position = last * share
+    below = position.astype(np.intp)
     columns = np.arange(len(last))
     lower, upper = rows[below, columns], rows[np.minimum(below + 1, last), columns]
-    found: Floats = lower + (place - below) * (upper - lower)
+    found: Floats = lower + (position - below) * (upper - lower)
     return found
 
 
 def _idle_pages(names: tuple[str, ...], levels: Floats) -> float:
-    """Bytes of huge pages that no program has or was promised, NaN where that is not known.
+    """Return the bytes of huge pages that are neither used nor reserved; NaN if unknown.
 
-    Of all sizes; by meminfo, which knows the default size only, where sysfs is not read.
+    They are those of all sizes, or of the default size (from meminfo) if sysfs is not read.
     """
 
-    def level(name: str, otherwise: float = np.nan) -> float:
-        return float(levels[names.index(name)]) if name in names else otherwise
+    def level(name: str, default: float = np.nan) -> float:
+        return float(levels[names.index(name)]) if name in names else default
 
     if IDLE_PAGES in names:
         promised = level(PROMISED_PAGES, 0.0)

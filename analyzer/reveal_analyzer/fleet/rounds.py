@@ -1,4 +1,4 @@
-"""The leader's work: round after round over the summaries of all nodes."""
+"""Rounds of the leader: read the summaries of all nodes, compare them, and update the cases."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from itertools import chain
 from statistics import median_low
 from typing import NamedTuple
 
-from reveal_analyzer.fleet.cases import Case, Cases, signs
+from reveal_analyzer.fleet.cases import FleetCase, FleetCases, deviations
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.findings import finding, identity
-from reveal_analyzer.fleet.jobs import slow
+from reveal_analyzer.fleet.jobs import slow_parts
 from reveal_analyzer.fleet.outliers import LEAST, Drift, Outlier, drifts, outliers, ranked
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import Member, counted
+from reveal_analyzer.fleet.workload import JobMember, with_count
 from reveal_contract.finding import FindingChange, FindingUpdate
 
-BATCH = 64  # summaries a step, of half a millisecond each
-PORTION = 2000  # nodes compared a step, in one or more of its parts
-_ABSENT = 150.0  # s without news: two minutes were missed
-_REJOINS = 120.0  # s for which a node that came back, or is new, is left alone
-_SETTLING = 150.0  # s after which a node that was not there yet is new
-_SKEW = 3  # minutes that a node's clock may differ from most
+BATCH = 64  # summaries per step, of half a millisecond each
+NODES_PER_STEP = 2000  # compared in one step, in one or more parts
+_ABSENT_S = 150.0  # without a new summary: two minutes were missed
+_REJOIN_S = 120.0  # for which a node that is new or came back is not compared
+_SETTLING_S = 150.0  # since the first round, after which an unknown node counts as new
+_MOST_SKEW = 3  # minutes that a node's clock may differ from the median
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Between two rounds lie so many seconds, and for each node so many more."""
+class RoundTiming:
+    """Seconds between two rounds: at least ``pause``, and ``each`` for every node."""
 
     pause: float = 10.0
     each: float = 0.015
@@ -37,151 +37,155 @@ class Pace:
 @dataclass
 class _Node:
     summary: Summary
-    told: float  # when it last had news
+    updated: float  # when its last new summary was read
     joined: float = -math.inf
 
 
-class Judged(NamedTuple):
-    """What stands apart, most first, and the minute of each node that was compared."""
+class Differences(NamedTuple):
+    """Outliers and differing settings, most first, and the minute of each compared node."""
 
     outliers: list[Outlier]
     drifts: list[Drift]
     minutes: dict[str, int]
 
 
-def judge(summaries: Iterable[Summary]) -> Judged:
-    """Everything that stands apart."""
-    return together(parts(summaries))
+def compare_all(summaries: Iterable[Summary]) -> Differences:
+    """Return all differences between nodes."""
+    return merged(parts(summaries))
 
 
-def parts(summaries: Iterable[Summary]) -> Iterator[Judged]:
-    """The same part after part: of four thousand nodes each takes some ten milliseconds."""
+def parts(summaries: Iterable[Summary]) -> Iterator[Differences]:
+    """Yield the differences in parts: each takes about ten milliseconds for 4000 nodes."""
     classes: dict[str, list[Summary]] = {}
-    for one in summaries:
-        if one.kind:
-            classes.setdefault(one.kind, []).append(one)
+    for summary in summaries:
+        if summary.kind:
+            classes.setdefault(summary.kind, []).append(summary)
     for group in classes.values():
         if len(group) >= LEAST:
-            minutes = {one.node: one.minute for one in group}
-            for found in chain(outliers(group), slow(group)):
-                yield Judged(found, [], minutes)
-            yield Judged([], drifts(group), minutes)
+            minutes = {summary.node: summary.minute for summary in group}
+            for found in chain(outliers(group), slow_parts(group)):
+                yield Differences(found, [], minutes)
+            yield Differences([], drifts(group), minutes)
 
 
-def together(found: Iterable[Judged]) -> Judged:
-    made = Judged([], [], {})
+def merged(found: Iterable[Differences]) -> Differences:
+    """Return the differences of all parts."""
+    result = Differences([], [], {})
     for part in found:
-        made.outliers.extend(part.outliers)
-        made.drifts.extend(part.drifts)
-        made.minutes.update(part.minutes)
-    return made._replace(outliers=ranked(made.outliers))
+        result.outliers.extend(part.outliers)
+        result.drifts.extend(part.drifts)
+        result.minutes.update(part.minutes)
+    return result._replace(outliers=ranked(result.outliers))
 
 
-class Comparison:
-    """Reads all summaries, a batch a step, and compares the nodes when they are read.
+class ComparisonRounds:
+    """Reads all summaries, a batch per step, and then compares the nodes, a part per step.
 
-    Methods raise what redis-py raises when Redis is away; the round goes on afterwards.
+    Methods raise what redis-py raises when Redis is unavailable; the round continues afterwards.
     """
 
-    def __init__(self, exchange: Exchange, now: float, pace: Pace | None = None) -> None:
-        self._exchange, self._pace = exchange, pace or Pace()
+    def __init__(self, exchange: Exchange, now: float, timing: RoundTiming | None = None) -> None:
+        self._exchange, self._timing = exchange, timing or RoundTiming()
         self._since = self._due = now
         self._nodes: dict[str, _Node] = {}
-        self._todo: list[str] | None = None
-        self._parts: Iterator[Judged] | None = None  # of the comparison under way
-        self._judged: list[Judged] = []
-        self._usual = 0
-        self._cases = Cases()
+        self._unread: list[str] | None = None  # nodes, while a round reads summaries
+        self._parts: Iterator[Differences] | None = None  # while a round compares
+        self._found: list[Differences] = []
+        self._common_minute = 0
+        self._cases = FleetCases()
         self._cases.load(exchange.load_cases())
         self._unsaved = False
-        self.open = self._opened()
+        self.open = self._open_ids()
 
-    def step(self, now: float) -> list[FindingUpdate]:
-        """Go on with the round, or begin one that is due; what it found when it ends."""
+    def advance(self, now: float) -> list[FindingUpdate]:
+        """Continue the round, or begin the next; return the changes when it ends."""
         self.save()
         if self._parts is not None:
-            return self._judge(self._parts)
-        if self._todo is None:
+            return self._compare(self._parts)
+        if self._unread is None:
             if now < self._due:
                 return []
-            self._todo = self._exchange.nodes()
-        for summary in self._exchange.get(self._todo[:BATCH]).values():
-            self._take(summary, now)
-        self._todo = self._todo[BATCH:]
-        if self._todo:
+            self._unread = self._exchange.nodes()
+        for summary in self._exchange.get(self._unread[:BATCH]).values():
+            self._add(summary, now)
+        self._unread = self._unread[BATCH:]
+        if self._unread:
             return []
-        self._todo = None
-        self._due = now + max(self._pace.pause, self._pace.each * len(self._nodes))
-        self._forget([n for n, one in self._nodes.items() if now - one.told > KEPT_SECONDS])
-        present, self._usual = self._present(now)
-        self._judged = []
-        return self._judge(parts(present))
+        self._unread = None
+        self._due = now + max(self._timing.pause, self._timing.each * len(self._nodes))
+        self._drop([n for n, node in self._nodes.items() if now - node.updated > KEPT_SECONDS])
+        present, self._common_minute = self._present(now)
+        self._found = []
+        return self._compare(parts(present))
 
     def save(self) -> None:
-        """Keep for the next leader what has been told by now."""
+        """Save the cases for the next leader, if they have changed."""
         if self._unsaved:
             self._exchange.save_cases(self._cases.rows())
             self._unsaved = False
 
-    def _take(self, summary: Summary, now: float) -> None:
+    def _add(self, summary: Summary, now: float) -> None:
         known = self._nodes.get(summary.node)
         if known is None:
-            joined = now if now - self._since > _SETTLING else -math.inf
+            # all nodes are unknown to a new leader: only later ones are new
+            joined = now if now - self._since > _SETTLING_S else -math.inf
             self._nodes[summary.node] = _Node(summary, now, joined)
         elif summary.minute != known.summary.minute:
-            back = now - known.told > _ABSENT
-            joined = now if back else known.joined
+            is_back = now - known.updated > _ABSENT_S
+            joined = now if is_back else known.joined
             self._nodes[summary.node] = _Node(summary, now, joined)
 
-    def _judge(self, left: Iterator[Judged]) -> list[FindingUpdate]:
-        """Go on comparing; what came of it once nothing is left."""
-        self._parts, done = None, 0  # what raises is not gone on with
-        for part in left:
-            self._judged.append(part)
+    def _compare(self, remaining: Iterator[Differences]) -> list[FindingUpdate]:
+        """Continue comparing; return the changes when nothing remains."""
+        self._parts, done = None, 0  # a part that raises ends the round
+        for part in remaining:
+            self._found.append(part)
             done += len(part.minutes)
-            if done >= PORTION:
-                self._parts = left
+            if done >= NODES_PER_STEP:
+                self._parts = remaining
                 return []
-        found = together(self._judged)
-        changes = self._cases.step(signs(found.outliers, found.drifts), found.minutes, self._usual)
+        found = merged(self._found)
+        current = deviations(found.outliers, found.drifts)
+        changes = self._cases.update(current, found.minutes, self._common_minute)
         self._unsaved = True
-        self.open = self._opened()
-        return [self._news(change, case) for change, case in changes]
+        self.open = self._open_ids()
+        return [self._update(change, case) for change, case in changes]
 
     def _present(self, now: float) -> tuple[list[Summary], int]:
-        """Who can be compared: heard of, no newcomer, with a clock like most; their minute."""
+        """Return the summaries of nodes that can be compared, and the median of their minutes.
+
+        Such a node has a recent summary, did not join lately, and has a clock like most.
+        """
         here = [
-            one.summary
-            for one in self._nodes.values()
-            if now - one.told <= _ABSENT and now - one.joined >= _REJOINS
+            node.summary
+            for node in self._nodes.values()
+            if now - node.updated <= _ABSENT_S and now - node.joined >= _REJOIN_S
         ]
         if not here:
             return [], 0
-        usual = median_low(one.minute for one in here)
-        return [one for one in here if abs(one.minute - usual) <= _SKEW], usual
+        common = median_low(summary.minute for summary in here)
+        return [summary for summary in here if abs(summary.minute - common) <= _MOST_SKEW], common
 
-    def _forget(self, nodes: Sequence[str]) -> None:
+    def _drop(self, nodes: Sequence[str]) -> None:
         self._exchange.drop(nodes)
         for node in nodes:
             del self._nodes[node]
 
-    def _opened(self) -> frozenset[str]:
-        """The ids of the findings that are open."""
+    def _open_ids(self) -> frozenset[str]:
         return frozenset(identity(case) for case in self._cases.opened)
 
-    def _news(self, change: FindingChange, case: Case) -> FindingUpdate:
+    def _update(self, change: FindingChange, case: FleetCase) -> FindingUpdate:
         known = self._nodes.get(case.key.node)
         members = _members(case, known.summary) if known else ()
-        return FindingUpdate(
-            change, finding(case, members, resolved=change is FindingChange.RESOLVED)
-        )
+        resolved = change is FindingChange.RESOLVED
+        return FindingUpdate(change, finding(case, members, resolved=resolved))
 
 
-def _members(case: Case, summary: Summary) -> tuple[Member, ...]:
-    """Whose work it is that suffers: the job's, else all that the node works for."""
-    if case.signs.standing:
+def _members(case: FleetCase, summary: Summary) -> tuple[JobMember, ...]:
+    """Return the subjects that suffer: those of the outlier's job, else of the whole workload."""
+    if case.deviations.standing:
         return ()
-    named = [one.job for one in case.signs.outliers if one.job in summary.jobs]
-    working = [n for n, job in summary.jobs.items() if counted(n, job) in summary.workload]
-    jobs = named[:1] or working
-    return tuple(member for name in jobs for member in summary.jobs[name].members)
+    of_jobs = [o.job for o in case.deviations.outliers if o.job in summary.jobs]
+    working = [n for n, job in summary.jobs.items() if with_count(n, job) in summary.workload]
+    names = of_jobs[:1] or working
+    return tuple(member for name in names for member in summary.jobs[name].members)

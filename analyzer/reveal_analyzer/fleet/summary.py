@@ -1,7 +1,8 @@
-"""What an analyzer tells the others of one node's minute, and its bytes.
+"""Summary of one node's minute, and its encoding.
 
-Bytes are a version and zlib over four of length, as much JSON, and the levels and the spreads as
-doubles (little endian): some 3 KB for a node of 400 metrics.  What is missing is NaN, in JSON null.
+The bytes are a version, and then, compressed with zlib, the length of the JSON in four bytes, the
+JSON, and levels and spreads as little-endian doubles: about 3 KB for a node of 400 metrics.  A
+missing value is NaN, and null in JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.fleet.workload import Job, Member
+from reveal_analyzer.fleet.workload import JobMember, JobPart
 
 VERSION = 2
 MAX_BYTES = 1 << 20  # unpacked; real ones are below 64 KiB
@@ -29,16 +30,17 @@ _JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=Fa
 
 
 class SummaryError(ValueError):
-    """These bytes are no summary; the text says why."""
+    """These bytes are not a summary; the message says why."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A node in a minute (of its own clock, since the epoch).
+    """A node in one minute, counted by its own clock since the epoch.
 
-    ``kind`` is its class, "" where that is not known.  ``levels`` and ``spreads`` are one
-    number a name of what can hurt, in base units, NaN where missing; ``activity`` the levels of
-    all else that mattered.  ``workload`` is what it worked for, ``facts`` how it is set up.
+    ``kind`` is its class, "" if unknown.  ``levels`` and ``spreads`` have one number for each of
+    ``names``, the metrics that can do harm, in base units, NaN if missing.  ``activity`` holds
+    the significant levels of the others.  ``workload`` names the jobs it worked for, ``facts``
+    its settings.
     """
 
     node: str
@@ -50,17 +52,18 @@ class Summary:
     spreads: Floats
     activity: Mapping[str, float] = field(default_factory=dict)
     workload: tuple[str, ...] = ()
-    jobs: Mapping[str, Job] = field(default_factory=dict)
+    jobs: Mapping[str, JobPart] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def level(self, name: str) -> float:
-        """The level of a metric; NaN where there is none."""
+        """Return the level of a metric; NaN if there is none."""
         if name in self.activity:
             return self.activity[name]
         return float(self.levels[self.names.index(name)]) if name in self.names else math.nan
 
 
 def encode(summary: Summary) -> bytes:
+    """Return the bytes of a summary."""
     row = {
         "node": summary.node,
         "minute": summary.minute,
@@ -79,7 +82,10 @@ def encode(summary: Summary) -> bytes:
 
 
 def decode(data: bytes) -> Summary | None:
-    """The summary; ``None`` for one of another version; raises ``SummaryError`` for neither."""
+    """Return the summary of these bytes; ``None`` if it has another version.
+
+    Raises ``SummaryError`` if they are not a summary.
+    """
     if not data:
         raise SummaryError("it is empty")
     if data[0] != VERSION:
@@ -88,15 +94,15 @@ def decode(data: bytes) -> Summary | None:
         unpacker = zlib.decompressobj()
         body = unpacker.decompress(data[1:], MAX_BYTES)
         if unpacker.unconsumed_tail or not unpacker.eof:
-            raise SummaryError(f"it is cut off, or has over {MAX_BYTES} bytes")
+            raise SummaryError(f"it is truncated, or longer than {MAX_BYTES} bytes")
         ends = _LENGTH + int.from_bytes(body[:_LENGTH], "little")
         row = json.loads(body[_LENGTH:ends])
     except (zlib.error, ValueError, RecursionError) as error:
         raise SummaryError(f"it cannot be read: {error}") from None
-    return _made(row, body[ends:])
+    return _from_row(row, body[ends:])
 
 
-def _made(row: object, vectors: bytes) -> Summary:
+def _from_row(row: object, vectors: bytes) -> Summary:
     match row:
         case {
             "node": str(node), "minute": int(minute), "seconds": int(seconds), "kind": str(kind),
@@ -111,11 +117,11 @@ def _made(row: object, vectors: bytes) -> Summary:
                 {name: _job(job) for name, job in jobs.items()},
                 dict(zip(facts, _texts(list(facts.values())), strict=True)),
             )  # fmt: skip
-    raise SummaryError("it lacks something, or holds what does not belong there")
+    raise SummaryError("a field is missing or has another type")
 
 
 def _numbers(values: Iterable[float]) -> list[float | None]:
-    """As JSON has them: whole ones as they are, others to six digits, missing ones null."""
+    """Return numbers for JSON: integers exactly, others with six digits, missing ones as None."""
     return [
         None if not math.isfinite(value)
         else int(value) if value == int(value)
@@ -129,9 +135,10 @@ def _numbered(levels: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _shortened(values: Floats) -> Floats:
-    """As they are sent: whole numbers whole, others in single precision, infinite ones missing.
+    """Return values as they are sent: integers exactly, others in single precision.
 
-    What single precision leaves zero takes hardly a byte; numbers beyond its range are whole.
+    The zero bytes that single precision leaves compress well; numbers beyond its range are
+    integers.  Infinite values become missing.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         single = values.astype(np.float32)
@@ -141,7 +148,7 @@ def _shortened(values: Floats) -> Floats:
 
 
 def _vectors(data: bytes, width: int) -> tuple[Floats, Floats]:
-    """Levels and spreads of so many metrics."""
+    """Return the levels and spreads of ``width`` metrics."""
     if len(data) != 16 * width or width > _MAX_METRICS:
         raise SummaryError(f"{len(data)} bytes of levels and spreads of {width} metrics")
     values = np.frombuffer(data, "<f8").astype(np.float64)
@@ -177,24 +184,24 @@ def _known(levels: dict[str, Any]) -> dict[str, float]:
 
 def _texts(values: list[Any]) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
-        raise SummaryError("a text is none")
+        raise SummaryError("a string is expected")
     return tuple(values)
 
 
-def _job_row(job: Job) -> dict[str, Any]:
-    members = [[one.kind, one.namespace, one.name, one.uid] for one in job.members]
+def _job_row(job: JobPart) -> dict[str, Any]:
+    members = [[each.kind, each.namespace, each.name, each.uid] for each in job.members]
     return {"members": members, "count": job.count, "levels": _numbered(job.levels)}
 
 
-def _job(row: object) -> Job:
+def _job(row: object) -> JobPart:
     match row:
         case {"members": list(members), "count": int(count), "levels": dict(levels)}:
-            return Job(tuple(_member(one) for one in members), count, _known(levels))
-    raise SummaryError("a job lacks something")
+            return JobPart(tuple(_member(member) for member in members), count, _known(levels))
+    raise SummaryError("a job misses a field")
 
 
-def _member(row: object) -> Member:
+def _member(row: object) -> JobMember:
     match row:
         case [str(kind), str(namespace), str(name), str(uid)]:
-            return Member(kind, namespace, name, uid)
+            return JobMember(kind, namespace, name, uid)
     raise SummaryError(f"{ascii(row)[:80]} is not a subject")

@@ -1,4 +1,4 @@
-"""Whose work a node does: its subjects by the job they belong to, over all nodes."""
+"""Workload of a node: its subjects, grouped by the job that they belong to on all nodes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from statistics import fmean
 from reveal_contract.subjects import Identity, SubjectKind
 
 USAGE = "cpu.subject.usage"
-_SOME = 5e7  # ns of CPU a second: a twentieth of a CPU
-_SHARE = 0.1  # of what all subjects of the node use
+_LEAST_USAGE = 5e7  # ns of CPU per second: a twentieth of a CPU
+_LEAST_SHARE = 0.1  # of the CPU time of all subjects of the node
 _PID = re.compile(r"\[\d+\]\Z")
 _MOST_MEMBERS = 10
 _GROUP = "ProcessGroup"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A subject of a job on a node; ``namespace`` is "" for what is no pod."""
+class JobMember:
+    """A subject of a job on a node; ``namespace`` is "" unless it is a pod."""
 
     kind: str
     namespace: str
@@ -28,14 +28,14 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Job:
+class JobPart:
     """The part of one job that runs on a node.
 
-    ``members`` are the first ten of ``count``; ``levels`` means of a member in base units,
+    ``members`` are the first ten of ``count``; ``levels`` are means per member in base units,
     counters per second.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[JobMember, ...]
     count: int
     levels: Mapping[str, float] = field(default_factory=dict)
 
@@ -43,29 +43,30 @@ class Job:
 Means = Mapping[tuple[str, str], float]
 
 
-def jobs(means: Means, identities: Iterable[Identity], node: str) -> dict[str, Job]:
-    """The jobs that use a twentieth of a CPU or more, by a name that is theirs on all nodes.
+def jobs(means: Means, identities: Iterable[Identity], node: str) -> dict[str, JobPart]:
+    """Return the jobs that use a twentieth of a CPU or more, by their name on all nodes.
 
     ``means`` are those of subject channels over a minute, by (metric, instance).
     """
-    known = {one.instance: one for one in identities}
+    known = {identity.instance: identity for identity in identities}
     names: dict[str, str] = {}
-    members: dict[str, dict[str, Member]] = {}
+    members: dict[str, dict[str, JobMember]] = {}
     for instance in {instance for _, instance in means}:
-        who = known.get(instance)
-        if who is None or not (who.kind is SubjectKind.CONTAINER and who.namespace):
-            names[instance] = name = job_name(instance, who, node)
-            members.setdefault(name, {})[instance] = _member(instance, who)
+        identity = known.get(instance)
+        # the container of a pod is counted with its pod
+        if identity is None or not (identity.kind is SubjectKind.CONTAINER and identity.namespace):
+            names[instance] = name = job_name(instance, identity, node)
+            members.setdefault(name, {})[instance] = _member(instance, identity)
     levels = _levels(means, names)
     return {
-        name: Job(_first(parts), len(parts), levels[name])
+        name: JobPart(_first(parts), len(parts), levels[name])
         for name, parts in sorted(members.items())
-        if levels[name].get(USAGE, 0.0) * len(parts) >= _SOME
+        if levels[name].get(USAGE, 0.0) * len(parts) >= _LEAST_USAGE
     }
 
 
 def _levels(means: Means, names: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """By job and metric the mean of the members that have it; ``names`` are their jobs."""
+    """Return by job and metric the mean of the members; ``names`` are jobs by instance."""
     values: dict[str, dict[str, list[float]]] = {name: {} for name in names.values()}
     for (metric, instance), value in means.items():
         if instance in names:
@@ -76,45 +77,43 @@ def _levels(means: Means, names: Mapping[str, str]) -> dict[str, dict[str, float
     }
 
 
-def _first(members: Mapping[str, Member]) -> tuple[Member, ...]:
+def _first(members: Mapping[str, JobMember]) -> tuple[JobMember, ...]:
     return tuple(members[instance] for instance in sorted(members)[:_MOST_MEMBERS])
 
 
-def workload(means: Means, found: Mapping[str, Job]) -> tuple[str, ...]:
-    """What the node works for: jobs with a tenth of all that is used, counted.
+def workload(means: Means, found: Mapping[str, JobPart]) -> tuple[str, ...]:
+    """Return the jobs that use a tenth or more of the node's CPU time, with their counts.
 
-    Nodes are alike in their work where these are equal; an idle node has none.
+    Nodes with equal results have the same workload; an idle node has none.
     """
     whole = sum(value for (metric, _), value in means.items() if metric == USAGE)
-    least = max(_SOME, _SHARE * whole)
+    least = max(_LEAST_USAGE, _LEAST_SHARE * whole)
     return tuple(
-        counted(name, job)
+        with_count(name, job)
         for name, job in sorted(found.items())
         if job.levels[USAGE] * job.count >= least
     )
 
 
-def counted(name: str, job: Job) -> str:
-    """A job as a part of the work of a node: ``ml/Job/train x 2``.
-
-    How many process groups go by one name is chance.
-    """
-    by_chance = any(member.kind == _GROUP for member in job.members)
-    return name if by_chance else f"{name} x {job.count}"
+def with_count(name: str, job: JobPart) -> str:
+    """Return a job as a part of a node's workload: ``ml/Job/train x 2``."""
+    # how many process groups share a name is chance
+    is_group = any(member.kind == _GROUP for member in job.members)
+    return name if is_group else f"{name} x {job.count}"
 
 
-def job_name(instance: str, who: Identity | None, node: str) -> str:
-    """A pod's controller; else the subject without what differs from node to node."""
-    if who is None or not who.namespace:
+def job_name(instance: str, identity: Identity | None, node: str) -> str:
+    """Return the controller of a pod, or the subject without the parts that nodes vary."""
+    if identity is None or not identity.namespace:
         return _PID.sub("", instance)
-    if who.owner.startswith("Node/"):  # a static pod is called by its node
-        return f"{who.namespace}/{who.name.removesuffix(f'-{node}')}"
-    return f"{who.namespace}/{who.owner or who.name}"
+    if identity.owner.startswith("Node/"):  # the name of a static pod ends with its node
+        return f"{identity.namespace}/{identity.name.removesuffix(f'-{node}')}"
+    return f"{identity.namespace}/{identity.owner or identity.name}"
 
 
-def _member(instance: str, who: Identity | None) -> Member:
-    if who is None:
+def _member(instance: str, identity: Identity | None) -> JobMember:
+    if identity is None:
         kind = _GROUP if _PID.search(instance) else "Cgroup"
-        return Member(kind, "", instance)
-    name = who.name if who.namespace else instance
-    return Member(who.kind.value, who.namespace, name, who.uid)
+        return JobMember(kind, "", instance)
+    name = identity.name if identity.namespace else instance
+    return JobMember(identity.kind.value, identity.namespace, name, identity.uid)

@@ -8,11 +8,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.fleet.cases import Case, Cases, signs
+from reveal_analyzer.fleet.cases import FleetCase, FleetCases, deviations
 from reveal_analyzer.fleet.findings import HYPOTHESIS, finding
-from reveal_analyzer.fleet.rounds import judge
+from reveal_analyzer.fleet.outliers import Drift, Outlier
+from reveal_analyzer.fleet.rounds import compare_all
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import Member
+from reveal_analyzer.fleet.workload import JobMember
 from reveal_contract.finding import Finding, FindingKind, FindingScope, Peers, Severity, State
 from reveal_contract.metric import Subsystem
 from support.fleet_summaries import GIB, fleet, part, summary
@@ -23,21 +24,23 @@ SLOW = {"storage.pressure.some": 4e8}
 Told = list[tuple[int, str, str]]
 
 
-def play(cases: Cases, minutes: list[list[Summary]], first: int = 100) -> list[tuple[str, Case]]:
+def play(
+    cases: FleetCases, minutes: list[list[Summary]], first: int = 100
+) -> list[tuple[str, FleetCase]]:
     """Minute after minute; every change with its case."""
     told = []
     for minute, nodes in enumerate(minutes, first):
-        found, settings, judged = judge([replace(one, minute=minute) for one in nodes])
-        told += cases.step(signs(found, settings), judged, minute)
+        found, settings, judged = compare_all([replace(one, minute=minute) for one in nodes])
+        told += cases.update(deviations(found, settings), judged, minute)
     return told
 
 
 def changes(minutes: list[list[Summary]]) -> list[tuple[str, str, int]]:
-    return [(change, case.key.node, case.last) for change, case in play(Cases(), minutes)]
+    return [(change, case.key.node, case.last) for change, case in play(FleetCases(), minutes)]
 
 
 def opened(odd: dict[str, float], **given: object) -> Finding:
-    (_, case), *_ = play(Cases(), [fleet(9, odd, **given)] * 3)
+    (_, case), *_ = play(FleetCases(), [fleet(9, odd, **given)] * 3)
     return finding(case, ())
 
 
@@ -58,18 +61,18 @@ def test_it_resolves_when_it_was_gone_for_three_minutes() -> None:
 
 
 def test_a_minute_counts_once_however_often_it_is_looked_at() -> None:
-    cases = Cases()
+    cases = FleetCases()
     assert [play(cases, [fleet(9, IDLE)]) for _ in range(9)] == [[]] * 9
 
 
 def test_while_a_node_is_away_its_case_stays_until_it_has_left() -> None:
     there, away = fleet(9, IDLE), [one for one in fleet(9) if one.node != "n3"]
     assert changes([there] * 2 + [away] * 9 + [there] * 2) == [("Opened", "n3", 101)]
-    opened, gone = play(Cases(), [there] * 2 + [away] * 20)
+    opened, gone = play(FleetCases(), [there] * 2 + [away] * 20)
     assert (opened[0], gone[0]) == ("Opened", "Resolved")
     told = finding(gone[1], (), resolved=True)
     assert told.state is State.RESOLVED
-    assert told.notes == ("the node could not be compared with others any more",)
+    assert told.notes == ("the node can no longer be compared with others",)
 
 
 def test_a_fleet_that_shrinks_below_four_ends_its_cases() -> None:
@@ -80,7 +83,7 @@ def test_a_fleet_that_shrinks_below_four_ends_its_cases() -> None:
 def test_settings_and_harm_are_cases_of_their_own() -> None:
     nodes = [replace(one, facts={"memory.thp": "never"}) for one in fleet(9, IDLE)]
     nodes[2] = replace(nodes[2], facts={"memory.thp": "always"})
-    told = play(Cases(), [nodes] * 3)
+    told = play(FleetCases(), [nodes] * 3)
     assert [(case.key.subsystem, case.key.kind) for _, case in told] == [
         (Subsystem.MEMORY, FindingKind.ANOMALY), (Subsystem.MEMORY, FindingKind.CONFIGURATION),
     ]  # fmt: skip
@@ -89,14 +92,16 @@ def test_settings_and_harm_are_cases_of_their_own() -> None:
 def test_a_setting_joins_the_harm_it_does() -> None:
     nodes = [replace(one, facts={"memory.hugepages": "none"}) for one in fleet(9, IDLE)]
     nodes[2] = replace(nodes[2], facts={"memory.hugepages": "2048 x 2048 kB"})
-    (told,) = play(Cases(), [nodes] * 3)
+    (told,) = play(FleetCases(), [nodes] * 3)
     shown = finding(told[1], ())
     assert shown.claim.startswith("Huge pages reserved on 1 of 9 nodes")
     assert [one.metric for one in shown.evidence] == [
         "memory.hugepages.free", "fact.memory.hugepages",
     ]  # fmt: skip
     used = [replace(one, facts=there.facts) for one, there in zip(fleet(9), nodes, strict=True)]
-    assert [case.key.kind for _, case in play(Cases(), [used] * 3)] == [FindingKind.CONFIGURATION]
+    assert [case.key.kind for _, case in play(FleetCases(), [used] * 3)] == [
+        FindingKind.CONFIGURATION
+    ]
 
 
 def test_one_fault_is_one_finding_with_all_that_shows_it() -> None:
@@ -104,7 +109,7 @@ def test_one_fault_is_one_finding_with_all_that_shows_it() -> None:
     nodes = fleet(9, both)
     plain = {"storage.pressure.full": 1e6, "storage.procs_blocked": 0.0}
     nodes = [one if one.node == "n3" else summary(one.node, plain) for one in nodes]
-    (told,) = play(Cases(), [nodes] * 4)
+    (told,) = play(FleetCases(), [nodes] * 4)
     shown = finding(told[1], ())
     assert shown.subsystem is Subsystem.STORAGE
     shows = {one.metric for one in shown.evidence}
@@ -134,8 +139,10 @@ def test_the_finding_says_who_differs_from_whom_by_what() -> None:
 
 
 def test_load_is_told_with_the_range_of_the_others_and_whose_work_it_is() -> None:
-    (_, case), *_ = play(Cases(), [fleet(9, SLOW)] * 3)
-    told = finding(case, (Member("Pod", "ml", "train-0", "u"), Member("Unit", "", "/a.service")))
+    (_, case), *_ = play(FleetCases(), [fleet(9, SLOW)] * 3)
+    told = finding(
+        case, (JobMember("Pod", "ml", "train-0", "u"), JobMember("Unit", "", "/a.service"))
+    )
     assert told.claim.startswith(
         "storage.pressure.some (psi io some) stands out on 1 of 9 nodes: 40 % on n3, 0.2"
     )
@@ -146,9 +153,9 @@ def test_load_is_told_with_the_range_of_the_others_and_whose_work_it_is() -> Non
 def test_a_setting_is_told_with_both_values() -> None:
     nodes = [replace(one, facts={"cpu.smt": "on"}) for one in fleet(9)]
     nodes[2] = replace(nodes[2], facts={"cpu.smt": "off"})
-    (_, case), *_ = play(Cases(), [nodes] * 3)
+    (_, case), *_ = play(FleetCases(), [nodes] * 3)
     told = finding(case, ())
-    assert told.claim == "cpu.smt differs on 1 of 9 nodes: off on n3, usually on"
+    assert told.claim == "cpu.smt differs on 1 of 9 nodes: off on n3, on on most others"
     assert (told.kind, told.severity) == (FindingKind.CONFIGURATION, Severity.LOW)
     assert told.peers == Peers(9, "on", "off")
 
@@ -157,8 +164,8 @@ def test_a_setting_is_told_with_both_values() -> None:
 @examples(8)
 def test_another_leader_goes_on_where_the_last_one_stopped(at: int) -> None:
     minutes = [fleet(9, {**IDLE, **SLOW})] * 4 + [fleet(9)] * 4
-    one = play(Cases(), minutes)
-    first, second = Cases(), Cases()
+    one = play(FleetCases(), minutes)
+    first, second = FleetCases(), FleetCases()
     told = play(first, minutes[:at])
     second.load(json.loads(json.dumps(first.rows())))
     told += play(second, minutes[at:], 100 + at)
@@ -167,8 +174,43 @@ def test_another_leader_goes_on_where_the_last_one_stopped(at: int) -> None:
     ]
 
 
+def test_saved_rows_keep_the_names_that_other_versions_read() -> None:
+    outlier = Outlier("n3", "storage.pressure.some", 4e8, 1e6, 0.0, 2e6, 9, 1, 1.5)
+    drift = Drift("n3", "cpu.smt", "off", "on", 9, 1)
+    cases = FleetCases()
+    for minute in (100, 101, 102):
+        cases.update(deviations([outlier], [drift]), {"n3": minute}, minute)
+    assert json.loads(json.dumps(cases.rows())) == [
+        {
+            "key": ["n3", "CPU", "Configuration"],
+            "signs": {
+                "outliers": [],
+                "drifts": [
+                    {"node": "n3", "fact": "cpu.smt", "value": "off", "usual": "on",
+                     "compared": 9, "alike": 1},
+                ],
+            },
+            "first": 100, "last": 102, "judged": 102, "seen": 3, "calm": 0, "opened": True,
+            "told": 101, "rank": 0, "facts": ["cpu.smt"],
+        },
+        {
+            "key": ["n3", "Storage", "Anomaly"],
+            "signs": {
+                "outliers": [
+                    {"node": "n3", "metric": "storage.pressure.some", "value": 4e8, "median": 1e6,
+                     "low": 0.0, "high": 2e6, "compared": 9, "alike": 1, "score": 1.5,
+                     "standing": False, "job": "", "harm": True, "lost": 0.0},
+                ],
+                "drifts": [],
+            },
+            "first": 100, "last": 102, "judged": 102, "seen": 3, "calm": 0, "opened": True,
+            "told": 102, "rank": 0, "facts": [],
+        },
+    ]  # fmt: skip
+
+
 def test_state_of_another_version_is_left_out() -> None:
-    cases = Cases()
+    cases = FleetCases()
     play(cases, [fleet(9, IDLE)] * 2)
     (good,) = json.loads(json.dumps(cases.rows()))
     (harm,) = good["signs"]["outliers"]
@@ -186,7 +228,7 @@ def test_state_of_another_version_is_left_out() -> None:
 def told_of_job(levels: dict[str, float]) -> Finding:
     nodes = [replace(one, jobs={"ml/Job/train": part()}) for one in fleet(6)]
     nodes[2] = replace(nodes[2], jobs={"ml/Job/train": part(levels)})
-    (_, case), *_ = play(Cases(), [nodes] * 3)
+    (_, case), *_ = play(FleetCases(), [nodes] * 3)
     return finding(case, ())
 
 
@@ -196,5 +238,5 @@ def test_what_a_job_suffers_on_a_node_is_told_with_the_job() -> None:
     assert held.claim.endswith("on 1 of 6 nodes: 40 % on n3, 0 % on the others")
     less = told_of_job({"memory.subject.page_faults": 1e4, "network.subject.tx_bytes": 2.5e7})
     assert less.claim == (
-        "ml/Job/train does 50 % less of all it does elsewhere, on 1 of 6 nodes: on n3"
+        "ml/Job/train does 50 % less of everything than on other nodes, on 1 of 6 nodes: on n3"
     )

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from reveal_analyzer.fleet.inventory import area, comparable, fitted, node_class
+from reveal_analyzer.fleet.inventory import (
+    comparable,
+    installed_memory,
+    node_class,
+    subsystem_of_fact,
+)
 from reveal_contract.facts import Cpu, Device, Disk, Facts, Gpu, Kernel, Link, Memory, Nic, Port
 from reveal_contract.metric import Subsystem
 from support.fleet_summaries import GIB, facts
@@ -55,7 +60,7 @@ def test_a_node_of_which_nothing_is_known_has_no_class() -> None:
     [(62.7, 64), (15.3, 16), (125.4, 128), (503.0, 512), (1007.2, 1024), (7.6, 8)],
 )
 def test_memory_is_what_the_host_was_fitted_with(usable: float, memory: int) -> None:
-    assert fitted(int(usable * GIB)) == memory * GIB
+    assert installed_memory(int(usable * GIB)) == memory * GIB
 
 
 def test_settings_are_told_by_name_and_unknown_ones_left_out() -> None:
@@ -107,4 +112,4 @@ def test_ports_that_run_slower_are_told() -> None:
     ],
 )  # fmt: skip
 def test_a_setting_belongs_to_a_subsystem(fact: str, subsystem: Subsystem) -> None:
-    assert area(fact) is subsystem
+    assert subsystem_of_fact(fact) is subsystem

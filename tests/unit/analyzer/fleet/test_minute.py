@@ -10,9 +10,15 @@ import pytest
 
 from reveal_analyzer.derive.columns import shared_column_plan
 from reveal_analyzer.derive.deriver import Deriver
-from reveal_analyzer.fleet.measures import Fold, fold, measure
-from reveal_analyzer.fleet.minute import Gathered, Layout, Levels, Minutes, Part
-from reveal_analyzer.fleet.summarise import UNKNOWN, Quanta, Setup, summarise
+from reveal_analyzer.fleet.measures import Fold, Quanta, fold, measure
+from reveal_analyzer.fleet.minute import (
+    MinuteData,
+    MinuteLayout,
+    MinuteLevels,
+    MinutePart,
+    MinuteRecorder,
+)
+from reveal_analyzer.fleet.publisher import UNKNOWN, NodeSetup, summarize
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.heartbeat.reference import WindowReading
 from reveal_analyzer.heartbeat.tracker import StepTime
@@ -57,7 +63,7 @@ class Told:
     """Slices of one node pushed into its minutes."""
 
     def __init__(self, table: ChannelTable = TABLE) -> None:
-        self.minutes, self._deriver = Minutes(), Deriver()
+        self.minutes, self._deriver = MinuteRecorder(), Deriver()
         self.node, self.table, self._second = Node(table), table, 0
 
     def second(self, **changed: float) -> None:
@@ -69,17 +75,17 @@ class Told:
         self._second += 1
         self.minutes.push(made)
 
-    def minute(self) -> Levels:
-        ended = self.minutes.take()
+    def minute(self) -> MinuteLevels:
+        ended = self.minutes.pop_ended()
         assert ended is not None
         return ended.levels()
 
 
-def level(levels: Levels, name: str) -> float:
+def level(levels: MinuteLevels, name: str) -> float:
     return float(levels.levels[levels.names.index(name)])
 
 
-def parts(seconds: int = 61) -> Levels:
+def parts(seconds: int = 61) -> MinuteLevels:
     told = Told(DISKS)
     for _ in range(seconds):
         told.second(**PARTS)
@@ -90,11 +96,11 @@ def test_a_minute_ends_with_the_first_second_of_the_next_and_is_told_once() -> N
     told = Told()
     for _ in range(60):
         told.second()
-    assert told.minutes.take() is None
+    assert told.minutes.pop_ended() is None
     told.second()
     levels = told.minute()
     assert (levels.minute, levels.seconds) == (START // (60 * 10**9), 60)
-    assert told.minutes.take() is None
+    assert told.minutes.pop_ended() is None
 
 
 def test_what_bursts_for_a_second_is_no_level_and_what_lasts_is() -> None:
@@ -150,14 +156,14 @@ def test_a_value_that_cannot_be_read_is_missing() -> None:
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 @pytest.mark.parametrize("blocks", [1, 2, 11, 12])
 def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing: float) -> None:
-    layout, random = Layout(shared_column_plan(DISKS)), np.random.default_rng(blocks)
+    layout, random = MinuteLayout(shared_column_plan(DISKS)), np.random.default_rng(blocks)
     sums = random.lognormal(sigma=3.0, size=(blocks, len(layout.plan.columns)))
     gone = random.random(sums.shape) < missing
     gone[0] = False
     sums[gone] = np.nan
     nobody = [np.zeros(len(layout.subjects))] * blocks
-    part = Part(layout, list(sums), nobody, [5] * blocks)
-    told, rows = Gathered(1, [part]).levels(), part.blocks()
+    part = MinutePart(layout, list(sums), nobody, [5] * blocks)
+    told, rows = MinuteData(1, [part]).levels(), part.blocks()
     assert rows.shape == (blocks, len(layout.names))
     robust = [at for at, name in enumerate(layout.names) if name not in MEANS]
     low, middle, high = np.nanquantile(rows[:, robust], (0.25, 0.5, 0.75), axis=0)
@@ -201,12 +207,12 @@ def test_all_that_can_hurt_is_told_and_of_activity_what_matters() -> None:
     for _ in range(61):
         told.second(**PARTS)
     levels = told.minute()
-    one = summarise("n", levels, Setup("kind", {"cpu.smt": "on"}), ())
+    one = summarize("n", levels, NodeSetup("kind", {"cpu.smt": "on"}), ())
     assert {"storage.disk.in_flight", "gpu.pcie.width", "memory.hugepages.free"} <= set(one.names)
     assert one.level("memory.ecc.correctable") == 0.0
     assert one.activity["storage.disk.reads"] == pytest.approx(400, rel=0.05)
     quiet = replace(levels, levels=np.where(levels.levels > 300, 4.0, levels.levels))
-    assert "storage.disk.reads" not in summarise("n", quiet, UNKNOWN, ()).activity
+    assert "storage.disk.reads" not in summarize("n", quiet, UNKNOWN, ()).activity
     assert (one.kind, one.facts, one.workload) == ("kind", {"cpu.smt": "on"}, ("/a x 1",))
     assert one.jobs["/a"].levels == {"cpu.subject.usage": pytest.approx(5e8, rel=0.05)}
 
@@ -217,24 +223,24 @@ def test_what_matters_grows_with_the_memory_of_the_node() -> None:
         told.second()
     levels = told.minute()
     level = levels.names.index("memory.mem_available")
-    assert summarise("n", levels, UNKNOWN, ()).names.index("memory.mem_available") >= 0
-    assert "memory.mem_total" in summarise("n", levels, UNKNOWN, ()).activity
+    assert summarize("n", levels, UNKNOWN, ()).names.index("memory.mem_available") >= 0
+    assert "memory.mem_total" in summarize("n", levels, UNKNOWN, ()).activity
     assert levels.levels[level] == pytest.approx(12 * GIB, rel=0.05)
     one, two = (measure(name) for name in ("memory.mem_available", "cpu.pressure.some"))
     assert one is not None
     assert two is not None
     made = Quanta.of([one, two])
-    np.testing.assert_allclose(made.at(64.0 * GIB, 8), [64 * GIB / 512, two.row.quantum])
+    np.testing.assert_allclose(made.scaled(64.0 * GIB, 8), [64 * GIB / 512, two.row.quantum])
 
 
 def test_the_steps_of_jobs_are_told_as_they_were_when_the_minute_ended() -> None:
     told = Told()
-    told.minutes = Minutes(lambda: {WORK: 1.5})
+    told.minutes = MinuteRecorder(lambda: {WORK: 1.5})
     for _ in range(61):
         told.second()
     levels = told.minute()
     assert levels.subjects["job.step", WORK] == 1.5e9
-    one = summarise("n", levels, UNKNOWN, ())
+    one = summarize("n", levels, UNKNOWN, ())
     assert one.jobs[WORK].levels["job.step"] == 1.5e9
 
 
@@ -248,7 +254,7 @@ def test_an_engine_tells_the_steps_that_its_heartbeat_reads(
     node, engine = Node(), NodeAnalyzer("n1", AnalyzerSettings(), rules=())
     for at in range(61):
         engine.analyze(replace(node.slice(), start_ns=START + at * 10**9), TABLE)
-    ended = engine.minutes.take()
+    ended = engine.minutes.pop_ended()
     assert ended is not None
     told = ended.levels().subjects
     assert told["job.step", WORK] == 1.57e9

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.fleet.measures import STANDING, measure
-from reveal_analyzer.fleet.outliers import Drift, Outlier, drifts, few, outliers, ranked
-from reveal_analyzer.fleet.rounds import judge
+from reveal_analyzer.fleet.outliers import Drift, Outlier, drifts, most_outliers, outliers, ranked
+from reveal_analyzer.fleet.rounds import compare_all
 from reveal_analyzer.fleet.summary import Summary
 from reveal_contract import catalogue
 from support.fleet_summaries import GIB, WORK, fleet, summary
@@ -117,16 +117,16 @@ def test_a_setting_that_one_of_nine_has_otherwise_is_told() -> None:
 
 @pytest.mark.parametrize(("nodes", "outlying"), [(4, 1), (9, 1), (10, 2), (100, 20)])
 def test_few_are_one_in_five(nodes: int, outlying: int) -> None:
-    assert few(nodes) == outlying
+    assert most_outliers(nodes) == outlying
 
 
 def test_classes_are_never_mixed_and_unknown_ones_not_compared() -> None:
     nodes = fleet(9, IDLE)
     split = [replace(one, kind=f"class {at % 3}") for at, one in enumerate(nodes)]
-    assert judge(split) == ([], [], {})
-    assert judge([replace(one, kind="") for one in nodes]) == ([], [], {})
+    assert compare_all(split) == ([], [], {})
+    assert compare_all([replace(one, kind="") for one in nodes]) == ([], [], {})
     two = [replace(one, node=f"{one.node}.{kind}", kind=kind) for kind in "ab" for one in nodes]
-    found, _, judged = judge(two)
+    found, _, judged = compare_all(two)
     assert {one.node for one in found} == {"n3.a", "n3.b"}
     assert all(one.compared == 9 for one in found)
     assert len(judged) == 18
@@ -136,9 +136,9 @@ def test_classes_are_never_mixed_and_unknown_ones_not_compared() -> None:
 @examples(60)
 def test_the_order_of_nodes_does_not_matter(count: int, seed: int, factor: float) -> None:
     nodes = fleet(count, {"storage.pressure.some": 3e6 * factor, **IDLE})
-    before = judge(nodes)
+    before = compare_all(nodes)
     random.Random(seed).shuffle(nodes)
-    after = judge(nodes)
+    after = compare_all(nodes)
     assert after[:2] == before[:2]
 
 
@@ -146,14 +146,14 @@ def test_the_order_of_nodes_does_not_matter(count: int, seed: int, factor: float
 @examples(60)
 def test_load_that_grows_on_all_nodes_alike_is_nothing(count: int, factor: float) -> None:
     nodes = [replace(one, levels=one.levels * factor) for one in fleet(count)]
-    assert judge(nodes)[:2] == ([], [])
+    assert compare_all(nodes)[:2] == ([], [])
 
 
 @given(st.integers(1, 3), st.floats(0.0, 1e12), st.floats(0.0, 1e12))
 @examples(40)
 def test_three_nodes_are_not_compared(count: int, pressure: float, pages: float) -> None:
     odd = {"storage.pressure.some": pressure, "memory.hugepages.free": pages}
-    assert judge(fleet(count, odd)) == ([], [], {})
+    assert compare_all(fleet(count, odd)) == ([], [], {})
 
 
 @given(st.lists(st.floats(0, 1e15), min_size=4, max_size=20))
@@ -164,7 +164,7 @@ def test_outliers_are_few_and_beyond_all_others(levels: list[float]) -> None:
         for at, level in enumerate(levels)
     ]
     found = found_among(nodes)
-    assert len(found) <= few(len(levels))
+    assert len(found) <= most_outliers(len(levels))
     for one in found:
         assert one.value > one.high >= one.median >= one.low
         assert one.score >= 1

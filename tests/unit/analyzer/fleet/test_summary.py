@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.fleet.summary import VERSION, Summary, SummaryError, decode, encode
-from reveal_analyzer.fleet.workload import Job, Member
+from reveal_analyzer.fleet.workload import JobMember, JobPart
 from support.fleet_summaries import GIB, fleet, part, summary
 from support.property_tests import examples
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 NUMBER = st.floats(allow_nan=True, allow_infinity=False, width=32)
-MEMBERS = st.builds(Member, TEXT, TEXT, TEXT, TEXT)
+MEMBERS = st.builds(JobMember, TEXT, TEXT, TEXT, TEXT)
 JOBS = st.builds(
-    Job,
+    JobPart,
     st.lists(MEMBERS, max_size=3).map(tuple),
     st.integers(1, 99),
     st.dictionaries(TEXT, st.floats(0, 1e15), max_size=4),
@@ -136,7 +136,7 @@ def test_levels_that_are_none_are_refused(vectors: bytes, said: str) -> None:
 
 
 def test_what_unpacks_without_end_is_refused() -> None:
-    with pytest.raises(SummaryError, match="over"):
+    with pytest.raises(SummaryError, match="longer than"):
         decode(bytes([VERSION]) + zlib.compress(b" " * (1 << 26)))
 
 

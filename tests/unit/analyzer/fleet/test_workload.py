@@ -7,10 +7,10 @@ from itertools import chain
 
 import pytest
 
-from reveal_analyzer.fleet.jobs import slow
+from reveal_analyzer.fleet.jobs import slow_parts
 from reveal_analyzer.fleet.outliers import Outlier, ranked
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import Member, job_name, jobs, workload
+from reveal_analyzer.fleet.workload import JobMember, job_name, jobs, workload
 from reveal_contract.subjects import Identity, SubjectKind
 from support.fleet_summaries import part, summary
 
@@ -23,7 +23,7 @@ def pod(name: str, owner: str, **other: str) -> Identity:
 
 
 def slow_among(summaries: list[Summary]) -> list[Outlier]:
-    return ranked(chain.from_iterable(slow(summaries)))
+    return ranked(chain.from_iterable(slow_parts(summaries)))
 
 
 def ranks(count: int, odd: dict[str, float] | None = None) -> list[Summary]:
@@ -51,7 +51,7 @@ def test_pods_of_one_controller_are_one_job_on_all_nodes() -> None:
     train = found["ml/Job/train"]
     assert train.count == 2
     assert train.levels == {USAGE: 6e8, "network.subject.tx_bytes": 100.0}
-    assert train.members[0] == Member("Pod", "ml", "train-0", "uid-train-0")
+    assert train.members[0] == JobMember("Pod", "ml", "train-0", "uid-train-0")
     assert workload(means, found) == ("ml/Job/train x 2",)
 
 
