@@ -20,7 +20,7 @@ from support.hosts.tree import Tree, rising
 TESTS = Path(__file__).parents[1]
 # the examples of the documentation are those that are tried
 DOCUMENT = Path(__file__).parents[2] / "docs/extending.md"
-NUMBER_FILES, TEXT_FILE, PLATFORM = re.findall(
+NUMBER_FILES, TEXT_FILE, PLATFORM, *_ = re.findall(
     r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL
 )
 MOST_LINES = 20
