@@ -131,3 +131,42 @@ def test_a_pod_stays_named_by_a_finding_that_outlasts_its_collector() -> None:
     over = history.culprits(query, 70 * NS_PER_SECOND, 100 * NS_PER_SECOND)
     assert over.names == opened.names == ("ml/job",)
     assert [one.uid for one in over.pods] == ["u1"]
+
+
+WAITING, RETRANS = "cpu.subject.pressure", "network.subject.retrans_segs"
+
+
+def victims(
+    metrics: list[str], used: dict[str, tuple[str, float, float]], known: tuple[Identity, ...] = ()
+) -> tuple[str, ...]:
+    """Two minutes; from the second one on the values are others (before, during)."""
+    channels = [Channel(metric, name, Kind.COUNTER) for name, (metric, *_) in used.items()]
+    history = SubjectHistory(lambda: known)
+    plan = column_plan(ChannelTable((), tuple(channels)))
+    for second in range(120):
+        values_now = np.array([values[1 + (second >= 60)] for values in used.values()], float)
+        history.push(Second(plan, second * NS_PER_SECOND, values_now[:0], values_now))
+    return history.victims(metrics, 60 * NS_PER_SECOND, 120 * NS_PER_SECOND)
+
+
+def test_victims_are_those_to_whom_harm_was_done_most_first() -> None:
+    used = {
+        "/a.service": (WAITING, 1e6, 5e8), "/b.service": (WAITING, 1e6, 9e8),
+        "/calm.service": (WAITING, 1e6, 1e6), "/freed.service": (WAITING, 9e8, 1e6),
+    }  # fmt: skip
+    assert victims([WAITING], used) == ("/b.service", "/a.service")
+
+
+def test_of_cpu_time_who_lost_it_is_the_victim() -> None:
+    used = {"/loser.service": (USAGE, 9e8, 1e8), "/winner.service": (USAGE, 1e8, 9e8)}
+    assert victims([USAGE], used) == ("/loser.service",)
+
+
+def test_a_pod_is_called_by_its_name() -> None:
+    pod = Identity("ml/a", SubjectKind.POD, "u1", "ml", "a")
+    assert victims([RETRANS], {"ml/a": (RETRANS, 0.0, 50.0)}, (pod,)) == ("ml/a",)
+
+
+@pytest.mark.parametrize("metric", [RETRANS, USAGE])
+def test_where_nothing_changed_nobody_suffers(metric: str) -> None:
+    assert victims([metric], {"/a.service": (metric, 1e8, 1e8)}) == ()

@@ -1,0 +1,138 @@
+"""Findings of a node over time: what opens another one, and whose pods are reported when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from reveal_analyzer.derive.columns import column_plan
+from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.episodes.findings import FindingTracker
+from reveal_analyzer.episodes.trace import ObservedSecond
+from reveal_analyzer.episodes.tracker import SecondVerdict
+from reveal_analyzer.hypotheses.loader import load
+from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import FindingChange, FindingUpdate
+from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.subjects import Identity, SubjectKind
+from reveal_contract.time_units import NS_PER_SECOND
+
+RULES = {rule.name: rule for rule in load()}
+
+
+STALLED = (
+    "storage.disk.await", "storage.disk.busy_time", "storage.disk.in_flight",
+    "storage.pressure.some",
+)  # fmt: skip
+DISK = column_plan(
+    ChannelTable(
+        tuple(
+            Channel(name, "", Kind.COUNTER)
+            for name in (*STALLED, "cpu.procs_running", "cpu.steal", "cpu.run_delay")
+        ),
+        (),
+    )
+)
+
+
+def later_openings(moved: str) -> list[FindingUpdate]:
+    """A slow disk for 30 s; from second 12 on ``moved`` puts the CPU above its threshold."""
+    slow = RULES["SlowDevice"]
+    assert slow.certain is not None
+    columns = {c.metric.name: c for c in DISK.columns}
+    match = SignatureMatch(slow, tuple(columns[c.metric] for c in slow.certain.conditions))
+    tracker = FindingTracker("n1", list(RULES.values()), SubjectHistory(), lambda: ())
+    updates = []
+    for second in range(30):
+        harm = dict.fromkeys(STALLED, 20.0) | ({moved: 15.0} if second >= 12 else {})
+        weight = np.array([harm.get(c.metric.name, 0.0) for c in DISK.columns])
+        excess = np.stack([weight, np.zeros(weight.size)])
+        observed = ObservedSecond(
+            second * NS_PER_SECOND, DISK, 1e8 * (weight > 0), excess, weight, np.zeros(weight.size)
+        )
+        over = {Subsystem.STORAGE: 2.0, Subsystem.CPU: 1.5 if second >= 12 else 0.0}
+        updates += tracker.update(
+            SecondVerdict(second * NS_PER_SECOND, over, [match], [match]), observed
+        )
+    return updates
+
+
+def test_symptoms_that_show_later_are_no_second_finding() -> None:
+    updates = later_openings("cpu.procs_running")
+    assert [u.change for u in updates if u.change is not FindingChange.SUSPECTED] == [
+        FindingChange.OPENED, FindingChange.CHANGED
+    ]  # fmt: skip
+    assert updates[0].finding.id == updates[-1].finding.id
+    last = updates[-1].finding
+    assert last.hypothesis is not None
+    assert last.hypothesis.name == "SlowDevice"
+    assert last.subsystems == (Subsystem.STORAGE, Subsystem.CPU)
+
+
+def test_what_is_no_symptom_is_a_finding_of_its_own() -> None:
+    updates = later_openings("cpu.steal")
+    opened = [u.finding.subsystem for u in updates if u.change is FindingChange.OPENED]
+    assert opened == [Subsystem.STORAGE, Subsystem.CPU]
+
+
+def test_a_pod_that_becomes_known_after_the_opening_is_reported_within_seconds() -> None:
+    names: list[Identity] = []
+    first, *later = throttled_updates(names, known_from=4)
+    assert (first.change, first.finding.pods) == (FindingChange.OPENED, ())
+    assert [subject.name for subject in first.finding.subjects] == [CGROUP]
+    (known,) = later
+    assert known.change is FindingChange.CHANGED
+    assert [(pod.namespace, pod.name) for pod in known.finding.pods] == [("ml", "hog")]
+    assert known.finding.id == first.finding.id
+    # a pod that becomes known after four seconds is reported at the next check, after five
+    assert known.finding.last_seen_ns - first.finding.last_seen_ns == 5 * NS_PER_SECOND
+
+
+def test_a_pod_known_from_the_opening_on_is_reported_once() -> None:
+    (only,) = throttled_updates([HOG], known_from=0)
+    assert [pod.name for pod in only.finding.pods] == ["hog"]
+
+
+def test_other_culprits_than_pods_do_not_change_after_the_opening() -> None:
+    parent = dict.fromkeys(range(4, 15), 900000000.0)
+    (only,) = throttled_updates([], known_from=99, beside=parent)
+    assert [subject.name for subject in only.finding.subjects] == [CGROUP]
+
+
+CGROUP = "/kubepods/pod1"
+BESIDE = "/parent.service"
+HOG = Identity(CGROUP, SubjectKind.POD, "u1", "ml", "hog")
+
+
+def throttled_updates(
+    names: list[Identity], known_from: int, beside: Mapping[int, float] | None = None
+) -> list[FindingUpdate]:
+    """A quota throttles a cgroup for 15 s; its pod is known from a second on.
+
+    ``beside``: by second, how much another cgroup is throttled.
+    """
+    metric = "cpu.subject.throttled_time"
+    both = tuple(Channel(metric, name, Kind.COUNTER) for name in (CGROUP, BESIDE))
+    plan = column_plan(ChannelTable(both, ()))
+    rule = RULES["CPUQuotaThrottling"]
+    history = SubjectHistory(lambda: names)
+    tracker = FindingTracker("n1", list(RULES.values()), history, lambda: ())
+    match = SignatureMatch(rule, tuple(c for c in plan.columns if c.metric.name == metric))
+    values = np.array([5e8 * (c in match.columns) for c in plan.columns])
+    others = beside or {}
+    still = np.zeros((2, values.size))
+    updates = []
+    for second in range(15):
+        if second >= known_from:
+            names[:] = [HOG]
+        history.push(
+            Second(plan, second * NS_PER_SECOND, values, np.array([5e8, others.get(second, 0.0)]))
+        )
+        observed = ObservedSecond(second * NS_PER_SECOND, plan, values, still, still[0], still[0])
+        updates += tracker.update(
+            SecondVerdict(second * NS_PER_SECOND, {}, [match], [match]), observed
+        )
+    return updates
