@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reveal_contract.kube.names import LABEL_COMPONENT
-from reveal_operator.manifests import children
+from reveal_operator.manifests import owned_manifests
 from reveal_operator.spec import parse
 from support.api_server import Kube, unique, wait_for
 from support.profile_factory import DEFAULTS, container, profile
@@ -58,9 +58,9 @@ def home(kube: Kube, namespace: str) -> str:
 def apply(kube: Kube, home: str, spec: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     wanted = parse(profile(spec))
     made = [
-        # no such profile is there: the garbage collector would take its children
+        # no such profile is there: the garbage collector would take its owned_manifests
         {**one, "metadata": {**one["metadata"], "ownerReferences": []}}
-        for one in children(wanted, replace(DEFAULTS, namespace=home))
+        for one in owned_manifests(wanted, replace(DEFAULTS, namespace=home))
     ]
     return {one["kind"]: one for one in kube.apply(made, manager="reveal-operator")}
 

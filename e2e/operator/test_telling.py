@@ -74,7 +74,7 @@ def test_two_profiles_on_the_same_nodes_say_so(stage: Stage) -> None:
         for name, other in ((first, second), (second, first)):
             found = condition(stage.profile(name), "Degraded")
             assert (found.get("status"), found.get("reason")) == ("True", "NodesOverlap"), found
-            assert f"profile {other} watches 1 of the same nodes" in found["message"]
+            assert f"profile {other} selects 1 of the same nodes" in found["message"]
         return True
 
     wait_for(told, SOON_S, "both say so")
@@ -150,7 +150,7 @@ def test_collectors_that_do_not_come_up_are_told_and_so_is_that_they_did(stage: 
     wait_for(lambda: stage.events(name, "CollectorDegraded"), 60, "an Event that it is degraded")
     ready = condition(stage.profile(name), "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "Waiting")
-    assert ready["message"] == f"0 of 1 collectors are available: 1 being started ({pool})"
+    assert ready["message"] == f"0 of 1 collectors are available: 1 starting ({pool})"
     [event] = stage.events(name, "CollectorDegraded")
     assert event["note"] == ready["message"]
     # as the kubelet would say it

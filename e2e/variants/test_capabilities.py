@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from reveal_contract.kube.names import LABEL_COMPONENT
-from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
-from reveal_operator.profile import Collector, Privilege
+from reveal_operator.manifests.privileges import NEEDS, NeedKind, names_of
+from reveal_operator.profile import CollectorSpec, Privilege
 from support.api_server import wait_for
 from support.cluster_release import Watched
 from support.fault_run import fault, held_back
@@ -60,7 +60,9 @@ def test_what_is_lost_is_what_the_page_says(privileged: Told, capabilities: Watc
 
 def _promised() -> frozenset[str]:
     """What the page says is lost although the capabilities are given."""
-    return frozenset(source for need in NEEDS if need.kind is Kind.VARIABLE for source in need.gone)
+    return frozenset(
+        source for need in NEEDS if need.kind is NeedKind.VARIABLE for source in need.gone
+    )
 
 
 def _row(source: str, privileged: Told, now: Told) -> str:
@@ -69,7 +71,7 @@ def _row(source: str, privileged: Told, now: Told) -> str:
 
 
 def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities: Watched) -> None:
-    wanted = names_of(Collector(privilege=Privilege.CAPABILITIES), Kind.CAPABILITY)
+    wanted = names_of(CollectorSpec(privilege=Privilege.CAPABILITIES), NeedKind.CAPABILITY)
     pods = capabilities.kube.items("v1", "Pod", NAMESPACE, _COLLECTORS)
     assert len(pods) == len(capabilities.cluster.nodes)
     for process in map(main_process, pods):

@@ -1,4 +1,4 @@
-"""``reveal-operator``: turns RevealProfiles into collectors and analyzers, and keeps them so."""
+"""``reveal-operator``: creates collectors and analyzers for RevealProfiles, and maintains them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
 from reveal_contract.kube.transport import NoAccessError
 from reveal_contract.runtime import logs
-from reveal_operator.app import RESYNC_S, Operator, Options
-from reveal_operator.kopflog import tidy
+from reveal_operator.app import RESYNC_S, Operator, OperatorOptions
+from reveal_operator.kopflog import filter_kopf_logs
 from reveal_operator.kube import KubernetesClient, connect
 from reveal_operator.retention import SWEEP_S
 from reveal_operator.spec import Defaults
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 done, 1 error, 2 usage or no access to a cluster."""
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format, getattr(logging, arguments.log_level.upper()))
-    tidy()
+    filter_kopf_logs()
     try:
         api = connect(arguments.kubeconfig)
         asyncio.run(_run(api, options_of(arguments, os.environ)))
@@ -39,42 +39,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _run(api: KubernetesClient, options: Options) -> None:
+async def _run(api: KubernetesClient, options: OperatorOptions) -> None:
     await Operator(api, options).run()
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    """Return the parser of the command line."""
+    flags = argparse.ArgumentParser(
         prog="reveal-operator", description=__doc__, argument_default=argparse.SUPPRESS
     )
-    made.add_argument(
+    flags.add_argument(
         "--kubeconfig",
         type=Path,
         default=None,
         metavar="FILE",
-        help="of the cluster, where the operator does not run in it",
+        help="kubeconfig of the cluster (default: the cluster of this pod)",
     )
-    made.add_argument(
+    flags.add_argument(
         "--namespace",
         default=None,
         metavar="NAME",
-        help=f"where children are made (default: ${NAMESPACE_VARIABLE}, else {_NAMESPACE})",
+        help=f"namespace of created objects (default: ${NAMESPACE_VARIABLE}, else {_NAMESPACE})",
     )
-    _add_children(made)
-    _add_redis(made)
-    _add_own(made)
-    made.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    return made
+    _add_created(flags)
+    _add_redis(flags)
+    _add_own(flags)
+    flags.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return flags
 
 
-def _add_children(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("children")
+def _add_created(flags: argparse.ArgumentParser) -> None:
+    group = flags.add_argument_group("created objects")
     for component in ("collector", "analyzer"):
         group.add_argument(
             f"--{component}-image",
             default=f"reveal-{component}:{VERSION}",
             metavar="IMAGE",
-            help="of profiles that name none (default: %(default)s)",
+            help="image of profiles that name none (default: %(default)s)",
         )
     group.add_argument("--image-pull-policy", choices=_POLICIES)
     group.add_argument(
@@ -88,49 +89,53 @@ def _add_children(made: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{component}-service-account", metavar="NAME")
 
 
-def _add_redis(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("Redis of profiles that name none")
+def _add_redis(flags: argparse.ArgumentParser) -> None:
+    group = flags.add_argument_group("Redis of profiles that name none")
     group.add_argument("--redis-url", metavar="URL", help="redis:// or rediss://, no credentials")
     group.add_argument("--redis-credentials-secret", metavar="NAME")
-    group.add_argument("--redis-username-key", metavar="KEY", help="of that Secret (username)")
-    group.add_argument("--redis-password-key", metavar="KEY", help="of that Secret (password)")
-    group.add_argument("--redis-ca-secret", metavar="NAME", help="who signed its certificate")
-    group.add_argument("--redis-ca-key", metavar="KEY", help="of that Secret (ca.crt)")
+    group.add_argument(
+        "--redis-username-key", metavar="KEY", help="key in that Secret (default: username)"
+    )
+    group.add_argument(
+        "--redis-password-key", metavar="KEY", help="key in that Secret (default: password)"
+    )
+    group.add_argument("--redis-ca-secret", metavar="NAME", help="Secret with the CA certificate")
+    group.add_argument("--redis-ca-key", metavar="KEY", help="key in that Secret (default: ca.crt)")
     group.add_argument("--redis-insecure-skip-verify", action="store_true")
 
 
-def _add_own(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("the operator itself")
-    told = "/metrics, /healthz and /readyz there; 0: nowhere (default)"
+def _add_own(flags: argparse.ArgumentParser) -> None:
+    group = flags.add_argument_group("the operator itself")
+    meaning = "port of /metrics, /healthz and /readyz; 0 (default): none"
     for name in ("metrics", "health"):
-        group.add_argument(f"--{name}-port", type=_port, default=0, metavar="PORT", help=told)
+        group.add_argument(f"--{name}-port", type=_port, default=0, metavar="PORT", help=meaning)
     group.add_argument(
         "--resync-seconds",
         type=_seconds,
         default=RESYNC_S,
         metavar="N",
-        help="between two visits of all profiles (default: %(default)g)",
+        help="seconds between two visits of all profiles (default: %(default)g)",
     )
     group.add_argument(
         "--sweep-seconds",
         type=_seconds,
         default=SWEEP_S,
         metavar="N",
-        help="between two sweeps of old reports (default: %(default)g)",
+        help="seconds between two deletions of old reports (default: %(default)g)",
     )
-    logs.add_flag(made)
+    logs.add_flag(flags)
     group.add_argument("--log-level", choices=("debug", "info", "warning"), default="info")
 
 
-def options_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Options:
-    """Flags, else the environment of the pod, else the defaults."""
+def options_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> OperatorOptions:
+    """Return options from flags, else from the environment of the pod, else the defaults."""
     given = vars(arguments)
     known = {name: given[name] for name in Defaults.__dataclass_fields__ if name in given}
     namespace = given["namespace"] or environment.get(NAMESPACE_VARIABLE) or _NAMESPACE
     known |= {"namespace": namespace}
     if "image_pull_secrets" in known:
         known["image_pull_secrets"] = tuple(known["image_pull_secrets"])
-    return Options(
+    return OperatorOptions(
         Defaults(**known),
         metrics_port=given["metrics_port"],
         health_port=given["health_port"],
@@ -154,8 +159,8 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _fail(told: str, code: int) -> int:
-    logs.last_words(f"reveal-operator: {told}")
+def _fail(sentence: str, code: int) -> int:
+    logs.last_words(f"reveal-operator: {sentence}")
     return code
 
 

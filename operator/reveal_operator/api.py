@@ -12,39 +12,39 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some objects of a list, and the version of the whole list, from which a watch goes on."""
+    """Some objects of a list, and the version of the list, at which a watch continues."""
 
     items: list[Object]
     version: str
 
 
-class Api(Protocol):
+class OperatorApi(Protocol):
     """The requests of the operator.  All block, and raise ``ApiError`` of the contract."""
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
-        """The object, or None where there is none."""
+        """Return the object, or None."""
 
     def apply(self, manifest: Manifest, subresource: str = "") -> Object:
-        """Server-side apply, forced: the whole intent of this field manager."""
+        """Apply server-side, forced: ``manifest`` has all fields of this field manager."""
 
     def create(self, manifest: Manifest) -> Object:
-        """A new object."""
+        """Create an object."""
 
     def merge(self, kind: str, name: str, namespace: str, patch: Manifest) -> Object:
-        """A JSON merge patch (RFC 7396)."""
+        """Send a JSON merge patch (RFC 7396)."""
 
     def delete(
         self, kind: str, name: str, namespace: str = "", *, uid: str, version: str = ""
     ) -> bool:
-        """Delete that very object (in that version); False where it is gone, or another one."""
+        """Delete the object of that uid (in that version); False if it is gone or another one."""
 
     def pages(
         self, kind: str, namespace: str = "", labels: str = "", *, metadata: bool = False
     ) -> Iterator[Page]:
-        """All objects in pages; with ``metadata`` nothing but theirs (PartialObjectMetadata)."""
+        """Yield all objects in pages; with ``metadata`` only that (PartialObjectMetadata)."""
 
     def watch(self, kind: str, since: str) -> Iterator[tuple[str, Object]]:
-        """Types and objects of changes after the version ``since``; ends after some minutes."""
+        """Yield type and object of each change after version ``since``; ends after minutes."""
 
     def serves(self, group: str, version: str) -> frozenset[str]:
-        """The resources of an API group that are served now."""
+        """Return the resources of an API group that are served now."""

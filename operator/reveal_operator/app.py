@@ -1,8 +1,9 @@
-"""The operator's parts put together, and the loop around kopf.
+"""The operator's parts, and the loop around kopf.
 
-kopf watches; when it gives up (the kinds are gone, rights are missing, the API server is ill for
-long) it is started anew, after pauses, in the same process: children, analyzers and reports need
-no operator to go on, and a process that crashes says less than one that says what it waits for.
+kopf watches.  When it gives up (the CRDs are gone, a right is missing, the API server fails for
+long) it is started again, after a pause, in the same process.  Collectors, analyzers and reports
+work without the operator, and a process that logs what it waits for is more useful than one that
+crashes.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.names import GROUP, PROFILE_KIND, PROFILES, REPORTS, VERSION
 from reveal_contract.runtime import http_endpoints
 from reveal_contract.runtime.backoff import Backoff
-from reveal_operator.children import Children
-from reveal_operator.events import Recorder
-from reveal_operator.handlers import CHILDREN, SELECTOR, Indices, register
-from reveal_operator.health import Health
-from reveal_operator.inspection import Inspection
+from reveal_operator.events import EventSender
+from reveal_operator.handlers import OWNED, SELECTOR, Indices, register
+from reveal_operator.health import OperatorHealth
+from reveal_operator.inspection import WorkloadInspector
 from reveal_operator.kube import KubernetesClient
-from reveal_operator.metrics import Metrics
-from reveal_operator.neighbours import Neighbours
-from reveal_operator.plan import Plans
+from reveal_operator.metrics import OperatorMetrics
+from reveal_operator.neighbors import Neighbors
+from reveal_operator.owned_objects import OwnedObjects
+from reveal_operator.plan import PlanCache
 from reveal_operator.reconcile import Reconciler
-from reveal_operator.reports import Follower, Reports
+from reveal_operator.reports import ReportIndex, ReportWatcher
 from reveal_operator.retention import SWEEP_S, Retention
 from reveal_operator.spec import Defaults
-from reveal_operator.status import Statuses
+from reveal_operator.status import StatusWriter
 from reveal_operator.workqueue import KeyedQueue, work
 
 WORKERS = 4
-THREADS = 8  # requests at a time
+THREADS = 8  # concurrent requests
 RESYNC_S = 600.0
-REPORTS_S = 5.0  # until a change of reports shows in the profile's status
-LOOK_S = 5.0  # between two looks for the kinds
-REMIND_S = 60.0  # between two lines that say what is waited for
-STOP_S = 1.0  # what an orderly end may take: an unanswered request must not hold us longer
+REPORTS_S = 5.0  # until a change of reports is in the profile's status
+CRDS_S = 5.0  # between two checks for the CRDs
+REMIND_S = 60.0  # between two log lines that say what the operator waits for
+STOP_S = 1.0  # time limit of the shutdown: an unanswered request must not delay it longer
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 KOPF_PREFIX = f"operator.{GROUP}"
 
@@ -57,8 +58,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Options:
-    """How the operator was started; a port of 0 means none.  ``instance`` is our pod."""
+class OperatorOptions:
+    """How the operator was started; a port of 0 means none.  ``instance`` is its pod."""
 
     defaults: Defaults
     metrics_port: int = 0
@@ -69,39 +70,39 @@ class Options:
 
 
 class Operator:
-    """All parts, for one run of the process; made inside the event loop."""
+    """All parts, for one run of the process; created inside the event loop."""
 
-    def __init__(self, api: KubernetesClient, options: Options) -> None:
+    def __init__(self, api: KubernetesClient, options: OperatorOptions) -> None:
         self._api, self._options = api, options
         self._namespace = options.defaults.namespace
-        self._metrics, self._indices, self._queue = Metrics(), Indices(), KeyedQueue()
+        self._metrics, self._indices, self._queue = OperatorMetrics(), Indices(), KeyedQueue()
         self._gate, self._stopping = asyncio.Event(), asyncio.Event()
-        self._reports = Reports(lambda name: self._queue.add(name, REPORTS_S))
+        self._reports = ReportIndex(lambda name: self._queue.add(name, REPORTS_S))
         instance = options.instance or socket.gethostname()
-        self._recorder = Recorder(api, instance, self._metrics)
-        self._plans = Plans(options.defaults)
+        self._events = EventSender(api, instance, self._metrics)
+        self._plans = PlanCache(options.defaults)
         self._reconcile = Reconciler(
             view=self._indices,
             plans=self._plans,
-            children=Children(api, self._namespace, self._metrics),
-            statuses=Statuses(api, self._metrics),
-            inspection=Inspection(api, self._namespace),
-            neighbours=Neighbours(api),
+            objects=OwnedObjects(api, self._namespace, self._metrics),
+            statuses=StatusWriter(api, self._metrics),
+            inspector=WorkloadInspector(api, self._namespace),
+            neighbors=Neighbors(api),
             reports=self._reports,
-            recorder=self._recorder,
+            events=self._events,
             metrics=self._metrics,
             revisit=self._queue.add,
         )
-        self._health = Health(self._queue, self._gate, options.resync_s)
+        self._health = OperatorHealth(self._queue, self._gate, options.resync_s)
         self._metrics.watch(self._gauges())
 
     async def run(self) -> None:
-        """Work until SIGTERM or SIGINT.  Raises ``OSError`` where a port is taken."""
+        """Work until SIGTERM or SIGINT.  Raises ``OSError`` where a port is in use."""
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="api"))
         self._catch_signals()
         self._serve()
-        follower = Follower(self._api, self._reports, loop)
+        follower = ReportWatcher(self._api, self._reports, loop)
         follower.start()
         retention = Retention(self._api, self._reports, self._reconcile.limits, self._metrics)
         tasks: list[asyncio.Task[Any]] = [
@@ -109,57 +110,57 @@ class Operator:
             for part in (
                 work(self._queue, self._reconcile, self._gate, WORKERS),
                 self._resync(),
-                self._recorder.run(),
+                self._events.run(),
                 retention.run(self._options.sweep_s),
                 self._health.beat(),
-                self._watch_for_ever(),
+                self._watch_forever(),
                 self._stopping.wait(),
             )
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # a part that ended by itself has a reason to tell
+                task.result()  # a part that ended by itself raised an error
         finally:
             follower.stop()
             await _cancel(tasks)
 
     def _serve(self) -> None:
-        """Metrics and probes on both ports, so that one of them is enough."""
+        """Serve metrics and probes on both ports, so that one of them is enough."""
         for port in sorted({self._options.metrics_port, self._options.health_port} - {0}):
             health = self._health
-            http_endpoints.serve(self._metrics.registry, port, health.ailment, health.unready)
+            http_endpoints.serve(self._metrics.registry, port, health.unhealthy, health.unready)
 
-    async def _watch_for_ever(self) -> None:
-        """kopf, again and again until we are to stop."""
+    async def _watch_forever(self) -> None:
+        """Run kopf again and again until the operator stops."""
         retry = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while not self._stopping.is_set():
-            await self._kinds()
+            await self._wait_for_crds()
             problem = ""
             try:
                 await self._watch()
             except Exception as error:
-                problem = _said(error)
-                if self._gate.is_set():  # this run had listed everything: not one failure in a row
+                problem = _sentence(error)
+                if self._gate.is_set():  # this run had listed everything: no failure in a row
                     retry.reset()
             finally:
                 self._gate.clear()
             pause = retry.next()
             if problem:
-                _log.error("watching ended, again in %.0f s: %s", pause, problem)
+                _log.error("the watch ended, will retry in %.0f s: %s", pause, problem)
             await self._stopped_within(pause)
 
     async def _watch(self) -> None:
-        """One run of kopf, with the gate open once its indices are whole.
+        """Run kopf once; open the gate once its indices are complete.
 
-        In a thread with a loop of its own: when a run ends, it cancels whatever else its loop has.
+        It runs in a thread with its own event loop: at its end it cancels all tasks of its loop.
         """
         loop, stop = asyncio.get_running_loop(), threading.Event()
 
         def add(key: str, after: float = 0.0) -> None:
             loop.call_soon_threadsafe(self._queue.add, key, after)
 
-        self._indices.use({})  # those of the run before know too much
+        self._indices.use({})  # those of the previous run are out of date
         registry = register(add, self._indices, self._plans.concerned, configure)
         self._register_login(registry)
         thread = ThreadPoolExecutor(1, thread_name_prefix="kopf")
@@ -200,38 +201,38 @@ class Operator:
                 private_key_path=known.key_path,
             )
 
-    async def _kinds(self) -> None:
-        """Return when the API server serves our kinds; say from time to time that it does not."""
+    async def _wait_for_crds(self) -> None:
+        """Return once the API server serves our CRDs; log from time to time that it does not."""
         reminded = -REMIND_S
         while not self._stopping.is_set():
             try:
                 served = await asyncio.to_thread(self._api.serves, GROUP, VERSION)
                 missing = sorted({PROFILES, REPORTS} - served)
-                told = f"no {' and '.join(missing)} of {GROUP}/{VERSION}: apply the CRDs"
+                problem = f"no {' and '.join(missing)} of {GROUP}/{VERSION}: apply the CRDs"
             except ApiError as error:
-                said = "refuses" if error.status else "does not answer"
-                missing, told = ["api"], f"the API server {said}: {error}"
+                verb = "refuses" if error.status else "does not respond"
+                missing, problem = ["api"], f"the API server {verb}: {error}"
             if not missing:
                 await self._use_version()
                 return
             if time.monotonic() - reminded >= REMIND_S:
                 reminded = time.monotonic()
-                _log.warning("waiting: %s", told)
-            await self._stopped_within(LOOK_S)
+                _log.warning("waiting: %s", problem)
+            await self._stopped_within(CRDS_S)
 
     async def _use_version(self) -> None:
-        """Manifests for the API server as it is: some fields came lately."""
+        """Build manifests for the version of the API server: some fields are new."""
         with suppress(ApiError):
             minor = await asyncio.to_thread(self._api.minor_version)
             self._plans.use(replace(self._options.defaults, kubernetes_minor=minor))
 
     async def _open(self) -> None:
-        """Open the gate when kopf's indices hold all there is, as it does not say so itself."""
+        """Open the gate once kopf's indices are complete: kopf itself does not signal it."""
         while True:
             try:
                 expected = await asyncio.to_thread(self._list)
             except ApiError as error:
-                _log.debug("first listing: %s", error)
+                _log.debug("the first list failed: %s", error)
                 await asyncio.sleep(1.0)
                 continue
             if await self._indexed(expected):
@@ -243,8 +244,8 @@ class Operator:
         _log.info("watching %s in namespace %s", PROFILES, self._namespace)
 
     def _list(self) -> set[str]:
-        """The uids of all profiles and children."""
-        kinds = [(PROFILE_KIND, "", ""), *((kind, self._namespace, SELECTOR) for kind in CHILDREN)]
+        """Return the uids of all profiles and of the objects that they own."""
+        kinds = [(PROFILE_KIND, "", ""), *((kind, self._namespace, SELECTOR) for kind in OWNED)]
         return {
             item["metadata"]["uid"]
             for kind, namespace, labels in kinds
@@ -253,17 +254,17 @@ class Operator:
         }
 
     async def _indexed(self, expected: set[str]) -> bool:
-        """Whether the indices come to hold these; False where one of them may be gone again."""
+        """Wait until the indices have these uids; False if one may have been deleted meanwhile."""
         for _ in range(100):
-            known = {seen.uid for seen in self._indices.profiles()}
-            known |= {seen.uid for seen in self._indices.all_children()}
+            known = {each.uid for each in self._indices.profiles()}
+            known |= {each.uid for each in self._indices.all_owned()}
             if expected <= known:
                 return True
             await asyncio.sleep(0.05)
         return False
 
     async def _resync(self) -> None:
-        """Visit all from time to time: what no watch shows is put right then."""
+        """Visit all profiles from time to time: this fixes what no watch shows."""
         while True:
             await asyncio.sleep(self._options.resync_s)
             if self._gate.is_set():
@@ -272,13 +273,13 @@ class Operator:
                 self._health.synced()
 
     def stop(self) -> None:
-        """End in order; at once where that takes too long, as nothing is ever half written."""
+        """Shut down; at once if that takes too long, as no write is ever incomplete."""
         if not self._stopping.is_set():
-            _log.info("ending")
+            _log.info("shutting down")
             self._stopping.set()
             signal.signal(signal.SIGALRM, _give_up)
             signal.setitimer(signal.ITIMER_REAL, STOP_S)
-            # once no thread is left, nothing can hold us up, and nobody would handle the signal
+            # without threads nothing delays the exit, and nobody would handle the signal
             atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
 
     def _catch_signals(self) -> None:
@@ -295,53 +296,56 @@ class Operator:
         queue, reports = self._queue, self._reports
         return {
             "queue_depth": ("Profiles due for a visit.", lambda: queue.depth),
-            "queue_oldest_seconds": ("How long the oldest has been due.", lambda: queue.oldest),
+            "queue_oldest_seconds": (
+                "Time that the oldest of them has been due.",
+                lambda: queue.oldest,
+            ),
             "profiles": ("RevealProfiles.", lambda: self._indices.count),
             "reports": ("AnomalyReports.", lambda: reports.total.reports),
             "reports_open": ("AnomalyReports that are open.", lambda: reports.total.open),
-            "watching": ("1 while all that is watched is known.", self._gate.is_set),
+            "watching": ("1 while the watches are complete.", self._gate.is_set),
         }
 
 
 def configure(settings: kopf.OperatorSettings) -> None:
-    """The settings of kopf, each with its reason."""
-    # it takes finalizers of the default name off whatever it sees, so two kopf operators fight
+    """Set up kopf; each setting has its reason."""
+    # kopf removes finalizers of the default name from all objects, so two kopf operators conflict
     settings.persistence.finalizer = f"{KOPF_PREFIX}/none"
-    # nothing is stored; where it ever were, then under our name and in no other's
+    # nothing is stored; if it ever were, then under our name
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(
         prefix=KOPF_PREFIX, v1=False
     )
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
         prefix=KOPF_PREFIX, v1=False
     )
-    # its Events have one action for all, no series, and for cluster objects the wrong namespace
+    # its Events all have one action, no series, and for cluster objects the wrong namespace
     settings.posting.enabled = False
-    # five minutes by default: too long to wait for an answer
+    # the default of five minutes is too long
     settings.networking.request_timeout = 30.0
     settings.networking.connect_timeout = 5.0
-    # the loop around it has pauses of its own, and says what is wrong
+    # the loop around kopf has its own pauses, and logs the error
     settings.networking.error_backoffs = (0.5, 1.0, 2.0, 4.0)
-    # ends of streams: bookmarks and the inactivity timeout, which stay as they are, find dead ones
+    # bookmarks and the inactivity timeout, which keep their defaults, find dead streams
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 310
     settings.watching.connect_timeout = 5.0
     settings.watching.chunk_size = 200
-    for kind, (_, _, resource) in CHILDREN.items():
-        if kind != "ConfigMap":  # those that profiles name have no labels of ours
+    for kind, (_, _, resource) in OWNED.items():
+        if kind != "ConfigMap":  # ConfigMaps that profiles name have none of our labels
             settings.watching.label_selectors[resource] = SELECTOR
-    # one namespace and known kinds: it need not list namespaces and CRDs, nor may it
+    # one namespace and known resources: it need not list namespaces and CRDs, and has no right to
     settings.scanning.disabled = True
-    # worker_limit stays None: below the number of objects it never gets through the first listing
+    # worker_limit stays None: with fewer workers than objects kopf never finishes the first list
     settings.queueing.idle_timeout = 1.0
     settings.queueing.exit_timeout = 0.5
     settings.execution.max_workers = 1  # all handlers are async
-    settings.peering.standalone = True  # a peering object named default would pause us
-    # else it kills the process ten minutes after one of its runs ended
+    settings.peering.standalone = True  # a peering object named default would pause the operator
+    # else kopf kills the process ten minutes after one of its runs ended
     settings.process.ultimate_exiting_timeout = None
 
 
 def _give_up(*_: object) -> None:
-    _log.warning("ended before all requests were answered")
+    _log.warning("ended before all requests were finished")
     logging.shutdown()
     os._exit(0)
 
@@ -352,11 +356,11 @@ async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _said(error: BaseException) -> str:
-    """Errors of kopf's requests carry the sentence of the API server; others their own."""
+def _sentence(error: BaseException) -> str:
+    """Return the message of an error; that of the API server for errors of kopf's requests."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    told = error.args[0] if error.args else ""
-    if "forbidden" in str(told):
-        return f"the operator lacks rights, which the chart's ClusterRole and Role give: {told}"
-    return str(told) or repr(error)
+    message = str(error.args[0]) if error.args else ""
+    if "forbidden" in message:
+        return f"the operator has no right that the chart's ClusterRole and Role grant: {message}"
+    return message or repr(error)

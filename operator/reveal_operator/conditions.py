@@ -1,7 +1,7 @@
 """The conditions of a RevealProfile: pure, from what is known of it now.
 
-Each check gives one ``metav1.Condition``; ``Ready`` takes its reason from the first check that
-fails, else from the first that does not know.  Conventions: typical status properties in
+Each check returns one ``metav1.Condition``.  ``Ready`` has the reason of the first check that
+fails, else of the first one that is unknown.  Conventions: typical status properties in
 https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reveal_contract.kube.names import clipped
-from reveal_operator.seen import Workload
-from reveal_operator.troubles import PASSING, Trouble
+from reveal_operator.observed import Workload
+from reveal_operator.pod_failures import TRANSIENT, Failure
 
 Condition = dict[str, Any]
 
@@ -29,14 +29,14 @@ TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MAX_MESSAGE = 2048  # bytes; the schema in crds/
 NODES_OVERLAP = "NodesOverlap"
 STARTING = "Starting"
-# one collector in so many may be away, as DaemonSets roll out and as nodes of a large cluster are
-SPARE = 10
-# of a profile that waits for nothing but time, or for its nodes: nothing that people must see to
+# one collector in so many may be missing: in a large cluster some nodes are always down
+TOLERATED = 10
+# reasons of a profile that only needs time, or nodes: nobody has to act
 _QUIET = frozenset((STARTING, "Pending", "Paused", "NoNodes", "NotCreated"))
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class ProfileOverlap:
     """Another profile that selects nodes of this one."""
 
     profile: str
@@ -45,29 +45,29 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """All that the conditions follow from.
+class ConditionInputs:
+    """All that the conditions depend on.
 
-    ``rejected`` is what is wrong with the spec, ``refused`` what the API server would not take;
-    ``collectors`` and ``analyzer`` are None where there is no such child, their ``…_trouble`` is
-    None where nobody looked yet.  ``telemetry`` is what the analyzer says.
+    ``rejected`` is an invalid spec, ``refused`` an object that the API server refused.
+    ``collectors`` and ``analyzer`` are None where there is no such object; their failure is None
+    where the pods were not inspected.  ``telemetry`` is the analyzer's part of the status.
     """
 
     generation: int
     paused: bool = False
-    rejected: Trouble | None = None
-    refused: Trouble | None = None
+    rejected: Failure | None = None
+    refused: Failure | None = None
     collectors: Workload | None = None
-    collectors_trouble: Trouble | None = None
+    collectors_failure: Failure | None = None
     analyzer: Workload | None = None
-    analyzer_trouble: Trouble | None = None
+    analyzer_failure: Failure | None = None
     telemetry: Mapping[str, Any] | None = None
-    overlaps: tuple[Overlap, ...] = ()
+    overlaps: tuple[ProfileOverlap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One condition before it has a time."""
+class ConditionCheck:
+    """One condition, without its times."""
 
     type: str
     status: str
@@ -75,18 +75,21 @@ class Check:
     message: str
 
 
-def conditions(facts: Facts, before: Sequence[Condition], now: str) -> list[Condition]:
-    """All conditions; times of those whose status stays are kept from ``before``.
+def conditions(facts: ConditionInputs, before: Sequence[Condition], now: str) -> list[Condition]:
+    """Return all conditions; those whose status stays keep their times from ``before``.
 
     ``now`` is RFC 3339 in whole seconds.
     """
     known = {condition["type"]: condition for condition in before}
-    return [_dated(check, facts.generation, known.get(check.type), now) for check in judge(facts)]
+    return [
+        _dated(check, facts.generation, known.get(check.type), now) for check in evaluate(facts)
+    ]
 
 
-def judge(facts: Facts) -> list[Check]:
-    """What is so, Ready first."""
+def evaluate(facts: ConditionInputs) -> list[ConditionCheck]:
+    """Return all checks, Ready first."""
     analyzer = analyzer_available(facts)
+    # without an analyzer the telemetry is old
     trusted = facts.telemetry if analyzer.status == TRUE else None
     parts = [
         spec_accepted(facts),
@@ -97,176 +100,187 @@ def judge(facts: Facts) -> list[Check]:
     return [ready(facts, parts), *parts, degraded(facts, trusted), learning(trusted)]
 
 
-def ready(facts: Facts, parts: Sequence[Check]) -> Check:
-    """Whether all that was asked for works."""
+def ready(facts: ConditionInputs, parts: Sequence[ConditionCheck]) -> ConditionCheck:
+    """Return whether all that the profile asks for works."""
     spec, *others = parts
-    applied = Check("", FALSE if facts.refused else TRUE, *_pair(facts.refused))
+    applied = ConditionCheck("", FALSE if facts.refused else TRUE, *_pair(facts.refused))
     checks = [spec, applied, *others]
     for status in (FALSE, UNKNOWN):
         for check in checks:
             if check.status == status:
-                return Check(READY, status, check.reason, check.message)
+                return ConditionCheck(READY, status, check.reason, check.message)
     nodes = facts.collectors.ready if facts.collectors else 0
     if facts.paused:
-        told = "paused: works as it was set up last, changes are not applied"
-        return Check(READY, TRUE, "Paused", told)
-    return Check(READY, TRUE, "Watching", f"{nodes} nodes are watched")
+        message = "paused: it works as configured last, changes are not applied"
+        return ConditionCheck(READY, TRUE, "Paused", message)
+    return ConditionCheck(READY, TRUE, "Watching", f"{nodes} nodes are watched")
 
 
-def spec_accepted(facts: Facts) -> Check:
+def spec_accepted(facts: ConditionInputs) -> ConditionCheck:
+    """Return whether the spec is valid."""
     if facts.rejected is None:
-        return Check(SPEC_ACCEPTED, TRUE, "Accepted", "the spec makes sense")
-    return Check(SPEC_ACCEPTED, FALSE, facts.rejected.reason, facts.rejected.message)
+        return ConditionCheck(SPEC_ACCEPTED, TRUE, "Accepted", "the spec is valid")
+    return ConditionCheck(SPEC_ACCEPTED, FALSE, facts.rejected.reason, facts.rejected.message)
 
 
-def collectors_available(facts: Facts) -> Check:
-    """Whether the nodes have a collector, but for one in ten."""
-    made, kind = facts.collectors, COLLECTORS_AVAILABLE
-    if made is None:
-        return Check(kind, *_absent(facts, "collectors"))
-    if not made.desired:
-        if not made.current:
-            return Check(kind, UNKNOWN, "Pending", "the DaemonSet was made a moment ago")
-        told = (
-            "no node is selected: label nodes as spec.nodeSelector or spec.nodeAffinity ask "
-            "(by default, nodes with NVIDIA GPUs as GPU or Node Feature Discovery label them)"
+def collectors_available(facts: ConditionInputs) -> ConditionCheck:
+    """Return whether at least nine of ten nodes have a collector."""
+    workload, kind = facts.collectors, COLLECTORS_AVAILABLE
+    if workload is None:
+        return ConditionCheck(kind, *_absent(facts, "collectors"))
+    if not workload.desired:
+        if not workload.current:  # the DaemonSet controller has not counted the nodes yet
+            return ConditionCheck(kind, UNKNOWN, "Pending", "the DaemonSet was just created")
+        message = (
+            "no node is selected: label nodes to match spec.nodeSelector or spec.nodeAffinity "
+            "(default: nodes that GPU or Node Feature Discovery labels as having NVIDIA GPUs)"
         )
-        return Check(kind, FALSE, "NoNodes", told)
-    told = f"{made.available} of {made.desired} collectors are available"
-    missing, rolling = made.desired - made.available, is_rolling(made)
-    if missing > max(made.desired // SPARE, rolling and made.desired > 1):
-        return Check(kind, FALSE, *_because(told, facts.collectors_trouble))
+        return ConditionCheck(kind, FALSE, "NoNodes", message)
+    message = f"{workload.available} of {workload.desired} collectors are available"
+    missing, rolling = workload.desired - workload.available, is_rolling(workload)
+    # a roll-out restarts one pod at a time: of several nodes one is always missing then
+    if missing > max(workload.desired // TOLERATED, rolling and workload.desired > 1):
+        return ConditionCheck(kind, FALSE, *_with_failure(message, facts.collectors_failure))
     if rolling:
-        told += f", {made.updated} have the latest settings"
-        return Check(kind, TRUE, "RollingOut", told)
-    return Check(kind, TRUE, "MostAvailable" if missing else "Available", told)
+        message += f", {workload.updated} have the latest settings"
+        return ConditionCheck(kind, TRUE, "RollingOut", message)
+    return ConditionCheck(kind, TRUE, "MostAvailable" if missing else "Available", message)
 
 
-def analyzer_available(facts: Facts) -> Check:
-    """Whether one at least works: it takes over what others leave."""
-    made, kind = facts.analyzer, ANALYZER_AVAILABLE
-    if made is None:
-        return Check(kind, *_absent(facts, "analyzer"))
-    told = f"{made.available} of {made.desired} analyzers are available"
-    if not made.available:
-        return Check(kind, FALSE, *_because(told, facts.analyzer_trouble))
-    if is_rolling(made):
-        return Check(kind, TRUE, "RollingOut", told)
-    missing = made.available < made.desired
-    return Check(kind, TRUE, "MostAvailable" if missing else "Available", told)
+def analyzer_available(facts: ConditionInputs) -> ConditionCheck:
+    """Return whether at least one analyzer works: it takes over the nodes of the others."""
+    workload, kind = facts.analyzer, ANALYZER_AVAILABLE
+    if workload is None:
+        return ConditionCheck(kind, *_absent(facts, "analyzer"))
+    message = f"{workload.available} of {workload.desired} analyzers are available"
+    if not workload.available:
+        return ConditionCheck(kind, FALSE, *_with_failure(message, facts.analyzer_failure))
+    if is_rolling(workload):
+        return ConditionCheck(kind, TRUE, "RollingOut", message)
+    missing = workload.available < workload.desired
+    return ConditionCheck(kind, TRUE, "MostAvailable" if missing else "Available", message)
 
 
-def stream_reachable(telemetry: Mapping[str, Any] | None) -> Check:
+def stream_reachable(telemetry: Mapping[str, Any] | None) -> ConditionCheck:
+    """Return whether the analyzer reads from Redis."""
     if not telemetry or "streamReachable" not in telemetry:
-        return Check(STREAM_REACHABLE, UNKNOWN, *_NO_TELEMETRY)
+        return ConditionCheck(STREAM_REACHABLE, UNKNOWN, *_NO_TELEMETRY)
     if telemetry["streamReachable"]:
-        return Check(STREAM_REACHABLE, TRUE, "Reachable", "the analyzer reads from Redis")
-    told = "the analyzer cannot reach Redis: see its log, and spec.redis"
-    return Check(STREAM_REACHABLE, FALSE, "Unreachable", told)
+        return ConditionCheck(STREAM_REACHABLE, TRUE, "Reachable", "the analyzer reads from Redis")
+    message = "the analyzer cannot reach Redis: see its log, and check spec.redis"
+    return ConditionCheck(STREAM_REACHABLE, FALSE, "Unreachable", message)
 
 
-def degraded(facts: Facts, telemetry: Mapping[str, Any] | None) -> Check:
-    """Whether something is gone without, or done twice, though the whole works."""
-    losses = [*_overlaps(facts.overlaps), *_absentees(facts), *_gone_without(telemetry)]
+def degraded(facts: ConditionInputs, telemetry: Mapping[str, Any] | None) -> ConditionCheck:
+    """Return whether something is missing or done twice, although the whole works."""
+    losses = [*_overlaps(facts.overlaps), *_missing_pods(facts), *_degradations(telemetry)]
     if losses:
-        told = "; ".join(loss.message for loss in losses)
-        return Check(DEGRADED, TRUE, losses[0].reason, told)
+        message = "; ".join(loss.message for loss in losses)
+        return ConditionCheck(DEGRADED, TRUE, losses[0].reason, message)
     if telemetry is None:
-        return Check(DEGRADED, UNKNOWN, *_NO_TELEMETRY)
-    return Check(DEGRADED, FALSE, "Complete", "nothing is gone without")
+        return ConditionCheck(DEGRADED, UNKNOWN, *_NO_TELEMETRY)
+    return ConditionCheck(DEGRADED, FALSE, "Complete", "nothing is missing")
 
 
-def learning(telemetry: Mapping[str, Any] | None) -> Check:
-    """Whether nodes are judged by certain causes only, as their usual is not known yet."""
+def learning(telemetry: Mapping[str, Any] | None) -> ConditionCheck:
+    """Return whether nodes are in warm-up: their baseline is not known yet."""
     if not telemetry or "nodesLearning" not in telemetry:
-        return Check(LEARNING, UNKNOWN, *_NO_TELEMETRY)
+        return ConditionCheck(LEARNING, UNKNOWN, *_NO_TELEMETRY)
     count, reporting = telemetry["nodesLearning"], telemetry.get("nodesReporting", 0)
     if not reporting:
-        told = "no node is heard yet; if that lasts, collectors do not reach Redis: see their logs"
-        return Check(LEARNING, UNKNOWN, "NodesSilent", told)
+        message = (
+            "no node reports yet; if this lasts, collectors do not reach Redis: see their logs"
+        )
+        return ConditionCheck(LEARNING, UNKNOWN, "NodesSilent", message)
     if count:
-        told = f"{count} of {reporting} nodes are being learned: certain causes are told already"
-        return Check(LEARNING, TRUE, "NodesLearning", told)
-    return Check(LEARNING, FALSE, "Learned", f"{reporting} nodes are known")
+        message = (
+            f"{count} of {reporting} nodes are in warm-up; only baseline-free signatures are"
+            " reported for them"
+        )
+        return ConditionCheck(LEARNING, TRUE, "NodesLearning", message)
+    message = f"the baselines of {reporting} nodes are known"
+    return ConditionCheck(LEARNING, FALSE, "Learned", message)
 
 
-def is_rolling(made: Workload) -> bool:
-    """Whether pods of an older template are there still."""
-    return made.updated < made.desired or not made.current
+def is_rolling(workload: Workload) -> bool:
+    """Return whether pods of an older template still exist."""
+    return workload.updated < workload.desired or not workload.current
 
 
 def find(known: Sequence[Condition], kind: str) -> Condition:
-    """The condition of that type; one that knows nothing where there is none."""
-    nothing = {"type": kind, "status": UNKNOWN, "reason": "", "message": ""}
-    return next((condition for condition in known if condition.get("type") == kind), nothing)
+    """Return the condition of that type; an unknown one where there is none."""
+    unknown = {"type": kind, "status": UNKNOWN, "reason": "", "message": ""}
+    return next((condition for condition in known if condition.get("type") == kind), unknown)
 
 
 def is_failing(condition: Condition) -> bool:
-    """Whether somebody must see to it; waiting for a start is none of that."""
+    """Return whether somebody must act; waiting for a start needs nobody."""
     status, reason = condition["status"], condition["reason"]
     return bool(status == FALSE and reason not in _QUIET)
 
 
-_NO_TELEMETRY = ("TelemetryPending", "the analyzer has said nothing yet")
+_NO_TELEMETRY = ("TelemetryPending", "the analyzer has not reported yet")
 
 
-def _absent(facts: Facts, what: str) -> tuple[str, str, str]:
-    """Status, reason and message where a child is not there."""
+def _absent(facts: ConditionInputs, what: str) -> tuple[str, str, str]:
+    """Return status, reason and message for an object that does not exist."""
     if facts.rejected is not None:
         return FALSE, "NotCreated", f"no {what}: the spec was not accepted"
     if facts.refused is not None:
         return FALSE, facts.refused.reason, f"no {what}: {facts.refused.message}"
     if facts.paused:
-        return FALSE, "Paused", f"no {what}: paused; set spec.paused to false to have them made"
-    return UNKNOWN, "Pending", f"the {what} are about to be made"
+        return FALSE, "Paused", f"no {what}: paused; set spec.paused to false to create them"
+    return UNKNOWN, "Pending", f"the {what} are about to be created"
 
 
-def _because(told: str, trouble: Trouble | None) -> tuple[str, str]:
-    """Reason and message of what is not available."""
-    if trouble is None:
-        return STARTING, told
-    return trouble.reason, f"{told}: {trouble.message}"
+def _with_failure(message: str, failure: Failure | None) -> tuple[str, str]:
+    """Return reason and message for pods that are not available."""
+    if failure is None:
+        return STARTING, message
+    return failure.reason, f"{message}: {failure.message}"
 
 
-def _overlaps(overlaps: Sequence[Overlap]) -> list[Trouble]:
+def _overlaps(overlaps: Sequence[ProfileOverlap]) -> list[Failure]:
     return [
-        Trouble(
+        Failure(
             NODES_OVERLAP,
-            f"profile {other.profile} watches {other.nodes} of the same nodes too "
-            f"(such as {other.example}): both run, each with collectors of its own",
+            f"profile {other.profile} selects {other.nodes} of the same nodes "
+            f"(such as {other.example}): each profile runs its own collectors there",
         )
         for other in overlaps
     ]
 
 
-def _absentees(facts: Facts) -> list[Trouble]:
-    """The few pods that are missing where enough are there."""
+def _missing_pods(facts: ConditionInputs) -> list[Failure]:
+    """Return the few pods that are missing where most are available."""
     losses = []
-    for reason, word, made, trouble in (
-        ("CollectorsMissing", "collectors", facts.collectors, facts.collectors_trouble),
-        ("AnalyzersMissing", "analyzers", facts.analyzer, facts.analyzer_trouble),
+    for reason, word, workload, failure in (
+        ("CollectorsMissing", "collectors", facts.collectors, facts.collectors_failure),
+        ("AnalyzersMissing", "analyzers", facts.analyzer, facts.analyzer_failure),
     ):
-        if made is None or not 0 < made.available < made.desired:
+        if workload is None or not 0 < workload.available < workload.desired:
             continue
-        lasting = trouble is not None and trouble.reason not in PASSING
-        if lasting or not is_rolling(made):
-            told = f"{made.desired - made.available} of {made.desired} {word} are not available"
-            losses.append(Trouble(reason, f"{told}: {trouble.message}" if trouble else told))
+        # a roll-out has missing pods by itself, but none that cannot start
+        lasting = failure is not None and failure.reason not in TRANSIENT
+        if lasting or not is_rolling(workload):
+            missing = workload.desired - workload.available
+            message = f"{missing} of {workload.desired} {word} are not available"
+            losses.append(Failure(reason, f"{message}: {failure.message}" if failure else message))
     return losses
 
 
-def _gone_without(telemetry: Mapping[str, Any] | None) -> list[Trouble]:
+def _degradations(telemetry: Mapping[str, Any] | None) -> list[Failure]:
     return [
-        Trouble(loss["reason"], f"{loss['message']} (on {loss['nodes']} nodes)")
+        Failure(loss["reason"], f"{loss['message']} (on {loss['nodes']} nodes)")
         for loss in (telemetry or {}).get("degraded") or ()
     ]
 
 
-def _pair(trouble: Trouble | None) -> tuple[str, str]:
-    return (trouble.reason, trouble.message) if trouble else ("", "")
+def _pair(failure: Failure | None) -> tuple[str, str]:
+    return (failure.reason, failure.message) if failure else ("", "")
 
 
-def _dated(check: Check, generation: int, before: Condition | None, now: str) -> Condition:
+def _dated(check: ConditionCheck, generation: int, before: Condition | None, now: str) -> Condition:
     same = before is not None and before.get("status") == check.status
     since = before.get("lastTransitionTime", now) if before is not None and same else now
     return {

@@ -1,9 +1,9 @@
-"""Whether a child is as it was meant: pure.
+"""Whether an object still equals its manifest: pure.
 
-An intent is a manifest with a hash of itself as annotation.  A live object *covers* an intent where
-every field of the intent has its value there: defaults of the server and fields of other managers
-are no drift.  A *fingerprint* is of what the live object says, without status and without what
-changes by itself, to see from afar that nobody touched it since it was judged.
+An *intent* is the hash of a manifest, kept as its annotation.  A live object *covers* a manifest if
+it has every field of it with the same value: defaults of the server and fields of other managers
+are no drift.  A *fingerprint* is a hash of the live object without its status and without fields
+that change by themselves: if it is the same, nobody changed the object since it was compared.
 """
 
 from __future__ import annotations
@@ -19,61 +19,61 @@ from reveal_contract.kube.names import ANNOTATION_INTENT
 
 Object = Mapping[str, Any]
 
-# annotations that controllers of the cluster write by themselves
+# annotations that controllers of the cluster write
 _VOLATILE = ("deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation")
-# lists of objects that server-side apply merges by a key: others may have added to them
+# keys by which server-side apply merges lists: others may have added items
 _KEYED = ("name", "mountPath", "devicePath", "containerPort", "uid", "topologyKey", "ip")
 _QUANTITIES = frozenset(("limits", "requests", "sizeLimit", "divisor"))
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)\Z")
 _POWERS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = "KMGTPE"
 _LARGEST = 30  # a power of ten that no quantity reaches
-# fields whose emptiness is their meaning: an empty one is not the same as none
+# fields that mean something although they are empty: an empty one differs from none
 _MEANT_EMPTY = frozenset(("emptyDir",))
 
 
 def intent_of(manifest: Object) -> str:
-    """A hash of the manifest."""
+    """Return a hash of the manifest."""
     return _hash(manifest)
 
 
 def stamped(manifest: Object) -> dict[str, Any]:
-    """The manifest with its intent as annotation."""
+    """Return the manifest with its intent as annotation."""
     metadata = manifest["metadata"]
     annotations = {**(metadata.get("annotations") or {}), ANNOTATION_INTENT: intent_of(manifest)}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
-def intent_seen(live: Object) -> str:
-    """The intent that the live object was applied with; "" where it has none."""
+def intent_of_live(live: Object) -> str:
+    """Return the intent in the annotations of an object; "" where it has none."""
     return str((live["metadata"].get("annotations") or {}).get(ANNOTATION_INTENT, ""))
 
 
 def fingerprint(live: Object) -> str:
-    """Of everything but status and bookkeeping."""
+    """Return a hash of everything but status and bookkeeping."""
     metadata = live["metadata"]
     annotations = dict(metadata.get("annotations") or {})
     for name in _VOLATILE:
         annotations.pop(name, None)
-    said = {key: live[key] for key in live if key not in ("status", "metadata", *_IDENTITY)}
+    content = {key: live[key] for key in live if key not in ("status", "metadata", *_IDENTITY)}
     about = [metadata.get(key) for key in ("uid", "labels", "ownerReferences")]
-    return _hash([about, annotations, said])
+    return _hash([about, annotations, content])
 
 
 def content(config: Object) -> str:
-    """Of what a ConfigMap holds."""
+    """Return a hash of what a ConfigMap holds."""
     return _hash([config.get("data"), config.get("binaryData")])
 
 
 def covers(live: Object, intent: Object) -> bool:
-    """Whether every field of ``intent`` has its value in ``live``."""
+    """Return whether every field of ``intent`` has the same value in ``live``."""
     metadata = {key: intent["metadata"].get(key) for key in _OURS_OF_METADATA}
     return _object_covers(live["metadata"], metadata, False) and _object_covers(
         live, {key: intent[key] for key in intent if key not in ("metadata", *_IDENTITY)}, False
     )
 
 
-_IDENTITY = ("apiVersion", "kind")  # items of lists come without
+_IDENTITY = ("apiVersion", "kind")  # items of lists do not have them
 _OURS_OF_METADATA = ("labels", "annotations", "ownerReferences")
 
 
@@ -88,23 +88,23 @@ def _covers(live: Any, intent: Any, quantity: bool) -> bool:
 
 
 def _object_covers(live: Object, intent: Object, quantity: bool) -> bool:
-    for key, wanted in intent.items():
-        if _is_empty(wanted) and not (key in _MEANT_EMPTY and isinstance(wanted, Mapping)):
+    for key, desired in intent.items():
+        if _is_empty(desired) and not (key in _MEANT_EMPTY and isinstance(desired, Mapping)):
             if not _is_empty(live.get(key)):
                 return False
-        elif key not in live or not _covers(live[key], wanted, quantity or key in _QUANTITIES):
+        elif key not in live or not _covers(live[key], desired, quantity or key in _QUANTITIES):
             return False
     return True
 
 
 def _list_covers(live: Sequence[Any], intent: Sequence[Any]) -> bool:
-    """Pairwise; of lists that are merged by a key, in order among what others added."""
+    """Compare item by item; others may have added items to lists that are merged by a key."""
     if not any(_is_keyed(intent, key) for key in _KEYED):
         return len(live) == len(intent) and all(
-            _covers(one, wanted, False) for one, wanted in zip(live, intent, strict=True)
+            _covers(each, desired, False) for each, desired in zip(live, intent, strict=True)
         )
     rest = iter(live)
-    return all(any(_covers(one, wanted, False) for one in rest) for wanted in intent)
+    return all(any(_covers(each, desired, False) for each in rest) for desired in intent)
 
 
 def _is_keyed(items: Sequence[Any], key: str) -> bool:
@@ -116,7 +116,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _amount(text: str) -> Decimal | str:
-    """A quantity of the API as a number; what is none stays a text."""
+    """Return a quantity of the API as a number; another text stays as it is."""
     found = _QUANTITY.match(text)
     if found is None:
         return text

@@ -1,6 +1,6 @@
-"""Tells Events on profiles; what an Event is, and when one is a series: ``contract.events``.
+"""Writes Events on profiles; ``reveal_contract.kube.events`` decides what becomes a series.
 
-Telling never fails nor holds up a visit: what cannot be sent is dropped and counted.
+An Event never fails or delays a visit: one that cannot be sent is dropped and counted.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from collections.abc import Callable, Iterable
 from reveal_contract.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from reveal_contract.kube.events import Event, EventReason, EventRecorder, Posting, profile
 from reveal_contract.kube.names import OPERATOR_MANAGER
-from reveal_operator.api import Api
-from reveal_operator.metrics import Metrics
-from reveal_operator.seen import ProfileSeen
+from reveal_operator.api import OperatorApi
+from reveal_operator.metrics import OperatorMetrics
+from reveal_operator.observed import ObservedProfile
 
 WAITING = 256
-SERIES_S = 60.0  # between two looks for series that have news
+SERIES_S = 60.0  # between two writes of series
 
 _log = logging.getLogger(__name__)
 
 
-class Recorder:
-    """``tell`` from the event loop; ``run`` sends.  ``instance`` is our pod."""
+class EventSender:
+    """``publish`` from the event loop; ``run`` sends.  ``instance`` is the operator's pod."""
 
     def __init__(
         self,
-        api: Api,
+        api: OperatorApi,
         instance: str,
-        metrics: Metrics,
+        metrics: OperatorMetrics,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._api, self._instance, self._metrics, self._now_ns = api, instance, metrics, now_ns
         self._events = EventRecorder()
         self._waiting: asyncio.Queue[Posting] = asyncio.Queue(WAITING)
 
-    def tell(self, reason: EventReason, about: ProfileSeen, note: str) -> None:
-        """What happened to a profile, in a sentence."""
+    def publish(self, reason: EventReason, about: ObservedProfile, note: str) -> None:
+        """Queue an Event on a profile; ``note`` is a sentence."""
         regarding = profile(about.name, about.uid)
         event = Event(reason, regarding, note, OPERATOR_MANAGER, self._instance)
         posting = self._events.record(event, self._now_ns())
         self._queue([posting] if posting else [])
 
     async def run(self) -> None:
-        """Send for ever."""
+        """Send until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._look())
+            tasks.create_task(self._queue_series())
             while True:
                 posting = await self._waiting.get()
                 await asyncio.to_thread(self._send, posting)
 
-    async def _look(self) -> None:
+    async def _queue_series(self) -> None:
         while True:
             await asyncio.sleep(SERIES_S)
             self._queue(self._events.due(self._now_ns()))
@@ -69,7 +69,7 @@ class Recorder:
             self._write(posting)
         except ApiError as error:
             self._metrics.event("failed")
-            _log.warning("Event %s was not told: %s", posting.body["reason"], error)
+            _log.warning("Event %s was not written: %s", posting.body["reason"], error)
         else:
             self._metrics.event("posted")
 
@@ -85,5 +85,5 @@ class Recorder:
         try:
             self._api.create(posting.body)
         except ApiError as error:
-            if error.status != CONFLICT:  # then it has been told
+            if error.status != CONFLICT:  # then it was written before
                 raise

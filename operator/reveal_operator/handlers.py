@@ -1,7 +1,7 @@
-"""What kopf calls: indices of small records, and handlers that put a key into the queue.
+"""The handlers of kopf: indices of small records, and handlers that queue profiles.
 
-No handler writes anything, none needs a finalizer, a timer, a daemon or an annotation: whatever is
-deleted in whatever order, nothing of ours keeps it from going.
+No handler writes anything, and none needs a finalizer, timer, daemon or annotation: nothing of ours
+delays a deletion, in whatever order objects are deleted.
 """
 
 from __future__ import annotations
@@ -19,58 +19,66 @@ from reveal_contract.kube.names import (
     VERSION,
 )
 from reveal_operator.drift import content
-from reveal_operator.seen import ChildSeen, ProfileSeen, child_seen, profile_of, profile_seen
+from reveal_operator.observed import (
+    ObservedObject,
+    ObservedProfile,
+    observed_object,
+    observed_profile,
+    profile_of,
+)
 
-# the profiles that one of that kind and name is meant for
+# the profiles that an object of a kind and name concerns
 Concerned = Callable[[str, str], set[str]]
-Add = Callable[[str, float], None]  # to the queue: a key, after so many seconds
+Add = Callable[[str, float], None]  # queues a profile, due after so many seconds
 
 SELECTOR = f"{LABEL_MANAGED_BY}={OPERATOR_MANAGER}"
-# kind -> group, version, resource; the resource is the name of its index as well
-CHILDREN = {
+# kind -> group, version, resource; the index has the name of the resource
+OWNED = {
     "ConfigMap": ("", "v1", "configmaps"),
     "DaemonSet": ("apps", "v1", "daemonsets"),
     "Deployment": ("apps", "v1", "deployments"),
     "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
 }
-CONTENTS = "contents"  # of all ConfigMaps there: profiles may name any
-# changes of a child come in swarms while pods start: one visit for all of half a second
-CHILD_S = 0.5
+CONTENTS = "contents"  # of all ConfigMaps in the namespace: a profile may name any of them
+# a workload changes many times while its pods start: one visit for all changes of half a second
+DEBOUNCE_S = 0.5
 
 
 class Indices:
-    """The indices of kopf as ``reconcile.View``, of the run that started last.
+    """The indices of kopf as ``reconcile.View``, of its last run.
 
-    kopf changes them in its own thread: what is read is copied at once.
+    kopf changes them in its own thread, so every read makes a copy at once.
     """
 
     def __init__(self) -> None:
         self._indices: Mapping[str, Mapping[str, Any]] = {}
 
     def use(self, indices: Mapping[str, Mapping[str, Any]]) -> None:
+        """Use the indices of a new run."""
         self._indices = indices
 
-    def profile(self, name: str) -> ProfileSeen | None:
+    def profile(self, name: str) -> ObservedProfile | None:
         return next(iter(self._of(PROFILES, name)), None)
 
-    def profiles(self) -> Iterable[ProfileSeen]:
+    def profiles(self) -> Iterable[ObservedProfile]:
         known = self._indices.get(PROFILES, {})
-        return [seen for name in list(known) for seen in list(known.get(name, ()))]
+        return [each for name in list(known) for each in list(known.get(name, ()))]
 
-    def children(self, profile: str) -> list[ChildSeen]:
-        return [seen for _, _, index in CHILDREN.values() for seen in self._of(index, profile)]
+    def owned(self, profile: str) -> list[ObservedObject]:
+        return [each for _, _, index in OWNED.values() for each in self._of(index, profile)]
 
     def content(self, config: str) -> str:
-        """A hash of what the ConfigMap of that name holds; "" where there is none."""
+        """Return a hash of what a ConfigMap holds; "" where there is none."""
         return next(iter(self._of(CONTENTS, config)), "")
 
-    def all_children(self) -> list[ChildSeen]:
-        names = {name for _, _, index in CHILDREN.values() for name in self._names(index)}
-        return [child for name in names for child in self.children(name)]
+    def all_owned(self) -> list[ObservedObject]:
+        """Return the objects of all profiles."""
+        names = {name for _, _, index in OWNED.values() for name in self._names(index)}
+        return [each for name in names for each in self.owned(name)]
 
     @property
     def count(self) -> int:
-        """How many profiles there are; any thread may ask."""
+        """The number of profiles; any thread may use it."""
         return len(self._indices.get(PROFILES, ()))
 
     def _names(self, index: str) -> list[str]:
@@ -86,7 +94,7 @@ def register(
     concerned: Concerned,
     configure: Callable[[kopf.OperatorSettings], None],
 ) -> kopf.OperatorRegistry:
-    """The handlers of one run of kopf."""
+    """Return the handlers of one run of kopf."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=registry)
@@ -95,23 +103,24 @@ def register(
         indices.use({name: known[name] for name in index_names()})
 
     _register_profiles(registry, add)
-    for kind in CHILDREN:
-        _register_children(registry, add, concerned, kind)
+    for kind in OWNED:
+        _register_owned(registry, add, concerned, kind)
     _register_contents(registry)
     return registry
 
 
 def index_names() -> list[str]:
-    return [PROFILES, *(index for _, _, index in CHILDREN.values()), CONTENTS]
+    """Return the names of all indices."""
+    return [PROFILES, *(index for _, _, index in OWNED.values()), CONTENTS]
 
 
 def _register_profiles(registry: kopf.OperatorRegistry, add: Add) -> None:
     selector = (GROUP, VERSION, PROFILES)
 
-    # async, as kopf runs others in threads, one an object at the start
+    # async: kopf runs other handlers in threads, one for each object at the start
     @kopf.index(*selector, registry=registry, id=PROFILES)
-    async def index(body: kopf.Body, name: str, **_: Any) -> dict[str, ProfileSeen]:
-        return {name: profile_seen(body)}
+    async def index(body: kopf.Body, name: str, **_: Any) -> dict[str, ObservedProfile]:
+        return {name: observed_profile(body)}
 
     @kopf.on.event(*selector, registry=registry, id=f"{PROFILES}-changed")
     async def changed(name: str, **_: Any) -> None:
@@ -119,22 +128,22 @@ def _register_profiles(registry: kopf.OperatorRegistry, add: Add) -> None:
 
 
 def _register_contents(registry: kopf.OperatorRegistry) -> None:
-    @kopf.index(*CHILDREN["ConfigMap"], registry=registry, id=CONTENTS)
+    @kopf.index(*OWNED["ConfigMap"], registry=registry, id=CONTENTS)
     async def index(body: kopf.Body, name: str, **_: Any) -> dict[str, str]:
         return {name: content(body)}
 
 
-def _register_children(
+def _register_owned(
     registry: kopf.OperatorRegistry, add: Add, concerned: Concerned, kind: str
 ) -> None:
-    selector, labels = CHILDREN[kind], {LABEL_MANAGED_BY: OPERATOR_MANAGER}
+    selector, labels = OWNED[kind], {LABEL_MANAGED_BY: OPERATOR_MANAGER}
 
     @kopf.index(*selector, registry=registry, id=selector[-1], labels=labels)
-    async def index(body: kopf.Body, **_: Any) -> dict[str, ChildSeen]:
-        return {profile_of(body): child_seen(kind, body)}
+    async def index(body: kopf.Body, **_: Any) -> dict[str, ObservedObject]:
+        return {profile_of(body): observed_object(kind, body)}
 
     @kopf.on.event(*selector, registry=registry, id=f"{selector[-1]}-changed")
     async def changed(body: kopf.Body, name: str, **_: Any) -> None:
-        # also whose it is meant to be: somebody may have taken its owner and labels away
+        # also by the plans: somebody may have removed its owner and labels
         for profile in ({profile_of(body)} | concerned(kind, name)) - {""}:
-            add(profile, CHILD_S)
+            add(profile, DEBOUNCE_S)

@@ -1,4 +1,4 @@
-"""Whether the operator lives and is ready, for the probes of its pod; asked from other threads."""
+"""Liveness and readiness of the operator, for the probes of its pod; used by other threads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from reveal_contract.runtime.liveness import Pulse
 from reveal_operator.workqueue import KeyedQueue
 
 BEAT_S = 1.0
-HANGING_S = 30.0  # the loop does nothing that takes a second
+HANGING_S = 30.0  # nothing in the event loop takes a second
 STUCK_S = 300.0  # a visit takes a second or two; its requests time out after twenty
-RESYNCS = 2.5  # how many of its periods the last resync may be ago
+RESYNCS = 2.5  # periods that may pass since the last resync
 
 
-class Health:
-    """Alive while the loop turns, visits are made and resyncs come; ready once all is listed."""
+class OperatorHealth:
+    """Alive while the loop runs, profiles are visited and resyncs happen; ready once listed."""
 
     def __init__(
         self,
@@ -30,22 +30,22 @@ class Health:
         self._synced: float | None = None
 
     async def beat(self) -> None:
-        """Show that the loop turns, for ever."""
+        """Prove that the event loop runs, until cancelled."""
         while True:
             self._pulse.beat()
             await asyncio.sleep(BEAT_S)
 
     def synced(self) -> None:
-        """All has been listed, or queued anew; from now on the next resync is waited for."""
+        """Note that all profiles were listed or queued; the next resync is due in a period."""
         self._synced = self._clock()
 
-    def ailment(self) -> str:
-        """What a restart would help, in a sentence; "" where nothing is.
+    def unhealthy(self) -> str:
+        """Return an error that a restart may fix; "" without one.
 
-        Not that the API server is away, or its kinds are missing: that is no fault of ours.
+        An API server that is unavailable or without our CRDs is none: a restart does not help.
         """
         if self._pulse.age > HANGING_S:
-            return f"the event loop has been standing still for {self._pulse.age:.0f} s"
+            return f"the event loop has been blocked for {self._pulse.age:.0f} s"
         if not self._gate.is_set() or self._synced is None:
             return ""
         if self._queue.oldest > STUCK_S:
@@ -56,5 +56,5 @@ class Health:
         return ""
 
     def unready(self) -> str:
-        """Why not yet, or not now."""
+        """Return why the operator is not ready; "" once it is."""
         return "" if self._gate.is_set() else "waiting for the first listing"

@@ -1,7 +1,7 @@
-"""Looks at the pods of a workload that lacks some: seldom, and only while it does.
+"""Inspects the pods of a workload in which some are missing: rarely, and only while they are.
 
-DaemonSets and Deployments tell how many pods are missing, not why.  Their pods are not watched (a
-profile may have thousands): after half a minute they are listed, and then once a minute.
+DaemonSets and Deployments say how many pods are missing, not why.  Their pods are not watched (a
+profile may have thousands): they are listed after half a minute, and then once a minute.
 """
 
 from __future__ import annotations
@@ -14,90 +14,96 @@ from dataclasses import dataclass
 
 from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.names import LABEL_COMPONENT, LABEL_PROFILE, label_value
-from reveal_operator.api import Api
-from reveal_operator.seen import ChildSeen
-from reveal_operator.troubles import Trouble, explain
+from reveal_operator.api import OperatorApi
+from reveal_operator.observed import ObservedObject
+from reveal_operator.pod_failures import Failure, explain
 
-PATIENCE_S = 30.0  # a pod that starts takes so long; longer is worth a word
-LOOK_S = 60.0
+PATIENCE_S = 30.0  # a pod may take so long to start; a longer time needs an explanation
+INTERVAL_S = 60.0
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """``trouble`` is None where nothing is missing, or not for long; ``again`` is in seconds."""
+class InspectionResult:
+    """``failure`` is None where nothing is missing, or not for long; ``again`` is in seconds."""
 
-    trouble: Trouble | None = None
+    failure: Failure | None = None
     again: float | None = None
 
 
 @dataclass
-class _Case:
-    """A workload that lacks pods since ``since``."""
+class _Inspection:
+    """A workload in which pods are missing since ``since``."""
 
     since: float
-    looked: float = 0.0
-    trouble: Trouble | None = None
+    inspected: float = 0.0
+    failure: Failure | None = None
 
 
-class Inspection:
-    """Remembers since when which workload lacks pods."""
+class WorkloadInspector:
+    """Remembers which workloads have missing pods, and since when."""
 
     def __init__(
-        self, api: Api, namespace: str, clock: Callable[[], float] = time.monotonic
+        self, api: OperatorApi, namespace: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._api, self._namespace, self._clock = api, namespace, clock
-        self._cases: dict[tuple[str, str], _Case] = {}
-        self._met: set[tuple[str, str]] = set()
+        self._open: dict[tuple[str, str], _Inspection] = {}
+        self._known: set[tuple[str, str]] = set()
 
     def forget(self, profile: str) -> None:
-        self._met = {key for key in self._met if key[0] != profile}
-        for key in [key for key in self._cases if key[0] == profile]:
-            del self._cases[key]
+        """Forget the workloads of a profile that is gone."""
+        self._known = {key for key in self._known if key[0] != profile}
+        for key in [key for key in self._open if key[0] == profile]:
+            del self._open[key]
 
-    async def of(self, profile: str, component: str, child: ChildSeen | None) -> Finding:
-        """Why pods of ``child`` are missing.
+    async def inspect(
+        self, profile: str, component: str, owned: ObservedObject | None
+    ) -> InspectionResult:
+        """Return why pods of a workload are missing.
 
-        At once where they are the first time we see it: it was there before us, and so is what
-        was said of it.  A child of a new profile is not there yet at the first visit.
+        A workload that is new to this process is inspected at once: it existed before the operator
+        started, and its status may already have the failure.  A workload of a new profile does not
+        exist yet at the first visit.
         """
         key, now = (profile, component), self._clock()
-        made, first = child.workload if child else None, key not in self._met
-        self._met.add(key)
-        if made is None or child is None or made.available >= made.desired:
-            self._cases.pop(key, None)
-            return Finding()
-        case = self._cases.setdefault(key, _Case(now - PATIENCE_S if first else now))
-        wait = case.since + PATIENCE_S - now
+        workload, first = owned.workload if owned else None, key not in self._known
+        self._known.add(key)
+        if owned is None or workload is None or workload.available >= workload.desired:
+            self._open.pop(key, None)
+            return InspectionResult()
+        since = now - PATIENCE_S if first else now
+        inspection = self._open.setdefault(key, _Inspection(since))
+        wait = inspection.since + PATIENCE_S - now
         if wait > 0:
-            return Finding(None, wait)
-        if case.trouble is None or now - case.looked >= LOOK_S:
-            case.looked = now
-            case.trouble = await self._look(profile, component, child)
-        return Finding(case.trouble, LOOK_S)
+            return InspectionResult(None, wait)
+        if inspection.failure is None or now - inspection.inspected >= INTERVAL_S:
+            inspection.inspected = now
+            inspection.failure = await self._failure_of(profile, component, owned)
+        return InspectionResult(inspection.failure, INTERVAL_S)
 
-    async def _look(self, profile: str, component: str, child: ChildSeen) -> Trouble:
-        made = child.workload
-        if made and made.complaints:
-            reason, message = made.complaints[0]
-            return Trouble(reason or "Unavailable", message)
+    async def _failure_of(self, profile: str, component: str, owned: ObservedObject) -> Failure:
+        workload = owned.workload
+        if workload and workload.failing_conditions:
+            reason, message = workload.failing_conditions[0]
+            return Failure(reason or "Unavailable", message)
         try:
             found = await asyncio.to_thread(self._explain, profile, component)
         except ApiError as error:
             _log.warning("pods cannot be listed: %s", error)
-            return Trouble("Unavailable", f"their pods cannot be listed: {error.message}")
+            return Failure("Unavailable", f"their pods cannot be listed: {error.message}")
         if found is not None:
             return found
-        how = f"kubectl -n {self._namespace} describe {child.kind.lower()} {child.name}"
-        if made and made.created < made.desired:
-            told = (
-                f"their pods cannot be made; `{how}` tells why (often Pod Security: the namespace"
+        command = f"kubectl -n {self._namespace} describe {owned.kind.lower()} {owned.name}"
+        if workload and workload.created < workload.desired:
+            message = (
+                f"their pods cannot be created; `{command}` shows why (often Pod Security: the"
+                " namespace must allow privileged pods)"
             )
-            return Trouble("PodsNotCreated", f"{told} must allow privileged pods)")
-        return Trouble("Unavailable", f"`{how}` tells more")
+            return Failure("PodsNotCreated", message)
+        return Failure("Unavailable", f"`{command}` shows more")
 
-    def _explain(self, profile: str, component: str) -> Trouble | None:
+    def _explain(self, profile: str, component: str) -> Failure | None:
         labels = f"{LABEL_PROFILE}={label_value(profile)},{LABEL_COMPONENT}={component}"
         pages = self._api.pages("Pod", self._namespace, labels)
         return explain(pod for page in pages for pod in page.items)

@@ -1,4 +1,4 @@
-"""kopf's lines in the log, in the form of ours."""
+"""Log lines of kopf in the form of the operator's own."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ from collections.abc import Callable
 REMIND_S = 60.0
 _KOPF = "kopf"
 _REQUESTS = "kopf._cogs.clients"  # where its errors of requests come from
-_NO_SIGNALS = "OS signals are ignored"  # as it is not in the main thread: they are ours
+_NO_SIGNALS = (
+    "OS signals are ignored"  # kopf is not in the main thread: the operator handles signals
+)
 _RETRIES = "Request attempt"
 
 
-class Tidy(logging.Filter):
-    """Objects under the key that our lines have; refused requests without a traceback.
+class KopfLogFilter(logging.Filter):
+    """Moves objects to the key that our lines use, and removes tracebacks of refused requests.
 
-    What the API server refuses it explains in a sentence; where kopf was then says nothing more.
-    Of the retries of its requests, one in a minute: each of its watches tells all of them.
+    The API server explains a refusal in a sentence; where kopf was adds nothing.  Of the retries of
+    requests one line a minute passes: each watch of kopf logs all of them.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._clock, self._told = clock, -REMIND_S
+        self._clock, self._logged_s = clock, -REMIND_S
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.partition(".")[0] != _KOPF:
             return True
-        said = str(record.msg)
-        if said.startswith(_NO_SIGNALS) or (said.startswith(_RETRIES) and not self._is_time()):
+        message = str(record.msg)
+        if message.startswith(_NO_SIGNALS) or (
+            message.startswith(_RETRIES) and not self._is_time()
+        ):
             return False
         if (about := getattr(record, "k8s_ref", None)) is not None:
             record.object = about
@@ -39,16 +43,16 @@ class Tidy(logging.Filter):
 
     def _is_time(self) -> bool:
         now = self._clock()
-        if now - self._told < REMIND_S:
+        if now - self._logged_s < REMIND_S:
             return False
-        self._told = now
+        self._logged_s = now
         return True
 
 
-def tidy() -> None:
-    """Set up once the root logger has its handlers."""
+def filter_kopf_logs() -> None:
+    """Add the filter, once the root logger has its handlers."""
     for handler in logging.root.handlers:
-        handler.addFilter(Tidy())
-    # at INFO it tells of every login and activity
+        handler.addFilter(KopfLogFilter())
+    # at INFO kopf logs every login and activity
     level = logging.root.level
     logging.getLogger(_KOPF).setLevel(level if level <= logging.DEBUG else logging.WARNING)

@@ -1,4 +1,4 @@
-"""What the operator tells Prometheus about itself."""
+"""Prometheus metrics of the operator."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from prometheus_client.registry import Collector
 from reveal_contract.runtime.http_endpoints import build_info
 
 PREFIX = "reveal_operator_"
-# seconds: a visit that finds nothing to do takes microseconds, one that applies a few round trips
+# seconds: a visit without changes takes microseconds, one with an apply some round trips
 _BUCKETS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Gauges(Collector):
-    """Numbers that are asked for at the scrape: by name, what it is and how to get it."""
+class ScrapedGauges(Collector):
+    """Gauges that are read at each scrape: name -> (help text, function)."""
 
-    def __init__(self, asked: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
-        self._asked = asked
+    def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
+        self._gauges = gauges
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         yield build_info(f"{PREFIX}build_info")
-        for name, (told, ask) in self._asked.items():
-            yield GaugeMetricFamily(PREFIX + name, told, value=ask())
+        for name, (meaning, read) in self._gauges.items():
+            yield GaugeMetricFamily(PREFIX + name, meaning, value=read())
 
 
-class Metrics:
-    """Counters of what was done; threads may share it."""
+class OperatorMetrics:
+    """Counters; threads may share it."""
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
@@ -59,15 +59,15 @@ class Metrics:
         )
         self._events = Counter(f"{PREFIX}events", "Events.", ["result"], registry=registry)
         for result in ("done", "retried", "failed"):
-            self._visits.labels(result)  # so that rates exist before the first one
+            self._visits.labels(result)  # rates need the series before its first event
 
-    def watch(self, asked: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
-        """Ask for these at every scrape."""
-        self.registry.register(Gauges(asked))
+    def watch(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
+        """Read these gauges at every scrape."""
+        self.registry.register(ScrapedGauges(gauges))
 
     @contextmanager
     def visit(self) -> Iterator[None]:
-        """Times a visit of a profile; ``visited`` says how it went."""
+        """Measure a visit of a profile; ``visited`` has its result."""
         begun = time.perf_counter()
         try:
             yield
@@ -75,19 +75,21 @@ class Metrics:
             self._seconds.observe(time.perf_counter() - begun)
 
     def visited(self, result: str) -> None:
-        """``done``, ``retried`` (the API server would not now), ``failed`` (a defect of ours)."""
+        """Count a visit: ``done``, ``retried`` (the API failed), ``failed`` (a defect)."""
         self._visits.labels(result).inc()
 
     def applied(self, kind: str, result: str) -> None:
-        """``created``, ``changed``, ``unchanged``, ``refused``."""
+        """Count an apply: ``created``, ``changed``, ``unchanged``, ``refused``."""
         self._applies.labels(kind, result).inc()
 
     def deleted(self, kind: str) -> None:
+        """Count a deleted object."""
         self._deletes.labels(kind).inc()
 
     def status_written(self) -> None:
+        """Count a write of a profile's status."""
         self._statuses.inc()
 
     def event(self, result: str) -> None:
-        """``posted``, ``failed``, ``dropped``."""
+        """Count an Event: ``posted``, ``failed``, ``dropped``."""
         self._events.labels(result).inc()

@@ -1,7 +1,7 @@
-"""Which nodes a pod template selects by labels: pure, as the scheduler reads it.
+"""Which nodes a pod template selects by labels: pure, with the rules of the scheduler.
 
-https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/.  Taints are left out: a
-node that two profiles select is theirs both, even while a taint keeps one of them away.
+https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/.  Taints are ignored: a
+node that two profiles select overlaps even while a taint keeps one of them away.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ _NAME = "metadata.name"
 
 @dataclass(frozen=True)
 class Placement:
-    """``terms`` are alternatives; None: any node that has the labels of ``selector``."""
+    """``terms`` are alternatives; None selects every node with the labels of ``selector``."""
 
     selector: Labels
     terms: tuple[Mapping[str, Any], ...] | None
 
     def matches(self, name: str, labels: Labels) -> bool:
-        """Whether a node of that name with those labels is selected."""
+        """Return whether a node of that name with those labels is selected."""
         if any(labels.get(key) != value for key, value in self.selector.items()):
             return False
         return self.terms is None or any(_term(term, name, labels) for term in self.terms)
 
 
 def placement_of(pod: Mapping[str, Any]) -> Placement:
-    """Of the spec of a pod, or of a template of pods."""
+    """Return the placement in a pod spec."""
     affinity = (pod.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     terms = None if required is None else tuple(required.get("nodeSelectorTerms") or ())
@@ -40,8 +40,8 @@ def _term(term: Mapping[str, Any], name: str, labels: Labels) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False  # an empty term selects nothing
-    return all(_holds(one, labels) for one in expressions) and all(
-        _holds(one, {_NAME: name}) for one in fields
+    return all(_holds(each, labels) for each in expressions) and all(
+        _holds(each, {_NAME: name}) for each in fields
     )
 
 
@@ -71,7 +71,7 @@ _OPERATORS: dict[str, Callable[[str | None, Any], bool]] = {
 def shared(
     name: str, selected: Mapping[str, frozenset[str]]
 ) -> tuple[tuple[str, frozenset[str]], ...]:
-    """The other profiles that select nodes of ``name``, and which, by name."""
+    """Return the other profiles that select nodes of ``name``, with these nodes, by name."""
     mine = selected.get(name, frozenset())
     return tuple(
         (other, nodes & mine)

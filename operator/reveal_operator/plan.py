@@ -1,4 +1,4 @@
-"""What a profile asks for, as manifests: built once a generation."""
+"""The desired state of a profile as manifests, built once for each generation."""
 
 from __future__ import annotations
 
@@ -8,50 +8,52 @@ from typing import Any
 
 from reveal_contract.kube.names import ANNOTATION_HYPOTHESES
 from reveal_operator.drift import stamped
-from reveal_operator.manifests import children
+from reveal_operator.manifests import owned_manifests
+from reveal_operator.observed import ObservedProfile
 from reveal_operator.overlap import Placement, placement_of
-from reveal_operator.seen import ProfileSeen
+from reveal_operator.pod_failures import Failure
 from reveal_operator.spec import Defaults, Profile, SpecError, parse
-from reveal_operator.troubles import Trouble
 
 Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A profile and its children with their intents; ``rejected`` where its author must act."""
+class ProfilePlan:
+    """A profile and its manifests; ``rejected`` is set where its author must act."""
 
     profile: Profile | None
-    children: tuple[Manifest, ...]
+    manifests: tuple[Manifest, ...]
     placement: Placement | None
-    rejected: Trouble | None = None
+    rejected: Failure | None = None
 
     @property
     def hypotheses(self) -> str:
-        """The ConfigMap that analyzers read when they start; "" for none."""
+        """The ConfigMap that analyzers read at their start; "" for none."""
         return self.profile.analyzer.hypotheses if self.profile else ""
 
 
-def plan_of(seen: ProfileSeen, defaults: Defaults) -> Plan:
-    """Pure: the same profile and defaults give the same plan."""
+def plan_of(observed: ObservedProfile, defaults: Defaults) -> ProfilePlan:
+    """Return the plan; the same profile and defaults give the same one."""
     try:
-        profile = parse(seen.body, defaults)
-        made = tuple(stamped(child) for child in children(profile, defaults))
+        profile = parse(observed.body, defaults)
+        manifests = tuple(stamped(each) for each in owned_manifests(profile, defaults))
     except SpecError as error:
-        return Plan(None, (), None, Trouble(error.reason, str(error)))
-    pods = [child["spec"]["template"]["spec"] for child in made if child["kind"] == "DaemonSet"]
-    return Plan(profile, made, placement_of(pods[0]) if pods else None)
+        return ProfilePlan(None, (), None, Failure(error.reason, str(error)))
+    pods = [each["spec"]["template"]["spec"] for each in manifests if each["kind"] == "DaemonSet"]
+    return ProfilePlan(profile, manifests, placement_of(pods[0]) if pods else None)
 
 
-def reading(children: Iterable[Manifest], content: str) -> tuple[Manifest, ...]:
-    """The same, with analyzers that are other pods where their hypotheses are others.
+def with_hypotheses(manifests: Iterable[Manifest], content: str) -> tuple[Manifest, ...]:
+    """Return the manifests with a hash of the analyzers' hypotheses: new ones mean new pods.
 
-    Without ``content`` there is nothing to read, and the pods say so themselves.
+    Without ``content`` the ConfigMap does not exist; the pods report that themselves.
     """
     if not content:
-        return tuple(children)
-    return tuple(_annotated(one, content) if one["kind"] == "Deployment" else one
-                 for one in children)  # fmt: skip
+        return tuple(manifests)
+    return tuple(
+        _annotated(manifest, content) if manifest["kind"] == "Deployment" else manifest
+        for manifest in manifests
+    )
 
 
 def _annotated(deployment: Manifest, content: str) -> Manifest:
@@ -61,38 +63,39 @@ def _annotated(deployment: Manifest, content: str) -> Manifest:
     return stamped({**deployment, "spec": {**spec, "template": {**template, "metadata": metadata}}})
 
 
-class Plans:
-    """Plans by profile, kept while uid and generation stay."""
+class PlanCache:
+    """Plans by profile, kept until uid or generation changes."""
 
     def __init__(self, defaults: Defaults) -> None:
         self._defaults = defaults
-        self._known: dict[str, tuple[tuple[str, int], Plan]] = {}
+        self._known: dict[str, tuple[tuple[str, int], ProfilePlan]] = {}
         self._owners: dict[tuple[str, str], str] = {}
 
-    def of(self, seen: ProfileSeen) -> Plan:
-        about = (seen.uid, seen.generation)
-        known = self._known.get(seen.name)
-        if known is None or known[0] != about:
-            known = self._known[seen.name] = (about, plan_of(seen, self._defaults))
-            for child in known[1].children:
-                self._owners[child["kind"], child["metadata"]["name"]] = seen.name
+    def of(self, observed: ObservedProfile) -> ProfilePlan:
+        """Return the plan of a profile."""
+        version = (observed.uid, observed.generation)
+        known = self._known.get(observed.name)
+        if known is None or known[0] != version:
+            known = self._known[observed.name] = (version, plan_of(observed, self._defaults))
+            for manifest in known[1].manifests:
+                self._owners[manifest["kind"], manifest["metadata"]["name"]] = observed.name
         return known[1]
 
     def use(self, defaults: Defaults) -> None:
-        """Other defaults, for all that is planned from now on."""
+        """Use other defaults for all plans from now on."""
         if defaults != self._defaults:
             self._defaults = defaults
             self._known.clear()
 
     def concerned(self, kind: str, name: str) -> set[str]:
-        """Whose plan has a child of that name, whatever it says itself, and who reads it."""
+        """Return the profiles that own an object by their plans, or that read it as ConfigMap."""
         found = {self._owners.get((kind, name), "")}
         if kind == "ConfigMap":
-            known = list(self._known.items())  # kopf asks, in a thread of its own
-            found |= {who for who, (_, plan) in known if plan.hypotheses == name}
+            known = list(self._known.items())  # a copy: kopf calls this in its own thread
+            found |= {profile for profile, (_, plan) in known if plan.hypotheses == name}
         return found - {""}
 
     def forget(self, name: str) -> bool:
-        """Whether there was a plan of that profile."""
+        """Forget a profile; return whether there was a plan."""
         self._owners = {key: owner for key, owner in self._owners.items() if owner != name}
         return self._known.pop(name, None) is not None

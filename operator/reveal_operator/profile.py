@@ -1,8 +1,8 @@
-"""A RevealProfile as the builders take it, and what the operator fills in where it is silent.
+"""A RevealProfile as the builders use it, with the defaults of the operator.
 
-What a field means and its default: docs/reference/api.md and the schema in ``crds/``, which fills
-them in before we see an object.  The same defaults stand here, because an object stored under an
-older schema has no newer fields; a test holds the two equal.
+docs/reference/api.md describes each field.  The schema in ``crds/`` sets defaults before the
+operator sees an object.  The same defaults are here, because an object that was stored under an
+older schema has no newer fields; a test compares the two.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-Json = Mapping[str, Any]  # a part of a Kubernetes object that goes through as it is
+Json = Mapping[str, Any]  # a part of a Kubernetes object that is passed on unchanged
 
 GPU_TOLERATION: Json = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-# The CPU asked for is the budget the collector keeps by itself.  No limit: throttled, it would tick
-# late, and that when it matters most.  Memory: 26 MB with its C parts, 39 without, some 15 more for
-# the API and the metrics; a limit, so that a leak ends us and not the job.
+# The CPU request is the budget that the collector keeps by itself.  No CPU limit: a throttled
+# collector would sample late when it matters most.  Memory: 26 MB with its C parts, 39 without,
+# some 15 more for the API and the metrics.  The limit makes a leak end the collector, not the job.
 COLLECTOR_RESOURCES: Json = {
     "requests": {"cpu": "20m", "memory": "64Mi"},
     "limits": {"memory": "256Mi"},
 }
-# Plan a core for each 1,000 nodes and 5 MB for each node (docs/explanation/sizing.md): the default
-# request is enough for about 50.  No limits, as the number of nodes is not known here.
+# One core serves 1,000 nodes, and each node takes 5 MB (docs/explanation/sizing.md): the default
+# request is enough for about 50.  No limits: the number of nodes is not known here.
 ANALYZER_RESOURCES: Json = {"requests": {"cpu": "250m", "memory": "512Mi"}}
 
 
@@ -35,7 +35,7 @@ class Privilege(StrEnum):
 
 
 class Mode(StrEnum):
-    """Whether what is found is written to the API."""
+    """Whether findings are written to the API."""
 
     REPORT = "Report"
     OBSERVE = "Observe"
@@ -50,8 +50,8 @@ class SecretKey:
 
 
 @dataclass(frozen=True)
-class Credentials:
-    """The Secret with Redis' password and, where its key is there, the user."""
+class RedisCredentials:
+    """The Secret with the password of Redis and, if it has that key, the user name."""
 
     name: str
     username_key: str = "username"
@@ -59,29 +59,29 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class Redis:
-    """Where the slices go; ``url`` holds neither credentials nor options."""
+class RedisSpec:
+    """The Redis of the slices; ``url`` has neither credentials nor options."""
 
     url: str
     authority: SecretKey | None = None
     insecure_skip_verify: bool = False
-    credentials: Credentials | None = None
+    credentials: RedisCredentials | None = None
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Names of sources: only these where there are any, without those."""
+class SourcesSpec:
+    """Names of sources: only the included ones if there are any, without the excluded ones."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Collector:
-    """``spec.collector``; ``image`` "" is the operator's."""
+class CollectorSpec:
+    """``spec.collector``; ``image`` "" is the operator's default."""
 
     sample_period_milliseconds: int = 100
-    sources: Sources = Sources()
+    sources: SourcesSpec = SourcesSpec()
     privilege: Privilege = Privilege.PRIVILEGED
     cpu_budget_millicores: int = 20
     max_subjects: int = 64
@@ -98,7 +98,7 @@ class Collector:
 
 
 @dataclass(frozen=True)
-class Analyzer:
+class AnalyzerSpec:
     """``spec.analyzer``; ``hypotheses`` is the name of a ConfigMap."""
 
     replicas: int = 1
@@ -113,8 +113,8 @@ class Analyzer:
 
 
 @dataclass(frozen=True)
-class Reporting:
-    """``spec.reporting``; the last two are the operator's own business."""
+class ReportingSpec:
+    """``spec.reporting``; only the operator uses the last two."""
 
     min_severity: str = "Low"
     events: bool = True
@@ -126,7 +126,7 @@ class Reporting:
 
 @dataclass(frozen=True)
 class Profile:
-    """A whole RevealProfile; ``redis`` is None where it leaves that to the operator."""
+    """A whole RevealProfile; ``redis`` None is the Redis of the operator."""
 
     name: str
     uid: str
@@ -136,19 +136,19 @@ class Profile:
     tolerations: tuple[Json, ...] = (GPU_TOLERATION,)
     paused: bool = False
     mode: Mode = Mode.REPORT
-    collector: Collector = Collector()
-    analyzer: Analyzer = Analyzer()
-    redis: Redis | None = None
-    reporting: Reporting = Reporting()
+    collector: CollectorSpec = CollectorSpec()
+    analyzer: AnalyzerSpec = AnalyzerSpec()
+    redis: RedisSpec | None = None
+    reporting: ReportingSpec = ReportingSpec()
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What the operator was told at its start, for every profile.
+    """Flags of the operator that apply to every profile.
 
     ``redis_*`` is the Redis of profiles that name none; ``redis_url`` "" means there is none.
-    ``kubernetes_minor`` is the API server's (``/version``): of 1.29 it has to be said, as that
-    one refuses fields that came with 1.30.
+    ``kubernetes_minor`` is the minor version of the API server (``/version``): 1.29 refuses fields
+    that came with 1.30.
     """
 
     namespace: str
@@ -168,15 +168,15 @@ class Defaults:
     kubernetes_minor: int = 30
 
     @property
-    def redis(self) -> Redis | None:
+    def redis(self) -> RedisSpec | None:
         """The Redis of profiles that name none."""
         if not self.redis_url:
             return None
         secret, authority = self.redis_credentials_secret, self.redis_ca_secret
         keys = (self.redis_username_key, self.redis_password_key)
-        return Redis(
+        return RedisSpec(
             self.redis_url,
             SecretKey(authority, self.redis_ca_key) if authority else None,
             self.redis_insecure_skip_verify,
-            Credentials(secret, *keys) if secret else None,
+            RedisCredentials(secret, *keys) if secret else None,
         )

@@ -1,7 +1,7 @@
-"""One visit of one profile: observe, build, apply, say how it is.
+"""One visit of one profile: observe, build the plan, apply it, write the status.
 
-Level-triggered: a visit looks at what is, never at what happened, so it may be repeated, missed or
-late without harm.  What it finds to be in order costs no request.
+Level-triggered: a visit looks at the state, never at what happened.  So it may be repeated, missed
+or late without harm.  A visit that finds everything in order sends no request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Protocol
 from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.events import COLLECTOR_DEGRADED, COLLECTOR_RECOVERED, PROFILE_REJECTED
 from reveal_contract.kube.names import ANALYZER, COLLECTOR
-from reveal_operator.children import Children, Outcome
 from reveal_operator.conditions import (
     COLLECTORS_AVAILABLE,
     FALSE,
@@ -23,68 +22,72 @@ from reveal_operator.conditions import (
     SPEC_ACCEPTED,
     TRUE,
     Condition,
-    Facts,
+    ConditionInputs,
     find,
     is_failing,
 )
-from reveal_operator.events import Recorder
-from reveal_operator.inspection import Inspection
-from reveal_operator.metrics import Metrics
-from reveal_operator.neighbours import Neighbours
+from reveal_operator.events import EventSender
+from reveal_operator.inspection import WorkloadInspector
+from reveal_operator.metrics import OperatorMetrics
+from reveal_operator.neighbors import Neighbors
+from reveal_operator.observed import ObservedObject, ObservedProfile
 from reveal_operator.overlap import Placement
-from reveal_operator.plan import Plan, Plans, reading
-from reveal_operator.reports import Reports
-from reveal_operator.retention import Limits
-from reveal_operator.seen import ChildSeen, ProfileSeen
-from reveal_operator.status import Statuses, status_of
+from reveal_operator.owned_objects import OwnedObjects, SyncResult
+from reveal_operator.plan import PlanCache, ProfilePlan, with_hypotheses
+from reveal_operator.reports import ReportIndex
+from reveal_operator.retention import RetentionLimits
+from reveal_operator.status import StatusWriter, status_of
 
-NEIGHBOURS_S = 1.0  # until those whose nodes a change may touch are visited
+NEIGHBORS_S = 1.0  # until the profiles are visited whose nodes a change may concern
 
 _log = logging.getLogger(__name__)
 
 
 class View(Protocol):
-    """What is known of the cluster, from watches."""
+    """The state of the cluster, from watches."""
 
-    def profile(self, name: str) -> ProfileSeen | None:
-        """The profile of that name."""
+    def profile(self, name: str) -> ObservedProfile | None:
+        """Return the profile of that name."""
 
-    def profiles(self) -> Iterable[ProfileSeen]:
-        """All of them."""
+    def profiles(self) -> Iterable[ObservedProfile]:
+        """Return all profiles."""
 
-    def children(self, profile: str) -> list[ChildSeen]:
-        """What belongs to a profile."""
+    def owned(self, profile: str) -> list[ObservedObject]:
+        """Return the objects of a profile."""
 
     def content(self, config: str) -> str:
-        """A hash of what a ConfigMap holds; "" where there is none."""
+        """Return a hash of what a ConfigMap holds; "" where there is none."""
 
 
 class Reconciler:
     """Visits profiles, each by one task at a time; ``revisit`` queues one for later."""
 
-    def __init__(  # noqa: PLR0913 - what it is made of
+    def __init__(  # noqa: PLR0913 - its parts
         self,
         *,
         view: View,
-        plans: Plans,
-        children: Children,
-        statuses: Statuses,
-        inspection: Inspection,
-        neighbours: Neighbours,
-        reports: Reports,
-        recorder: Recorder,
-        metrics: Metrics,
+        plans: PlanCache,
+        objects: OwnedObjects,
+        statuses: StatusWriter,
+        inspector: WorkloadInspector,
+        neighbors: Neighbors,
+        reports: ReportIndex,
+        events: EventSender,
+        metrics: OperatorMetrics,
         revisit: Callable[[str, float], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._view, self._plans, self._children = view, plans, children
-        self._statuses, self._inspection, self._neighbours = statuses, inspection, neighbours
-        self._reports, self._recorder, self._metrics = reports, recorder, metrics
+        self._view, self._plans, self._objects = view, plans, objects
+        self._statuses, self._inspector, self._neighbors = statuses, inspector, neighbors
+        self._reports, self._events, self._metrics = reports, events, metrics
         self._revisit, self._now = revisit, now
         self._placements: dict[str, Placement] = {}
 
     async def __call__(self, name: str) -> float | None:
-        """Seconds after which to look again, if any.  Raises where it must be retried."""
+        """Visit a profile; return after how many seconds to visit it again, if at all.
+
+        Raises where the visit must be repeated.
+        """
         profile = self._view.profile(name)
         if profile is None or profile.deleting:
             self._forget(name)
@@ -94,7 +97,7 @@ class Reconciler:
                 again = await self._visit(profile)
             except ApiError as error:
                 self._metrics.visited("retried")
-                _log.warning("tried again: %s", error, extra={"object": profile.reference})
+                _log.warning("will retry: %s", error, extra={"object": profile.reference})
                 raise
             except Exception:
                 self._metrics.visited("failed")
@@ -103,109 +106,123 @@ class Reconciler:
         self._metrics.visited("done")
         return again
 
-    def limits(self) -> dict[str, Limits]:
-        """What may be kept of reports, by profile; of a rejected one nothing is touched."""
-        known = {seen.name: self._plans.of(seen).profile for seen in self._view.profiles()}
+    def limits(self) -> dict[str, RetentionLimits]:
+        """Return the limits of reports by profile; those of a rejected one are not deleted."""
+        parsed = {each.name: self._plans.of(each).profile for each in self._view.profiles()}
         return {
-            name: Limits(
+            name: RetentionLimits(
                 profile.reporting.ttl_seconds_after_resolved, profile.reporting.max_reports
             )
-            for name, profile in known.items()
+            for name, profile in parsed.items()
             if profile is not None
         }
 
-    async def _visit(self, profile: ProfileSeen) -> float | None:
+    async def _visit(self, profile: ObservedProfile) -> float | None:
         plan = self._plans.of(profile)
-        seen = self._view.children(profile.name)
-        outcome = Outcome()
+        observed = self._view.owned(profile.name)
+        result = SyncResult()
+        # A rejected spec or a paused profile leaves the objects as they are.
         if plan.profile is not None and not plan.profile.paused:
-            wanted = reading(plan.children, self._view.content(plan.hypotheses))
-            outcome = await self._children.sync(profile, wanted, seen)
-        before = self._statuses.current(profile)
-        facts, again = await self._facts(profile, plan, seen, outcome)
+            desired = with_hypotheses(plan.manifests, self._view.content(plan.hypotheses))
+            result = await self._objects.sync(profile, desired, observed)
+        previous = self._statuses.current(profile)
+        inputs, again = await self._inputs(profile, plan, observed, result)
         moment = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = status_of(facts, self._reports.tally(profile.name), before, moment)
+        status = status_of(inputs, self._reports.counts(profile.name), previous, moment)
         await self._statuses.write(profile, status)
-        self._tell(profile, before.get("conditions") or [], status["conditions"])
-        if outcome.failed is not None:
-            raise outcome.failed
+        self._publish_changes(profile, previous.get("conditions") or [], status["conditions"])
+        # Raised only now: the status and Events of a visit that partly failed are written too.
+        if result.failed is not None:
+            raise result.failed
         return again
 
-    async def _facts(
-        self, profile: ProfileSeen, plan: Plan, seen: list[ChildSeen], outcome: Outcome
-    ) -> tuple[Facts, float | None]:
-        """What the conditions follow from, and after how many seconds that may be another."""
-        parts = {child.kind: child for child in seen if child.owner_uid == profile.uid}
-        collectors, analyzer = parts.get("DaemonSet"), parts.get("Deployment")
-        first = await self._inspection.of(profile.name, COLLECTOR, collectors)
-        second = await self._inspection.of(profile.name, ANALYZER, analyzer)
-        placements = self._all_placements(profile, plan)
-        overlaps, third = await self._neighbours.overlaps(
-            profile.name, placements, self._wanted(placements)
+    async def _inputs(
+        self,
+        profile: ObservedProfile,
+        plan: ProfilePlan,
+        observed: list[ObservedObject],
+        result: SyncResult,
+    ) -> tuple[ConditionInputs, float | None]:
+        """Return what the conditions depend on, and after how many seconds it may change."""
+        # Objects of an earlier profile of this name do not count: they are about to be deleted.
+        owned = {each.kind: each for each in observed if each.owner_uid == profile.uid}
+        collectors, analyzer = owned.get("DaemonSet"), owned.get("Deployment")
+        of_collectors = await self._inspector.inspect(profile.name, COLLECTOR, collectors)
+        of_analyzer = await self._inspector.inspect(profile.name, ANALYZER, analyzer)
+        placements = self._update_placements(profile, plan)
+        overlaps, nodes_again = await self._neighbors.overlaps(
+            profile.name, placements, self._desired_nodes(placements)
         )
-        facts = Facts(
+        inputs = ConditionInputs(
             generation=profile.generation,
             paused=plan.profile.paused if plan.profile else bool(profile.spec.get("paused")),
             rejected=plan.rejected,
-            refused=outcome.refused,
+            refused=result.refused,
             collectors=collectors.workload if collectors else None,
-            collectors_trouble=first.trouble,
+            collectors_failure=of_collectors.failure,
             analyzer=analyzer.workload if analyzer else None,
-            analyzer_trouble=second.trouble,
+            analyzer_failure=of_analyzer.failure,
             telemetry=profile.status.get("telemetry"),
             overlaps=overlaps,
         )
-        pauses = [pause for pause in (outcome.again, first.again, second.again, third) if pause]
-        return facts, min(pauses, default=None)
+        pauses = [result.again, of_collectors.again, of_analyzer.again, nodes_again]
+        return inputs, min((pause for pause in pauses if pause), default=None)
 
-    def _all_placements(self, profile: ProfileSeen, plan: Plan) -> Mapping[str, Placement]:
-        """Where each profile wants to be; those that this one's change may touch are queued."""
-        now = {
-            seen.name: placement
-            for seen in self._view.profiles()
-            if not seen.deleting and (placement := self._plans.of(seen).placement) is not None
+    def _update_placements(
+        self, profile: ObservedProfile, plan: ProfilePlan
+    ) -> Mapping[str, Placement]:
+        """Return the placement of every profile; queue the others if this one's changed."""
+        current = {
+            each.name: placement
+            for each in self._view.profiles()
+            if not each.deleting and (placement := self._plans.of(each).placement) is not None
         }
-        before, self._placements = self._placements, now
-        if before and before.get(profile.name) is not plan.placement:
+        previous, self._placements = self._placements, current
+        # At the first visit after a start all profiles are queued anyway.
+        if previous and previous.get(profile.name) is not plan.placement:
             self._revisit_others(profile.name)
-        return now
+        return current
 
-    def _wanted(self, names: Iterable[str]) -> dict[str, int]:
-        """How many nodes each DaemonSet wants."""
+    def _desired_nodes(self, names: Iterable[str]) -> dict[str, int]:
+        """Return how many nodes each DaemonSet wants to run on."""
         return {
-            name: child.workload.desired
+            name: each.workload.desired
             for name in names
-            for child in self._view.children(name)
-            if child.kind == "DaemonSet" and child.workload
+            for each in self._view.owned(name)
+            if each.kind == "DaemonSet" and each.workload
         }
 
     def _revisit_others(self, name: str) -> None:
         for other in self._placements:
             if other != name:
-                self._revisit(other, NEIGHBOURS_S)
+                self._revisit(other, NEIGHBORS_S)
 
-    def _tell(self, profile: ProfileSeen, before: list[Condition], after: list[Condition]) -> None:
-        """Events, one a change."""
-        self._log_ready(profile, find(before, READY), find(after, READY))
-        spec, spec_before = find(after, SPEC_ACCEPTED), find(before, SPEC_ACCEPTED)
-        told = spec_before["status"], spec_before.get("observedGeneration")
-        if spec["status"] == FALSE and told != (FALSE, profile.generation):
-            self._recorder.tell(PROFILE_REJECTED, profile, spec["message"])
-            _log.warning("rejected: %s", spec["message"], extra={"object": profile.reference})
-        was, is_now = find(before, COLLECTORS_AVAILABLE), find(after, COLLECTORS_AVAILABLE)
-        if is_failing(is_now) and not is_failing(was):
-            self._recorder.tell(COLLECTOR_DEGRADED, profile, is_now["message"])
-        elif is_failing(was) and is_now["status"] == TRUE:
-            self._recorder.tell(COLLECTOR_RECOVERED, profile, is_now["message"])
+    def _publish_changes(
+        self, profile: ObservedProfile, previous: list[Condition], current: list[Condition]
+    ) -> None:
+        """Write Events, one for each change of a condition that somebody should know."""
+        self._log_ready(profile, find(previous, READY), find(current, READY))
+        accepted, was_accepted = find(current, SPEC_ACCEPTED), find(previous, SPEC_ACCEPTED)
+        reported = was_accepted["status"], was_accepted.get("observedGeneration")
+        # Each generation that is rejected has an Event of its own: its author is waiting for it.
+        if accepted["status"] == FALSE and reported != (FALSE, profile.generation):
+            self._events.publish(PROFILE_REJECTED, profile, accepted["message"])
+            _log.warning("rejected: %s", accepted["message"], extra={"object": profile.reference})
+        was, now = find(previous, COLLECTORS_AVAILABLE), find(current, COLLECTORS_AVAILABLE)
+        if is_failing(now) and not is_failing(was):
+            self._events.publish(COLLECTOR_DEGRADED, profile, now["message"])
+        # From failing to starting or paused is no recovery yet.
+        elif is_failing(was) and now["status"] == TRUE:
+            self._events.publish(COLLECTOR_RECOVERED, profile, now["message"])
 
-    def _log_ready(self, profile: ProfileSeen, was: Condition, is_now: Condition) -> None:
-        if was["status"] != is_now["status"]:
-            said = (is_now["status"], is_now["reason"], is_now["message"])
-            _log.info("Ready: %s, %s: %s", *said, extra={"object": profile.reference})
+    def _log_ready(self, profile: ObservedProfile, was: Condition, now: Condition) -> None:
+        if was["status"] != now["status"]:
+            parts = (now["status"], now["reason"], now["message"])
+            _log.info("Ready: %s, %s: %s", *parts, extra={"object": profile.reference})
 
     def _forget(self, name: str) -> None:
-        """The profile is gone: its children are the garbage collector's."""
-        for memory in (self._children, self._statuses, self._inspection, self._neighbours):
+        """Forget a profile that is gone; the garbage collector deletes its objects."""
+        for memory in (self._objects, self._statuses, self._inspector, self._neighbors):
             memory.forget(name)
         if self._plans.forget(name):
             self._placements = {

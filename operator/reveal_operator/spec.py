@@ -1,8 +1,9 @@
-"""A RevealProfile object of the API -> ``Profile``; what is bad in it, all at once.
+"""Reads a RevealProfile object of the API; reports all its errors at once.
 
-The schema in ``crds/`` refuses most of this before we see it.  What it cannot know is checked
-here: names of sources, whether there is any Redis; and all the rest once more, as the schema in
-a cluster may be older than the operator.  Unknown fields are left alone: it may be newer, too.
+The schema in ``crds/`` refuses most errors before the operator sees an object.  What a schema
+cannot check is checked here: names of sources, and whether there is a Redis.  All the rest is
+checked again, as the schema in a cluster may be older than the operator.  It may also be newer, so
+unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from reveal_operator.profile import (
     ANALYZER_RESOURCES,
     COLLECTOR_RESOURCES,
     GPU_TOLERATION,
-    Analyzer,
-    Collector,
-    Credentials,
+    AnalyzerSpec,
+    CollectorSpec,
     Defaults,
     Mode,
     Privilege,
     Profile,
-    Redis,
-    Reporting,
+    RedisCredentials,
+    RedisSpec,
+    ReportingSpec,
     SecretKey,
-    Sources,
+    SourcesSpec,
 )
 from reveal_operator.settings import analyzer_settings, collector_settings
 
@@ -38,23 +39,24 @@ __all__ = ["Defaults", "Profile", "SpecError", "parse", "redis_of"]
 INVALID, REDIS_MISSING = "InvalidSpec", "RedisMissing"  # reasons of SpecAccepted=False
 MODES = ("Online", "Paper")
 LONGEST_NAME = 52
-MOST_REPLICAS = 64  # as many shares of the nodes there are
+MOST_REPLICAS = 64  # there are so many shards of nodes
 _SCHEMES = ("redis://", "rediss://")
 _TLS = "rediss://"
 _MOUNTED = ("/proc", "/sys")
 _NO_REDIS = (
-    "spec.redis: names no Redis, and the operator has none for profiles that do not: give"
-    " redis.url here, or install the operator with one (--redis-url, value redis.url of the chart)"
+    "spec.redis: is required, as the operator has no default Redis: set spec.redis.url, or install"
+    " the operator with a default (flag --redis-url, value redis.url of the chart)"
 )
-# fields of the settings that stand elsewhere than in spec.collector or spec.analyzer
+# settings whose fields are in spec.reporting and not in spec.analyzer
 _REPORTING = ("minSeverity", "reportsPerMinute")
 _NAME_OF_PROFILE = "profile"
 
 
 class SpecError(ValueError):
-    """The profile cannot be carried out before its author changes it.
+    """The author of the profile must change it first.
 
-    ``problems`` is a sentence a bad field, ``reason`` the one of condition ``SpecAccepted``.
+    ``problems`` has a sentence for each bad field, ``reason`` is for the condition
+    ``SpecAccepted``.
     """
 
     def __init__(self, problems: Sequence[str], reason: str = INVALID) -> None:
@@ -64,9 +66,9 @@ class SpecError(ValueError):
 
 
 def parse(obj: Mapping[str, Any], defaults: Defaults | None = None) -> Profile:
-    """The profile; raises ``SpecError`` that lists every bad field.
+    """Return the profile; raises a ``SpecError`` that lists every bad field.
 
-    With ``defaults`` also where neither they nor the profile name a Redis.
+    With ``defaults`` it is also raised where neither they nor the profile name a Redis.
     """
     problems: list[str] = []
     meta = Fields(obj.get("metadata"), "metadata", problems)
@@ -93,8 +95,8 @@ def parse(obj: Mapping[str, Any], defaults: Defaults | None = None) -> Profile:
     return profile
 
 
-def redis_of(profile: Profile, defaults: Defaults) -> Redis:
-    """The profile's Redis, else the operator's; raises ``SpecError`` where there is neither."""
+def redis_of(profile: Profile, defaults: Defaults) -> RedisSpec:
+    """Return the profile's Redis, else the operator's; raises ``SpecError`` without both."""
     redis = profile.redis or defaults.redis
     if redis is None:
         raise SpecError([_NO_REDIS], REDIS_MISSING)
@@ -104,7 +106,7 @@ def redis_of(profile: Profile, defaults: Defaults) -> Redis:
 def _name(meta: Fields) -> str:
     name = meta.required("name")
     if len(name) > LONGEST_NAME:
-        meta.refuse("name", f"must be of at most {LONGEST_NAME} characters, not {len(name)}")
+        meta.refuse("name", f"must have at most {LONGEST_NAME} characters, not {len(name)}")
     return name
 
 
@@ -116,46 +118,46 @@ def _labels(spec: Fields) -> Mapping[str, str]:
     return labels
 
 
-def _collector(given: Fields) -> Collector:
-    usual = Collector()
-    perf_cgroups = given.boolean("perfCgroups", usual.perf_cgroups)
+def _collector(given: Fields) -> CollectorSpec:
+    default = CollectorSpec()
+    perf_cgroups = given.boolean("perfCgroups", default.perf_cgroups)
     image = given.string("image")
-    sources = _sources(given.object("sources"), perf_cgroups, of_the_house=not image)
-    privilege = given.string("privilege", usual.privilege, tuple(Privilege))
-    return Collector(
+    sources = _sources(given.object("sources"), perf_cgroups, default_image=not image)
+    privilege = given.string("privilege", default.privilege, tuple(Privilege))
+    return CollectorSpec(
         sample_period_milliseconds=given.integer(
-            "samplePeriodMilliseconds", usual.sample_period_milliseconds
+            "samplePeriodMilliseconds", default.sample_period_milliseconds
         ),
         sources=sources,
         privilege=Privilege(privilege),
-        cpu_budget_millicores=given.integer("cpuBudgetMillicores", usual.cpu_budget_millicores),
-        max_subjects=given.integer("maxSubjects", usual.max_subjects),
-        container_subjects=given.boolean("containerSubjects", usual.container_subjects),
+        cpu_budget_millicores=given.integer("cpuBudgetMillicores", default.cpu_budget_millicores),
+        max_subjects=given.integer("maxSubjects", default.max_subjects),
+        container_subjects=given.boolean("containerSubjects", default.container_subjects),
         perf_cgroups=perf_cgroups,
-        gpu_profiling=given.boolean("gpuProfiling", usual.gpu_profiling),
-        metrics_port=given.integer("metricsPort", usual.metrics_port),
-        metrics_series=given.integer("metricsSeries", usual.metrics_series),
+        gpu_profiling=given.boolean("gpuProfiling", default.gpu_profiling),
+        metrics_port=given.integer("metricsPort", default.metrics_port),
+        metrics_series=given.integer("metricsSeries", default.metrics_series),
         resources=given.mapping("resources", COLLECTOR_RESOURCES),
         extra_host_paths=_host_paths(given),
         runtime_class_name=given.string("runtimeClassName"),
-        priority_class_name=given.string("priorityClassName", usual.priority_class_name),
+        priority_class_name=given.string("priorityClassName", default.priority_class_name),
         image=image,
     )
 
 
-def _sources(given: Fields, perf_cgroups: bool, of_the_house: bool) -> Sources:
-    """Which to read.  An image of a site's own may have sources that nobody here knows."""
+def _sources(given: Fields, perf_cgroups: bool, default_image: bool) -> SourcesSpec:
+    """Return which sources to read; another image may have sources that are not known here."""
     include, exclude = given.strings("include"), given.strings("exclude")
     for name, listed in (("include", include), ("exclude", exclude)):
         unknown = [source for source in listed if source not in NAMES]
-        if unknown and of_the_house:
+        if unknown and default_image:
             given.refuse(name, f"no such source: {', '.join(unknown)}; known are {_known()}")
         absent = [source for source in listed if source in WITH_PERF_CGROUPS]
         if absent and not perf_cgroups:
-            given.refuse(name, f"{', '.join(absent)} is read with collector.perfCgroups only")
+            given.refuse(name, f"{', '.join(absent)} needs collector.perfCgroups: true")
     if both := sorted(set(include) & set(exclude)):
-        given.refuse("exclude", f"{', '.join(both)} stands in include too: take it out of one")
-    return Sources(include, exclude)
+        given.refuse("exclude", f"{', '.join(both)} is in include, too: remove it from one of them")
+    return SourcesSpec(include, exclude)
 
 
 def _known() -> str:
@@ -164,41 +166,41 @@ def _known() -> str:
 
 def _host_paths(given: Fields) -> tuple[str, ...]:
     paths = []
-    for at, item in enumerate(given.mappings("extraHostPaths")):
-        place = Fields(item, f"{given.path}.extraHostPaths[{at}]", given.problems)
-        path = place.required("path")
+    for index, item in enumerate(given.mappings("extraHostPaths")):
+        entry = Fields(item, f"{given.path}.extraHostPaths[{index}]", given.problems)
+        path = entry.required("path")
         if not path:
             continue
         if not path.startswith("/") or ":" in path or path == "/" or normpath(path) != path:
-            place.refuse("path", f"must be an absolute path in its shortest form, not {path!r}")
+            entry.refuse("path", f"must be an absolute path in its shortest form, not {path!r}")
         elif path.startswith(tuple(f"{folder}/" for folder in _MOUNTED)) or path in _MOUNTED:
-            place.refuse("path", f"{path} is below /host already: leave it out")
+            entry.refuse("path", f"{path} is mounted below /host already: remove it")
         elif path in paths:
-            place.refuse("path", f"{path} is named twice")
+            entry.refuse("path", f"{path} is listed twice")
         else:
             paths.append(path)
     return tuple(paths)
 
 
-def _analyzer(given: Fields) -> Analyzer:
-    usual = Analyzer()
+def _analyzer(given: Fields) -> AnalyzerSpec:
+    default = AnalyzerSpec()
     hypotheses = ""
     if given.has("hypothesesConfigMapRef"):
         hypotheses = given.object("hypothesesConfigMapRef").required("name")
-    return Analyzer(
-        replicas=given.integer("replicas", usual.replicas, 1, MOST_REPLICAS),
-        mode=given.string("mode", usual.mode, MODES),
-        sensitivity=given.string("sensitivity", usual.sensitivity, SENSITIVITIES),
-        window_seconds=given.integer("windowSeconds", usual.window_seconds),
-        stride_seconds=given.integer("strideSeconds", usual.stride_seconds),
-        warmup_seconds=given.integer("warmupSeconds", usual.warmup_seconds),
+    return AnalyzerSpec(
+        replicas=given.integer("replicas", default.replicas, 1, MOST_REPLICAS),
+        mode=given.string("mode", default.mode, MODES),
+        sensitivity=given.string("sensitivity", default.sensitivity, SENSITIVITIES),
+        window_seconds=given.integer("windowSeconds", default.window_seconds),
+        stride_seconds=given.integer("strideSeconds", default.stride_seconds),
+        warmup_seconds=given.integer("warmupSeconds", default.warmup_seconds),
         resources=given.mapping("resources", ANALYZER_RESOURCES),
         hypotheses=hypotheses,
         image=given.string("image"),
     )
 
 
-def _redis(given: Fields) -> Redis:
+def _redis(given: Fields) -> RedisSpec:
     url = given.required("url")
     if sentence := _bad_url(url):
         given.refuse("url", sentence)
@@ -208,56 +210,56 @@ def _redis(given: Fields) -> Redis:
     secret = None
     if given.has("credentialsSecretRef"):
         named = given.object("credentialsSecretRef")
-        secret = Credentials(
+        secret = RedisCredentials(
             named.required("name"),
-            named.string("usernameKey", Credentials.username_key),
-            named.string("passwordKey", Credentials.password_key),
+            named.string("usernameKey", RedisCredentials.username_key),
+            named.string("passwordKey", RedisCredentials.password_key),
         )
     authority = None
     if tls.has("caSecretRef"):
         named = tls.object("caSecretRef")
         authority = SecretKey(named.required("name"), named.string("key", "ca.crt"))
-    return Redis(url, authority, tls.boolean("insecureSkipVerify", default=False), secret)
+    return RedisSpec(url, authority, tls.boolean("insecureSkipVerify", default=False), secret)
 
 
 def _bad_url(url: str) -> str:
-    """What is wrong with it; whoever reads profiles would read a password in it."""
+    """Return what is wrong with it; everybody who can read profiles could read a password."""
     if not url:
-        return ""  # said already
+        return ""  # reported as missing
     if "@" in url:
-        return "must hold no user or password: name a Secret in redis.credentialsSecretRef"
+        return "must not contain a user or password: name a Secret in redis.credentialsSecretRef"
     if "?" in url or "#" in url:
-        return "must hold no options: TLS is set in redis.tls, and there are no others"
+        return "must not contain options: set TLS in redis.tls; there are no others"
     if not url.startswith(_SCHEMES):
         return f"must begin with {' or '.join(_SCHEMES)}"
     return redis_address.problem(url)
 
 
-def _reporting(given: Fields) -> Reporting:
-    usual = Reporting()
-    return Reporting(
-        min_severity=given.string("minSeverity", usual.min_severity, SEVERITIES),
-        events=given.boolean("events", usual.events),
-        node_conditions=given.boolean("nodeConditions", usual.node_conditions),
-        reports_per_minute=given.integer("reportsPerMinute", usual.reports_per_minute),
+def _reporting(given: Fields) -> ReportingSpec:
+    default = ReportingSpec()
+    return ReportingSpec(
+        min_severity=given.string("minSeverity", default.min_severity, SEVERITIES),
+        events=given.boolean("events", default.events),
+        node_conditions=given.boolean("nodeConditions", default.node_conditions),
+        reports_per_minute=given.integer("reportsPerMinute", default.reports_per_minute),
         ttl_seconds_after_resolved=given.integer(
-            "ttlSecondsAfterResolved", usual.ttl_seconds_after_resolved, 0
+            "ttlSecondsAfterResolved", default.ttl_seconds_after_resolved, 0
         ),
-        max_reports=given.integer("maxReports", usual.max_reports, 1),
+        max_reports=given.integer("maxReports", default.max_reports, 1),
     )
 
 
 def _of_settings(profile: Profile) -> list[str]:
-    """What collector and analyzer would refuse, under the paths of the profile."""
+    """Return what collector and analyzer would refuse, with the paths of the profile."""
     collector = collector_settings(profile, "node", "").problems()
     analyzer = analyzer_settings(profile, "").problems()
-    return [_placed("spec.collector", said) for said in collector] + [
-        _placed("spec.reporting" if said.startswith(_REPORTING) else "spec.analyzer", said)
-        for said in analyzer
+    return [_with_path("spec.collector", problem) for problem in collector] + [
+        _with_path("spec.reporting" if problem.startswith(_REPORTING) else "spec.analyzer", problem)
+        for problem in analyzer
     ]
 
 
-def _placed(path: str, sentence: str) -> str:
+def _with_path(path: str, sentence: str) -> str:
     if sentence.startswith(f"{_NAME_OF_PROFILE}:"):
         return f"metadata.name:{sentence.partition(':')[2]}"
     return f"{path}.{sentence}"

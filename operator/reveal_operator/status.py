@@ -1,4 +1,4 @@
-"""The status of a profile: what it should say, and the write where it says something else."""
+"""The status of a profile: its desired content, and the write where it differs."""
 
 from __future__ import annotations
 
@@ -8,54 +8,56 @@ from typing import Any
 
 from reveal_contract.kube.errors import NOT_FOUND, ApiError
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
-from reveal_operator.api import Api
-from reveal_operator.conditions import Facts, conditions
-from reveal_operator.metrics import Metrics
-from reveal_operator.reports import Tally
-from reveal_operator.seen import ProfileSeen
+from reveal_operator.api import OperatorApi
+from reveal_operator.conditions import ConditionInputs, conditions
+from reveal_operator.metrics import OperatorMetrics
+from reveal_operator.observed import ObservedProfile
+from reveal_operator.reports import ReportCounts
 
 Status = Mapping[str, Any]
 
 
-def status_of(facts: Facts, tally: Tally | None, before: Status, now: str) -> dict[str, Any]:
-    """All that the operator says; ``telemetry`` is the analyzer's.
+def status_of(
+    facts: ConditionInputs, counts: ReportCounts | None, before: Status, now: str
+) -> dict[str, Any]:
+    """Return all fields of the operator; ``telemetry`` is the analyzer's.
 
-    Before reports are counted their numbers stay as they were.
+    Before the reports are listed their numbers stay as they were.
     """
     known = before.get("conditions") or ()
-    made = facts.collectors
-    open_ones = tally.open if tally else before.get("openFindings", 0)
+    collectors = facts.collectors
+    open_findings = counts.open if counts else before.get("openFindings", 0)
     return {
         "observedGeneration": facts.generation,
         "conditions": conditions(facts, known, now),
-        "desiredNodes": made.desired if made else 0,
-        "readyNodes": made.ready if made else 0,
-        "openFindings": open_ones,
-        "reports": tally.reports if tally else before.get("reports", 0),
+        "desiredNodes": collectors.desired if collectors else 0,
+        "readyNodes": collectors.ready if collectors else 0,
+        "openFindings": open_findings,
+        "reports": counts.reports if counts else before.get("reports", 0),
     }
 
 
-class Statuses:
-    """Writes statuses, each only where it is news."""
+class StatusWriter:
+    """Writes the status of each profile where it changed."""
 
-    def __init__(self, api: Api, metrics: Metrics) -> None:
+    def __init__(self, api: OperatorApi, metrics: OperatorMetrics) -> None:
         self._api, self._metrics = api, metrics
         self._written: dict[str, tuple[str, str, dict[str, Any]]] = {}
 
-    def current(self, profile: ProfileSeen) -> Status:
-        """What the status says: what we wrote last, while the watch has not shown it yet."""
+    def current(self, profile: ObservedProfile) -> Status:
+        """Return the status: the one written last, until the watch shows it."""
         uid, version, status = self._written.get(profile.name, ("", "", {}))
         return status if (uid, version) == (profile.uid, profile.version) else profile.status
 
-    async def write(self, profile: ProfileSeen, status: dict[str, Any]) -> None:
-        """Nothing where it says so already, or where the profile is gone.  Raises ``ApiError``."""
+    async def write(self, profile: ObservedProfile, status: dict[str, Any]) -> None:
+        """Write, unless it is the same or the profile is gone.  Raises ``ApiError``."""
         current = self.current(profile)
-        if says(current, status):
+        if includes(current, status):
             return
         manifest = {
             "apiVersion": API_VERSION,
             "kind": PROFILE_KIND,
-            # of this profile, and of no other one that took its name since
+            # the uid: of this profile, and not of another one with its name
             "metadata": {"name": profile.name, "uid": profile.uid},
             "status": status,
         }
@@ -74,10 +76,10 @@ class Statuses:
         self._written.pop(name, None)
 
 
-def says(current: Status, status: Status) -> bool:
-    """Whether the one says the other; conditions of other types are somebody else's."""
+def includes(current: Status, status: Status) -> bool:
+    """Return whether ``current`` has all of ``status``; others own conditions of other types."""
     plain = [key for key in status if key != "conditions"]
-    known = {one.get("type"): one for one in current.get("conditions") or ()}
+    known = {each.get("type"): each for each in current.get("conditions") or ()}
     return all(current.get(key) == status[key] for key in plain) and all(
-        known.get(one["type"]) == one for one in status["conditions"]
+        known.get(each["type"]) == each for each in status["conditions"]
     )

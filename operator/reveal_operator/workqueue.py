@@ -1,8 +1,8 @@
-"""A queue of keys: each at most once in it, each worked on by one worker at a time.
+"""A queue of keys: each is in it at most once, and one worker at a time handles it.
 
-``KeyedQueue`` decides and knows no clock but the one it is given; ``work`` is the loop around it.
-The ways are those of client-go's rate limited work queue: a key that is added while it is worked
-on comes again afterwards; one that fails comes back after a pause that doubles, with jitter.
+``KeyedQueue`` decides by the clock it is given; ``work`` is the loop around it.  It behaves as the
+rate limited work queue of client-go: a key that is added while it is handled is due again
+afterwards, and one that fails is due after a pause that doubles, with jitter.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class KeyedQueue:
         self._changed = asyncio.Event()
 
     def add(self, key: str, after: float = 0.0) -> None:
-        """Due in ``after`` seconds; where it waits already, the sooner time holds."""
+        """Make a key due in ``after`` seconds; if it waits already, the earlier time counts."""
         due = self._clock() + after
         self._due[key] = min(due, self._due.get(key, due))
         self._changed.set()
 
-    def take(self) -> str | None:
-        """The key that is due longest and that nobody works on, now worked on by the caller."""
+    def pop(self) -> str | None:
+        """Return the key that has been due longest and that no worker has; None without one."""
         now = self._clock()
         free = [(due, key) for key, due in self._waiting() if due <= now]
         if not free:
@@ -55,12 +55,12 @@ class KeyedQueue:
         return key
 
     def done(self, key: str) -> None:
-        """It went well: its failures are forgotten."""
+        """Note that a key was handled: its failures no longer count."""
         self._end(key)
         self._retries.pop(key, None)
 
     def failed(self, key: str) -> float:
-        """It comes back after the pause in seconds that this gives."""
+        """Note a failure; return the seconds until the key is due again."""
         self._end(key)
         if key not in self._retries:
             random = self._random.random
@@ -71,29 +71,29 @@ class KeyedQueue:
 
     @property
     def working(self) -> int:
-        """Keys that are worked on."""
+        """The number of keys that workers have."""
         return len(self._begun)
 
     @property
     def depth(self) -> int:
-        """Keys that are due or worked on; those that wait for their time do not count."""
+        """The number of keys that are due, or that workers have."""
         now = self._clock()
         return len(self._begun) + sum(due <= now for due in [*self._due.values()])
 
     @property
     def oldest(self) -> float:
-        """For how many seconds the oldest key has been due, or worked on; 0 where none is."""
+        """Seconds that the oldest key has been due, or that a worker has it; 0 without one."""
         now = self._clock()
         since = [*self._due.values(), *self._begun.values()]
         return max(0.0, now - min(since, default=now))
 
     def idle_for(self) -> float | None:
-        """Seconds until a key is due that nobody works on; None where there is none."""
+        """Return seconds until a key is due that no worker has; None without one."""
         soonest = min((due for _, due in self._waiting()), default=None)
         return None if soonest is None else max(0.0, soonest - self._clock())
 
     async def changed(self, within: float | None) -> None:
-        """Returns when a key came or ended, at the latest after ``within`` seconds."""
+        """Wait until a key is added or handled, at most ``within`` seconds."""
         self._changed.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), within)
@@ -109,26 +109,26 @@ class KeyedQueue:
 async def work(queue: KeyedQueue, handle: Handle, gate: asyncio.Event, workers: int) -> None:
     """Hand due keys to ``handle``, ``workers`` at a time, while ``gate`` is set; never returns.
 
-    ``handle`` gives the seconds after which it wants to look again, or None; where it raises, the
-    key comes back with the queue's pauses.
+    ``handle`` returns the seconds after which the key is due again, or None.  If it raises, the key
+    is due after the pause of the queue.
     """
     async with asyncio.TaskGroup() as tasks:
         while True:
             await gate.wait()
             if queue.working >= workers:
                 await queue.changed(None)
-            elif (key := queue.take()) is None:
+            elif (key := queue.pop()) is None:
                 await queue.changed(queue.idle_for())
             else:
-                tasks.create_task(_one(queue, handle, key), name=f"reconcile {key}")
+                tasks.create_task(_handle_key(queue, handle, key), name=f"reconcile {key}")
 
 
-async def _one(queue: KeyedQueue, handle: Handle, key: str) -> None:
+async def _handle_key(queue: KeyedQueue, handle: Handle, key: str) -> None:
     try:
         again = await handle(key)
     except Exception as error:
         pause = queue.failed(key)
-        _log.debug("%s: again in %.1f s: %s", key, pause, error)
+        _log.debug("%s: will retry in %.1f s: %s", key, pause, error)
     else:
         queue.done(key)
         if again is not None:

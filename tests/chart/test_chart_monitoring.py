@@ -19,7 +19,7 @@ from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import HealthExporter
 from reveal_contract.settings import CollectorSettings
-from reveal_operator.app import Operator, Options
+from reveal_operator.app import Operator, OperatorOptions
 from reveal_operator.kube import KubernetesClient
 from reveal_operator.spec import Defaults
 from support.helm_chart import CHART, ROOT, Helm, HelmError, one
@@ -59,7 +59,7 @@ def existing() -> set[str]:
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
-        cast(KubernetesClient, None), Options(Defaults("n", "collector", "analyzer"))
+        cast(KubernetesClient, None), OperatorOptions(Defaults("n", "collector", "analyzer"))
     )
     collector.start()
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reveal_operator.manifests import children
+from reveal_operator.manifests import owned_manifests
 from reveal_operator.spec import parse
 from support.api_server import ApiError, Kube, unique
 from support.profile_factory import DEFAULTS, NAMES_OF_PROFILES, PROFILES, ROOT, SPECS, profile
@@ -36,7 +36,7 @@ def enforced(kube: Kube) -> Iterator[dict[str, str]]:
 
 
 def made_in(namespace: str, name: str) -> list[dict[str, Any]]:
-    return list(children(parse(PROFILES[name]), replace(DEFAULTS, namespace=namespace)))
+    return list(owned_manifests(parse(PROFILES[name]), replace(DEFAULTS, namespace=namespace)))
 
 
 def pod_of(child: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +107,9 @@ def test_any_profile_that_is_taken_has_children_that_are(
     written = profile(spec, name)
     stored = kube.apply({**written, "metadata": {"name": name}}, dry_run=True)[0]
     wanted = parse({**stored, "metadata": written["metadata"]})
-    kube.apply(children(wanted, replace(DEFAULTS, namespace=enforced["privileged"])), dry_run=True)
+    kube.apply(
+        owned_manifests(wanted, replace(DEFAULTS, namespace=enforced["privileged"])), dry_run=True
+    )
 
 
 def without_class(pod: dict[str, Any]) -> dict[str, Any]:

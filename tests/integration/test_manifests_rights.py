@@ -11,11 +11,11 @@ from tempfile import mkdtemp
 
 import pytest
 
-from reveal_operator.manifests.privileges import NEEDS, Kind, names_of
-from reveal_operator.profile import Collector
+from reveal_operator.manifests.privileges import NEEDS, NeedKind, names_of
+from reveal_operator.profile import CollectorSpec
 from support import capability_probe
 
-ASKED = names_of(Collector(perf_cgroups=True), Kind.CAPABILITY)
+ASKED = names_of(CollectorSpec(perf_cgroups=True), NeedKind.CAPABILITY)
 NOBODY = 65_534
 # what cannot be done without each: see what others read and wrote, their root and network; tick in
 # real time
@@ -73,7 +73,7 @@ def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_pro
 def test_without_one_of_them_just_that_is_lost_which_the_table_says(
     capability: str, look: capability_probe.Look
 ) -> None:
-    (need,) = (one for one in NEEDS if one.kind is Kind.CAPABILITY and one.what == capability)
+    (need,) = (one for one in NEEDS if one.kind is NeedKind.CAPABILITY and one.what == capability)
     asked = look(ASKED)
     less = look(tuple(name for name in ASKED if name != capability))
     # one that follows subjects opens without any, when the host has none

@@ -15,11 +15,11 @@ from reveal_analyzer.telemetry.states import TelemetryState
 from reveal_contract.finding import Finding, Severity, State
 from reveal_contract.kube import events, names
 from reveal_contract.kube.anomaly_report import report
-from reveal_operator.conditions import Facts, Overlap
-from reveal_operator.reports import Tally
-from reveal_operator.seen import Workload
+from reveal_operator.conditions import ConditionInputs, ProfileOverlap
+from reveal_operator.observed import Workload
+from reveal_operator.pod_failures import Failure
+from reveal_operator.reports import ReportCounts
 from reveal_operator.status import status_of
-from reveal_operator.troubles import Trouble
 from support import finding_factory, goldens
 from support.api_objects import apply_status, profile, report_of
 from support.api_server import Kube, unique
@@ -37,37 +37,37 @@ def _pods(desired: int, available: int) -> Workload:
     return Workload(True, desired, desired, desired, available, available)
 
 
-HEALTHY = Facts(
+HEALTHY = ConditionInputs(
     1, collectors=_pods(9, 9), analyzer=_pods(1, 1),
     telemetry=status.telemetry(TelemetryState(9, 1, (_LACK,))),
-    overlaps=(Overlap("shadow", 2, "gpu-07"),),
+    overlaps=(ProfileOverlap("shadow", 2, "gpu-07"),),
 )  # fmt: skip
-WITHOUT_IMAGE = Facts(
+WITHOUT_IMAGE = ConditionInputs(
     4,
     collectors=_pods(4, 1),
-    collectors_trouble=Trouble(
+    collectors_failure=Failure(
         "ImagePullFailed", "3 without an image (inf-02: ErrImagePull, registry: not found)"
     ),
     analyzer=_pods(2, 2),
     telemetry=status.telemetry(TelemetryState(1, 0)),
 )
-REJECTED = Facts(
+REJECTED = ConditionInputs(
     1,
-    rejected=Trouble(
+    rejected=Failure(
         "RedisMissing", "spec.redis: names no Redis, and the operator has none for profiles"
     ),
 )
-STARTING = Facts(1, collectors=_pods(2, 0), analyzer=_pods(1, 0))
+STARTING = ConditionInputs(1, collectors=_pods(2, 0), analyzer=_pods(1, 0))
 # name -> spec, what the operator knows, and how many findings are open
-PROFILES: dict[str, tuple[Object, Facts, Tally]] = {
-    WATCHED: ({}, HEALTHY, Tally(reports=4, open=3)),
-    "inference": ({"paused": True}, WITHOUT_IMAGE, Tally(reports=12, open=0)),
-    "new": ({}, STARTING, Tally(reports=0, open=0)),
-    "shadow": ({"mode": "Observe"}, REJECTED, Tally(reports=0, open=0)),
+PROFILES: dict[str, tuple[Object, ConditionInputs, ReportCounts]] = {
+    WATCHED: ({}, HEALTHY, ReportCounts(reports=4, open=3)),
+    "inference": ({"paused": True}, WITHOUT_IMAGE, ReportCounts(reports=12, open=0)),
+    "new": ({}, STARTING, ReportCounts(reports=0, open=0)),
+    "shadow": ({"mode": "Observe"}, REJECTED, ReportCounts(reports=0, open=0)),
 }
 
 
-def profile_status(facts: Facts, tally: Tally) -> Object:
+def profile_status(facts: ConditionInputs, tally: ReportCounts) -> Object:
     """What operator and analyzer say of a profile."""
     said = status_of(facts, tally, {}, NOW)
     return said | ({"telemetry": facts.telemetry} if facts.telemetry else {})

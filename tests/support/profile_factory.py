@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reveal_contract.settings import SENSITIVITIES, SEVERITIES
 from reveal_contract.sources import ALWAYS, NAMES
-from reveal_operator.manifests import children
+from reveal_operator.manifests import owned_manifests
 from reveal_operator.spec import Defaults, parse
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def profile(spec: dict[str, Any] | None = None, name: str = "p") -> dict[str, An
 def built(spec: dict[str, Any] | None = None, **defaults: Any) -> dict[str, dict[str, Any]]:
     """The children of such a profile by kind."""
     chosen = Defaults(**{**vars(DEFAULTS), **defaults})
-    return {one["kind"]: one for one in children(parse(profile(spec)), chosen)}
+    return {one["kind"]: one for one in owned_manifests(parse(profile(spec)), chosen)}
 
 
 def container(child: dict[str, Any]) -> dict[str, Any]:

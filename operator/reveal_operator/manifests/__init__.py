@@ -1,7 +1,7 @@
-"""A profile as objects of the API: pure builders, one module a kind.
+"""The objects of a profile: pure builders, one module for each kind of object.
 
-Nothing here asks the clock, the network or the environment; the same profile gives the same
-manifests, in the same order, so that whoever applies them can tell by a hash that nothing is new.
+Nothing here depends on the clock, the network or the environment.  The same profile gives the same
+manifests in the same order, so that a hash shows whether something changed.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from reveal_operator.spec import redis_of
 __all__ = ["Manifest", "children"]
 
 
-def children(profile: Profile, defaults: Defaults) -> tuple[Manifest, ...]:
-    """ConfigMap, DaemonSet, Deployment and, of several analyzers, PodDisruptionBudget.
+def owned_manifests(profile: Profile, defaults: Defaults) -> tuple[Manifest, ...]:
+    """Return ConfigMap, DaemonSet, Deployment and, for several analyzers, PodDisruptionBudget.
 
-    In the order in which they are to be applied.  Raises ``SpecError`` where neither profile nor
-    operator names a Redis.
+    They are in the order of application.  Raises ``SpecError`` where neither profile nor operator
+    names a Redis.
     """
     redis = redis_of(profile, defaults)
     settings = configmap(profile, defaults)
     files = settings["data"]
-    made = [
+    manifests = [
         settings,
         daemonset(profile, defaults, redis, files[COLLECTOR_SETTINGS]),
         deployment(profile, defaults, redis, files[ANALYZER_SETTINGS]),
     ]
     if profile.analyzer.replicas > 1:
-        made.append(disruption_budget(profile, defaults))
-    return tuple(_plain(each) for each in made)
+        manifests.append(disruption_budget(profile, defaults))
+    return tuple(_plain(each) for each in manifests)
 
 
 def _plain(manifest: Manifest) -> Manifest:
-    """JSON and nothing else; no part of it shared with another manifest or with the profile."""
+    """Return a copy as plain JSON, which shares nothing with other manifests or the profile."""
     copied: Manifest = json.loads(json.dumps(manifest))
     return copied

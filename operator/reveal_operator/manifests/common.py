@@ -1,4 +1,4 @@
-"""What all children have in common: names, labels, owner, environment, hashes."""
+"""Common parts of all manifests: names, labels, owner, environment, hashes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Manifest = dict[str, Any]
 
 SETTINGS = "settings"  # component of the ConfigMap, and the name of its volume
 RUN_VOLUME = "run"
-REVISIONS = 3  # to roll back by hand; each is an object of the API
+REVISIONS = 3  # for a manual roll-back; each is an object of the API
 _POD_FIELDS = {
     NODE_VARIABLE: "spec.nodeName",
     POD_VARIABLE: "metadata.name",
@@ -37,7 +37,10 @@ _POD_FIELDS = {
 
 
 def labels(profile: Profile, component: str) -> dict[str, str]:
-    """Of a child, its pods and its selector, which cannot change: of nothing but the name."""
+    """Return the labels of an object, its pods and its selector.
+
+    A selector cannot change, so they depend on the name of the profile only.
+    """
     return {
         LABEL_NAME: APP,
         LABEL_COMPONENT: component,
@@ -47,7 +50,7 @@ def labels(profile: Profile, component: str) -> dict[str, str]:
 
 
 def metadata(profile: Profile, defaults: Defaults, component: str) -> Manifest:
-    """Deleted by the garbage collector with its profile, which it does not keep from going."""
+    """Return metadata with the profile as owner: the object is deleted with it."""
     return {
         "name": child_name(component, profile.name),
         "namespace": defaults.namespace,
@@ -66,7 +69,7 @@ def metadata(profile: Profile, defaults: Defaults, component: str) -> Manifest:
 
 
 def pod_environment() -> list[Manifest]:
-    """Who and where the pod is, by the downward API."""
+    """Return the names of pod, namespace and node, by the downward API."""
     return [
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
         for name, path in _POD_FIELDS.items()
@@ -74,34 +77,38 @@ def pod_environment() -> list[Manifest]:
 
 
 def settings_volume(profile: Profile, key: str) -> Manifest:
-    """One file of the profile's ConfigMap: a component sees its own only."""
+    """Return a volume with one file of the profile's ConfigMap: that of the component."""
     items = [{"key": key, "path": key}]
     name = child_name(SETTINGS, profile.name)
     return {"name": SETTINGS, "configMap": {"name": name, "items": items}}
 
 
 def run_volume(size: str) -> Manifest:
-    """In memory: a file touched each second shall wear no disk; it outlives the container."""
+    """Return a volume in memory: a file touched each second must not wear a disk."""
     return {"name": RUN_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
 
 
 def mount(name: str, path: str, read_only: bool = True) -> Manifest:
+    """Return a mount of a volume."""
     return {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
 
 
 def run_mount() -> Manifest:
+    """Return the mount of the run volume."""
     return mount(RUN_VOLUME, RUN_FOLDER, read_only=False)
 
 
 def pull_secrets(defaults: Defaults) -> dict[str, Any]:
+    """Return the field of a pod spec with the Secrets for images."""
     names = [{"name": name} for name in defaults.image_pull_secrets]
     return {"imagePullSecrets": names} if names else {}
 
 
-def resources(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    return {"resources": dict(wanted)} if wanted else {}
+def resources(desired: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the field of a container with its resources."""
+    return {"resources": dict(desired)} if desired else {}
 
 
 def fingerprint(text: str) -> str:
-    """A short hash: new settings are a new pod template, and so new pods."""
+    """Return a short hash: new settings make a new pod template, and so new pods."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""The profile's settings as files: what the operator renders and the pods parse back."""
+"""The profile's settings as files, which the pods read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reveal_operator.settings import analyzer_settings, collector_settings, to_f
 
 
 def data(profile: Profile) -> dict[str, str]:
-    """The files by name; node and Redis are in each pod's environment."""
+    """Return the files by name; node and Redis are in each pod's environment."""
     return {
         COLLECTOR_SETTINGS: to_file(collector_settings(profile, "", "")),
         ANALYZER_SETTINGS: to_file(analyzer_settings(profile, "")),
@@ -17,6 +17,7 @@ def data(profile: Profile) -> dict[str, str]:
 
 
 def configmap(profile: Profile, defaults: Defaults) -> Manifest:
+    """Return the ConfigMap with the settings."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

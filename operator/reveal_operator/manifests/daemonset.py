@@ -1,4 +1,4 @@
-"""The collectors: one on each node of the profile."""
+"""The DaemonSet of the collectors: one on each node of the profile."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from reveal_operator.manifests.common import (
     settings_volume,
 )
 from reveal_operator.manifests.nodes import placement
-from reveal_operator.manifests.privileges import Kind, names_of
-from reveal_operator.profile import Defaults, Profile, Redis
+from reveal_operator.manifests.privileges import NeedKind, names_of
+from reveal_operator.profile import Defaults, Profile, RedisSpec
 
-# The collector takes 20 s at most to deliver what waits for Redis; the rest is for a node in need.
+# The collector takes 20 s at most to deliver slices to Redis; the rest is for a slow node.
 GRACE_SECONDS = 30
-# a tenth of the nodes at once: 1,000 nodes take ten rounds, and little is unseen meanwhile
+# a tenth of the nodes at once: 1,000 nodes take ten rounds, and most stay monitored
 MOST_UNAVAILABLE = "10%"
 _RUN_SIZE = "1Mi"  # two empty files
-# from 1.30 on an API server knows the field
+# API servers know the field from 1.30 on
 _RECURSIVE_MINOR = 30
 
 
-def daemonset(profile: Profile, defaults: Defaults, redis_: Redis, settings: str) -> Manifest:
-    """``settings`` is the file the collectors read: another one makes new pods."""
+def daemonset(profile: Profile, defaults: Defaults, redis_: RedisSpec, settings: str) -> Manifest:
+    """Return the DaemonSet; another ``settings`` file makes new pods."""
     own = labels(profile, COLLECTOR)
     minor = defaults.kubernetes_minor
     annotations = {
@@ -68,11 +68,11 @@ def daemonset(profile: Profile, defaults: Defaults, redis_: Redis, settings: str
     }
 
 
-def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
-    wanted = profile.collector
+def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
+    spec = profile.collector
     classes = {
-        "runtimeClassName": wanted.runtime_class_name,
-        "priorityClassName": wanted.priority_class_name,
+        "runtimeClassName": spec.runtime_class_name,
+        "priorityClassName": spec.priority_class_name,
     }
     return {
         **{name: value for name, value in classes.items() if value},
@@ -80,8 +80,8 @@ def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
         "serviceAccountName": defaults.collector_service_account,
         "automountServiceAccountToken": True,  # it watches the pods of its node
         "enableServiceLinks": False,
-        **dict.fromkeys(names_of(wanted, Kind.NAMESPACE), True),
-        # Redis may be a Service, whose name the host's resolver does not know
+        **dict.fromkeys(names_of(spec, NeedKind.NAMESPACE), True),
+        # Redis may be a Service, whose name the resolver of the host does not know
         "dnsPolicy": "ClusterFirstWithHostNet",
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         **pull_secrets(defaults),
@@ -95,11 +95,11 @@ def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
     }
 
 
-def _container(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
-    wanted = profile.collector
+def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
+    spec = profile.collector
     return {
         "name": COLLECTOR,
-        "image": wanted.image or defaults.collector_image,
+        "image": spec.image or defaults.collector_image,
         "imagePullPolicy": defaults.image_pull_policy,
         "command": ["reveal-collector"],
         "args": [
@@ -109,9 +109,9 @@ def _container(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
         ],
         "env": [*pod_environment(), *redis.environment(redis_), *_variables(profile)],
         **_ports(profile),
-        **resources(wanted.resources),
+        **resources(spec.resources),
         **probes.of_collector(),
-        "securityContext": security.of_collector(wanted, defaults.kubernetes_minor),
+        "securityContext": security.of_collector(spec, defaults.kubernetes_minor),
         "volumeMounts": [
             mount(SETTINGS, SETTINGS_FOLDER),
             run_mount(),
@@ -125,12 +125,12 @@ def _container(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
 
 
 def _variables(profile: Profile) -> list[Manifest]:
-    pairs = (each.split("=", 1) for each in names_of(profile.collector, Kind.VARIABLE))
+    pairs = (each.split("=", 1) for each in names_of(profile.collector, NeedKind.VARIABLE))
     return [{"name": name, "value": value} for name, value in pairs]
 
 
 def _ports(profile: Profile) -> dict[str, Any]:
-    """On the host's network a container's port is the host's, and has to be said to be."""
+    """Return the port; on the host's network it must be declared as the host's, too."""
     port = profile.collector.metrics_port
     if not port:
         return {}
@@ -139,12 +139,12 @@ def _ports(profile: Profile) -> dict[str, Any]:
 
 
 def _host_paths(profile: Profile) -> dict[str, str]:
-    """Name of the volume -> path: what the sources read, then what the profile adds."""
-    needed = names_of(profile.collector, Kind.MOUNT)
+    """Return paths by volume name: those of the sources, then those of the profile."""
+    needed = names_of(profile.collector, NeedKind.MOUNT)
     extra = profile.collector.extra_host_paths
     return {
         **{f"host{path.replace('/', '-')}": path for path in needed},
-        **{f"host-extra-{at}": path for at, path in enumerate(extra)},
+        **{f"host-extra-{index}": path for index, path in enumerate(extra)},
     }
 
 
@@ -153,10 +153,12 @@ def _host_volume(path: str, name: str) -> Manifest:
 
 
 def _host_mount(name: str, path: str, minor: int) -> Manifest:
-    """Read-only with all that is mounted below it, where the runtime can do that.
+    """Return a mount that is read-only with all that is mounted below it, if the runtime can.
 
-    Without it a cgroup tree below /sys could be written to.  What the host mounts later is not
-    seen before the collector starts anew; tracefs and cgroups are mounted at boot.
+    Otherwise a cgroup tree below /sys would be writable.  The collector sees later mounts of the
+    host only after a restart; tracefs and cgroups are mounted at boot.
     """
-    made = mount(name, f"{HOST_FOLDER}{path}")
-    return {**made, "recursiveReadOnly": "IfPossible"} if minor >= _RECURSIVE_MINOR else made
+    read_only = mount(name, f"{HOST_FOLDER}{path}")
+    if minor < _RECURSIVE_MINOR:
+        return read_only
+    return {**read_only, "recursiveReadOnly": "IfPossible"}

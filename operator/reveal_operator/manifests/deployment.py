@@ -1,4 +1,4 @@
-"""The analyzers of a profile: they share the nodes by leases in Redis."""
+"""The Deployment of the analyzers, which share the nodes by leases in Redis."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from reveal_operator.manifests.common import (
     run_volume,
     settings_volume,
 )
-from reveal_operator.profile import Defaults, Profile, Redis
+from reveal_operator.profile import Defaults, Profile, RedisSpec
 
 HYPOTHESES = "hypotheses"
 GRACE_SECONDS = 30  # leases are handed over and reports written in seconds
-# the spool of reports that wait for the API, and what the libraries compiled
+# the spool of pending reports, and loops that the libraries compiled
 _RUN_SIZE = "64Mi"
 
 
-def deployment(profile: Profile, defaults: Defaults, redis_: Redis, settings: str) -> Manifest:
-    """``settings`` is the file the analyzers read: another one makes new pods."""
+def deployment(profile: Profile, defaults: Defaults, redis_: RedisSpec, settings: str) -> Manifest:
+    """Return the Deployment; another ``settings`` file makes new pods."""
     own = labels(profile, ANALYZER)
     return {
         "apiVersion": "apps/v1",
@@ -49,7 +49,7 @@ def deployment(profile: Profile, defaults: Defaults, redis_: Redis, settings: st
             "replicas": profile.analyzer.replicas,
             "revisionHistoryLimit": REVISIONS,
             "selector": {"matchLabels": own},
-            # the new one takes the leases over from the old one, so that no second goes unread
+            # the new pod takes over the leases of the old one, so that no second is lost
             "strategy": {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
@@ -65,7 +65,7 @@ def deployment(profile: Profile, defaults: Defaults, redis_: Redis, settings: st
     }
 
 
-def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
+def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
     return {
         **_spread(profile),
         "serviceAccountName": defaults.analyzer_service_account,
@@ -84,12 +84,12 @@ def _pod(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
     }
 
 
-def _container(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
-    wanted = profile.analyzer
-    hypotheses = [mount(HYPOTHESES, HYPOTHESES_FOLDER)] if wanted.hypotheses else []
+def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
+    spec = profile.analyzer
+    hypotheses = [mount(HYPOTHESES, HYPOTHESES_FOLDER)] if spec.hypotheses else []
     return {
         "name": ANALYZER,
-        "image": wanted.image or defaults.analyzer_image,
+        "image": spec.image or defaults.analyzer_image,
         "imagePullPolicy": defaults.image_pull_policy,
         "command": ["reveal-analyzer"],
         "args": [
@@ -101,11 +101,11 @@ def _container(profile: Profile, defaults: Defaults, redis_: Redis) -> Manifest:
         "env": [
             *pod_environment(),
             *redis.environment(redis_),
-            # loops compiled once stay for the next start of the container; nothing else is writable
+            # compiled loops stay for the next start of the container; no other folder is writable
             {"name": "TMPDIR", "value": RUN_FOLDER},
         ],
         "ports": [{"name": probes.METRICS, "containerPort": METRICS_PORT, "protocol": "TCP"}],
-        **resources(wanted.resources),
+        **resources(spec.resources),
         **probes.of_analyzer(),
         "securityContext": security.of_analyzer(),
         "volumeMounts": [
@@ -123,9 +123,9 @@ def _hypotheses_volume(profile: Profile) -> list[Manifest]:
 
 
 def _spread(profile: Profile) -> dict[str, Any]:
-    """Apart from each other where there is room: a node that dies takes one of several.
+    """Return a constraint that spreads the pods: a node that fails takes only one of several.
 
-    Of a single one, too: another replica must not be another template, and so an end to the first.
+    A single analyzer has it, too: adding a replica must not change the template and restart it.
     """
     return {
         "topologySpreadConstraints": [

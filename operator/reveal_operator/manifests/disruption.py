@@ -1,4 +1,4 @@
-"""Of several analyzers one at a time may be moved."""
+"""The PodDisruptionBudget: of several analyzers one at a time may be evicted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reveal_operator.profile import Defaults, Profile
 
 
 def disruption_budget(profile: Profile, defaults: Defaults) -> Manifest:
-    """Only where there are several: of a single one it would keep nodes from being drained."""
+    """Return the budget for several analyzers; for a single one it would block node drains."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,4 +1,4 @@
-"""Which nodes get a collector."""
+"""Which nodes have a collector."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from reveal_operator.profile import Profile
 
-# One of them must be "true".  GPU Feature Discovery labels what a driver runs on; Node Feature
-# Discovery the PCI vendor 10de, alone as the GPU operator sets it up, or after the class (03xx,
-# display controllers) as it does by itself.
+# One of them must be "true".  GPU Feature Discovery labels nodes with a driver.  Node Feature
+# Discovery labels the PCI vendor 10de: alone as the GPU operator configures it, or by default after
+# the class (03xx, display controllers).
 GPU_LABELS = (
     "nvidia.com/gpu.present",
     "feature.node.kubernetes.io/pci-10de.present",
@@ -18,17 +18,17 @@ GPU_LABELS = (
 
 
 def placement(profile: Profile) -> dict[str, Any]:
-    """The fields of a pod spec; nodes with NVIDIA GPUs where the profile does not choose."""
-    made: dict[str, Any] = {}
+    """Return the fields of a pod spec; by default for nodes with NVIDIA GPUs."""
+    fields: dict[str, Any] = {}
     if profile.node_selector:
-        made["nodeSelector"] = dict(profile.node_selector)
+        fields["nodeSelector"] = dict(profile.node_selector)
     if profile.node_affinity:
-        made["affinity"] = {"nodeAffinity": dict(profile.node_affinity)}
-    if not made:
-        made["affinity"] = {"nodeAffinity": _gpu_nodes()}
+        fields["affinity"] = {"nodeAffinity": dict(profile.node_affinity)}
+    if not fields:
+        fields["affinity"] = {"nodeAffinity": _gpu_nodes()}
     if profile.tolerations:
-        made["tolerations"] = [dict(toleration) for toleration in profile.tolerations]
-    return made
+        fields["tolerations"] = [dict(toleration) for toleration in profile.tolerations]
+    return fields
 
 
 def _gpu_nodes() -> dict[str, Any]:

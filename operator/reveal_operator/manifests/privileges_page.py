@@ -1,6 +1,6 @@
-"""``docs/reference/privileges.md`` from the table of needs: each right, its reason, its loss.
+"""Writes ``docs/reference/privileges.md`` from the table: each right, its reason, its loss.
 
-Written by ``python -m reveal_operator.manifests.privileges_page``.
+Run ``python -m reveal_operator.manifests.privileges_page``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from reveal_contract import catalogue
-from reveal_operator.manifests.privileges import NEEDS, Kind, Need, needs_of
-from reveal_operator.profile import Collector, Sources
+from reveal_operator.manifests.privileges import NEEDS, Need, NeedKind, needs_of
+from reveal_operator.profile import CollectorSpec, SourcesSpec
 
 _INTRO = """\
 # What a collector may do on its node, and why
@@ -70,36 +70,37 @@ Some clusters (GKE's) let pods of the class `system-node-critical` into `kube-sy
 namespace a ResourceQuota for that class, or the profile another `priorityClassName` (`""`: none).
 """
 _KINDS = {
-    Kind.NAMESPACE: "Namespaces of the host",
-    Kind.USER: "User",
-    Kind.CAPABILITY: "Capabilities",
-    Kind.MOUNT: "Paths of the host",
-    Kind.UNCONFINED: "Confinement that is lifted",
-    Kind.VARIABLE: "Environment",
+    NeedKind.NAMESPACE: "Namespaces of the host",
+    NeedKind.USER: "User",
+    NeedKind.CAPABILITY: "Capabilities",
+    NeedKind.MOUNT: "Paths of the host",
+    NeedKind.UNCONFINED: "Confinement that is lifted",
+    NeedKind.VARIABLE: "Environment",
 }
 
 
 def page() -> str:
+    """Return the page."""
     tables = "\n".join(_section(kind, title) for kind, title in _KINDS.items())
     return f"{_INTRO}{tables}\n{_least()}\n{_lost()}\n{_not_needed()}{_EXTRA}"
 
 
-def _section(kind: Kind, title: str) -> str:
+def _section(kind: NeedKind, title: str) -> str:
     rows = [_row(need) for need in NEEDS if need.kind is kind]
     head = ["| what | why | lost without it | sources |", "|---|---|---|---|"]
     return "\n".join([f"## {title}", "", *head, *rows, ""])
 
 
 def _row(need: Need) -> str:
-    told = [f"`{name}`" for name in need.gone] + [f"`{name}` in part" for name in need.less]
-    cells = (f"`{need.what}`", need.why, need.lost, ", ".join(told) or "all")
+    sources = [f"`{name}`" for name in need.gone] + [f"`{name}` in part" for name in need.less]
+    cells = (f"`{need.what}`", need.why, need.lost, ", ".join(sources) or "all")
     return f"| {' | '.join(cells)} |"
 
 
 def _least() -> str:
-    """What is left where the profile wants files of the kernel only."""
-    sources = Sources(include=("stat", "meminfo", "psi", "netdev", "diskstats", "cgroups"))
-    least = [f"`{need.what}`" for need in needs_of(Collector(sources=sources))]
+    """Return what is left for a profile that reads only files of the kernel."""
+    sources = SourcesSpec(include=("stat", "meminfo", "psi", "netdev", "diskstats", "cgroups"))
+    least = [f"`{need.what}`" for need in needs_of(CollectorSpec(sources=sources))]
     return "\n".join(
         [
             "## The least there can be",
@@ -115,7 +116,7 @@ def _lost() -> str:
     rows = [
         f"| `{need.what}` | `{source}` | {_metrics(source)} |"
         for need in NEEDS
-        if need.kind is Kind.CAPABILITY
+        if need.kind is NeedKind.CAPABILITY
         for source in need.gone
     ]
     head = ["| without | source | metrics |", "|---|---|---|"]
@@ -129,7 +130,7 @@ def _not_needed() -> str:
 
 
 def _metrics(source: str) -> str:
-    """The metrics of a source, those of one family as one: ``cpu.perf.*`` (7)."""
+    """Return the metrics of a source, a group of them as one: ``cpu.perf.*`` (7)."""
     names = sorted(row.name for row in catalogue.rows() if row.source == source)
     return ", ".join(_families(names))
 

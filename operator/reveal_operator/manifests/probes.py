@@ -1,4 +1,4 @@
-"""How the kubelet sees whether a container lives and is of use."""
+"""The probes of the containers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from reveal_contract.kube.names import RUN_FOLDER
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
 
-# A collector touches its file each second.  A minute old, it hangs: ticks that are late by seconds
-# on a host that is starved are no reason to end what is there to see that.
+# A collector touches its file each second.  It hangs if the file is a minute old: samples that are
+# seconds late on a saturated host are no reason to restart the collector that should show that.
 OLDEST_SECONDS = 60
 METRICS = "metrics"  # name of the port
 
@@ -17,11 +17,11 @@ _YOUNG = f"test $(($(date +%s) - $(stat -c %Y {_ALIVE}))) -lt {OLDEST_SECONDS}"
 
 
 def of_collector() -> dict[str, Any]:
-    """By files, as a port would be the host's.
+    """Return probes by files, as a port would be the host's.
 
-    Each look starts a process in the container, some 15 ms of CPU with runc alone, which is three
-    seconds of sampling: hence rare ones.  The first life sign may take a while on a host with many
-    CPUs and devices.
+    Each probe starts a process in the container, some 15 ms of CPU with runc alone.  That is the
+    CPU time of three seconds of sampling, so probes are rare.  The first start may take a while on
+    a host with many CPUs and devices.
     """
     alive, young, ready = ["test", "-e", _ALIVE], ["sh", "-c", _YOUNG], ["test", "-e", _READY]
     return {
@@ -32,7 +32,7 @@ def of_collector() -> dict[str, Any]:
 
 
 def of_analyzer() -> dict[str, Any]:
-    """By HTTP: it serves its metrics anyway.  A start takes 8 s of CPU, as loops are compiled."""
+    """Return probes by HTTP.  A start takes 8 s of CPU, as loops are compiled."""
     return {
         "startupProbe": _probe(_get("/healthz"), period=2, failures=90, timeout=5),
         "livenessProbe": _probe(_get("/healthz"), period=10, failures=6, timeout=5),

@@ -1,4 +1,4 @@
-"""How pods are told where Redis is: the address in the open, credentials from a Secret."""
+"""The address of Redis in the pods' environment, with credentials from a Secret."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from reveal_contract.kube.names import (
 )
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_operator.manifests.common import Manifest, mount
-from reveal_operator.profile import Redis
+from reveal_operator.profile import RedisSpec
 
 AUTHORITY_VOLUME = "redis-authority"
 AUTHORITY_FILE = "ca.crt"
 _TLS = "rediss://"
 
 
-def address(redis: Redis) -> str:
-    """The URL with the options of TLS, which are named as redis-py names them."""
+def address(redis: RedisSpec) -> str:
+    """Return the URL with the options of TLS, named as in redis-py."""
     option = ""
     if not redis.url.startswith(_TLS):
         return redis.url
@@ -30,20 +30,20 @@ def address(redis: Redis) -> str:
     return f"{redis.url}{'&' if '?' in redis.url else '?'}{option}"
 
 
-def environment(redis: Redis) -> list[Manifest]:
-    """The address, and user and password as the Secret has them when the pod starts."""
-    made: list[Manifest] = [{"name": REDIS_VARIABLE, "value": address(redis)}]
+def environment(redis: RedisSpec) -> list[Manifest]:
+    """Return the address, and user and password as the Secret has them when the pod starts."""
+    variables: list[Manifest] = [{"name": REDIS_VARIABLE, "value": address(redis)}]
     if (secret := redis.credentials) is not None:
-        made += [
-            # a Secret without a user is one for Redis' default user
+        variables += [
+            # a Secret without a user name is for the default user of Redis
             _from_secret(REDIS_USERNAME_VARIABLE, secret.name, secret.username_key, optional=True),
             _from_secret(REDIS_PASSWORD_VARIABLE, secret.name, secret.password_key, optional=False),
         ]
-    return made
+    return variables
 
 
-def volumes(redis: Redis) -> list[Manifest]:
-    """The certificate of the authority, where there is one of its own."""
+def volumes(redis: RedisSpec) -> list[Manifest]:
+    """Return the volume with the CA certificate, if the profile names one."""
     if not _has_authority(redis) or redis.authority is None:
         return []
     items = [{"key": redis.authority.key, "path": AUTHORITY_FILE}]
@@ -55,11 +55,12 @@ def volumes(redis: Redis) -> list[Manifest]:
     ]
 
 
-def mounts(redis: Redis) -> list[Manifest]:
+def mounts(redis: RedisSpec) -> list[Manifest]:
+    """Return the mount of the CA certificate, if the profile names one."""
     return [mount(AUTHORITY_VOLUME, REDIS_AUTHORITY_FOLDER)] if _has_authority(redis) else []
 
 
-def _has_authority(redis: Redis) -> bool:
+def _has_authority(redis: RedisSpec) -> bool:
     trusted = redis.authority is not None and not redis.insecure_skip_verify
     return trusted and redis.url.startswith(_TLS)
 

@@ -1,4 +1,4 @@
-"""The security contexts: the collector's from the table of its needs, the analyzer's without."""
+"""The security contexts: the collector's from the table of needs, the analyzer's without rights."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from reveal_operator.manifests.privileges import (
     APPARMOR,
     SECCOMP,
     SELINUX,
-    Kind,
+    NeedKind,
     names_of,
 )
-from reveal_operator.profile import Collector, Privilege
+from reveal_operator.profile import CollectorSpec, Privilege
 
-USER = 65_532  # of the analyzer: "nonroot" of the images, in no passwd of a host
-# the field came with 1.30; 1.29 refuses it and knows the annotation only
+USER = 65_532  # of the analyzer: "nonroot" of the images, in no passwd file of a host
+# the field came with 1.30; 1.29 refuses it and knows only the annotation
 APPARMOR_FIELD_MINOR = 30
 APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 
@@ -22,42 +22,44 @@ _UNCONFINED = {"type": "Unconfined"}
 _RUNTIME_DEFAULT = {"type": "RuntimeDefault"}
 
 
-def of_collector(collector: Collector, minor: int) -> dict[str, Any]:
-    """The container's security context: all of the host, or the single rights of the table."""
-    lifted = names_of(collector, Kind.UNCONFINED)
-    made: dict[str, Any] = {
+def of_collector(collector: CollectorSpec, minor: int) -> dict[str, Any]:
+    """Return the collector's security context: privileged, or with the rights of the table."""
+    lifted = names_of(collector, NeedKind.UNCONFINED)
+    context: dict[str, Any] = {
         "runAsUser": 0,
         "runAsGroup": 0,
         "runAsNonRoot": False,
         "readOnlyRootFilesystem": True,
-        # said even where it is privileged: some runtimes keep their filter then, too
+        # also where it is privileged: some runtimes keep their filter even then
         "seccompProfile": dict(_UNCONFINED if SECCOMP in lifted else _RUNTIME_DEFAULT),
     }
     if APPARMOR in lifted and minor >= APPARMOR_FIELD_MINOR:
-        made["appArmorProfile"] = dict(_UNCONFINED)
+        context["appArmorProfile"] = dict(_UNCONFINED)
     if collector.privilege is Privilege.PRIVILEGED:
-        # the API refuses a privileged container that may not escalate
-        return {**made, "privileged": True, "allowPrivilegeEscalation": True}
+        # the API refuses a privileged container without privilege escalation
+        return {**context, "privileged": True, "allowPrivilegeEscalation": True}
     if SELINUX in lifted:
-        made["seLinuxOptions"] = {"type": "spc_t"}
-    added = list(names_of(collector, Kind.CAPABILITY))
+        context["seLinuxOptions"] = {"type": "spc_t"}
+    added = list(names_of(collector, NeedKind.CAPABILITY))
     return {
-        **made,
+        **context,
         "privileged": False,
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"], "add": added},
     }
 
 
-def annotations_of_collector(collector: Collector, container: str, minor: int) -> dict[str, str]:
-    """What an API server without the field has to be told of AppArmor."""
-    if minor >= APPARMOR_FIELD_MINOR or APPARMOR not in names_of(collector, Kind.UNCONFINED):
+def annotations_of_collector(
+    collector: CollectorSpec, container: str, minor: int
+) -> dict[str, str]:
+    """Return the AppArmor annotation for API servers that do not know the field."""
+    if minor >= APPARMOR_FIELD_MINOR or APPARMOR not in names_of(collector, NeedKind.UNCONFINED):
         return {}
     return {f"{APPARMOR_ANNOTATION}{container}": "unconfined"}
 
 
 def of_analyzer_pod() -> dict[str, Any]:
-    """Nobody's user, whose group owns the volumes; fits Pod Security ``restricted``."""
+    """Return the pod's context: an unprivileged user; fits Pod Security ``restricted``."""
     return {
         "runAsNonRoot": True,
         "runAsUser": USER,
@@ -68,6 +70,7 @@ def of_analyzer_pod() -> dict[str, Any]:
 
 
 def of_analyzer() -> dict[str, Any]:
+    """Return the container's context."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -19,14 +19,14 @@ from reveal_operator.conditions import (
     SPEC_ACCEPTED,
     STREAM_REACHABLE,
     Condition,
-    Facts,
-    Overlap,
+    ConditionInputs,
+    ProfileOverlap,
     conditions,
     find,
     is_failing,
 )
-from reveal_operator.seen import Workload
-from reveal_operator.troubles import Trouble
+from reveal_operator.observed import Workload
+from reveal_operator.pod_failures import Failure
 
 NOW, LATER = "2026-01-02T03:04:05Z", "2026-01-02T03:05:05Z"
 TYPES = [
@@ -53,27 +53,29 @@ def pods(desired: int, available: int, updated: int | None = None, **more: Any) 
 
 
 TELEMETRY = {"streamReachable": True, "nodesReporting": 3, "nodesLearning": 0}
-GOOD = Facts(generation=4, collectors=pods(3, 3), analyzer=pods(1, 1), telemetry=TELEMETRY)
+GOOD = ConditionInputs(
+    generation=4, collectors=pods(3, 3), analyzer=pods(1, 1), telemetry=TELEMETRY
+)
 
 
-def of(facts: Facts, kind: str) -> tuple[str, str]:
+def of(facts: ConditionInputs, kind: str) -> tuple[str, str]:
     found = find(conditions(facts, [], NOW), kind)
     return found["status"], found["reason"]
 
 
-def message(facts: Facts, kind: str) -> str:
+def message(facts: ConditionInputs, kind: str) -> str:
     return str(find(conditions(facts, [], NOW), kind)["message"])
 
 
 def test_all_are_set_from_the_first_visit_on() -> None:
-    first = conditions(Facts(generation=1), [], NOW)
+    first = conditions(ConditionInputs(generation=1), [], NOW)
     assert [condition["type"] for condition in first] == TYPES
     for condition in first:
         assert condition["observedGeneration"] == 1
         assert condition["lastTransitionTime"] == NOW
         assert condition["reason"] and condition["message"]
-    assert of(Facts(generation=1), READY) == ("Unknown", "Pending")
-    assert of(Facts(generation=1), SPEC_ACCEPTED) == ("True", "Accepted")
+    assert of(ConditionInputs(generation=1), READY) == ("Unknown", "Pending")
+    assert of(ConditionInputs(generation=1), SPEC_ACCEPTED) == ("True", "Accepted")
 
 
 def test_all_is_well() -> None:
@@ -99,8 +101,8 @@ def test_times_change_with_the_status_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"rejected": Trouble("RedisMissing", "no Redis")}, ("False", "RedisMissing")),
-        ({"refused": Trouble("ImmutableField", "no")}, ("False", "ImmutableField")),
+        ({"rejected": Failure("RedisMissing", "no Redis")}, ("False", "RedisMissing")),
+        ({"refused": Failure("ImmutableField", "no")}, ("False", "ImmutableField")),
         ({"collectors": pods(3, 2)}, ("False", "Starting")),
         ({"collectors": pods(0, 0)}, ("False", "NoNodes")),
         ({"analyzer": pods(1, 0)}, ("False", "Starting")),
@@ -124,7 +126,7 @@ def test_a_failed_check_precedes_an_unknown_check() -> None:
 
 
 def test_a_profile_rejected_later_keeps_what_it_has() -> None:
-    facts = replace(GOOD, rejected=Trouble("InvalidSpec", "spec.x: no"))
+    facts = replace(GOOD, rejected=Failure("InvalidSpec", "spec.x: no"))
     assert of(facts, READY) == of(facts, SPEC_ACCEPTED) == ("False", "InvalidSpec")
     assert of(facts, COLLECTORS_AVAILABLE) == ("True", "Available")
 
@@ -152,8 +154,8 @@ def test_a_tenth_of_the_collectors_may_be_missing(
 
 
 def test_the_message_has_the_cause_of_missing_pods() -> None:
-    problem = Trouble("ImagePullFailed", "2 without an image (n1: ErrImagePull)")
-    facts = replace(GOOD, collectors=pods(3, 1), collectors_trouble=problem)
+    problem = Failure("ImagePullFailed", "2 without an image (n1: ErrImagePull)")
+    facts = replace(GOOD, collectors=pods(3, 1), collectors_failure=problem)
     assert of(facts, READY) == ("False", "ImagePullFailed")
     expected = "1 of 3 collectors are available: 2 without an image (n1: ErrImagePull)"
     assert message(facts, READY) == expected
@@ -188,12 +190,12 @@ def test_degraded_lists_all_losses_with_overlaps_first() -> None:
     facts = replace(
         GOOD,
         telemetry=TELEMETRY | {"degraded": [loss]},
-        overlaps=(Overlap("other", 2, "n1"),),
+        overlaps=(ProfileOverlap("other", 2, "n1"),),
         collectors=pods(20, 19),
     )
     assert of(facts, DEGRADED) == ("True", "NodesOverlap")
     text = message(facts, DEGRADED)
-    assert "profile other watches 2 of the same nodes too (such as n1)" in text
+    assert "profile other selects 2 of the same nodes (such as n1)" in text
     assert "1 of 20 collectors are not available" in text
     assert "no perf events (on 2 nodes)" in text
 
@@ -201,17 +203,17 @@ def test_degraded_lists_all_losses_with_overlaps_first() -> None:
 def test_a_rollout_degrades_only_when_it_is_stuck() -> None:
     rolling = replace(GOOD, collectors=pods(9, 8, updated=1))
     assert of(rolling, DEGRADED)[0] == "False"
-    new = replace(rolling, collectors_trouble=Trouble("Waiting", "1 being started (n1)"))
+    new = replace(rolling, collectors_failure=Failure("Waiting", "1 starting (n1)"))
     assert of(new, DEGRADED)[0] == "False"
-    stuck = replace(rolling, collectors_trouble=Trouble("ImagePullFailed", "1 without an image"))
+    stuck = replace(rolling, collectors_failure=Failure("ImagePullFailed", "1 without an image"))
     assert of(stuck, DEGRADED) == ("True", "CollectorsMissing")
     assert "1 without an image" in message(stuck, DEGRADED)
 
 
 def test_overlaps_are_reported_before_the_first_telemetry() -> None:
-    facts = Facts(generation=1, overlaps=(Overlap("b", 1, "n"),))
+    facts = ConditionInputs(generation=1, overlaps=(ProfileOverlap("b", 1, "n"),))
     assert of(facts, DEGRADED) == ("True", "NodesOverlap")
-    assert of(Facts(generation=1), DEGRADED) == ("Unknown", "TelemetryPending")
+    assert of(ConditionInputs(generation=1), DEGRADED) == ("Unknown", "TelemetryPending")
 
 
 @pytest.mark.parametrize(
@@ -223,14 +225,16 @@ def test_overlaps_are_reported_before_the_first_telemetry() -> None:
         (replace(GOOD, collectors=None), False),
         (
             replace(
-                GOOD, collectors=pods(3, 1), collectors_trouble=Trouble("CrashLooping", "2 crash")
+                GOOD, collectors=pods(3, 1), collectors_failure=Failure("CrashLooping", "2 crash")
             ),
             True,
         ),
-        (replace(GOOD, collectors=None, refused=Trouble("Forbidden", "no")), True),
+        (replace(GOOD, collectors=None, refused=Failure("Forbidden", "no")), True),
     ],
 )
-def test_only_failures_that_need_an_action_are_failing(facts: Facts, failing: bool) -> None:
+def test_only_failures_that_need_an_action_are_failing(
+    facts: ConditionInputs, failing: bool
+) -> None:
     known = conditions(facts, [], NOW)
     assert is_failing(find(known, COLLECTORS_AVAILABLE)) is failing
 
@@ -240,19 +244,21 @@ workloads = st.none() | st.builds(
     Workload, st.booleans(), numbers, numbers, numbers, numbers, numbers
 )
 problems = st.none() | st.builds(
-    Trouble, st.sampled_from(("CrashLooping", "Waiting")), st.text(min_size=1, max_size=4000)
+    Failure, st.sampled_from(("CrashLooping", "Waiting")), st.text(min_size=1, max_size=4000)
 )
-overlaps = st.lists(st.builds(Overlap, st.just("p" * 52), numbers, st.just("n" * 253)), max_size=50)
+overlaps = st.lists(
+    st.builds(ProfileOverlap, st.just("p" * 52), numbers, st.just("n" * 253)), max_size=50
+)
 any_facts = st.builds(
-    Facts,
+    ConditionInputs,
     generation=st.integers(1, 9),
     paused=st.booleans(),
     rejected=problems,
     refused=problems,
     collectors=workloads,
-    collectors_trouble=problems,
+    collectors_failure=problems,
     analyzer=workloads,
-    analyzer_trouble=problems,
+    analyzer_failure=problems,
     telemetry=st.none()
     | st.fixed_dictionaries(
         {}, optional={"streamReachable": st.booleans(), "nodesLearning": numbers}
@@ -262,7 +268,9 @@ any_facts = st.builds(
 
 
 @given(any_facts, any_facts)
-def test_the_schema_takes_the_conditions_of_any_facts(facts: Facts, later: Facts) -> None:
+def test_the_schema_takes_the_conditions_of_any_facts(
+    facts: ConditionInputs, later: ConditionInputs
+) -> None:
     before: list[Condition] = conditions(facts, [], NOW)
     after = conditions(later, before, LATER)
     assert [condition["type"] for condition in after] == TYPES

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_operator.drift import covers, fingerprint, intent_of, intent_seen, stamped
-from reveal_operator.manifests import children
+from reveal_operator.drift import covers, fingerprint, intent_of, intent_of_live, stamped
+from reveal_operator.manifests import owned_manifests
 from reveal_operator.spec import Defaults, parse
 
 DEFAULTS = Defaults(
@@ -24,7 +24,7 @@ PROFILE = {
     "metadata": {"name": "gpus", "uid": "u-1", "generation": 3},
     "spec": {"analyzer": {"replicas": 3}},
 }
-CHILDREN = [stamped(child) for child in children(parse(PROFILE, DEFAULTS), DEFAULTS)]
+CHILDREN = [stamped(child) for child in owned_manifests(parse(PROFILE, DEFAULTS), DEFAULTS)]
 
 
 @pytest.fixture(params=CHILDREN, ids=lambda child: child["kind"])
@@ -52,12 +52,12 @@ def live(intent: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_fingerprint_of_the_intent_is_in_the_object(intent: dict[str, Any]) -> None:
-    assert len(intent_seen(intent)) == 16
+    assert len(intent_of_live(intent)) == 16
     bare = copy.deepcopy(intent)
     del bare["metadata"]["annotations"]["reveal.dev/intent-hash"]
     if not bare["metadata"]["annotations"]:
         del bare["metadata"]["annotations"]
-    assert intent_of(bare) == intent_seen(intent)
+    assert intent_of(bare) == intent_of_live(intent)
 
 
 def test_what_the_server_adds_is_no_drift(intent: dict[str, Any], live: dict[str, Any]) -> None:

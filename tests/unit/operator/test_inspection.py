@@ -10,11 +10,11 @@ import pytest
 
 from reveal_contract.kube.errors import ApiError
 from reveal_operator.api import Object, Page
-from reveal_operator.inspection import LOOK_S, PATIENCE_S, Finding, Inspection
-from reveal_operator.seen import ChildSeen, Workload
+from reveal_operator.inspection import INTERVAL_S, PATIENCE_S, InspectionResult, WorkloadInspector
+from reveal_operator.observed import ObservedObject, Workload
 
 WORKLOAD = Workload(current=True, desired=3, created=3, updated=3, ready=1, available=1)
-CHILD = ChildSeen("DaemonSet", "reveal-collector-p", "u", "p", "pu", "", "", False, WORKLOAD)
+CHILD = ObservedObject("DaemonSet", "reveal-collector-p", "u", "p", "pu", "", "", False, WORKLOAD)
 PULLING = {"state": {"waiting": {"reason": "ErrImagePull"}}}
 
 
@@ -44,10 +44,10 @@ class Bench:
 
     def __init__(self) -> None:
         self.pods, self.now = Pods(), 100.0
-        self.inspection = Inspection(self.pods, "reveal-system", lambda: self.now)  # type: ignore[arg-type]
+        self.inspection = WorkloadInspector(self.pods, "reveal-system", lambda: self.now)  # type: ignore[arg-type]
 
-    def look(self, child: ChildSeen | None = CHILD) -> Finding:
-        return asyncio.run(self.inspection.of("p", "collector", child))
+    def look(self, child: ObservedObject | None = CHILD) -> InspectionResult:
+        return asyncio.run(self.inspection.inspect("p", "collector", child))
 
 
 @pytest.fixture
@@ -57,29 +57,29 @@ def bench() -> Bench:
 
 def test_pods_are_not_listed_for_half_a_minute(bench: Bench) -> None:
     bench.look(None)  # a new profile: its owned objects are being created
-    assert bench.look() == Finding(None, PATIENCE_S)
+    assert bench.look() == InspectionResult(None, PATIENCE_S)
     bench.now += 20
-    assert bench.look() == Finding(None, PATIENCE_S - 20)
+    assert bench.look() == InspectionResult(None, PATIENCE_S - 20)
     assert bench.pods.asked == []
     bench.now += 10
     found = bench.look()
-    assert found.trouble and found.trouble.reason == "ImagePullFailed"
-    assert found.again == LOOK_S
+    assert found.failure and found.failure.reason == "ImagePullFailed"
+    assert found.again == INTERVAL_S
     labels = "reveal.dev/profile=p,app.kubernetes.io/component=collector"
     assert bench.pods.asked == [("Pod", "reveal-system", labels)]
 
 
 def test_pods_of_an_existing_workload_are_listed_immediately(bench: Bench) -> None:
-    assert bench.look().trouble is not None
+    assert bench.look().failure is not None
 
 
 def test_pods_are_listed_once_a_minute(bench: Bench) -> None:
     bench.look()
     for _ in range(5):
-        bench.now += LOOK_S / 6
-        assert bench.look().trouble is not None
+        bench.now += INTERVAL_S / 6
+        assert bench.look().failure is not None
     assert len(bench.pods.asked) == 1
-    bench.now += LOOK_S / 6
+    bench.now += INTERVAL_S / 6
     bench.look()
     assert len(bench.pods.asked) == 2
 
@@ -87,23 +87,25 @@ def test_pods_are_listed_once_a_minute(bench: Bench) -> None:
 def test_the_delay_restarts_when_all_pods_are_available(bench: Bench) -> None:
     bench.look()
     whole = replace(CHILD, workload=replace(WORKLOAD, available=3))
-    assert bench.look(whole) == Finding()
-    assert bench.look() == Finding(None, PATIENCE_S)
+    assert bench.look(whole) == InspectionResult()
+    assert bench.look() == InspectionResult(None, PATIENCE_S)
     bench.now += PATIENCE_S
     bench.inspection.forget("p")
-    assert bench.look(None) == Finding()
-    assert bench.look() == Finding(None, PATIENCE_S)
+    assert bench.look(None) == InspectionResult()
+    assert bench.look() == InspectionResult(None, PATIENCE_S)
 
 
 @pytest.mark.parametrize("child", [None, replace(CHILD, workload=None)])
-def test_without_a_workload_there_is_nothing_to_see(bench: Bench, child: ChildSeen | None) -> None:
-    assert bench.look(child) == Finding()
+def test_without_a_workload_there_is_nothing_to_see(
+    bench: Bench, child: ObservedObject | None
+) -> None:
+    assert bench.look(child) == InspectionResult()
 
 
 def test_a_complaint_of_the_workload_needs_no_list_of_pods(bench: Bench) -> None:
     complaint = ("FailedCreate", "exceeded quota: gpu")
-    child = replace(CHILD, workload=replace(WORKLOAD, complaints=(complaint,)))
-    problem = bench.look(child).trouble
+    child = replace(CHILD, workload=replace(WORKLOAD, failing_conditions=(complaint,)))
+    problem = bench.look(child).failure
     assert problem and (problem.reason, problem.message) == complaint
     assert bench.pods.asked == []
 
@@ -111,7 +113,7 @@ def test_a_complaint_of_the_workload_needs_no_list_of_pods(bench: Bench) -> None
 def test_pods_that_cannot_be_created_give_a_command_to_run(bench: Bench) -> None:
     bench.pods.items = []
     child = replace(CHILD, workload=replace(WORKLOAD, created=0))
-    problem = bench.look(child).trouble
+    problem = bench.look(child).failure
     assert problem and problem.reason == "PodsNotCreated"
     assert "kubectl -n reveal-system describe daemonset reveal-collector-p" in problem.message
     assert "privileged" in problem.message
@@ -119,6 +121,6 @@ def test_pods_that_cannot_be_created_give_a_command_to_run(bench: Bench) -> None
 
 def test_a_refused_list_is_reported(bench: Bench) -> None:
     bench.pods.error = ApiError("pods is forbidden", 403, "Forbidden")
-    problem = bench.look().trouble
+    problem = bench.look().failure
     assert problem and problem.reason == "Unavailable"
     assert "pods is forbidden" in problem.message

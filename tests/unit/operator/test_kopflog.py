@@ -7,7 +7,7 @@ from typing import Any
 
 from kopf._cogs.clients.errors import APIForbiddenError
 
-from reveal_operator.kopflog import REMIND_S, Tidy
+from reveal_operator.kopflog import REMIND_S, KopfLogFilter
 
 
 def record(message: str, name: str = "kopf.objects", **more: Any) -> logging.LogRecord:
@@ -19,7 +19,7 @@ def record(message: str, name: str = "kopf.objects", **more: Any) -> logging.Log
 def test_objects_have_our_key() -> None:
     about = {"kind": "RevealProfile", "name": "p"}
     line = record("hello", k8s_ref=about)
-    assert Tidy().filter(line)
+    assert KopfLogFilter().filter(line)
     assert vars(line)["object"] == about
 
 
@@ -27,13 +27,13 @@ def test_only_defects_have_a_traceback() -> None:
     refusal, defect = APIForbiddenError("no", status=403, headers={}), RuntimeError("oh")
     for error, kept in ((refusal, False), (defect, True)):
         line = record("failed", exc_info=(type(error), error, None))
-        assert Tidy().filter(line)
+        assert KopfLogFilter().filter(line)
         assert bool(line.exc_info) is kept
 
 
 def test_retries_are_logged_once_a_minute() -> None:
     now = 0.0
-    tidy = Tidy(lambda: now)
+    tidy = KopfLogFilter(lambda: now)
     message = "Request attempt #1/5 failed; will retry: GET /api -> refused"
     assert tidy.filter(record(message))
     assert not tidy.filter(record(message))
@@ -45,4 +45,4 @@ def test_retries_are_logged_once_a_minute() -> None:
 
 def test_the_warning_about_signals_is_dropped() -> None:
     message = "OS signals are ignored: running not in the main thread."
-    assert not Tidy().filter(record(message, name="kopf._core.reactor.running"))
+    assert not KopfLogFilter().filter(record(message, name="kopf._core.reactor.running"))

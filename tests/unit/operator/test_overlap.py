@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reveal_operator.api import Object, Page
-from reveal_operator.conditions import Overlap
-from reveal_operator.neighbours import PAUSE_S, STALE_S, Found, Neighbours
+from reveal_operator.conditions import ProfileOverlap
+from reveal_operator.neighbors import PAUSE_S, STALE_S, Found, Neighbors
 from reveal_operator.overlap import Placement, placement_of, shared
 
 LABELS = {"gpu": "true", "zone": "a", "cores": "64"}
@@ -100,7 +100,7 @@ def nodes() -> Nodes:
 
 def test_nodes_are_listed_for_two_profiles_and_when_desired_counts_change(nodes: Nodes) -> None:
     now = 0.0
-    neighbours = Neighbours(nodes, lambda: now)  # type: ignore[arg-type]
+    neighbours = Neighbors(nodes, lambda: now)  # type: ignore[arg-type]
     everywhere, there = placement_of({}), requirement_of("zone", "In", "a")
 
     def overlaps(placements: dict[str, Placement], **desired: int) -> Found:
@@ -109,17 +109,17 @@ def test_nodes_are_listed_for_two_profiles_and_when_desired_counts_change(nodes:
     assert overlaps({"a": everywhere}, a=2) == ((), None)
     assert nodes.asked == 0
     both = {"a": everywhere, "b": there}
-    assert overlaps(both, a=2, b=1) == ((Overlap("b", 1, "n1"),), None)
+    assert overlaps(both, a=2, b=1) == ((ProfileOverlap("b", 1, "n1"),), None)
     now += 2 * PAUSE_S
-    assert overlaps(both, a=2, b=1) == ((Overlap("b", 1, "n1"),), None)
+    assert overlaps(both, a=2, b=1) == ((ProfileOverlap("b", 1, "n1"),), None)
     assert nodes.asked == 1
     nodes.names["n0"] = {"zone": "a"}
-    assert overlaps(both, a=3, b=2) == ((Overlap("b", 2, "n0"),), None)
+    assert overlaps(both, a=3, b=2) == ((ProfileOverlap("b", 2, "n0"),), None)
     del nodes.names["n0"]
     now += 1  # too soon for another list, but the retry is scheduled
-    assert overlaps(both, a=2, b=1) == ((Overlap("b", 2, "n0"),), PAUSE_S - 1)
+    assert overlaps(both, a=2, b=1) == ((ProfileOverlap("b", 2, "n0"),), PAUSE_S - 1)
     now += PAUSE_S
-    assert overlaps(both, a=2, b=1) == ((Overlap("b", 1, "n1"),), None)
+    assert overlaps(both, a=2, b=1) == ((ProfileOverlap("b", 1, "n1"),), None)
     assert nodes.asked == 3
     assert overlaps({"a": everywhere, "b": requirement_of("zone", "In", "c")}, a=2, b=1) == (
         (),

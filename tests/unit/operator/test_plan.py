@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from reveal_contract.kube.names import ANNOTATION_HYPOTHESES
-from reveal_operator.drift import content, intent_seen
-from reveal_operator.plan import Plans, plan_of, reading
-from reveal_operator.seen import ProfileSeen, profile_seen
+from reveal_operator.drift import content, intent_of_live
+from reveal_operator.observed import ObservedProfile, observed_profile
+from reveal_operator.plan import PlanCache, plan_of, with_hypotheses
 from support.api_objects import profile as object_of
 from support.profile_factory import DEFAULTS
 
 HYPOTHESES = {"analyzer": {"hypothesesConfigMapRef": {"name": "mine"}}}
 
 
-def observed(name: str, spec: dict[str, object]) -> ProfileSeen:
+def observed(name: str, spec: dict[str, object]) -> ObservedProfile:
     manifest = object_of(spec, name)
     manifest["metadata"] |= {"uid": name, "generation": 1}
-    return profile_seen(manifest)
+    return observed_profile(manifest)
 
 
 def test_changed_hypotheses_change_only_the_analyzers() -> None:
     plan = plan_of(observed("a", HYPOTHESES), DEFAULTS)
     assert plan.hypotheses == "mine"
     first, again, second = (
-        reading(plan.children, content({"data": {"f": text}})) for text in ("1", "1", "2")
+        with_hypotheses(plan.manifests, content({"data": {"f": text}})) for text in ("1", "1", "2")
     )
     assert first == again
-    for planned, before, after in zip(plan.children, first, second, strict=True):
+    for planned, before, after in zip(plan.manifests, first, second, strict=True):
         is_analyzer = planned["kind"] == "Deployment"
-        assert (intent_seen(before) != intent_seen(after)) == is_analyzer
+        assert (intent_of_live(before) != intent_of_live(after)) == is_analyzer
         assert (before != planned) == is_analyzer
         if is_analyzer:
             annotations = before["spec"]["template"]["metadata"]["annotations"]
@@ -39,11 +39,11 @@ def test_changed_hypotheses_change_only_the_analyzers() -> None:
 
 def test_a_missing_config_map_changes_nothing() -> None:
     plan = plan_of(observed("a", HYPOTHESES), DEFAULTS)
-    assert reading(plan.children, "") == plan.children
+    assert with_hypotheses(plan.manifests, "") == plan.manifests
 
 
 def test_a_config_map_concerns_its_owner_and_its_readers() -> None:
-    plans = Plans(DEFAULTS)
+    plans = PlanCache(DEFAULTS)
     for name, spec in (("a", HYPOTHESES), ("b", HYPOTHESES), ("c", {})):
         plans.of(observed(name, spec))
     assert plans.concerned("ConfigMap", "mine") == {"a", "b"}

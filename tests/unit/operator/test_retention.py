@@ -8,38 +8,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_operator.reports import Report, Reports, Tally, report_of
-from reveal_operator.retention import Limits, expendable
+from reveal_operator.reports import ReportCounts, ReportIndex, ReportRecord, report_of
+from reveal_operator.retention import RetentionLimits, expendable
 
 NOW = 1_000_000.0
 
 
-def report(name: str, resolved_ago: float | None = None, profile: str = "p") -> Report:
+def report(name: str, resolved_ago: float | None = None, profile: str = "p") -> ReportRecord:
     since = 0.0 if resolved_ago is None else NOW - resolved_ago
-    return Report(name, f"uid-{name}", "1", profile, resolved_ago is None, since)
+    return ReportRecord(name, f"uid-{name}", "1", profile, resolved_ago is None, since)
 
 
-def names(reports: list[Report], limits: Limits) -> list[str]:
+def names(reports: list[ReportRecord], limits: RetentionLimits) -> list[str]:
     return [each.name for each in expendable(reports, limits, NOW)]
 
 
 def test_resolved_reports_are_deleted_after_their_retention() -> None:
     reports = [report("open"), report("old", 101), report("just", 100), report("young", 99)]
-    assert names(reports, Limits(100, 1000)) == ["old", "just"]
+    assert names(reports, RetentionLimits(100, 1000)) == ["old", "just"]
 
 
 def test_over_the_cap_the_oldest_resolved_reports_are_deleted() -> None:
     reports = [report("a", 10), report("b", 30), report("c", 20), report("open"), report("d", 5)]
-    assert names(reports, Limits(100, 3)) == ["b", "c"]
+    assert names(reports, RetentionLimits(100, 3)) == ["b", "c"]
 
 
 def test_open_reports_are_never_deleted() -> None:
     reports = [report(f"open-{n}") for n in range(5)] + [report("done", 1)]
-    assert names(reports, Limits(100, 2)) == ["done"]
+    assert names(reports, RetentionLimits(100, 2)) == ["done"]
 
 
 def test_a_cap_of_zero_keeps_open_reports() -> None:
-    assert names([report("open"), report("done", 1)], Limits(10**9, 0)) == ["done"]
+    assert names([report("open"), report("done", 1)], RetentionLimits(10**9, 0)) == ["done"]
 
 
 many = st.lists(
@@ -54,7 +54,7 @@ def test_deleted_reports_are_resolved_and_older_than_kept_reports(
     drawn: list[tuple[int | None, str]], ttl: int, most: int
 ) -> None:
     reports = [report(name, ago) for ago, name in drawn]
-    going = expendable(reports, Limits(ttl, most), NOW)
+    going = expendable(reports, RetentionLimits(ttl, most), NOW)
     staying = [each for each in reports if each not in going]
     assert not any(each.is_open for each in going)
     assert len(staying) <= most or all(each.is_open for each in staying)
@@ -89,26 +89,26 @@ def body(name: str, **status: Any) -> dict[str, Any]:
     ],
 )
 def test_the_summary_of_a_report(status: dict[str, Any], is_open: bool, resolved: float) -> None:
-    assert report_of(body("r", **status)) == Report("r", "uid-r", "5", "p", is_open, resolved)
+    assert report_of(body("r", **status)) == ReportRecord("r", "uid-r", "5", "p", is_open, resolved)
 
 
 def test_reports_are_counted_by_profile_and_changes_are_signaled() -> None:
     changes: list[str] = []
-    reports = Reports(changes.append)
+    reports = ReportIndex(changes.append)
     reports.put(report("early"))
-    assert reports.tally("p") is None  # there may be more
+    assert reports.counts("p") is None  # there may be more
     reports.replace([report("a"), report("b", 5), report("c", profile="q")])
-    assert reports.tally("p") == Tally(2, 1)
-    assert reports.tally("q") == Tally(1, 1)
-    assert reports.tally("nobody") == Tally(0, 0)
-    assert reports.total == Tally(3, 2)
+    assert reports.counts("p") == ReportCounts(2, 1)
+    assert reports.counts("q") == ReportCounts(1, 1)
+    assert reports.counts("nobody") == ReportCounts(0, 0)
+    assert reports.total == ReportCounts(3, 2)
     changes.clear()
     reports.put(report("a", 1))
-    assert (reports.tally("p"), changes) == (Tally(2, 0), ["p"])
+    assert (reports.counts("p"), changes) == (ReportCounts(2, 0), ["p"])
     reports.drop(report("a"))
     reports.drop(report("a"))
-    assert (reports.tally("p"), changes) == (Tally(1, 0), ["p", "p"])
+    assert (reports.counts("p"), changes) == (ReportCounts(1, 0), ["p", "p"])
     changes.clear()
     reports.replace([report("c", profile="q")])
     assert sorted(changes) == ["p", "q"]
-    assert reports.tally("p") == Tally(0, 0)
+    assert reports.counts("p") == ReportCounts(0, 0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.sources import ALWAYS, NAMES, WITH_PERF_CGROUPS
-from reveal_operator.profile import Credentials, Profile, SecretKey
+from reveal_operator.profile import Profile, RedisCredentials, SecretKey
 from reveal_operator.spec import Defaults, SpecError, parse, redis_of
 from support.profile_factory import DEFAULTS, ROOT, SPECS, profile
 from support.property_tests import examples
@@ -124,17 +124,20 @@ def test_an_error_lists_every_bad_field() -> None:
         ({"collector": []}, "spec.collector: must be an object"),
         ({"tolerations": ["a"]}, "spec.tolerations[0]: must be an object"),
         ({"collector": {"sources": {"include": ["gpu"]}}}, "no such source: gpu; known are aer, "),
-        ({"collector": {"sources": {"exclude": ["subject-perf"]}}}, "collector.perfCgroups only"),
+        (
+            {"collector": {"sources": {"exclude": ["subject-perf"]}}},
+            "needs collector.perfCgroups",
+        ),
         ({"collector": {"extraHostPaths": [{"path": "/a/../b"}]}}, "in its shortest form"),
         ({"collector": {"extraHostPaths": [{"path": "/"}]}}, "in its shortest form"),
-        ({"collector": {"extraHostPaths": [{"path": "/sys"}]}}, "is below /host already"),
-        ({"collector": {"extraHostPaths": [{"path": "/a"}, {"path": "/a"}]}}, "named twice"),
+        ({"collector": {"extraHostPaths": [{"path": "/sys"}]}}, "is mounted below /host already"),
+        ({"collector": {"extraHostPaths": [{"path": "/a"}, {"path": "/a"}]}}, "listed twice"),
         ({"collector": {"maxSubjects": 1.5}}, "maxSubjects: must be an integer, not 1.5"),
         ({"analyzer": {"hypothesesConfigMapRef": {}}}, "hypothesesConfigMapRef.name: is required"),
         ({"analyzer": {"replicas": 65}}, "replicas: must be at most 64, not 65"),
         ({"redis": {}}, "spec.redis.url: is required"),
         ({"redis": {"url": "http://r"}}, "must begin with redis:// or rediss://"),
-        ({"redis": {"url": "redis://r?db=1"}}, "must hold no options"),
+        ({"redis": {"url": "redis://r?db=1"}}, "must not contain options"),
         ({"redis": {"url": "redis://r:x"}}, "port is no number"),
         ({"redis": {"url": "redis://r/x"}}, "the database is a number"),
         ({"redis": {"url": "redis://a,b"}}, "Sentinel"),
@@ -157,7 +160,7 @@ def test_a_password_that_contains_the_separator_is_not_repeated() -> None:
 
 
 def test_without_any_redis_there_is_a_reason_of_its_own() -> None:
-    with pytest.raises(SpecError, match=r"spec\.redis: names no Redis") as caught:
+    with pytest.raises(SpecError, match=r"spec\.redis: is required") as caught:
         parse(profile(), Defaults("n", "c", "a"))
     assert caught.value.reason == "RedisMissing"
     parsed = parse(profile({"redis": {"url": "redis://own"}}), Defaults("n", "c", "a"))
@@ -171,7 +174,7 @@ def test_the_operators_redis_brings_its_secrets() -> None:
         redis_password_key="word", redis_ca_secret="ca", redis_insecure_skip_verify=False,
     )  # fmt: skip
     assert defaults.redis is not None
-    assert defaults.redis.credentials == Credentials("login", "username", "word")
+    assert defaults.redis.credentials == RedisCredentials("login", "username", "word")
     assert defaults.redis.authority == SecretKey("ca", "ca.crt")
 
 

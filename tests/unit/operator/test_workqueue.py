@@ -32,16 +32,16 @@ def queue(clock: Clock) -> KeyedQueue:
 def test_a_key_is_in_it_once(queue: KeyedQueue) -> None:
     for _ in range(3):
         queue.add("a")
-    assert queue.take() == "a"
-    assert queue.take() is None
+    assert queue.pop() == "a"
+    assert queue.pop() is None
 
 
 def test_the_key_due_longest_comes_first(queue: KeyedQueue, clock: Clock) -> None:
     queue.add("late", 2.0)
     queue.add("soon", 1.0)
-    assert queue.take() is None
+    assert queue.pop() is None
     clock.now += 5
-    assert [queue.take(), queue.take()] == ["soon", "late"]
+    assert [queue.pop(), queue.pop()] == ["soon", "late"]
 
 
 def test_the_earlier_of_two_times_counts(queue: KeyedQueue, clock: Clock) -> None:
@@ -49,26 +49,26 @@ def test_the_earlier_of_two_times_counts(queue: KeyedQueue, clock: Clock) -> Non
     queue.add("a", 1.0)
     queue.add("a", 30.0)
     clock.now += 1
-    assert queue.take() == "a"
+    assert queue.pop() == "a"
     queue.done("a")
     clock.now += 100
-    assert queue.take() is None
+    assert queue.pop() is None
 
 
 def test_a_key_has_a_single_worker(queue: KeyedQueue) -> None:
     queue.add("a")
-    queue.take()
+    queue.pop()
     queue.add("a")
-    assert queue.take() is None
+    assert queue.pop() is None
     queue.done("a")
-    assert queue.take() == "a"
+    assert queue.pop() == "a"
 
 
 def test_pauses_double_up_to_a_limit(queue: KeyedQueue, clock: Clock) -> None:
     pauses = []
     for _ in range(15):
         queue.add("a")
-        assert queue.take() == "a"
+        assert queue.pop() == "a"
         pauses.append(queue.failed("a"))
         clock.now += 2 * LONGEST_PAUSE_S
     for count, pause in enumerate(pauses):
@@ -79,24 +79,24 @@ def test_pauses_double_up_to_a_limit(queue: KeyedQueue, clock: Clock) -> None:
 
 def test_a_failed_key_returns_after_its_pause(queue: KeyedQueue, clock: Clock) -> None:
     queue.add("a")
-    queue.take()
+    queue.pop()
     pause = queue.failed("a")
     clock.now += pause * 0.99
-    assert queue.take() is None
+    assert queue.pop() is None
     clock.now += pause * 0.02
-    assert queue.take() == "a"
+    assert queue.pop() == "a"
 
 
 def test_success_forgets_failures(queue: KeyedQueue, clock: Clock) -> None:
     for _ in range(8):
         queue.add("a")
-        queue.take()
+        queue.pop()
         queue.failed("a")
     queue.add("a")
-    queue.take()
+    queue.pop()
     queue.done("a")
     queue.add("a")
-    queue.take()
+    queue.pop()
     assert queue.failed("a") <= FIRST_PAUSE_S * JITTER[1]
 
 
@@ -106,7 +106,7 @@ def test_depth_and_age_count_what_is_due_or_worked_on(queue: KeyedQueue, clock: 
     queue.add("later", 100.0)
     clock.now += 7
     assert (queue.depth, queue.oldest) == (1, 7.0)
-    queue.take()
+    queue.pop()
     clock.now += 5
     assert (queue.depth, queue.oldest, queue.working) == (1, 5.0, 1)
     queue.done("due")
@@ -131,7 +131,7 @@ def test_never_two_workers_a_key_and_none_is_lost(steps: list[tuple[str, str]]) 
             else:
                 queue.failed(key)
                 owed.add(key)
-        taken = queue.take()
+        taken = queue.pop()
         if taken is not None:
             assert taken not in working
             working.add(taken)
@@ -139,7 +139,7 @@ def test_never_two_workers_a_key_and_none_is_lost(steps: list[tuple[str, str]]) 
         clock.now += LONGEST_PAUSE_S * 2
     for key in working:
         queue.done(key)
-    left = set(iter(queue.take, None))
+    left = set(iter(queue.pop, None))
     assert left == owed
 
 

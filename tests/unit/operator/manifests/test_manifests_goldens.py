@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reveal_operator.manifests import children
+from reveal_operator.manifests import owned_manifests
 from reveal_operator.spec import Defaults, parse
 from support.profile_factory import DEFAULTS, FOLDER, PROFILES, ROOT, profile
 
@@ -43,7 +43,7 @@ def _readable(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_manifests_equal_their_goldens(name: str) -> None:
-    rendered = text_of(children(parse(PROFILES[name]), DEFAULTS))
+    rendered = text_of(owned_manifests(parse(PROFILES[name]), DEFAULTS))
     golden = FOLDER / f"{name}.yaml"
     if os.environ.get("REVEAL_GOLDENS") == "write":
         golden.write_text(rendered)
@@ -59,18 +59,18 @@ def test_every_golden_has_its_profile() -> None:
 def test_the_examples_become_owned_objects(path: Any) -> None:
     (given,) = yaml.safe_load_all(path.read_text())
     given["metadata"]["uid"] = "0b5e8d2e-1111-4222-8333-444455556666"
-    kinds = [child["kind"] for child in children(parse(given, DEFAULTS), DEFAULTS)]
+    kinds = [child["kind"] for child in owned_manifests(parse(given, DEFAULTS), DEFAULTS)]
     assert kinds[:3] == ["ConfigMap", "DaemonSet", "Deployment"]
 
 
 def test_nothing_is_shared_between_two_builds() -> None:
     """A change to a manifest does not affect the next build or the defaults."""
     parsed = parse(profile())
-    first = children(parsed, DEFAULTS)
+    first = owned_manifests(parsed, DEFAULTS)
     before = json.dumps(first)
     for manifest in first:
         _spoil(manifest)
-    assert json.dumps(children(parsed, DEFAULTS)) == before
+    assert json.dumps(owned_manifests(parsed, DEFAULTS)) == before
 
 
 def _spoil(thing: Any) -> None:

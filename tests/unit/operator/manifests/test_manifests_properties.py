@@ -22,7 +22,7 @@ from reveal_contract.kube.names import (
 )
 from reveal_contract.redis_address import parse_url
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
-from reveal_operator.manifests import children
+from reveal_operator.manifests import owned_manifests
 from reveal_operator.settings import analyzer_settings, collector_settings
 from reveal_operator.spec import parse
 from support.profile_factory import DEFAULTS, NAMES_OF_PROFILES, SPECS, built, container, profile
@@ -46,7 +46,7 @@ def environment(child: dict[str, Any]) -> dict[str, Any]:
 @examples(60)
 def test_settings_survive_the_way_to_the_processes(spec: dict[str, Any], name: str) -> None:
     parsed = parse(profile(spec, name))
-    by_kind = {child["kind"]: child for child in children(parsed, DEFAULTS)}
+    by_kind = {child["kind"]: child for child in owned_manifests(parsed, DEFAULTS)}
     files = by_kind["ConfigMap"]["data"]
     url = environment(by_kind["DaemonSet"])["REVEAL_REDIS_URL"]["value"]
     assert parse_url(url).tls == ("redis" in spec)
@@ -65,7 +65,7 @@ def test_settings_survive_the_way_to_the_processes(spec: dict[str, Any], name: s
 @given(SPECS, NAMES_OF_PROFILES)
 @examples(60)
 def test_selectors_find_the_pods_and_names_fit(spec: dict[str, Any], name: str) -> None:
-    owned = children(parse(profile(spec, name)), DEFAULTS)
+    owned = owned_manifests(parse(profile(spec, name)), DEFAULTS)
     assert len({(child["kind"], child["metadata"]["name"]) for child in owned}) == len(owned)
     for child in owned:
         meta = child["metadata"]
@@ -111,7 +111,7 @@ def test_every_mount_has_its_volume_and_all_of_the_host_is_read_only(spec: dict[
 @given(SPECS)
 @examples(40)
 def test_the_same_profile_gives_the_same_manifests_in_the_same_order(spec: dict[str, Any]) -> None:
-    texts = [json.dumps(children(parse(profile(spec)), DEFAULTS)) for _ in range(2)]
+    texts = [json.dumps(owned_manifests(parse(profile(spec)), DEFAULTS)) for _ in range(2)]
     assert texts[0] == texts[1]
 
 
@@ -250,7 +250,7 @@ def test_profile_names_with_dots_make_distinct_names() -> None:
     names = {
         child["metadata"]["name"]
         for name in ("a.b", "a-b")
-        for child in children(parse(profile(name=name)), DEFAULTS)
+        for child in owned_manifests(parse(profile(name=name)), DEFAULTS)
     }
     assert len(names) == 6
     assert child_name("collector", "a-b") in names

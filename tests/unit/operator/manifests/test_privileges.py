@@ -10,9 +10,9 @@ from hypothesis import given
 
 from reveal_contract import catalogue
 from reveal_contract.sources import NAMES
-from reveal_operator.manifests.privileges import NEEDS, Kind, needs_of, sources_of
+from reveal_operator.manifests.privileges import NEEDS, NeedKind, needs_of, sources_of
 from reveal_operator.manifests.privileges_page import page
-from reveal_operator.profile import Collector, Sources
+from reveal_operator.profile import CollectorSpec, SourcesSpec
 from support.profile_factory import ANY_SOURCES, ROOT, built, container
 from support.property_tests import examples
 
@@ -44,7 +44,7 @@ def test_every_row_gives_its_reason_and_names_sources_there_are() -> None:
 
 def test_what_is_lost_whole_has_metrics_to_lose() -> None:
     known = {row.source for row in catalogue.rows()}
-    lost = {source for need in NEEDS if need.kind is Kind.CAPABILITY for source in need.gone}
+    lost = {source for need in NEEDS if need.kind is NeedKind.CAPABILITY for source in need.gone}
     assert lost <= known
 
 
@@ -111,12 +111,14 @@ def test_an_included_source_adds_its_privileges() -> None:
 @given(ANY_SOURCES, ANY_SOURCES)
 @examples(100)
 def test_more_sources_never_need_less(some: list[str], more: list[str]) -> None:
-    few = Collector(sources=Sources(include=tuple(some or ["stat"])), perf_cgroups=True)
-    many = Collector(sources=Sources(include=(*(some or ["stat"]), *more)), perf_cgroups=True)
+    few = CollectorSpec(sources=SourcesSpec(include=tuple(some or ["stat"])), perf_cgroups=True)
+    many = CollectorSpec(
+        sources=SourcesSpec(include=(*(some or ["stat"]), *more)), perf_cgroups=True
+    )
     assert sources_of(few) <= sources_of(many)
     assert set(needs_of(few)) <= set(needs_of(many))
-    assert set(needs_of(many)) <= set(needs_of(Collector(perf_cgroups=True)))
-    assert {each.what for each in NEEDS if each.kind is Kind.CAPABILITY} == HARMLESS
+    assert set(needs_of(many)) <= set(needs_of(CollectorSpec(perf_cgroups=True)))
+    assert {each.what for each in NEEDS if each.kind is NeedKind.CAPABILITY} == HARMLESS
 
 
 def test_an_older_api_server_gets_apparmor_as_an_annotation() -> None:

@@ -1,4 +1,4 @@
-"""What is kept of the objects that are watched: small records, never whole objects."""
+"""Small records of the objects that are watched, never whole objects."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, PROFILE_KIND
-from reveal_operator.drift import fingerprint, intent_seen
+from reveal_operator.drift import fingerprint, intent_of_live
 
 Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileSeen:
-    """A RevealProfile: what it asks for and what its status says."""
+class ObservedProfile:
+    """A RevealProfile: its spec and its status."""
 
     name: str
     uid: str
@@ -26,7 +26,7 @@ class ProfileSeen:
 
     @property
     def body(self) -> dict[str, Any]:
-        """The object again, as far as builders need it."""
+        """The object, as far as the builders need it."""
         metadata = {"name": self.name, "uid": self.uid, "generation": self.generation}
         return {
             "apiVersion": API_VERSION,
@@ -37,13 +37,13 @@ class ProfileSeen:
 
     @property
     def reference(self) -> dict[str, str]:
-        """For lines of the log."""
+        """The object as log lines name it."""
         return {"kind": PROFILE_KIND, "name": self.name, "uid": self.uid}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How far a DaemonSet or Deployment is: pods.  ``current`` says whether of this generation."""
+    """The pods of a DaemonSet or Deployment; ``current``: its status is of this generation."""
 
     current: bool
     desired: int
@@ -51,12 +51,12 @@ class Workload:
     updated: int
     ready: int
     available: int
-    complaints: tuple[tuple[str, str], ...] = ()  # reason and message of conditions that fail
+    failing_conditions: tuple[tuple[str, str], ...] = ()  # reason and message
 
 
 @dataclass(frozen=True, slots=True)
-class ChildSeen:
-    """An object that belongs to a profile."""
+class ObservedObject:
+    """An object that a profile owns."""
 
     kind: str
     name: str
@@ -70,12 +70,14 @@ class ChildSeen:
 
     @property
     def key(self) -> tuple[str, str]:
+        """Kind and name."""
         return self.kind, self.name
 
 
-def profile_seen(body: Object) -> ProfileSeen:
+def observed_profile(body: Object) -> ObservedProfile:
+    """Return the record of a RevealProfile."""
     metadata = body["metadata"]
-    return ProfileSeen(
+    return ObservedProfile(
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         generation=metadata.get("generation", 0),
@@ -86,16 +88,17 @@ def profile_seen(body: Object) -> ProfileSeen:
     )
 
 
-def child_seen(kind: str, body: Object) -> ChildSeen:
+def observed_object(kind: str, body: Object) -> ObservedObject:
+    """Return the record of an object."""
     metadata = body["metadata"]
     owner = owner_of(body)
-    return ChildSeen(
+    return ObservedObject(
         kind=kind,
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         owner=owner.get("name", ""),
         owner_uid=owner.get("uid", ""),
-        intent=intent_seen(body),
+        intent=intent_of_live(body),
         fingerprint=fingerprint(body),
         deleting="deletionTimestamp" in metadata,
         workload=_WORKLOADS[kind](body) if kind in _WORKLOADS else None,
@@ -103,7 +106,7 @@ def child_seen(kind: str, body: Object) -> ChildSeen:
 
 
 def owner_of(body: Object) -> dict[str, str]:
-    """The reference to the profile that an object belongs to; empty where there is none."""
+    """Return the reference to the profile that owns an object; empty where there is none."""
     for reference in body["metadata"].get("ownerReferences") or ():
         if reference.get("kind") == PROFILE_KIND and reference.get("apiVersion") == API_VERSION:
             return dict(reference)
@@ -111,13 +114,13 @@ def owner_of(body: Object) -> dict[str, str]:
 
 
 def profile_of(body: Object) -> str:
-    """Whose child this is: by its owner, else by its label; "" where neither says."""
+    """Return the profile of an object, by its owner, else by its label; "" without either."""
     labels = body["metadata"].get("labels") or {}
     return owner_of(body).get("name") or str(labels.get(LABEL_PROFILE, ""))
 
 
 def _daemon_set(body: Object) -> Workload:
-    """https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/."""
+    """Read https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/."""
     status = body.get("status") or {}
     return Workload(
         current=status.get("observedGeneration", 0) >= body["metadata"].get("generation", 0),
@@ -130,7 +133,7 @@ def _daemon_set(body: Object) -> Workload:
 
 
 def _deployment(body: Object) -> Workload:
-    """https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/deployment-v1/."""
+    """Read https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/deployment-v1/."""
     status = body.get("status") or {}
     return Workload(
         current=status.get("observedGeneration", 0) >= body["metadata"].get("generation", 0),
@@ -139,18 +142,18 @@ def _deployment(body: Object) -> Workload:
         updated=status.get("updatedReplicas", 0),
         ready=status.get("readyReplicas", 0),
         available=status.get("availableReplicas", 0),
-        complaints=tuple(_complaints(status.get("conditions") or ())),
+        failing_conditions=tuple(_failing_conditions(status.get("conditions") or ())),
     )
 
 
-def _complaints(conditions: Any) -> list[tuple[str, str]]:
-    """Conditions of a Deployment that say why pods cannot be made."""
+def _failing_conditions(conditions: Any) -> list[tuple[str, str]]:
+    """Return the conditions of a Deployment that say why pods cannot be created."""
     return [
         (condition.get("reason", ""), condition.get("message", ""))
         for condition in conditions
-        if (condition.get("type"), condition.get("status")) in _BAD
+        if (condition.get("type"), condition.get("status")) in _FAILING
     ]
 
 
-_BAD = (("ReplicaFailure", "True"), ("Progressing", "False"))
+_FAILING = (("ReplicaFailure", "True"), ("Progressing", "False"))
 _WORKLOADS = {"DaemonSet": _daemon_set, "Deployment": _deployment}

@@ -1,4 +1,4 @@
-"""Why pods are not available, in words: pure, from the pods of one DaemonSet or Deployment."""
+"""Why pods are not available, from the pods of one DaemonSet or Deployment: pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Pod = Mapping[str, Any]
 
-# what a container waits for -> our reason
+# reason of a waiting container -> our reason
 _WAITING = {
     "ImagePullBackOff": "ImagePullFailed",
     "ErrImagePull": "ImagePullFailed",
@@ -27,82 +27,84 @@ _WORDS = {
     "ContainerNotStarted": "with a container that cannot start",
     "PodFailed": "failed",
     "NotReady": "running, not ready",
-    "Waiting": "being started",
+    "Waiting": "starting",
 }
-# what a roll-out shows of pods that are only new
-PASSING = frozenset(("NotReady", "Waiting", "Unavailable"))
+# reasons that pods have during a roll-out only because they are new
+TRANSIENT = frozenset(("NotReady", "Waiting", "Unavailable"))
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why something is not available: one word, and a sentence."""
+class Failure:
+    """Why something does not work: the reason of a condition, and a sentence."""
 
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Complaint:
+class _PodFailure:
     reason: str
     where: str
-    told: str
+    message: str
 
 
-def explain(pods: Iterable[Pod]) -> Trouble | None:
-    """What is wrong with those that are not ready, most frequent first; None where nothing is."""
-    groups: dict[str, list[_Complaint]] = {}
+def explain(pods: Iterable[Pod]) -> Failure | None:
+    """Return why pods are not ready, the most frequent reason first; None where all are ready."""
+    groups: dict[str, list[_PodFailure]] = {}
     for pod in pods:
-        if (complaint := _complaint(pod)) is not None:
-            groups.setdefault(complaint.reason, []).append(complaint)
+        if (failure := _failure_of_pod(pod)) is not None:
+            groups.setdefault(failure.reason, []).append(failure)
     if not groups:
         return None
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    return Trouble(ordered[0][0], "; ".join(_sentence(*group) for group in ordered))
+    return Failure(ordered[0][0], "; ".join(_sentence(*group) for group in ordered))
 
 
-def _sentence(reason: str, complaints: list[_Complaint]) -> str:
-    first = min(complaints, key=lambda complaint: complaint.where)
-    told = f": {first.told}" if first.told else ""
-    return f"{len(complaints)} {_WORDS[reason]} ({first.where}{told})"
+def _sentence(reason: str, failures: list[_PodFailure]) -> str:
+    first = min(failures, key=lambda failure: failure.where)
+    message = f": {first.message}" if first.message else ""
+    return f"{len(failures)} {_WORDS[reason]} ({first.where}{message})"
 
 
-def _complaint(pod: Pod) -> _Complaint | None:
+def _failure_of_pod(pod: Pod) -> _PodFailure | None:
     status = pod.get("status") or {}
-    where = (pod.get("spec") or {}).get("nodeName") or _wanted_node(pod) or pod["metadata"]["name"]
-    conditions = {one.get("type"): one for one in status.get("conditions") or ()}
+    node = (pod.get("spec") or {}).get("nodeName") or _intended_node(pod)
+    where = node or pod["metadata"]["name"]
+    conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     if "deletionTimestamp" in pod["metadata"] or _is(conditions, "Ready", "True"):
         return None
     if status.get("phase") == "Failed":
-        return _Complaint("PodFailed", where, _told(status))
+        return _PodFailure("PodFailed", where, _reason_and_message(status))
     if _is(conditions, "PodScheduled", "False"):
-        return _Complaint("Unschedulable", where, conditions["PodScheduled"].get("message", ""))
+        message = conditions["PodScheduled"].get("message", "")
+        return _PodFailure("Unschedulable", where, message)
     for container in _containers(status):
-        if (found := _of_container(container)) is not None:
-            return _Complaint(found.reason, where, found.message)
+        if (found := _failure_of_container(container)) is not None:
+            return _PodFailure(found.reason, where, found.message)
     reason = "NotReady" if status.get("phase") == "Running" else "Waiting"
-    return _Complaint(reason, where, "")
+    return _PodFailure(reason, where, "")
 
 
-def _of_container(container: Mapping[str, Any]) -> Trouble | None:
+def _failure_of_container(container: Mapping[str, Any]) -> Failure | None:
     state = container.get("state") or {}
     waiting, ended = state.get("waiting"), state.get("terminated")
     if waiting and (reason := _WAITING.get(waiting.get("reason", ""))) is not None:
         if reason == "CrashLooping":
-            return Trouble(reason, _ending(container))
-        return Trouble(reason, _told(waiting))
+            return Failure(reason, _last_end(container))
+        return Failure(reason, _reason_and_message(waiting))
     if ended and ended.get("exitCode"):
-        return Trouble("CrashLooping", _ending(container))
+        return Failure("CrashLooping", _last_end(container))
     return None
 
 
-def _ending(container: Mapping[str, Any]) -> str:
-    """How the container ended last, and how often that happened."""
+def _last_end(container: Mapping[str, Any]) -> str:
+    """Return how the container ended last, and how often it was restarted."""
     state, last = container.get("state") or {}, container.get("lastState") or {}
     ended = state.get("terminated") or last.get("terminated") or {}
-    how = f"exit code {ended['exitCode']}" if "exitCode" in ended else "unknown end"
-    why = f" {ended['reason']}" if ended.get("reason") not in (None, "Error") else ""
-    said = f", {ended['message'].strip()}" if ended.get("message") else ""
-    return f"{how}{why} after {container.get('restartCount', 0)} restarts{said}"
+    code = f"exit code {ended['exitCode']}" if "exitCode" in ended else "unknown end"
+    reason = f" {ended['reason']}" if ended.get("reason") not in (None, "Error") else ""
+    message = f", {ended['message'].strip()}" if ended.get("message") else ""
+    return f"{code}{reason} after {container.get('restartCount', 0)} restarts{message}"
 
 
 def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -110,7 +112,7 @@ def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(init or ()), *(main or ())]
 
 
-def _told(part: Mapping[str, Any]) -> str:
+def _reason_and_message(part: Mapping[str, Any]) -> str:
     return ", ".join(part[key] for key in ("reason", "message") if part.get(key))
 
 
@@ -118,8 +120,8 @@ def _is(conditions: Mapping[str, Mapping[str, Any]], kind: str, status: str) -> 
     return kind in conditions and conditions[kind].get("status") == status
 
 
-def _wanted_node(pod: Pod) -> str:
-    """The node that a DaemonSet's pod waits for: it is in the affinity, before it is bound."""
+def _intended_node(pod: Pod) -> str:
+    """Return the node of a DaemonSet's pod before it is bound: it is in the affinity."""
     affinity = ((pod.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     for term in required.get("nodeSelectorTerms") or ():

@@ -1,7 +1,7 @@
-"""Which profiles watch the same nodes.
+"""Which profiles select the same nodes.
 
-Nodes are not watched, as kubelets renew them all the time: they are listed, and only their labels,
-when the number of nodes that some DaemonSet wants is another than at the last list.
+Nodes are not watched, as kubelets update them all the time.  Their metadata is listed when the
+number of nodes that a DaemonSet selects has changed since the last list.
 """
 
 from __future__ import annotations
@@ -13,46 +13,47 @@ import time
 from collections.abc import Callable, Mapping
 
 from reveal_contract.kube.errors import ApiError
-from reveal_operator.api import Api
-from reveal_operator.conditions import Overlap
+from reveal_operator.api import OperatorApi
+from reveal_operator.conditions import ProfileOverlap
 from reveal_operator.overlap import Placement, shared
 
-PAUSE_S = 5.0  # between two lists, however much nodes come and go
-STALE_S = 900.0  # as many may have come as went: after a resync they are listed anyway
+PAUSE_S = 5.0  # minimum time between two lists
+STALE_S = 900.0  # list after this time anyway: as many nodes may have joined as left
 
-Found = tuple[tuple[Overlap, ...], float | None]
+Found = tuple[tuple[ProfileOverlap, ...], float | None]
 
 _log = logging.getLogger(__name__)
 
 
-class Neighbours:
+class Neighbors:
     """Overlaps between profiles; used from one event loop."""
 
-    def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, api: OperatorApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._api, self._clock = api, clock
         self._nodes: dict[str, dict[str, str]] = {}
         self._listed: float | None = None
-        self._wanted: Mapping[str, int] = {}
+        self._desired: Mapping[str, int] = {}
         self._selected: dict[str, tuple[Placement, frozenset[str]]] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()  # one list at a time
 
     async def overlaps(
-        self, name: str, placements: Mapping[str, Placement], wanted: Mapping[str, int]
+        self, name: str, placements: Mapping[str, Placement], desired: Mapping[str, int]
     ) -> Found:
-        """The other profiles on nodes of ``name``; seconds until that should be asked again.
+        """Return the other profiles on nodes of ``name``, and when to ask again, in seconds.
 
-        ``wanted`` is how many nodes each profile's DaemonSet wants.  Raises ``ApiError`` where
-        nodes cannot be listed for now; where that is forbidden there is nothing to compare, and
-        the log says so.
+        ``desired`` is how many nodes each profile's DaemonSet selects.  Raises ``ApiError`` where
+        the first list fails for now.  Without the right to list nodes there is no overlap, and the
+        log has a warning.
         """
         if name not in placements or len(placements) < 2:
             return (), None
-        async with self._one_at_a_time:
-            again = await self._refresh(wanted)
+        async with self._lock:
+            again = await self._refresh(desired)
         found = shared(name, {each: self._of(each, placements[each]) for each in placements})
-        return tuple(Overlap(other, len(nodes), min(nodes)) for other, nodes in found), again
+        return tuple(ProfileOverlap(other, len(nodes), min(nodes)) for other, nodes in found), again
 
     def forget(self, name: str) -> None:
+        """Forget a profile that is gone."""
         self._selected.pop(name, None)
 
     def _of(self, name: str, placement: Placement) -> frozenset[str]:
@@ -63,11 +64,11 @@ class Neighbours:
             known = self._selected[name] = (placement, found)
         return known[1]
 
-    async def _refresh(self, wanted: Mapping[str, int]) -> float | None:
-        """List where there may be news; seconds until that may be done, where it is too soon."""
+    async def _refresh(self, desired: Mapping[str, int]) -> float | None:
+        """List nodes if that is due; return seconds until it may be done, if it is too soon."""
         now = self._clock()
         age = STALE_S if self._listed is None else now - self._listed
-        if age < STALE_S and wanted == self._wanted:
+        if age < STALE_S and desired == self._desired:
             return None
         if age < PAUSE_S:
             return PAUSE_S - age
@@ -78,7 +79,7 @@ class Neighbours:
                 raise
             _log.warning("nodes cannot be listed, overlaps may be missed: %s", error)
             nodes = self._nodes
-        self._listed, self._wanted = now, dict(wanted)
+        self._listed, self._desired = now, dict(desired)
         if nodes != self._nodes:
             self._nodes = nodes
             self._selected.clear()
@@ -94,5 +95,5 @@ class Neighbours:
 
 
 def _interned(labels: Mapping[str, str]) -> dict[str, str]:
-    """Thousands of nodes have the same few words."""
+    """Return the labels with shared strings: thousands of nodes have the same few."""
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reveal_operator.troubles import Trouble, explain
+from reveal_operator.pod_failures import Failure, explain
 
 
 def pod(node: str = "n1", phase: str = "Pending", **status: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def test_nothing_is_wrong_with_ready_pods_and_those_that_leave() -> None:
     [
         (
             pod(containerStatuses=[waiting("ImagePullBackOff", 'Back-off pulling image "x"')]),
-            Trouble(
+            Failure(
                 "ImagePullFailed",
                 '1 without an image (n1: ImagePullBackOff, Back-off pulling image "x")',
             ),
@@ -53,7 +53,7 @@ def test_nothing_is_wrong_with_ready_pods_and_those_that_leave() -> None:
                     )
                 ],
             ),
-            Trouble(
+            Failure(
                 "CrashLooping", "1 crash-looping (n1: exit code 137 OOMKilled after 7 restarts)"
             ),
         ),
@@ -69,7 +69,7 @@ def test_nothing_is_wrong_with_ready_pods_and_those_that_leave() -> None:
                     }
                 ],
             ),
-            Trouble("CrashLooping", "1 crash-looping (n1: exit code 2 after 0 restarts, no url)"),
+            Failure("CrashLooping", "1 crash-looping (n1: exit code 2 after 0 restarts, no url)"),
         ),
         (
             pod(
@@ -77,7 +77,7 @@ def test_nothing_is_wrong_with_ready_pods_and_those_that_leave() -> None:
                     waiting("CreateContainerConfigError", 'secret "redis" not found')
                 ]
             ),
-            Trouble(
+            Failure(
                 "ContainerNotStarted",
                 "1 with a container that cannot start (n1: CreateContainerConfigError, "
                 'secret "redis" not found)',
@@ -85,20 +85,20 @@ def test_nothing_is_wrong_with_ready_pods_and_those_that_leave() -> None:
         ),
         (
             pod(phase="Failed", reason="Evicted", message="low on memory"),
-            Trouble("PodFailed", "1 failed (n1: Evicted, low on memory)"),
+            Failure("PodFailed", "1 failed (n1: Evicted, low on memory)"),
         ),
         (
             pod(phase="Running", containerStatuses=[{"state": {"running": {}}}]),
-            Trouble("NotReady", "1 running, not ready (n1)"),
+            Failure("NotReady", "1 running, not ready (n1)"),
         ),
         (
             pod(containerStatuses=[waiting("ContainerCreating")]),
-            Trouble("Waiting", "1 being started (n1)"),
+            Failure("Waiting", "1 starting (n1)"),
         ),
         (pod(initContainerStatuses=[waiting("ErrImagePull")]), None),
     ],
 )
-def test_a_problem_is_reported_with_its_node(broken: Any, expected: Trouble | None) -> None:
+def test_a_problem_is_reported_with_its_node(broken: Any, expected: Failure | None) -> None:
     found = explain([READY, broken])
     assert found == expected if expected else found and found.reason == "ImagePullFailed"
 
@@ -113,7 +113,7 @@ def test_a_pod_that_waits_for_its_node_names_it() -> None:
         "spec": {"affinity": affinity},
         "status": {"phase": "Pending", "conditions": [condition]},
     }
-    assert explain([unbound]) == Trouble(
+    assert explain([unbound]) == Failure(
         "Unschedulable", "1 not schedulable (n7: 0/9 nodes: port in use)"
     )
 
@@ -127,4 +127,4 @@ def test_the_most_frequent_problem_is_the_reason_and_the_message_has_all() -> No
 
 
 def test_a_pod_without_status_is_being_started() -> None:
-    assert explain([{"metadata": {"name": "p"}}]) == Trouble("Waiting", "1 being started (p)")
+    assert explain([{"metadata": {"name": "p"}}]) == Failure("Waiting", "1 starting (p)")
