@@ -35,8 +35,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     one_core()
     tiers = [backend.NUMPY]
-    said = use_fastest()
-    print(said)
+    item = use_fastest()
+    print(item)
     if backend.current() is not backend.NUMPY:
         tiers.append(backend.current())
     rows: list[Row] = []
@@ -51,7 +51,7 @@ def main() -> None:
     theirs = {} if given.only_live else papers_window(rows)
     for mode, count in (("online", given.nodes), ("paper", given.paper_nodes)):
         rows += on_redis(recorded, mode, count, given.seconds, theirs) if count else []
-    report("analysis", rows, tier=said, goals=GOALS)
+    report("analysis", rows, tier=item, goals=GOALS)
 
 
 GOALS = {
@@ -97,20 +97,24 @@ def as_in_the_image() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__)
-    made.add_argument("recording", type=Path, nargs="?", help="recording; default: this host now")
-    made.add_argument(
+    argument_parser = argparse.ArgumentParser(description=__doc__)
+    argument_parser.add_argument(
+        "recording", type=Path, nargs="?", help="recording; default: this host now"
+    )
+    argument_parser.add_argument(
         "--recorded", type=int, default=67,
         help="seconds that come round; no part of the past's 300, or each meets itself there",
     )  # fmt: skip
-    made.add_argument("--channels", type=int, default=400)
-    made.add_argument("--nodes", type=int, default=3000, help="on the live Redis")
-    made.add_argument("--paper-nodes", type=int, default=300, help="of them in mode paper")
-    made.add_argument(
+    argument_parser.add_argument("--channels", type=int, default=400)
+    argument_parser.add_argument("--nodes", type=int, default=3000, help="on the live Redis")
+    argument_parser.add_argument(
+        "--paper-nodes", type=int, default=300, help="of them in mode paper"
+    )
+    argument_parser.add_argument(
         "--seconds", type=int, default=60, help="whole minutes: each node is summed up once in one"
     )
-    made.add_argument("--only-live", action="store_true")
-    return made
+    argument_parser.add_argument("--only-live", action="store_true")
+    return argument_parser
 
 
 if __name__ == "__main__":

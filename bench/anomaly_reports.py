@@ -40,40 +40,40 @@ _HELD = 1000  # writes timed at the beginning, and at the end
 def told(directories: Sequence[Path]) -> list[Finding]:
     """Every state of every finding of the recordings."""
     found = []
-    for session in (one for directory in directories for one in sessions(directory)):
+    for session in (session for directory in directories for session in sessions(directory)):
         analyzer = NodeAnalyzer("node", AnalyzerSettings())
-        for one in session.read():
-            updates = analyzer.analyze(one.message, one.table)
+        for item in session.read():
+            updates = analyzer.analyze(item.message, item.table)
             found += [u.finding for u in updates if u.change is not FindingChange.SUSPECTED]
     return found or [_made_up()]
 
 
 def _made_up() -> Finding:
-    seen = tuple(
+    item = tuple(
         Evidence(f"cpu.metric{n}", "level", "", "123.4", "1.2", "ns/s", "up", "user")
         for n in range(6)
     )
     return Finding(
         "cpu-0123456789", "node", Subsystem.CPU, Severity.HIGH, State.OPEN, 1, 2, "CPU " * 30,
-        evidence=seen, hypothesis=Hypothesis("CPUContention", 80, "move the neighbour " * 4),
+        evidence=item, hypothesis=Hypothesis("CPUContention", 80, "move the neighbour " * 4),
     )  # fmt: skip
 
 
 def named(findings: Sequence[Finding]) -> Iterator[Finding]:
     """As findings of many nodes, without end."""
-    for number, one in enumerate(cycle(findings)):
-        identity = f"{one.subsystem.value.lower()}-{number:010x}"
-        yield replace(one, id=identity, node_name=f"gpu-node-{number % 1000:04d}.example.com")
+    for number, finding in enumerate(cycle(findings)):
+        identity = f"{finding.subsystem.value.lower()}-{number:010x}"
+        yield replace(finding, id=identity, node_name=f"gpu-node-{number % 1000:04d}.example.com")
 
 
 def write(api: KubernetesApi, findings: Sequence[Finding], owner: Owner) -> list[float]:
     """Milliseconds for each: created, then its status."""
     taken = []
-    for one in findings:
-        made = report_of(one, PROFILE, owner.generation)
+    for finding in findings:
+        desired = report_of(finding, PROFILE, owner.generation)
         began = time.perf_counter()
-        api.create_report(made.to_create(owner))
-        api.apply_report_status(made.name, made.to_apply())
+        api.create_report(desired.to_create(owner))
+        api.apply_report_status(desired.name, desired.to_apply())
         taken.append((time.perf_counter() - began) * 1e3)
     return taken
 
@@ -91,15 +91,15 @@ def seconds(call: Callable[[], object], rounds: int = 5) -> float:
 def sizes(kube: Kube, path: str) -> tuple[list[int], list[int]]:
     """Bytes of each report as JSON, without and with what the server says of who wrote what."""
     bare, whole = [], []
-    for one in kube.request("GET", path, query={"limit": "2000"})["items"]:
-        whole.append(_bytes(one))
-        del one["metadata"]["managedFields"]
-        bare.append(_bytes(one))
+    for item in kube.request("GET", path, query={"limit": "2000"})["items"]:
+        whole.append(_bytes(item))
+        del item["metadata"]["managedFields"]
+        bare.append(_bytes(item))
     return bare, whole
 
 
-def _bytes(one: Any) -> int:
-    return len(json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode())
+def _bytes(item: Any) -> int:
+    return len(json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def measure(kube: Kube, running: plane.ControlPlane, findings: Sequence[Finding]) -> list[Row]:
@@ -138,8 +138,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recordings", type=Path, nargs="*", help="directories of bench/faults")
     directories = parser.parse_args().recordings
-    if lacking := binaries.missing(binaries.NEEDED):
-        print(f"not measured, no {', '.join(lacking)}: `make assets` builds them")
+    if absent := binaries.missing(binaries.NEEDED):
+        print(f"not measured, no {', '.join(absent)}: `make assets` builds them")
         return
     findings = told(directories)
     with plane.running(plane.Options(controllers=False)) as running:

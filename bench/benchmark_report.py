@@ -48,7 +48,7 @@ def report(name: str, rows: Sequence[Row], **notes: Any) -> None:
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     columns = list(dict.fromkeys(column for row in rows for column in row))
     cells = [columns, *([shown(row.get(column, "")) for column in columns] for row in rows)]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     for line in cells:
         pairs = zip(line, widths, strict=True)
         print("  ".join(cell.ljust(width) for cell, width in pairs).rstrip())

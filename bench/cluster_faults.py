@@ -32,8 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"no faults in {asked.rows}", file=sys.stderr)
         return 1
     totals = total(faults)
-    made = {"faults": faults, "healthy": healthy, "totals": totals}
-    asked.out.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+    result = {"faults": faults, "healthy": healthy, "totals": totals}
+    asked.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     tables = [*table(faults), "", *(healthy_table(healthy) if healthy else ()), ""]
     for line in (*tables, *_said(totals)):
         print(line)
@@ -41,12 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("rows", type=Path, help="what REVEAL_FAULT_ROWS named")
-    made.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
-    return made
+    parser.add_argument("rows", type=Path, help="what REVEAL_FAULT_ROWS named")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
+    return parser
 
 
 def total(rows: Sequence[Row]) -> Row:

@@ -148,19 +148,19 @@ def commands(floor: list[str], url: str, seconds: float) -> dict[str, list[str]]
 def measure(
     run: Callable[[list[str]], float], all_: dict[str, list[str]], rounds: int
 ) -> list[Row]:
-    seen: dict[str, list[float]] = {name: [] for name in all_}
+    percents: dict[str, list[float]] = {name: [] for name in all_}
     for number in range(rounds):
         for name, command in all_.items():
-            seen[name].append(run(command))
-            print(f"round {number + 1}: {name}: {seen[name][-1]:.2f} %", file=sys.stderr)
-    medians = {name: statistics.median(values) for name, values in seen.items()}
+            percents[name].append(run(command))
+            print(f"round {number + 1}: {name}: {percents[name][-1]:.2f} %", file=sys.stderr)
+    medians = {name: statistics.median(values) for name, values in percents.items()}
     base = medians["C floor, all files"]
     return [
         {
             "what": name, "% of a core": medians[name], "least": min(values), "most": max(values),
             "x floor, all files": medians[name] / base,
         }
-        for name, values in seen.items()
+        for name, values in percents.items()
     ]  # fmt: skip
 
 

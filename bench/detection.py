@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     chosen = {name: known[name] for name in known if not asked.only or name in asked.only}
     try:
-        rows = [row for place in asked.data for row in _rows(place, chosen, asked.jobs)]
+        rows = [row for item in asked.data for row in _rows(item, chosen, asked.jobs)]
     except (DataError, command_line.CommandError, OSError) as error:
         print(f"detection: {error}", file=sys.stderr)
         return 1
@@ -61,14 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="bench/detection", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    made.add_argument("data", nargs="+", type=_place, metavar="DIR[:SECONDS]")
-    made.add_argument("--only", nargs="+", metavar="NAME", help="these detectors")
-    made.add_argument("--cli", action="store_true", help="through `reveal analyze`, too")
-    made.add_argument("--jobs", type=int, default=1, metavar="N", help="machines at a time")
-    return made
+    parser.add_argument("data", nargs="+", type=_place, metavar="DIR[:SECONDS]")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these detectors")
+    parser.add_argument("--cli", action="store_true", help="through `reveal analyze`, too")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="machines at a time")
+    return parser
 
 
 def _place(text: str) -> Place:

@@ -76,23 +76,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="bench/faults", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    made.add_argument("--list", action="store_true", help="the faults, and whether they work here")
-    made.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
-    made.add_argument("--replay", type=Path, metavar="DIR", help="judge recordings (npz ones too)")
-    made.add_argument("--only", nargs="+", metavar="FAULT", help="these faults")
-    made.add_argument("--workloads", nargs="*", choices=NAMES, default=["train", "server"])
-    made.add_argument("--weak", action=argparse.BooleanOptionalAction, default=True)
-    made.add_argument("--healthy", type=float, default=0.0, metavar="MINUTES")
-    made.add_argument("--chained", action="store_true", help="one analyzer a session")
-    made.add_argument("--beside", type=Path, metavar="FILE.py", help="another detector, npz only")
-    made.add_argument("--sensitivity", choices=SENSITIVITIES, default="Low")
-    made.add_argument("--mode", choices=MODES, default="online")
-    made.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
-    made.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
-    return made
+    parser.add_argument(
+        "--list", action="store_true", help="the faults, and whether they work here"
+    )
+    parser.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
+    parser.add_argument(
+        "--replay", type=Path, metavar="DIR", help="judge recordings (npz ones too)"
+    )
+    parser.add_argument("--only", nargs="+", metavar="FAULT", help="these faults")
+    parser.add_argument("--workloads", nargs="*", choices=NAMES, default=["train", "server"])
+    parser.add_argument("--weak", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--healthy", type=float, default=0.0, metavar="MINUTES")
+    parser.add_argument("--chained", action="store_true", help="one analyzer a session")
+    parser.add_argument("--beside", type=Path, metavar="FILE.py", help="another detector, npz only")
+    parser.add_argument("--sensitivity", choices=SENSITIVITIES, default="Low")
+    parser.add_argument("--mode", choices=MODES, default="online")
+    parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
+    return parser
 
 
 def _chosen(only: Sequence[str] | None, weak: bool) -> list[Fault]:

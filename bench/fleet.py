@@ -50,25 +50,25 @@ class Played:
 def timed(session: Session) -> list[tuple[float, Second]]:
     """All seconds of a session, with its clock when they closed."""
     deriver = Deriver()
-    return [(one.end, deriver.second(one.message, one.table)) for one in session.read()]
+    return [(item.end, deriver.second(item.message, item.table)) for item in session.read()]
 
 
 def minutes_of(node: str, seconds: Iterable[Second], count: int) -> list[Summary]:
     """The summaries of a node that has these seconds, one after the other."""
-    minutes, told = MinuteRecorder(), []
-    for at, second in enumerate(itertools.islice(seconds, count * MINUTE + 1)):
-        minutes.push(second._replace(start_ns=START_NS + at * NS_PER_SECOND))
+    minutes, summaries = MinuteRecorder(), []
+    for index, second in enumerate(itertools.islice(seconds, count * MINUTE + 1)):
+        minutes.push(second._replace(start_ns=START_NS + index * NS_PER_SECOND))
         if (ended := minutes.pop_ended()) is not None:
-            told.append(summarize(node, ended.levels(), SETUP, ()))
-    return told
+            summaries.append(summarize(node, ended.levels(), SETUP, ()))
+    return summaries
 
 
 def play(nodes: Sequence[Sequence[Summary]]) -> Played:
     cases, opened = FleetCases(), []
     for minute in zip(*nodes, strict=True):
         found, settings, judged = compare_all(minute)
-        told = cases.update(deviations(found, settings), judged, minute[0].minute)
-        opened += [case for change, case in told if change is FindingChange.OPENED]
+        updates = cases.update(deviations(found, settings), judged, minute[0].minute)
+        opened += [case for change, case in updates if change is FindingChange.OPENED]
     return Played(opened, len(nodes[0]), len(nodes))
 
 
@@ -84,8 +84,8 @@ def healthy(session: Session, shift: int) -> Played:
 
 
 def rotated(seconds: Sequence[Second], by: int) -> list[Second]:
-    at = by % len(seconds)
-    return [*seconds[at:], *seconds[:at]]
+    start = by % len(seconds)
+    return [*seconds[start:], *seconds[:start]]
 
 
 def faulty(session: Session) -> list[tuple[Case, Played]]:
@@ -101,7 +101,7 @@ def faulty(session: Session) -> list[tuple[Case, Played]]:
         mine = [s for end, s in seconds if case.onset + _ONSET < end <= case.offset]
         if len(mine) > 5:
             odd = minutes_of("odd", itertools.cycle(mine), 1)[0]
-            out.append((case, play([lasting(one) for one in (odd, *others)])))
+            out.append((case, play([lasting(item) for item in (odd, *others)])))
     return out
 
 
@@ -114,13 +114,13 @@ def quiet_of(session: Session, seconds: Sequence[tuple[float, Second]]) -> list[
 def runs(some: Sequence[Session]) -> list[Played]:
     """Runs of one workload as nodes that repeat a minute: what is odd of one is so for good."""
     by_workload: dict[str, list[Session]] = {}
-    for one in some:
-        by_workload.setdefault(one.workload, []).append(one)
+    for item in some:
+        by_workload.setdefault(item.workload, []).append(item)
     return [
         play(
             [
-                lasting(minutes_of(one.name, itertools.cycle(quiet_of(one, timed(one))), 1)[0])
-                for one in group
+                lasting(minutes_of(item.name, itertools.cycle(quiet_of(item, timed(item))), 1)[0])
+                for item in group
             ]
         )
         for group in by_workload.values()
@@ -129,7 +129,7 @@ def runs(some: Sequence[Session]) -> list[Played]:
 
 
 def lasting(minute: Summary) -> list[Summary]:
-    return [replace(minute, minute=minute.minute + at) for at in range(_LASTS)]
+    return [replace(minute, minute=minute.minute + index) for index in range(_LASTS)]
 
 
 def healthy_rows(all_sessions: Sequence[Session]) -> list[Row]:
@@ -142,12 +142,14 @@ def healthy_rows(all_sessions: Sequence[Session]) -> list[Row]:
 
 
 def healthy_row(how: str, plays: Sequence[Played]) -> Row:
-    opened = [case for one in plays for case in one.opened]
-    told = [f"{one.key.subsystem} {getattr(one.deviations.first, 'metric', '')}" for one in opened]
+    opened = [case for run in plays for case in run.opened]
+    causes = [
+        f"{run.key.subsystem} {getattr(run.deviations.first, 'metric', '')}" for run in opened
+    ]
     return {
-        "what": f"healthy, {how}", "nodes": sum(one.nodes for one in plays),
-        "node-hours": sum(one.minutes * one.nodes for one in plays) / 60,
-        "opened": len(opened), "by": ", ".join(sorted(set(told))),
+        "what": f"healthy, {how}", "nodes": sum(run.nodes for run in plays),
+        "node-hours": sum(run.minutes * run.nodes for run in plays) / 60,
+        "opened": len(opened), "by": ", ".join(sorted(set(causes))),
     }  # fmt: skip
 
 
@@ -155,9 +157,9 @@ def fault_rows(faults: Sequence[tuple[Case, Played]]) -> list[Row]:
     rows: list[Row] = []
     for strength, weak in (("full", False), ("weak", True)):
         some = [(case, played) for case, played in faults if case.weak is weak]
-        mine = [[one for one in played.opened if one.key.node == "odd"] for _, played in some]
+        mine = [[item for item in played.opened if item.key.node == "odd"] for _, played in some]
         right = [
-            any(one.key.subsystem in case.subsystems for one in found)
+            any(item.key.subsystem in case.subsystems for item in found)
             for (case, _), found in zip(some, mine, strict=True)
         ]
         rows.append({
@@ -173,7 +175,7 @@ def missed(faults: Sequence[tuple[Case, Played]]) -> list[str]:
         {
             case.fault
             for case, played in faults
-            if not any(one.key.node == "odd" for one in played.opened)
+            if not any(item.key.node == "odd" for item in played.opened)
         }
     )
 
@@ -183,11 +185,13 @@ def cost_rows(recording: Path | None) -> list[Row]:
     pairs = slices(recording, MINUTE + 1, 100_000)
     deriver, minutes = Deriver(), MinuteRecorder()
     seconds = [deriver.second(*pair) for pair in pairs]
-    told = itertools.count()
+    counter = itertools.count()
 
     def push() -> None:
-        at = next(told)
-        minutes.push(seconds[at % len(seconds)]._replace(start_ns=START_NS + at * NS_PER_SECOND))
+        second = next(counter)
+        minutes.push(
+            seconds[second % len(seconds)]._replace(start_ns=START_NS + second * NS_PER_SECOND)
+        )
 
     for _ in range(MINUTE + 1):
         push()
@@ -227,10 +231,12 @@ def main() -> None:
     parser.add_argument("recordings", type=Path, nargs="*", help="directories of bench/faults")
     parser.add_argument("--recording", type=Path, help="whose slices cost; default: this host now")
     arguments = parser.parse_args()
-    all_sessions = [one for directory in arguments.recordings for one in sessions(directory)]
+    all_sessions = [
+        session for directory in arguments.recordings for session in sessions(directory)
+    ]
     rows = cost_rows(arguments.recording)
     if all_sessions:
-        faults = [pair for one in all_sessions if one.cases for pair in faulty(one)]
+        faults = [pair for session in all_sessions if session.cases for pair in faulty(session)]
         rows += healthy_rows(all_sessions) + fault_rows(faults)
         report("fleet", rows, missed=missed(faults))
     else:

@@ -38,7 +38,7 @@ def footprint(pid: int) -> Row:
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, number, _ = line.split()
         kilobytes[name] = int(number)
-    megabytes = {shown: kilobytes[name] * 1024 / 1e6 for name, shown in _FIELDS.items()}
+    megabytes = {label: kilobytes[name] * 1024 / 1e6 for name, label in _FIELDS.items()}
     return {**megabytes, "USS MB": sum(kilobytes[name] for name in _USS) * 1024 / 1e6}
 
 
@@ -80,13 +80,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="CPU measured over")
     given = parser.parse_args()
     compiled()
-    seen: dict[str, list[Row]] = {}
+    measured: dict[str, list[Row]] = {}
     with Broker() as broker:
         for _ in range(given.rounds):
             for name, (command, environment) in runs(broker.url).items():
-                seen.setdefault(name, []).append(measure(command, environment, given.seconds))
-                print(name, seen[name][-1], file=sys.stderr)
-    report("footprint", [_medians(name, rows) for name, rows in seen.items()], rounds=given.rounds,
+                measured.setdefault(name, []).append(measure(command, environment, given.seconds))
+                print(name, measured[name][-1], file=sys.stderr)
+    medians = [_medians(name, rows) for name, rows in measured.items()]
+    report("footprint", medians, rounds=given.rounds,
            goal="C path, shipping: PSS at most 20 MB, aim 12")  # fmt: skip
 
 

@@ -47,7 +47,11 @@ def record(folder: Path, threads: int, only: Sequence[str]) -> None:
     """Record what the folder lacks; the job's log goes beside the recordings."""
     folder.mkdir(parents=True, exist_ok=True)
     job = partial(Workload, log=folder / STEPS, threads=threads)
-    faults = [one for one in STRANGERS if not only or one.name.removeprefix("stress_") in only]
+    faults = [
+        stranger
+        for stranger in STRANGERS
+        if not only or stranger.name.removeprefix("stress_") in only
+    ]
     Recorder(folder, Path("/var/tmp"), Timing(), say, job).faults("train", faults)
 
 
@@ -82,27 +86,31 @@ def told(outcome: Outcome, right: bool) -> str:
 
 def sums(rows: Sequence[Row]) -> list[str]:
     """Of those that harmed and those that did not: how many were told, and how well."""
-    said = []
+    lines = []
     for name, harmful in ((f"cost at least {HARM:.0%}", True), ("cost less", False)):
-        mine = [one for one in rows if (float(one["lost %"]) >= 100 * HARM) is harmful]
-        found = [one for one in mine if one["by"]]
-        right = [sum(one[what] == "right" for one in found) for what in ("subsystem", "subject")]
-        said.append(
+        mine = [item for item in rows if (float(item["lost %"]) >= 100 * HARM) is harmful]
+        found = [item for item in mine if item["by"]]
+        right = [sum(item[what] == "right" for item in found) for what in ("subsystem", "subject")]
+        lines.append(
             f"{name}: {len(found)} of {len(mine)} told, "
             f"subsystem right in {right[0]}, subject in {right[1]}"
         )
-    return said
+    return lines
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    argument_parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
-    made.add_argument("--threads", type=int, default=1, help="of the job's linear algebra")
-    made.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these stressors")
-    made.add_argument("--replay", type=Path, nargs="+", default=[], metavar="DIR")
-    return made
+    argument_parser.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
+    argument_parser.add_argument(
+        "--threads", type=int, default=1, help="of the job's linear algebra"
+    )
+    argument_parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="these stressors"
+    )
+    argument_parser.add_argument("--replay", type=Path, nargs="+", default=[], metavar="DIR")
+    return argument_parser
 
 
 if __name__ == "__main__":

@@ -73,17 +73,17 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
     played = evaluation.play(recorded(directory / recorder.RECORDING), session.start_ns)
     rows, every, found = [], [], []
     for job in session.jobs:
-        row, mine, seen = _judged(directory, session, job, played)
+        row, mine, detected = _judged(directory, session, job, played)
         rows.append(row)
         every += mine
-        found += seen
+        found += detected
     for line in (*_summary(every, found), *_told(session, played), *_healthy(healthy)):
         print(line)
     windows = {
         str(window): {"p50": round(middle, 2), "p90": round(high, 2), "readings": count}
         for window, (middle, high, count) in evaluation.spread(every).items()
     }
-    report("heartbeat", rows, windows=windows, told=[asdict(one) for one in played.told])
+    report("heartbeat", rows, windows=windows, told=[asdict(item) for item in played.told])
 
 
 def _judged(
@@ -94,36 +94,36 @@ def _judged(
     subject = recorder.cgroup(job.name).path
     read = played.jobs.get(subject, evaluation.Job())
     episodes = [*job.episodes, *([session.hog] if session.hog else [])]
-    edges = {at for one in episodes for at in (one.begin, one.end)}
+    edges = {edge for episode in episodes for edge in (episode.begin, episode.end)}
     mine = list(evaluation.errors(read, steps, edges))
-    seen = [one for each in episodes if (one := evaluation.seen(job.name, mine, each))]
-    usual = steps.mean(0.0, schedule.LEARNED_S)
-    false = evaluation.false_slowdowns(played.told, subject, steps, usual)
-    row: dict[str, Any] = {"job": job.name, "step_s": round(usual or 0.0, 3)}
+    detected = [item for each in episodes if (item := evaluation.seen(job.name, mine, each))]
+    baseline = steps.mean(0.0, schedule.LEARNED_S)
+    false = evaluation.false_slowdowns(played.told, subject, steps, baseline)
+    row: dict[str, Any] = {"job": job.name, "step_s": round(baseline or 0.0, 3)}
     row["locked_s"] = "never" if read.locked is None else round(read.locked)
     row["read_share"] = round(read.seconds / max(played.seconds, 1), 2)
     for window, (middle, high, _) in evaluation.spread(mine).items():
         row |= {f"p50_{window}": round(middle, 2), f"p90_{window}": round(high, 2)}
     row["false"] = len(false)
-    return row, mine, seen
+    return row, mine, detected
 
 
 def _summary(every: list[Error], found: list[Seen]) -> Iterator[str]:
     for window, (middle, high, count) in evaluation.spread(every).items():
         yield f"{window:>3} s: error p50 {middle:.2f}, p90 {high:.2f} points ({count} readings)"
     for window in WINDOWS:
-        told = [(one.percent, one.by[window]) for one in found if window in one.by]
+        slowdowns = [(item.percent, item.by[window]) for item in found if window in item.by]
         parts = []
         for low, high in zip(_SIZES, (*_SIZES[1:], float("inf")), strict=True):
-            hits = [hit for percent, hit in told if low <= percent < high]
+            hits = [hit for percent, hit in slowdowns if low <= percent < high]
             if hits:
                 parts.append(f"{low:g}-{high:g} %: {sum(hits)} of {len(hits)}")
         yield f"{window:>3} s: slowdowns seen: {', '.join(parts) or 'none fits'}"
 
 
 def _told(session: schedule.Session, played: Played) -> Iterator[str]:
-    for one in played.told:
-        yield f"  told at {one.at:.0f} s: {one.change} {one.claim}"
+    for item in played.told:
+        yield f"  told at {item.at:.0f} s: {item.change} {item.claim}"
     for name in session.bystanders:
         job = played.jobs.get(f"/{CGROUP_PREFIX}{name}")
         yield f"{name}: {job.seconds if job else 0} s with a heartbeat of {played.seconds} s"
@@ -133,19 +133,19 @@ def _told(session: schedule.Session, played: Played) -> Iterator[str]:
 def _healthy(directories: Sequence[Path]) -> Iterator[str]:
     """False locks and slowdowns over recordings without injected slowdowns of a known size."""
     seconds = locks = 0
-    told = []
+    false_alarms = []
     for directory in directories:
-        for one in sessions(directory):
-            played = evaluation.play(((s.message, s.table) for s in one.read()), 0)
+        for session in sessions(directory):
+            played = evaluation.play(((s.message, s.table) for s in session.read()), 0)
             seconds += played.seconds
             locked = {name: job.seconds for name, job in played.jobs.items() if job.seconds}
             locks += sum(locked.values())
-            told += [each for each in played.told if each.change == "Opened"]
-            yield f"{one.name}: {played.seconds} s, read: {locked or 'nothing'}"
+            false_alarms += [each for each in played.told if each.change == "Opened"]
+            yield f"{session.name}: {played.seconds} s, read: {locked or 'nothing'}"
     if directories:
-        low, high = rate_interval(len(told), seconds / 3600)
+        low, high = rate_interval(len(false_alarms), seconds / 3600)
         yield (
-            f"{seconds / 3600:.2f} h: {locks} s with a heartbeat, {len(told)} slowdowns told,"
+            f"{seconds / 3600:.2f} h: {locks} s with a heartbeat, {len(false_alarms)} slowdowns,"
             f" {low:.1f} to {high:.1f} an hour (95 %)"
         )
 

@@ -127,8 +127,8 @@ def main() -> None:
                 low, high = interval(lost)
                 shares = (np.median(lost), low, high, np.mean(lost))
                 figures = zip(("slowdown, %", "from", "to", "mean, %"), shares, strict=True)
-                shown = {what: 100 * float(share) for what, share in figures}
-                rows.append({"work": name, "period, ms": period, "pairs": given.pairs, **shown})
+                percents = {what: 100 * float(share) for what, share in figures}
+                rows.append({"work": name, "period, ms": period, "pairs": given.pairs, **percents})
                 print(rows[-1], file=sys.stderr)
     report("interference", rows, cores=os.cpu_count())
 

@@ -27,14 +27,14 @@ def hogs(count: int) -> Iterator[None]:
     """So many processes that never wait."""
     context = multiprocessing.get_context("fork")
     spinning = [context.Process(target=spin, daemon=True) for _ in range(count)]
-    for one in spinning:
-        one.start()
+    for hog in spinning:
+        hog.start()
     try:
         yield
     finally:
-        for one in spinning:
-            one.kill()
-            one.join()
+        for hog in spinning:
+            hog.kill()
+            hog.join()
 
 
 def measure(count: int, seconds: int) -> Row:

@@ -95,9 +95,9 @@ def watch(seconds: int) -> tuple[Row, list[Row], list[Figures]]:
     rows: dict[str, list[tuple[bool, float]]] = {}
     while time.monotonic() - began < seconds:
         before = figures(poller)
-        said = nvidia_smi()
+        smi_rows = nvidia_smi()
         time.sleep(1.1)  # state is renewed once a second
-        compare(rows, before, figures(poller), said)
+        compare(rows, before, figures(poller), smi_rows)
     used = time.process_time() - cpu
     wall = time.monotonic() - began
     asked = (figures(poller)["gpu.driver.time", ""] or 0) - spent
@@ -127,9 +127,9 @@ def compare(
     rows: dict[str, list[tuple[bool, float]]],
     before: Figures,
     after: Figures,
-    said: list[dict[str, str]],
+    smi_rows: list[dict[str, str]],
 ) -> None:
-    for gpu, cells in enumerate(said):
+    for gpu, cells in enumerate(smi_rows):
         for column, (metric, unit) in COLUMNS.items():
             ours = [each.get((metric, str(gpu))) for each in (before, after)]
             known = [each * SCALES.get(metric, 1.0) for each in ours if each is not None]
@@ -164,8 +164,8 @@ def main() -> int:
     given = parser.parse_args()
     try:
         found = devices.gpus(Roots())
-    except Unsupported as lacking:
-        print(f"skipped: {lacking.reason}")
+    except Unsupported as missing:
+        print(f"skipped: {missing.reason}")
         return 0
     names = sorted({gpu.name for gpu in found})
     report("nvml_prices", prices(given.calls, 0.1), gpus=names)

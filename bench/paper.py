@@ -71,17 +71,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    made.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
-    made.add_argument("--replay", type=Path, metavar="DIR", help="judge recordings")
-    made.add_argument("--cycle", type=Path, metavar="SESSION.json", help="judge a healthy session")
-    made.add_argument("--only", nargs="+", choices=workloads.names(), metavar="WORKLOAD")
-    made.add_argument("--runs", type=int, default=3)
-    made.add_argument("--seconds", type=float, default=36.0, help="length of a run")
-    made.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
-    return made
+    parser.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
+    parser.add_argument("--replay", type=Path, metavar="DIR", help="judge recordings")
+    parser.add_argument(
+        "--cycle", type=Path, metavar="SESSION.json", help="judge a healthy session"
+    )
+    parser.add_argument("--only", nargs="+", choices=workloads.names(), metavar="WORKLOAD")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=36.0, help="length of a run")
+    parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
+    return parser
 
 
 def _replay(directory: Path | None, session: Path | None) -> None:
@@ -95,26 +97,26 @@ def _replay(directory: Path | None, session: Path | None) -> None:
         notes["selection"] = _selection(files)
     if session:
         index = read_index(session)
-        seen = traces.cycles(session.parent / index.recording, index.start_ns)
-        notes["cycle"] = _judged("cycle", seen, rows)
+        recorded = traces.cycles(session.parent / index.recording, index.start_ns)
+        notes["cycle"] = _judged("cycle", recorded, rows)
         notes["cycle"]["neighbourCores"] = [index.neighbour_cores]
     report("paper", rows, paper=_PAPER, **notes)
 
 
-def _judged(name: str, seen: traces.Traces, rows: list[Row]) -> dict[str, Any]:
+def _judged(name: str, recorded: traces.Traces, rows: list[Row]) -> dict[str, Any]:
     """Table 2 as rows of the report; the reproducibility test printed and given back."""
-    compared, counts = window_settings.compare(seen)
+    compared, counts = window_settings.compare(recorded)
     rows += [{"recordings": name, **each.row()} for each in compared]
-    tested = reproducibility.judge(seen)
+    tested = reproducibility.judge(recorded)
     metrics = sum(each.metrics for each in tested)
     significant = sum(each.significant for each in tested)
     for each in tested:
         print(each.row())
     print(f"{name}: {significant} of {metrics} workload-metric pairs are significant")
     return {
-        "workloads": list(seen.workloads),
-        "runs": len(seen.runs),
-        "seconds": seen.samples / window_settings.SAMPLES_A_SECOND,
+        "workloads": list(recorded.workloads),
+        "runs": len(recorded.runs),
+        "seconds": recorded.samples / window_settings.SAMPLES_A_SECOND,
         "stretchesMarked": counts,
         "workloadMetricPairs": metrics,
         "significantShare": round(significant / max(metrics, 1), 4),

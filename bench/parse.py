@@ -59,12 +59,12 @@ def in_c(sources: Sequence[Source]) -> Callable[[], int]:
     for owner, source in enumerate(sources):
         entries.append(ScanEntry(owner, scans_of(source) or (), column))
         column += len(source.channels)
-    made = PlanRunner(NativePlan(entries, RowLayout(column, 0, len(sources))))
-    made.begin()
+    runner = PlanRunner(NativePlan(entries, RowLayout(column, 0, len(sources))))
+    runner.begin()
 
     def read() -> int:
-        made.tick(0)
-        return made.spent_ns
+        runner.tick(0)
+        return runner.spent_ns
 
     return read
 

@@ -262,13 +262,13 @@ def measure(peers: Sequence[Peer], rounds: int, seconds: float) -> None:
 
 def row(peer: Peer, floor: float) -> Row:
     percent = statistics.median(peer.seen)
-    made: Row = {
+    result: Row = {
         "what": peer.name, "channels": round(peer.count), "% of a core": percent,
         "least": min(peer.seen), "most": max(peer.seen), "x floor": percent / floor,
     }  # fmt: skip
     if peer.count:
-        made["ms per 1,000"] = 10 * percent / (peer.count * peer.hertz / 1000)
-    return made
+        result["ms per 1,000"] = 10 * percent / (peer.count * peer.hertz / 1000)
+    return result
 
 
 @contextlib.contextmanager

@@ -17,8 +17,8 @@ def recorded_windows(count: int, channels: int, seed: int = 0) -> list[Floats]:
     other; each window's are begun anew, with 1 % of noise where they move.
     """
     rng = np.random.default_rng(seed)
-    with np.load(_RECORDED) as held:
-        values = held["values"]
+    with np.load(_RECORDED) as stored:
+        values = stored["values"]
     column = np.arange(channels) % values.shape[1]
     spread = values.std(0)[column]
     ticks = np.arange(30)[:, None]

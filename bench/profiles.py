@@ -52,7 +52,7 @@ class Cluster:
         """The verbs of what the operator asked for, after so many requests of anybody's."""
         asked = self.plane.audited()[since:]
         ours = (OPERATOR_MANAGER, "kopf")
-        return [one["verb"] for one in asked if one.get("userAgent", "").startswith(ours)]
+        return [item["verb"] for item in asked if item.get("userAgent", "").startswith(ours)]
 
 
 @contextlib.contextmanager
@@ -99,10 +99,10 @@ def make_profiles(kube: Kube, profiles: int) -> None:
 
 def told(kube: Kube, profiles: int, nodes: int) -> bool:
     """Whether every profile says that it has children, and all nodes are counted."""
-    found = [one.get("status", {}) for one in kube.items(API_VERSION, PROFILE_KIND)]
-    conditions = [condition({"status": one}, "SpecAccepted") for one in found]
-    accepted = sum(one.get("status") == "True" for one in conditions)
-    return accepted == profiles and sum(one.get("desiredNodes", 0) for one in found) == nodes
+    found = [profile.get("status", {}) for profile in kube.items(API_VERSION, PROFILE_KIND)]
+    conditions = [condition({"status": item}, "SpecAccepted") for item in found]
+    accepted = sum(item.get("status") == "True" for item in conditions)
+    return accepted == profiles and sum(item.get("desiredNodes", 0) for item in found) == nodes
 
 
 def quantile(metrics: dict[str, float], share: float) -> float:
@@ -120,27 +120,27 @@ def rss(metrics: dict[str, float]) -> float:
     return metrics["process_resident_memory_bytes"] / 2**20
 
 
-def measure(made: Cluster, nodes: int, profiles: int, idle: float) -> list[Row]:
-    wait_for(lambda: made.metrics()["reveal_operator_watching"] == 1, _READY_S, "watching")
-    empty = rss(made.metrics())
-    make_nodes(made.kube, nodes, profiles)
+def measure(system: Cluster, nodes: int, profiles: int, idle: float) -> list[Row]:
+    wait_for(lambda: system.metrics()["reveal_operator_watching"] == 1, _READY_S, "watching")
+    empty = rss(system.metrics())
+    make_nodes(system.kube, nodes, profiles)
     began = time.monotonic()
-    make_profiles(made.kube, profiles)
-    wait_for(lambda: told(made.kube, profiles, nodes), _MADE_S, "all profiles say their nodes")
-    until_told = time.monotonic() - began
+    make_profiles(system.kube, profiles)
+    wait_for(lambda: told(system.kube, profiles, nodes), _MADE_S, "all profiles say their nodes")
+    until_accepted = time.monotonic() - began
     time.sleep(_SETTLE_S)  # pods of a thousand nodes are made twenty a second
-    while len(made.kube.items("v1", "Pod", NAMESPACE)) < nodes:
+    while len(system.kube.items("v1", "Pod", NAMESPACE)) < nodes:
         time.sleep(1)
     time.sleep(_SETTLE_S)
-    before, at = made.metrics(), len(made.plane.audited())
+    before, mark = system.metrics(), len(system.plane.audited())
     time.sleep(idle)
-    after, asked = made.metrics(), made.requests(at)
+    after, asked = system.metrics(), system.requests(mark)
     cpu = after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]
     written = [verb for verb in asked if verb in WRITES]
     rows: list[tuple[str, float, str]] = [
         ("memory of the operator, nothing there", empty, "MiB"),
         (f"with {nodes} nodes and {profiles} profiles", rss(after), "MiB"),
-        ("from the first profile until all say their nodes", until_told, "s"),
+        ("from the first profile until all say their nodes", until_accepted, "s"),
         ("a visit, median at most", quantile(after, 0.5), "s"),
         ("a visit, p99 at most", quantile(after, 0.99), "s"),
         ("visits", after[f"{_RATE}_count"], ""),
@@ -157,11 +157,11 @@ def main() -> None:
     parser.add_argument("--profiles", type=int, default=50)
     parser.add_argument("--idle", type=float, default=120.0, metavar="SECONDS")
     given = parser.parse_args()
-    if lacking := binaries.missing(binaries.RUNNING):
-        print(f"not measured, no {', '.join(lacking)}: `make assets` builds them")
+    if absent := binaries.missing(binaries.RUNNING):
+        print(f"not measured, no {', '.join(absent)}: `make assets` builds them")
         return
-    with cluster() as made:
-        rows = measure(made, given.nodes, given.profiles, given.idle)
+    with cluster() as system:
+        rows = measure(system, given.nodes, given.profiles, given.idle)
     report("profiles", rows, nodes=given.nodes, profiles=given.profiles)
 
 

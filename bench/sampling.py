@@ -27,7 +27,7 @@ PERIOD_NS = 100_000_000
 
 def opened(every_tick: bool) -> list[Source]:
     found = []
-    for source in (made for factory in FACTORIES for made in factory(Roots())):
+    for source in (created for factory in FACTORIES for created in factory(Roots())):
         if source.name not in SOURCES:
             continue
         try:

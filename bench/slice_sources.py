@@ -28,10 +28,12 @@ def slices(path: Path | None, seconds: int, channels: int) -> list[Slice]:
 
 def _first(read: Iterable[Slice], seconds: int, channels: int) -> list[Slice]:
     # the first slice has no differences yet
-    cut = [_cut(one, channels) for at, one in enumerate(read) if 0 < at <= seconds]
+    trimmed = [
+        _cut(recorded, channels) for index, recorded in enumerate(read) if 0 < index <= seconds
+    ]
     # a host whose channels changed on the way: only those of one table compare
-    commonest, _ = Counter(table.key for _, table in cut).most_common(1)[0]
-    return [one for one in cut if one[1].key == commonest]
+    commonest, _ = Counter(table.key for _, table in trimmed).most_common(1)[0]
+    return [recorded for recorded in trimmed if recorded[1].key == commonest]
 
 
 def sampled(path: Path, seconds: int) -> Iterator[Slice]:
@@ -49,12 +51,12 @@ def recorded(path: Path) -> Iterator[Slice]:
             yield wire.decode(record.data, wire.gauges(record.table)), record.table
 
 
-def _cut(one: Slice, channels: int) -> Slice:
-    message, table = one
+def _cut(recorded: Slice, channels: int) -> Slice:
+    message, table = recorded
     fast = min(channels, len(table.fast))
     slow = min(channels - fast, len(table.slow))
     less = ChannelTable(table.fast[:fast], table.slow[:slow])
-    cut = dataclasses.replace(
+    trimmed = dataclasses.replace(
         message,
         table=less.key,
         fast=message.fast[:, :fast],
@@ -62,4 +64,4 @@ def _cut(one: Slice, channels: int) -> Slice:
         slow=message.slow[:slow],
         slow_missing=message.slow_missing[:slow],
     )
-    return cut, less
+    return trimmed, less

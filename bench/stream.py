@@ -28,21 +28,21 @@ Entries = list[tuple[str, bytes]]  # stream, message
 def entries(recorded: list[Slice], nodes: int) -> Entries:
     """The recorded seconds as sent by so many nodes at once."""
     gauges = wire.gauges(recorded[0][1])
-    made = []
+    result = []
     for sequence, (message, _) in enumerate(recorded):
         for number in range(nodes):
             name = f"node-{number}"
             own = dataclasses.replace(message, node=name, sequence=sequence)
             key = names.samples_key(names.DEFAULT_PROFILE, names.shard(name))
-            made.append((key, wire.encode(own, gauges)))
-    return made
+            result.append((key, wire.encode(own, gauges)))
+    return result
 
 
-def fill(client: redis.Redis, made: Entries, table: ChannelTable) -> None:
+def fill(client: redis.Redis, stream_entries: Entries, table: ChannelTable) -> None:
     client.hset(names.CATALOGUE_KEY, table.key.hex(), table.to_json())
-    for at in range(0, len(made), 500):
+    for index in range(0, len(stream_entries), 500):
         with client.pipeline(transaction=False) as pipe:
-            for key, data in made[at : at + 500]:
+            for key, data in stream_entries[index : index + 500]:
                 pipe.xadd(key, {names.FIELD_DATA: data})
             pipe.execute()
 
@@ -54,7 +54,7 @@ def bare(client: redis.Redis) -> int:
     for key in keys:
         client.xgroup_create(key, "bare", id="0", mkstream=True)
         while reply := client.xreadgroup("bare", "one", {key: ">"}, count=512):
-            ids = [at for at, _ in reply[0][1]]
+            ids = [entry_id for entry_id, _ in reply[0][1]]
             client.xack(key, "bare", *ids)
             read += len(ids)
     return read
@@ -71,9 +71,9 @@ def whole(url: str, expected: int) -> int:
     return read
 
 
-def each(made: Iterable[object]) -> None:
+def each(iterable: Iterable[object]) -> None:
     """Make one after the other and keep none, as a reader does."""
-    deque(made, maxlen=0)
+    deque(iterable, maxlen=0)
 
 
 def timed(name: str, call: Callable[[], object], count: int) -> Row:
@@ -92,18 +92,18 @@ def main() -> None:
     arguments = parser.parse_args()
     recorded = slices(arguments.recording, arguments.seconds, arguments.channels)
     table = recorded[0][1]
-    made = entries(recorded, arguments.nodes)
-    gauges, count = wire.gauges(table), len(made)
+    stream_entries = entries(recorded, arguments.nodes)
+    gauges, count = wire.gauges(table), len(stream_entries)
     text = json.dumps({c.label: recorded[0][0].fast.T[0].tolist() for c in table.fast})
     with Broker() as broker:
         client = redis.Redis.from_url(broker.url, protocol=2)
-        fill(client, made, table)
+        fill(client, stream_entries, table)
         rows = [
             timed("reader: leases, read, decode, order, acknowledge",
                   lambda: whole(broker.url, count), count),
             timed("redis-py alone: read and acknowledge", lambda: bare(client), count),
             timed("decode alone",
-                  lambda: each(wire.decode(data, gauges) for _, data in made), count),
+                  lambda: each(wire.decode(data, gauges) for _, data in stream_entries), count),
             timed("JSON of the same channels: parse alone",
                   lambda: each(json.loads(text) for _ in range(count // 10)), count // 10),
         ]  # fmt: skip

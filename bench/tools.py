@@ -129,11 +129,11 @@ def cpus(answer: str, ours: Interval) -> Iterator[Compared]:
     """``mpstat``: percent of each CPU's time, to a hundredth."""
     rows = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][0]["cpu-load"]
     for row in rows:
-        at = "" if row["cpu"] == "all" else f"{{{row['cpu']}}}"
-        spent = {tool: ours.counted.get(f"cpu.{time}{at}", 0.0) for tool, time in _TIMES.items()}
+        index = "" if row["cpu"] == "all" else f"{{{row['cpu']}}}"
+        spent = {tool: ours.counted.get(f"cpu.{time}{index}", 0.0) for tool, time in _TIMES.items()}
         whole = sum(spent.values())
         # a clock tick, in percent of the interval; mpstat adds up the ticks of all CPUs itself
-        tick = 100 * 1e7 / whole * (1 if at else len(rows) - 1)
+        tick = 100 * 1e7 / whole * (1 if index else len(rows) - 1)
         for tool, value in spent.items():
             yield Compared(
                 "mpstat", f"%{tool} of CPU {row['cpu']}", row[tool], 100 * value / whole,
@@ -144,13 +144,13 @@ def cpus(answer: str, ours: Interval) -> Iterator[Compared]:
 def disks(answer: str, ours: Interval) -> Iterator[Compared]:
     """``iostat``: rates to a hundredth, of an interval known to a hundredth."""
     rows = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][0]["disk"]
-    wanted = {
+    figures_of_tool = {
         "r/s": ("reads", 1.0), "w/s": ("writes", 1.0), "rkB/s": ("read_bytes", 1024.0),
         "wkB/s": ("write_bytes", 1024.0), "wrqm/s": ("write_merges", 1.0),
         "f/s": ("flushes", 1.0), "util": ("busy_time", 1e7),
     }  # fmt: skip
     for row in rows:
-        for tool, (name, unit) in wanted.items():
+        for tool, (name, unit) in figures_of_tool.items():
             label = f"storage.disk.{name}{{{row['disk_device']}}}"
             if row[tool] and label in ours.counted:
                 what = f"{tool} of {row['disk_device']}"
@@ -201,9 +201,9 @@ def protocols(before: str, after: str, ours: Interval) -> Iterator[Compared]:
         label = _protocol_label(name)
         if label in ours.counted and value != old[name]:
             # nstat shows the low 32 bits of counters that have 64
-            seen = value - old[name]
-            wraps = round((ours.counted[label] - seen) / 2**32)
-            yield _whole("nstat", name, seen + wraps * 2**32, ours, label)
+            difference = value - old[name]
+            wraps = round((ours.counted[label] - difference) / 2**32)
+            yield _whole("nstat", name, difference + wraps * 2**32, ours, label)
 
 
 def _protocol_label(name: str) -> str:
@@ -268,12 +268,12 @@ def compare(folder: Path) -> list[Compared]:
     collector.wait()
     messages = list(decoded(recording))
     ours = with_edges(messages, begin_ns, end_ns)
-    counted, told = answers["perf"]
+    counted, printed = answers["perf"]
     of_perf = with_edges(messages, *map(int, counted.split()))
     return [
         *cpus(answers["mpstat"][0], ours), *disks(answers["iostat"][0], ours),
         *activity(sar, ours), *protocols(nstat, nstat_after, ours),
-        *events(told, of_perf), *pages(numa, numa_after, ours), *sockets(ss, ours),
+        *events(printed, of_perf), *pages(numa, numa_after, ours), *sockets(ss, ours),
     ]  # fmt: skip
 
 
@@ -288,13 +288,13 @@ def said(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def row(one: Compared) -> Row:
-    apart = one.ours - one.theirs
-    share = abs(apart) / abs(one.theirs) if one.theirs else 0.0
+def row(item: Compared) -> Row:
+    apart = item.ours - item.theirs
+    share = abs(apart) / abs(item.theirs) if item.theirs else 0.0
     return {
-        "tool": one.tool, "figure": one.what, "tool says": one.theirs, "ours": one.ours,
-        "apart": apart, "apart, %": 100 * share, "rounding": one.rounding, "edges": one.edges,
-        "within": "yes" if abs(apart) <= one.rounding + one.edges + 1e-6 else "no",
+        "tool": item.tool, "figure": item.what, "tool says": item.theirs, "ours": item.ours,
+        "apart": apart, "apart, %": 100 * share, "rounding": item.rounding, "edges": item.edges,
+        "within": "yes" if abs(apart) <= item.rounding + item.edges + 1e-6 else "no",
     }  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), help="where to write")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
-        rows = [row(one) for one in compare(Path(folder))]
+        rows = [row(item) for item in compare(Path(folder))]
     report("tools", rows, seconds=INTERVAL_S)
     within = sum(row["within"] == "yes" for row in rows)
     print(f"{within} of {len(rows)} within the tool's rounding and what happened at the edges")

@@ -45,7 +45,7 @@ def rows(pairs: list[tuple[Message, ChannelTable]]) -> list[Row]:
     labels = [[channel.label for channel in part] for part in (table.fast, table.slow)]
     objects = [as_json(message, *labels) for message in messages]
     sent = [revealed.encode(message, gauges) for message in messages]
-    texts = [json.dumps(one, separators=(",", ":")).encode() for one in objects]
+    texts = [json.dumps(item, separators=(",", ":")).encode() for item in objects]
     timed = {
         "reveal": (
             statistics.mean(map(len, sent)),
@@ -54,7 +54,7 @@ def rows(pairs: list[tuple[Message, ChannelTable]]) -> list[Row]:
         ),
         "json": (
             statistics.mean(map(len, texts)),
-            _each(lambda: [json.dumps(one, separators=(",", ":")) for one in objects], len(sent)),
+            _each(lambda: [json.dumps(item, separators=(",", ":")) for item in objects], len(sent)),
             _each(lambda: [json.loads(text) for text in texts], len(sent)),
         ),
     }

@@ -29,8 +29,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         try:
             building.build()
             vms = int(_want(session, "vm"))
-            wanted = os.environ.get("REVEAL_NODES") != "none" and _want(session, "cluster")
-            if wanted and not machine.lacking(vms):
+            needed = os.environ.get("REVEAL_NODES") != "none" and _want(session, "cluster")
+            if needed and not machine.lacking(vms):
                 handle.prepare_unless_up(vms)
         except (building.BuildError, BuildError, StartError) as error:
             pytest.exit(f"no end-to-end tests: {error}", returncode=1)

@@ -40,7 +40,7 @@ class Node:
         shared += [rule.certain for rule in self._rules]
         for plan in plans:
             shared += [plan.channels, plan.columns, *plan.columns, *plan.channels]
-        return copy.deepcopy(self.analysis, {id(one): one for one in shared})
+        return copy.deepcopy(self.analysis, {id(item): item for item in shared})
 
 
 def course(recorded: Sequence[Slice]) -> Iterator[Slice]:

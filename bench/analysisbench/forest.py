@@ -12,9 +12,9 @@ from reveal_analyzer.kernels.forest import flatten
 
 def compare(features: int, windows: int, tiers: list[Backend]) -> list[Row]:
     rng = np.random.default_rng(0)
-    past = rng.normal(size=(300, features)).astype(np.float32)
+    history = rng.normal(size=(300, features)).astype(np.float32)
     new = rng.normal(size=(windows, features)).astype(np.float32)
-    model = ensemble.IsolationForest(random_state=0).fit(past)
+    model = ensemble.IsolationForest(random_state=0).fit(history)
     forest = flatten(model)
     expected = -model.score_samples(new)
     theirs = median_seconds(lambda: model.score_samples(new), calls=10)

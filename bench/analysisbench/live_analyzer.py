@@ -50,7 +50,7 @@ def live(recorded: Sequence[Slice], warm: Sequence[Node], nodes: int, seconds: i
         metrics, delays = Metrics(), Delays()
         metrics.verdict = delays  # type: ignore[assignment]
         reader = StreamReader(AnalyzerSettings(redis_url=broker.url), "bench")
-        analyses = {name: warm[at % len(warm)].copied() for at, name in enumerate(named)}
+        analyses = {name: warm[index % len(warm)].copied() for index, name in enumerate(named)}
         fleet = Fleet(reader.connection.client, names.DEFAULT_PROFILE, "bench")
         worker = Worker(reader, analyses.pop, [], metrics, fleet)
         while len(reader.shards) < names.SHARDS:

@@ -34,13 +34,13 @@ class Operation:
 
 def operate(watches: Sequence[Watch], threshold: float) -> Operation:
     """What comes of one threshold for all machines."""
-    seen = [alarms(each.label, each.score > threshold, each.day) for each in watches]
+    observed = [alarms(each.label, each.score > threshold, each.day) for each in watches]
     loud = np.concatenate([_loud_days(each.healthy > threshold, each.day) for each in watches])
     return Operation(
         threshold,
-        sum(each.found for each in seen) / max(1, sum(each.events for each in seen)),
+        sum(each.found for each in observed) / max(1, sum(each.events for each in observed)),
         1.0 - float(loud.mean()),
-        sum(each.false for each in seen) / max(1e-9, sum(each.quiet_days for each in seen)),
+        sum(each.false for each in observed) / max(1e-9, sum(each.quiet_days for each in observed)),
     )
 
 

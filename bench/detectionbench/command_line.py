@@ -64,10 +64,10 @@ def _explained(
     if not spans:
         return []
     asked = [f"--span={_seconds(table, first)}/{_seconds(table, end - 1)}" for first, end in spans]
-    said = _run("explain", str(run), "--json", *asked, *baseline)
-    places = {name: place for place, name in enumerate(table.names)}
-    lines = [json.loads(line)["ranking"] for line in said.splitlines()]
-    return [[places[entry["metric"]] for entry in ranking] for ranking in lines]
+    output = _run("explain", str(run), "--json", *asked, *baseline)
+    positions = {name: index for index, name in enumerate(table.names)}
+    lines = [json.loads(line)["ranking"] for line in output.splitlines()]
+    return [[positions[entry["metric"]] for entry in ranking] for ranking in lines]
 
 
 def _seconds(table: Table, row: int) -> int:
@@ -80,7 +80,9 @@ def _write(path: Path, table: Table) -> None:
         out = csv.writer(file)
         out.writerow(["time", *table.names])
         seconds = (table.times_ns // _SECOND).tolist()
-        out.writerows([at, *row] for at, row in zip(seconds, table.values.tolist(), strict=True))
+        out.writerows(
+            [second, *row] for second, row in zip(seconds, table.values.tolist(), strict=True)
+        )
 
 
 def _run(*arguments: str) -> str:

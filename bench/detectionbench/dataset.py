@@ -64,8 +64,8 @@ def machines(folder: Path, period_s: int | None = None) -> Iterator[Machine]:
 
 def _machine(file: Path, period: int) -> Machine:
     try:
-        with np.load(file, allow_pickle=False) as held:
-            data = {key: held[key] for key in _KEYS}
+        with np.load(file, allow_pickle=False) as stored:
+            data = {key: stored[key] for key in _KEYS}
     except (KeyError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"{file}: not labelled telemetry: {error}") from None
     names = tuple(map(str, data["metrics"]))

@@ -50,9 +50,9 @@ class Reveal:
     def judge(self, train: Table, table: Table, spans: Sequence[Span]) -> Judged:
         baseline = train if self.trained else None
         scores = api.score(table, self.mode, baseline)
-        places = {name: place for place, name in enumerate(table.names)}
+        positions = {name: index for index, name in enumerate(table.names)}
         ranked = api.rank_spans(table, spans, baseline)
-        rankings = [[places[each.name] for each in ranking] for ranking in ranked]
+        rankings = [[positions[each.name] for each in ranking] for ranking in ranked]
         return Judged(scores.score, scores.anomalous, rankings)
 
 

@@ -124,8 +124,8 @@ def alarms(label: Bools, flags: Bools, day: int) -> Alarms:
     delays = []
     for first, end in stretches(label):
         near[max(0, first - grace) : end + grace] = True
-        at = np.flatnonzero(flags[first : end + grace])
-        delays += at[:1].tolist()
+        hits = np.flatnonzero(flags[first : end + grace])
+        delays += hits[:1].tolist()
     false = 0
     for first, end in stretches(~near):
         joined = _closed(stretches(flags[first:end]), grace)
@@ -137,8 +137,8 @@ def alarms(label: Bools, flags: Bools, day: int) -> Alarms:
 def found_at_budget(label: Bools, score: Floats, day: int, budget: float = 1.0) -> float:
     """Largest share of events that any threshold finds at ``budget`` false alarms a day or less."""
     thresholds = np.unique(np.quantile(score, 1.0 - np.geomspace(1e-4, 0.3, 160)))
-    seen = [alarms(label, score > threshold, day) for threshold in thresholds]
-    within = [each for each in seen if each.false <= budget * each.quiet_days]
+    observed = [alarms(label, score > threshold, day) for threshold in thresholds]
+    within = [each for each in observed if each.false <= budget * each.quiet_days]
     return max((each.found / each.events for each in within), default=0.0)
 
 
@@ -152,6 +152,10 @@ def _closed(spans: Sequence[Span], gap: int) -> list[Span]:
     """Spans with holes of less than ``gap`` samples closed."""
     if not spans:
         return []
-    cuts = [at for at, (one, other) in enumerate(pairwise(spans), 1) if other[0] - one[1] >= gap]
-    edges = [0, *cuts, len(spans)]
+    splits = [
+        index
+        for index, (first, other) in enumerate(pairwise(spans), 1)
+        if other[0] - first[1] >= gap
+    ]
+    edges = [0, *splits, len(spans)]
     return [(spans[begin][0], spans[stop - 1][1]) for begin, stop in pairwise(edges)]

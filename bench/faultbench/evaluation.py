@@ -91,17 +91,17 @@ def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False
     slices = list(session.read())
     warm = [each for each in slices if each.end <= session.warmup]
     if chained or not session.cases:
-        said = list(listen(slices, settings))
-        outcomes = [outcome(session, case, said) for case in session.cases]
+        updates = list(listen(slices, settings))
+        outcomes = [outcome(session, case, updates) for case in session.cases]
         watched = healthy_seconds(session.cases, slices[len(warm) :])
     else:
         heard = [list(listen(warm + stretch(slices, case), settings)) for case in session.cases]
         pairs = list(zip(session.cases, heard, strict=True))
-        outcomes = [outcome(session, case, said) for case, said in pairs]
-        said = [each for _, part in pairs for each in part if each.at > session.warmup]
-        said += [each for each in heard[0] if each.at <= session.warmup]
+        outcomes = [outcome(session, case, updates) for case, updates in pairs]
+        updates = [each for _, part in pairs for each in part if each.at > session.warmup]
+        updates += [each for each in heard[0] if each.at <= session.warmup]
         watched = sum(healthy_seconds([case], stretch(slices, case)) for case in session.cases)
-    early, late = _false_findings(session, said)
+    early, late = _false_findings(session, updates)
     return Judged(
         session.name, session.workload, session.neighbour_cores, tuple(outcomes), late, early,
         watched, float(len(slices)), reduced_seconds(slices),
@@ -131,19 +131,19 @@ def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[Said
             yield _said(each.end, update)
 
 
-def _said(at: float, update: FindingUpdate) -> Said:
-    return Said(at, update.change, update.finding)
+def _said(seconds: float, update: FindingUpdate) -> Said:
+    return Said(seconds, update.change, update.finding)
 
 
-def outcome(session: Session, case: Case, said: Sequence[Said]) -> Outcome:
+def outcome(session: Session, case: Case, updates: Sequence[Said]) -> Outcome:
     """What the analyzer said of a case: the first finding in time, by its last word."""
-    within = [each for each in said if case.begin < each.at <= case.end]
+    within = [each for each in updates if case.begin < each.at <= case.end]
     false = [
         each for each in within if each.change is FindingChange.OPENED and _healthy([case], each.at)
     ]
-    made = Outcome(session.name, session.workload, case, false=len(false))
-    in_time = [each for each in said if _in_time(case, each)]
-    first = _opened(case, said)
+    result = Outcome(session.name, session.workload, case, false=len(false))
+    in_time = [each for each in updates if _in_time(case, each)]
+    first = _opened(case, updates)
     hints = [
         each.at
         for each in in_time
@@ -151,10 +151,10 @@ def outcome(session: Session, case: Case, said: Sequence[Said]) -> Outcome:
     ]
     suspected = hints[0] - case.onset if hints else None
     if first is None:
-        return replace(made, suspected=suspected)
-    last = _last_word(case, said, first.finding.id)
+        return replace(result, suspected=suspected)
+    last = _last_word(case, updates, first.finding.id)
     return replace(
-        made,
+        result,
         suspected=suspected,
         found=first.at - case.onset,
         subsystem=last.subsystem.value,
@@ -169,33 +169,35 @@ def outcome(session: Session, case: Case, said: Sequence[Said]) -> Outcome:
     )
 
 
-def _in_time(case: Case, said: Said) -> bool:
-    return case.onset < said.at <= case.offset + GRACE_S
+def _in_time(case: Case, update: Said) -> bool:
+    return case.onset < update.at <= case.offset + GRACE_S
 
 
-def _opened(case: Case, said: Iterable[Said]) -> Said | None:
+def _opened(case: Case, updates: Iterable[Said]) -> Said | None:
     return next(
-        (each for each in said if each.change is FindingChange.OPENED and _in_time(case, each)),
+        (each for each in updates if each.change is FindingChange.OPENED and _in_time(case, each)),
         None,
     )
 
 
-def _last_word(case: Case, said: Iterable[Said], identity: str) -> Finding:
-    words = [each.finding for each in said if each.finding.id == identity and each.at <= case.end]
+def _last_word(case: Case, updates: Iterable[Said], identity: str) -> Finding:
+    words = [
+        each.finding for each in updates if each.finding.id == identity and each.at <= case.end
+    ]
     return words[-1]
 
 
 def _false_findings(
-    session: Session, said: Iterable[Said]
+    session: Session, updates: Iterable[Said]
 ) -> tuple[tuple[FalseFinding, ...], tuple[FalseFinding, ...]]:
     """What was found while nothing was injected or settling: during the warm-up, and later."""
-    made = [
+    results = [
         FalseFinding(session.name, each.at, each.finding.subsystem.value, each.finding.claim)
-        for each in said
+        for each in updates
         if each.change is FindingChange.OPENED and _healthy(session.cases, each.at)
     ]
-    early = tuple(each for each in made if each.at <= session.warmup)
-    return early, tuple(each for each in made if each.at > session.warmup)
+    early = tuple(each for each in results if each.at <= session.warmup)
+    return early, tuple(each for each in results if each.at > session.warmup)
 
 
 def healthy_seconds(cases: Iterable[Case], slices: Iterable[Slice]) -> float:
@@ -209,11 +211,15 @@ def reduced_seconds(slices: Iterable[Slice]) -> float:
     return float(sum(1 for each in slices if _fallbacks(each) > 0))
 
 
-def _fallbacks(one: Slice) -> int:
-    metrics = [channel.metric for channel in one.table.slow]
-    at = metrics.index(_FALLBACKS) if _FALLBACKS in metrics else None
-    return 0 if at is None or one.message.slow_missing[at] else int(one.message.slow[at])
+def _fallbacks(recorded: Slice) -> int:
+    metrics = [channel.metric for channel in recorded.table.slow]
+    position = metrics.index(_FALLBACKS) if _FALLBACKS in metrics else None
+    return (
+        0
+        if position is None or recorded.message.slow_missing[position]
+        else int(recorded.message.slow[position])
+    )
 
 
-def _healthy(cases: Iterable[Case], at: float) -> bool:
-    return not any(case.onset < at <= case.offset + SETTLE_S for case in cases)
+def _healthy(cases: Iterable[Case], seconds: float) -> bool:
+    return not any(case.onset < seconds <= case.offset + SETTLE_S for case in cases)

@@ -54,8 +54,8 @@ class Meter:
 def collecting(recording: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A collector that records, in a process of its own; what it says is kept beside the file."""
     command = [sys.executable, "-m", "reveal_collector", "--node", NODE, "--die-with-parent"]
-    with recording.with_suffix(".log").open("wb") as said:
-        process = subprocess.Popen([*command, "--record", str(recording)], stdout=said, stderr=said)
+    with recording.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen([*command, "--record", str(recording)], stdout=log, stderr=log)
     try:
         yield process
     finally:

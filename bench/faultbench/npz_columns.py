@@ -118,12 +118,12 @@ def channels(names: Sequence[str], subjects: Mapping[str, str]) -> dict[Channel,
     ``subjects`` says what the cgroups of the recording are called here, by their short names.
     """
     fed: dict[Channel, list[int]] = {}
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         for metric, instance, scale in _feeds(name):
             subject = subjects.get(instance[1:], instance) if instance.startswith("/") else instance
             channel = _channel(metric, subject, scale)
             if channel is not None:
-                fed.setdefault(channel, []).append(at)
+                fed.setdefault(channel, []).append(index)
     return fed
 
 
@@ -131,7 +131,7 @@ def _feeds(name: str) -> Iterator[Feed]:
     for pattern, feeds in _COMPILED:
         if found := pattern.fullmatch(name):
             groups = ("", *found.groups())
-            words = {f"s{at}": snake(group) for at, group in enumerate(groups)}
+            words = {f"s{index}": snake(group) for index, group in enumerate(groups)}
             for metric, instance, scale in feeds:
                 yield metric.format(*groups, **words), instance.format(*groups), scale
             return

@@ -98,13 +98,13 @@ def load(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
     fast, slow = (_Columns(counted, part, fed) for part in (table.fast, table.slow))
     boot = hashlib.blake2b(path.stem.encode(), digest_size=16).digest()
     for number in range((len(counted) - 1) // TICKS):
-        at = number * TICKS + 1
-        if gap and at <= gap < at + TICKS:
+        row = number * TICKS + 1
+        if gap and row <= gap < row + TICKS:
             continue
-        values, missing = fast.ticks(at)
-        slow_values, slow_missing = slow.slice(at)
+        values, missing = fast.ticks(row)
+        slow_values, slow_missing = slow.slice(row)
         message = Message(
-            node=path.stem, boot=boot, sequence=number, start_ns=int(times[at]), tick_us=TICK_US,
+            node=path.stem, boot=boot, sequence=number, start_ns=int(times[row]), tick_us=TICK_US,
             table=table.key, fast=values, slow=slow_values, fast_missing=missing,
             slow_missing=slow_missing,
         )  # fmt: skip
@@ -146,21 +146,23 @@ class _Columns:
         rows = len(counted)
         self._levels = np.empty((rows, len(channels)), np.int64)
         self._absent = np.empty((rows, len(channels)), np.bool_)
-        for at, channel in enumerate(channels):
+        for index, channel in enumerate(channels):
             columns = fed[channel]
-            self._absent[:, at] = absent[:, columns].any(axis=1)
-            self._levels[:, at] = np.where(absent[:, columns], 0, counted[:, columns]).sum(axis=1)
+            self._absent[:, index] = absent[:, columns].any(axis=1)
+            self._levels[:, index] = np.where(absent[:, columns], 0, counted[:, columns]).sum(
+                axis=1
+            )
         self._gauge = np.array([channel.kind is not Kind.COUNTER for channel in channels], np.bool_)
 
-    def ticks(self, at: int) -> tuple[Ints, Bools]:
+    def ticks(self, row: int) -> tuple[Ints, Bools]:
         """Rows ``at`` .. ``at + 9``: (10, channels) values and what is missing of them."""
         return self._differences(
-            self._levels[at - 1 : at + TICKS], self._absent[at - 1 : at + TICKS]
+            self._levels[row - 1 : row + TICKS], self._absent[row - 1 : row + TICKS]
         )
 
-    def slice(self, at: int) -> tuple[Ints, Bools]:
+    def slice(self, row: int) -> tuple[Ints, Bools]:
         """The same as one value a channel: last level, difference over the second."""
-        ends = [at - 1, at + TICKS - 1]
+        ends = [row - 1, row + TICKS - 1]
         values, missing = self._differences(self._levels[ends], self._absent[ends])
         return values[0], missing[0]
 

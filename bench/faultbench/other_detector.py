@@ -53,16 +53,20 @@ def load(path: Path) -> Play:
 
 def judge(session: Session, detector: Path) -> Beside:
     """Play one session; the same windows as for ours decide what is found and what is false."""
-    said = [(second + 1.0, verdict) for second, verdict in load(detector)(session.path)]
+    verdicts = [(second + 1.0, verdict) for second, verdict in load(detector)(session.path)]
     watched = [each for each in session.read() if each.end > session.warmup]
     healthy = healthy_seconds(session.cases, watched)
     if not session.cases:
-        return Beside(session.name, False, None, False, len(said), healthy)
+        return Beside(session.name, False, None, False, len(verdicts), healthy)
     case = session.cases[0]
-    right = [(at, verdict) for at, verdict in said if case.onset < at <= case.offset + GRACE_S]
-    false = sum(1 for at, _ in said if not case.onset < at <= case.offset + SETTLE_S)
+    right = [
+        (seconds, verdict)
+        for seconds, verdict in verdicts
+        if case.onset < seconds <= case.offset + GRACE_S
+    ]
+    false = sum(1 for seconds, _ in verdicts if not case.onset < seconds <= case.offset + SETTLE_S)
     if not right:
         return Beside(session.name, True, None, False, false, healthy)
-    at, verdict = right[0]
+    seconds, verdict = right[0]
     named = verdict.subsystem in {each.value for each in case.subsystems}
-    return Beside(session.name, True, at - case.onset, named, false, healthy)
+    return Beside(session.name, True, seconds - case.onset, named, false, healthy)

@@ -75,14 +75,14 @@ class Recorder:
     """
 
     def __init__(
-        self, directory: Path, scratch: Path, timing: Timing, say: Say, job: Job = Workload
+        self, directory: Path, scratch: Path, timing: Timing, log: Say, job: Job = Workload
     ) -> None:
         if os.getuid() != 0:
             raise RecordError("recording needs root: workloads and faults get cgroups of their own")
         if why := no_disk(scratch):
             raise RecordError(why)
         directory.mkdir(parents=True, exist_ok=True)
-        self.directory, self.timing, self._base, self._say = directory, timing, scratch, say
+        self.directory, self.timing, self._base, self._say = directory, timing, scratch, log
         self._job = job
 
     def faults(self, workload: str, faults: Sequence[Fault]) -> None:
@@ -178,12 +178,12 @@ class Recorder:
             )
         )  # fmt: skip
 
-    def _follow(self, stack: ExitStack, running: _Running, wanted: set[str]) -> None:
+    def _follow(self, stack: ExitStack, running: _Running, expected: set[str]) -> None:
         """Start and stop jobs until those that are due run."""
-        for name in running.jobs.keys() - wanted:
+        for name in running.jobs.keys() - expected:
             self._say(f"healthy: {name} stops")
             running.jobs.pop(name).stop()
-        for name in wanted - running.jobs.keys():
+        for name in expected - running.jobs.keys():
             self._say(f"healthy: {name} starts")
             running.jobs[name] = stack.enter_context(self._job(name, running.scratch))
 

@@ -45,9 +45,9 @@ class Index:
     cases: list[CaseRow] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def clock(self, at_ns: int) -> float:
+    def clock(self, time_ns: int) -> float:
         """Seconds since the session began."""
-        return (at_ns - self.start_ns) / 1e9
+        return (time_ns - self.start_ns) / 1e9
 
     def save(self, directory: Path) -> None:
         """Write it whole or not at all."""

@@ -29,8 +29,8 @@ class Steps:
     def rate(self, begin: float, end: float) -> float:
         """Steps a second between these times, of those in which the job made steps."""
         paused = sum(max(0.0, min(end, till) - max(begin, since)) for since, till in self.breaks)
-        made = sum(begin < at <= end for at in self.ends)
-        return made / (end - begin - paused) if paused < end - begin else 0.0
+        count = sum(begin < step_end <= end for step_end in self.ends)
+        return count / (end - begin - paused) if paused < end - begin else 0.0
 
 
 def read_steps(log: Path) -> Steps:
@@ -38,7 +38,14 @@ def read_steps(log: Path) -> Steps:
     rows = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     breaks = _apart(_span(row) for row in rows if row["event"] in ("evaluation", "checkpoint"))
     ends = (float(row["time"]) for row in rows if row["event"] == "step")
-    return Steps([at for at in ends if not any(begin < at <= end for begin, end in breaks)], breaks)
+    return Steps(
+        [
+            step_end
+            for step_end in ends
+            if not any(begin < step_end <= end for begin, end in breaks)
+        ],
+        breaks,
+    )
 
 
 def _span(row: dict[str, float | str]) -> Span:
@@ -68,7 +75,7 @@ def steps_of(folder: Path, workload: str) -> Steps | None:
 def lost(steps: Steps, case: CaseRow) -> float:
     """The share of its pace that the job lost while the fault was there, against just before."""
     begin, onset, offset = (
-        at / _SECOND_NS for at in (case.begin_ns, case.onset_ns, case.offset_ns)
+        moment / _SECOND_NS for moment in (case.begin_ns, case.onset_ns, case.offset_ns)
     )
     before, during = steps.rate(begin, onset), steps.rate(onset + _SETTLE_S, offset)
     return 1 - during / before if before else 0.0

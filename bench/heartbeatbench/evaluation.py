@@ -72,22 +72,22 @@ class Error:
 
 def play(slices: Iterable[tuple[Message, ChannelTable]], start_ns: int) -> Played:
     """What an analyzer's heartbeats would have said of a recording."""
-    made, monitor = Played(), JobMonitor("bench", (), SubjectHistory())
+    played, monitor = Played(), JobMonitor("bench", (), SubjectHistory())
     for message, table in slices:
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
         end = (end_ns - start_ns) / 1e9
         for update in monitor.update(message, table, None, ()):
             impact = update.finding.impact
             if impact is not None:
-                made.told.append(Told(
+                played.told.append(Told(
                     end, str(update.change), impact.subject, impact.slowdown_percent,
                     update.finding.claim,
                 ))  # fmt: skip
         for subject, step in monitor.step_times.items():
-            _note(made.jobs.setdefault(subject, Job()), step, end)
-        made.seconds += 1
-    made.last_lines = monitor.lines()
-    return made
+            _note(played.jobs.setdefault(subject, Job()), step, end)
+        played.seconds += 1
+    played.last_lines = monitor.lines()
+    return played
 
 
 def _note(job: Job, step: StepTime, end: float) -> None:
@@ -95,24 +95,26 @@ def _note(job: Job, step: StepTime, end: float) -> None:
         job.locked = end
     if step.readings:
         job.seconds += 1
-    job.reads += [Read(end, one.window, one.percent, one.level) for one in step.readings]
+    job.reads += [
+        Read(end, reading.window, reading.percent, reading.level) for reading in step.readings
+    ]
 
 
 def errors(job: Job, steps: Steps, edges: Iterable[float]) -> Iterator[Error]:
     """Every reading whose window no edge cuts, beside what the job's own log says."""
     if job.locked is None:
         return
-    usual = steps.mean(job.locked - _SETTLE_S, job.locked + REFERENCE_S)
-    if usual is None:
+    baseline = steps.mean(job.locked - _SETTLE_S, job.locked + REFERENCE_S)
+    if baseline is None:
         return
-    cuts = np.array(sorted(edges))
+    sorted_edges = np.array(sorted(edges))
     for read in job.reads:
         begin = read.end - read.window
-        if ((cuts > begin - 1) & (cuts < read.end + 1)).any():
+        if ((sorted_edges > begin - 1) & (sorted_edges < read.end + 1)).any():
             continue
         now = steps.mean(begin, read.end)
         if now is not None:
-            true = 100 * (now / usual - 1)
+            true = 100 * (now / baseline - 1)
             yield Error(read.end, read.window, read.percent, true, read.level)
 
 
@@ -134,35 +136,37 @@ def seen(name: str, found: Iterable[Error], episode: Episode) -> Seen | None:
     if not first:
         return None
     longest = first[max(first)]
-    return Seen(name, longest.true, {w: one.read > one.level for w, one in first.items()})
+    return Seen(
+        name, longest.true, {w: reading.read > reading.level for w, reading in first.items()}
+    )
 
 
 def spread(found: Iterable[Error]) -> dict[int, tuple[float, float, int]]:
     """By window: median and 90th percentile of the absolute error in points, and how many."""
     listed = list(found)
-    made = {}
+    result = {}
     for window in WINDOWS:
         off = [abs(error.read - error.true) for error in listed if error.window == window]
         if off:
-            made[window] = (
+            result[window] = (
                 float(np.percentile(off, 50)), float(np.percentile(off, 90)), len(off),
             )  # fmt: skip
-    return made
+    return result
 
 
 def false_slowdowns(
-    told: Iterable[Told], subject: str, steps: Steps | None, usual: float | None
+    told: Iterable[Told], subject: str, steps: Steps | None, baseline: float | None
 ) -> list[Told]:
     """Slowdowns opened of a job that, by its log, had not lost half of what was claimed.
 
     A claim may rest on any of the windows: one made after ten seconds is of those ten.
     """
-    made = []
-    for one in told:
-        if one.subject != subject or one.change != "Opened":
+    results = []
+    for update in told:
+        if update.subject != subject or update.change != "Opened":
             continue
-        means = [steps.mean(one.at - window, one.at) for window in WINDOWS] if steps else []
-        lost = [100 * (mean / usual - 1) for mean in means if mean is not None and usual]
-        if max(lost, default=0.0) < one.percent / 2:
-            made.append(one)
-    return made
+        means = [steps.mean(update.at - window, update.at) for window in WINDOWS] if steps else []
+        lost = [100 * (mean / baseline - 1) for mean in means if mean is not None and baseline]
+        if max(lost, default=0.0) < update.percent / 2:
+            results.append(update)
+    return results

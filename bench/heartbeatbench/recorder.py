@@ -41,16 +41,16 @@ def jobs(cpus: int) -> list[JobPlan]:
 
     A host of few CPUs gets few of them: what queues for a CPU has no step time of its own.
     """
-    made = [
+    plans = [
         JobPlan("short", 0.128),
         JobPlan("ranks", 0.45, ranks=2, passes=2),
         JobPlan("long", 1.57, passes=10),
         JobPlan("slow", 5.5, accumulate=8, passes=2),
     ]
     if importlib.util.find_spec("jax") is not None:
-        made.append(JobPlan("jax", 0.31, framework="jax", passes=4))
-        made.append(JobPlan("jaxranks", 0.7, ranks=2, framework="jax", passes=4))
-    chosen = [job for job in made if cpus >= _FEW_CPUS or job.name in _ON_FEW]
+        plans.append(JobPlan("jax", 0.31, framework="jax", passes=4))
+        plans.append(JobPlan("jaxranks", 0.7, ranks=2, framework="jax", passes=4))
+    chosen = [job for job in plans if cpus >= _FEW_CPUS or job.name in _ON_FEW]
     return [replace(job, episodes=episodes(turn)) for turn, job in enumerate(chosen)]
 
 
@@ -62,7 +62,7 @@ def log_of(directory: Path, job: str) -> Path:
     return directory / f"steps-{job}.jsonl"
 
 
-def record(directory: Path, scratch: Path, say: Say, seconds: float | None = None) -> None:
+def record(directory: Path, scratch: Path, log: Say, seconds: float | None = None) -> None:
     """One session; it takes about ten minutes, or ``seconds``."""
     if os.getuid() != 0:
         raise RecordError("recording needs root: each job gets a cgroup of its own")
@@ -82,7 +82,7 @@ def record(directory: Path, scratch: Path, say: Say, seconds: float | None = Non
         running = [_start(stack, job, directory, files, session) for job in planned]
         for name in beside:
             stack.enter_context(Workload(name, files))
-        say(f"recording {', '.join([*(job.name for job in planned), *beside])}")
+        log(f"recording {', '.join([*(job.name for job in planned), *beside])}")
         _play(session, [collector, *running], seconds)
         session.end_ns = time.time_ns()
         session.save(directory / SESSION)

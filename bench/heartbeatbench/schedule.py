@@ -56,7 +56,7 @@ def read(path: Path) -> Session:
     """Parse what ``save`` wrote."""
     row = json.loads(path.read_text())
     jobs = [
-        JobPlan(**{**job, "episodes": tuple(Episode(**one) for one in job["episodes"])})
+        JobPlan(**{**job, "episodes": tuple(Episode(**episode) for episode in job["episodes"])})
         for job in row["jobs"]
     ]
     hog = Episode(**row["hog"]) if row["hog"] else None
@@ -66,11 +66,11 @@ def read(path: Path) -> Session:
 def episodes(turn: int) -> tuple[Episode, ...]:
     """A job's own slowdowns; each job has them in another order."""
     order = _EPISODES[turn % len(_EPISODES) :] + _EPISODES[: turn % len(_EPISODES)]
-    made, at = [], LEARNED_S
+    planned, begin = [], LEARNED_S
     for percent, lasts in order:
-        made.append(Episode(at, at + lasts, percent))
-        at += lasts + _REST_S
-    return tuple(made)
+        planned.append(Episode(begin, begin + lasts, percent))
+        begin += lasts + _REST_S
+    return tuple(planned)
 
 
 def hog_after(jobs: list[JobPlan]) -> Episode:

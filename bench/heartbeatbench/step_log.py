@@ -24,8 +24,8 @@ class Steps:
         low, high = bisect_left(self.begins, begin), bisect_left(self.begins, end)
         inside = [
             length
-            for at, length in zip(self.begins[low:high], self.lengths[low:high], strict=True)
-            if at + length <= end
+            for begin, length in zip(self.begins[low:high], self.lengths[low:high], strict=True)
+            if begin + length <= end
         ]
         if len(inside) < 4:
             return None

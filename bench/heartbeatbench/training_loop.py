@@ -51,7 +51,7 @@ def jax_pass() -> tuple[Pass, Model]:
     """The same shapes as a compiled step of JAX."""
     jax: Any = importlib.import_module("jax")
     numpy: Any = importlib.import_module("jax.numpy")
-    weights = [np.random.default_rng(at).standard_normal((512, 512)) / 23 for at in range(3)]
+    weights = [np.random.default_rng(index).standard_normal((512, 512)) / 23 for index in range(3)]
 
     def loss(layers: Any, rows: Any) -> Any:
         for layer in layers:
@@ -63,7 +63,7 @@ def jax_pass() -> tuple[Pass, Model]:
         slopes = jax.grad(loss)(layers, rows)
         return [layer - 1e-3 * slope for layer, slope in zip(layers, slopes, strict=True)]
 
-    state = [numpy.asarray(one, numpy.float32) for one in weights]
+    state = [numpy.asarray(weight, numpy.float32) for weight in weights]
 
     def step(draw: np.random.Generator) -> None:
         nonlocal state
@@ -98,7 +98,7 @@ def exchange(link: socket.socket | None) -> None:
 
 def longer(plan: JobPlan, since: float) -> float:
     """The factor of a step's length at this time of the session."""
-    now = [one.percent for one in plan.episodes if one.begin <= since < one.end]
+    now = [episode.percent for episode in plan.episodes if episode.begin <= since < episode.end]
     return 1 + (now[0] / 100 if now else 0.0)
 
 

@@ -38,13 +38,15 @@ def agreement(first: Sequence[Interval], second: Sequence[Interval]) -> Agreemen
     if not first or not second:
         return None
     common = sum(overlap(a, b) for a in first for b in second)
-    one, other = length(first), length(second)
+    first_length, other = length(first), length(second)
     hits = sum(any(overlap(a, b) > 0 for b in second) for a in first)
-    return Agreement(common / (one + other - common), hits / len(first), common / one)
+    return Agreement(
+        common / (first_length + other - common), hits / len(first), common / first_length
+    )
 
 
-def overlap(one: Interval, other: Interval) -> float:
-    return max(0.0, min(one[1], other[1]) - max(one[0], other[0]))
+def overlap(first: Interval, other: Interval) -> float:
+    return max(0.0, min(first[1], other[1]) - max(first[0], other[0]))
 
 
 def length(intervals: Iterable[Interval]) -> float:

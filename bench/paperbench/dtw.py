@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def distances(one: Floats, other: Floats, band: int) -> Floats:
+def distances(left: Floats, other: Floats, band: int) -> Floats:
     """(samples, pairs) each, of one length; a distance a pair, (pairs,).  ``band`` is 0 or more."""
-    if one.shape != other.shape:
-        raise ValueError(f"series of {one.shape} and {other.shape} are no pairs")
-    count, pairs = one.shape
+    if left.shape != other.shape:
+        raise ValueError(f"series of {left.shape} and {other.shape} are no pairs")
+    count, pairs = left.shape
     before = np.full((count + 1, pairs), np.inf)
     before[0] = 0.0
     for i in range(count):
         row = np.full((count + 1, pairs), np.inf)
         first, last = max(0, i - band), min(count - 1, i + band)
-        costs = np.abs(one[i] - other[first : last + 1])
+        costs = np.abs(left[i] - other[first : last + 1])
         for j in range(first, last + 1):
             cheapest = np.minimum(before[j], before[j + 1])
             np.minimum(cheapest, row[j], out=cheapest)

@@ -51,7 +51,7 @@ class Plan:
     seconds: float = 36.0
 
 
-def record(directory: Path, scratch: Path, plan: Plan, say: Say) -> None:
+def record(directory: Path, scratch: Path, plan: Plan, log: Say) -> None:
     """Record what the directory lacks; the runs of all workloads in turn, not one after another.
 
     So a host that changes over the minutes does so for all of them alike.
@@ -69,7 +69,7 @@ def record(directory: Path, scratch: Path, plan: Plan, say: Say) -> None:
         for name in plan.workloads:
             if any((run.workload, run.number) == (name, number) for run in done):
                 continue
-            say(f"{name}: run {number} of {plan.runs}")
+            log(f"{name}: run {number} of {plan.runs}")
             done.append(_run(directory, scratch, (name, number), plan.seconds))
             _save(directory, done)
 

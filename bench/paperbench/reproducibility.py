@@ -61,13 +61,13 @@ def judge(traces: Traces) -> list[Tested]:
 
 def _medians(traces: Traces) -> dict[tuple[str, int], Floats]:
     """By workload and the number of the run left out."""
-    made = {}
+    medians = {}
     for workload in traces.workloads:
         runs = traces.of(workload)
         for number in {run.number for run in traces.runs}:
             others = [run.values for run in runs if run.number != number]
-            made[workload, number] = np.median(others, axis=0)
-    return made
+            medians[workload, number] = np.median(others, axis=0)
+    return medians
 
 
 def _tested(traces: Traces, medians: dict[tuple[str, int], Floats], workload: str) -> Tested:
@@ -85,8 +85,8 @@ def _tested(traces: Traces, medians: dict[tuple[str, int], Floats], workload: st
     )  # fmt: skip
     known = ~np.isnan(far).any(axis=(0, 1))
     closer = far[:, :1] - far[:, 1:]
-    p = [_p(closer[:, :, at]) for at in np.flatnonzero(known)]
-    labels = [traces.items[at].label for at in chosen[known]]
+    p = [_p(closer[:, :, index]) for index in np.flatnonzero(known)]
+    labels = [traces.items[index].label for index in chosen[known]]
     return Tested(
         workload=workload,
         metrics=len(p),
@@ -99,11 +99,11 @@ def _tested(traces: Traces, medians: dict[tuple[str, int], Floats], workload: st
     )
 
 
-def _far(one: Floats, other: Floats, band: int) -> Floats:
+def _far(left: Floats, other: Floats, band: int) -> Floats:
     """DTW distances, metric by metric; NaN where the other workload's was not read."""
     parts = [
-        distances(one[:, at : at + _CHUNK], other[:, at : at + _CHUNK], band)
-        for at in range(0, one.shape[1], _CHUNK)
+        distances(left[:, index : index + _CHUNK], other[:, index : index + _CHUNK], band)
+        for index in range(0, left.shape[1], _CHUNK)
     ]
     return np.concatenate(parts) if parts else np.zeros(0)
 

@@ -78,11 +78,11 @@ def cycles(recording: Path, start_ns: int, least: int = 2) -> Traces:
     for number in range(int((times[-1] - start_ns) / 1e9 / CYCLE_S) + 1):
         for name, (begin, _) in spans.items():
             start = start_ns + round((number * CYCLE_S + begin) * 1e9)
-            at = int(np.searchsorted(times, start))
-            last = at + size - 1
+            row = int(np.searchsorted(times, start))
+            last = row + size - 1
             # what was not recorded from its first to its last sample is no run
             if last < len(times) and times[last] - start < (size + 1) * SAMPLE_NS:
-                runs.append(Trace(name, number + 1, values[at : at + size]))
+                runs.append(Trace(name, number + 1, values[row : row + size]))
     whole = [n for n in {r.number for r in runs} if sum(r.number == n for r in runs) == len(spans)]
     if len(whole) < least:
         raise TracesError(f"{recording} holds {len(whole)} whole cycles: {least} are needed")
@@ -125,9 +125,9 @@ def _samples(path: Path) -> tuple[tuple[MetricInstance, ...], NDArray[np.int64],
     return items, np.concatenate(times), np.concatenate(values)
 
 
-def _places(held: Sequence[MetricInstance], wanted: Sequence[MetricInstance]) -> list[int]:
-    at = {item.label: place for place, item in enumerate(held)}
-    return [at[item.label] for item in wanted]
+def _places(available: Sequence[MetricInstance], desired: Sequence[MetricInstance]) -> list[int]:
+    positions = {item.label: index for index, item in enumerate(available)}
+    return [positions[item.label] for item in desired]
 
 
 def moving(runs: Sequence[Trace]) -> NDArray[np.bool_]:

@@ -111,8 +111,8 @@ def _by_chance(first: Marks, second: Marks, seconds: float) -> Agreement:
 def _joined(runs: Marks, seconds: float) -> list[Interval]:
     """The runs one after the other, a second apart."""
     return [
-        (begin + at * (seconds + 1), end + at * (seconds + 1))
-        for at, run in enumerate(runs)
+        (begin + index * (seconds + 1), end + index * (seconds + 1))
+        for index, run in enumerate(runs)
         for begin, end in run
     ]
 
@@ -122,7 +122,8 @@ def marks(items: Sequence[MetricInstance], runs: Sequence[Trace], setting: Setti
     fast = np.array([item.metric.lane is Lane.FAST for item in items])
     chosen = np.flatnonzero(fast & moving(runs))
     mask = columns(
-        [items[at].metric.role for at in chosen], [items[at].metric.kind for at in chosen]
+        [items[index].metric.role for index in chosen],
+        [items[index].metric.kind for index in chosen],
     )
     vectors, where = [], []
     for number, run in enumerate(runs):

@@ -42,8 +42,8 @@ def forest(rows: int, trees: int) -> tuple[Any, Floats]:
     """A fitted random forest and the table it was fitted on."""
     ensemble: Any = importlib.import_module("sklearn.ensemble")
     table, labels = clicks(np.random.default_rng(1), rows)
-    made = ensemble.RandomForestClassifier(trees, max_depth=12, n_jobs=1, random_state=1)
-    return made.fit(table, labels), table
+    classifier = ensemble.RandomForestClassifier(trees, max_depth=12, n_jobs=1, random_state=1)
+    return classifier.fit(table, labels), table
 
 
 def forest_train(directory: Path) -> None:
@@ -111,12 +111,12 @@ class LanguageModel:
     def read(self, tokens: Floats, cache: list[tuple[Floats, Floats]]) -> Floats:
         """Take in tokens (n, width) after those cached, and give what follows the last."""
         state = tokens
-        for at, (attention, up, down) in enumerate(self.layers):
+        for index, (attention, up, down) in enumerate(self.layers):
             query, key, value = np.split(state @ attention, 3, axis=1)
-            if len(cache) > at:
-                key = np.concatenate([cache[at][0], key])
-                value = np.concatenate([cache[at][1], value])
-                cache[at] = key, value
+            if len(cache) > index:
+                key = np.concatenate([cache[index][0], key])
+                value = np.concatenate([cache[index][1], value])
+                cache[index] = key, value
             else:
                 cache.append((key, value))
             looks = query @ key.T / np.float32(np.sqrt(_WIDTH))

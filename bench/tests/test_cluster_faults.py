@@ -17,11 +17,11 @@ EXPECTED = Expected("node2", "CPU", "CPUQuotaThrottling", "jobs/throttled")
 
 
 def report(**status: Any) -> dict[str, Any]:
-    told = {
+    default_status = {
         "subsystem": "CPU", "hypothesis": {"name": "CPUQuotaThrottling"},
         "pods": [{"namespace": "jobs", "name": "throttled"}, {"namespace": "jobs", "name": "b"}],
     }  # fmt: skip
-    return {"spec": {"nodeName": "node2"}, "status": told | status}
+    return {"spec": {"nodeName": "node2"}, "status": default_status | status}
 
 
 def test_a_report_is_right_when_it_names_the_pod_first() -> None:
@@ -56,13 +56,13 @@ def test_the_table_counts_what_is_right(
         file.write(json.dumps({"healthy": "idle", "seconds": 90, "findings": 0}) + "\n")
     out = tmp_path / "out.json"
     assert cluster_faults.main([str(rows), "--out", str(out)]) == 0
-    made = json.loads(out.read_text())
-    assert made["totals"]["runs"] == 3
-    assert made["totals"]["reports"] == pytest.approx(2 / 3)
-    assert made["totals"]["p95_s"] is None
-    shown = capsys.readouterr().out
-    assert "| loss | 3 | 2/3 | 2/3 | 2/3 | 2/3 | 2/3 | 0 to 1 | 0 to 1 | 6.5 to inf |" in shown
-    assert "| idle | 1 | 1.5 | 0 |" in shown
+    table = json.loads(out.read_text())
+    assert table["totals"]["runs"] == 3
+    assert table["totals"]["reports"] == pytest.approx(2 / 3)
+    assert table["totals"]["p95_s"] is None
+    printed = capsys.readouterr().out
+    assert "| loss | 3 | 2/3 | 2/3 | 2/3 | 2/3 | 2/3 | 0 to 1 | 0 to 1 | 6.5 to inf |" in printed
+    assert "| idle | 1 | 1.5 | 0 |" in printed
 
 
 def test_what_is_wrong_is_named() -> None:

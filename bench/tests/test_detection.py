@@ -30,8 +30,8 @@ DAY = 48  # half an hour is one sample, an hour two
 def labelled(seed: int, rows: int, levels: int) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     rng = np.random.default_rng(seed)
     label = np.zeros(rows, np.bool_)
-    for at in rng.integers(0, rows, 3):
-        label[at : at + int(rng.integers(1, 12))] = True
+    for row in rng.integers(0, rows, 3):
+        label[row : row + int(rng.integers(1, 12))] = True
     return label, rng.integers(0, levels, rows) + 0.5 * label
 
 
@@ -69,9 +69,9 @@ class TestVusPr:
         soft = label.astype(float)
         for first, end in stretches(label):
             for off in range(1, buffer // 2 + 1):
-                for at in (first - off, end - 1 + off):
-                    if 0 <= at < len(label):
-                        soft[at] += np.sqrt(1 - off / buffer)
+                for index in (first - off, end - 1 + off):
+                    if 0 <= index < len(label):
+                        soft[index] += np.sqrt(1 - off / buffer)
         return np.minimum(soft, 1.0)
 
     @examples(25)
@@ -91,8 +91,8 @@ class TestVusPr:
             joined = wide.pop()[0] if wide and begin < wide[-1][1] else begin
             wide.append((joined, end + half))
         falling = np.sort(score)[::-1]
-        for at in np.linspace(0, len(score) - 1, 250).astype(int):
-            flags = score >= falling[at]
+        for index in np.linspace(0, len(score) - 1, 250).astype(int):
+            flags = score >= falling[index]
             met = np.mean([flags[first:end].any() for first, end in wide])
             truth = np.where(label, 1.0, soft * flags)
             found = float((soft * flags).sum())
@@ -109,8 +109,8 @@ class TestAlarms:
         label[5:8] = label[20:23] = label[30:33] = True
         flags = np.zeros(40, np.bool_)
         flags[[6, 23, 34]] = True
-        seen = alarms(label, flags, DAY)
-        assert (seen.events, seen.found, seen.delays, seen.false) == (3, 2, (1, 3), 1)
+        result = alarms(label, flags, DAY)
+        assert (result.events, result.found, result.delays, result.false) == (3, 2, (1, 3), 1)
 
     def test_flags_near_each_other_are_one_alarm_and_a_long_one_counts_each_hour(self) -> None:
         label = np.zeros(100, np.bool_)
@@ -148,8 +148,8 @@ class TestQuiet:
         return Watch(healthy, score + 1e-3 * np.arange(220), self.label, DAY)
 
     def test_days_with_an_alarm_are_not_quiet(self) -> None:
-        seen = operate([self.watch()], 2.5)
-        assert (seen.found, seen.quiet) == (0.5, 0.25)
+        result = operate([self.watch()], 2.5)
+        assert (result.found, result.quiet) == (0.5, 0.25)
 
     def test_the_quietest_threshold_that_finds_enough(self) -> None:
         assert at_recall([self.watch()], 0.5).quiet == 1.0
@@ -169,7 +169,7 @@ def folder(tmp_path: Path) -> Path:
     label = np.zeros(600, np.uint8)
     label[200:230] = label[400:405] = 1
     values[600:][label > 0, 2] += 25.0
-    held = {
+    arrays = {
         "train": values[:600].astype(np.float32),
         "test": values[600:].astype(np.float32),
         "label": label,
@@ -177,7 +177,7 @@ def folder(tmp_path: Path) -> Path:
         "cause_dims": np.arange(6)[None, :].repeat(2, 0) == 2,
         "metrics": np.array(list("abcdef")),
     }
-    np.savez(tmp_path / "one.npz", **held)
+    np.savez(tmp_path / "one.npz", **arrays)
     return tmp_path
 
 
@@ -209,7 +209,7 @@ class TestBench:
         (machine,) = machines(folder, period_s=600)
         spans = [(cause.first, cause.end) for cause in machine.causes]
         asked = machine.train, machine.test, spans
-        ours, told = Reveal("report").judge(*asked), Command("report").judge(*asked)
-        assert told.score == pytest.approx(ours.score, rel=1e-4)
-        assert (told.flags == ours.flags).all() and ours.flags.any()
-        assert told.rankings == ours.rankings
+        ours, from_command = Reveal("report").judge(*asked), Command("report").judge(*asked)
+        assert from_command.score == pytest.approx(ours.score, rel=1e-4)
+        assert (from_command.flags == ours.flags).all() and ours.flags.any()
+        assert from_command.rankings == ours.rankings

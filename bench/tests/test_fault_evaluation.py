@@ -36,7 +36,7 @@ SESSION = Session("train-1", Path("train-1.rvl"), "train", 75, 0.1, (CASE,), _no
 
 
 def _said(
-    at: float,
+    seconds: float,
     change: FindingChange = FindingChange.OPENED,
     subsystem: Subsystem = Subsystem.CPU,
     subjects: tuple[str, ...] = (),
@@ -46,41 +46,41 @@ def _said(
     finding = Finding(
         identity, "bench", subsystem, Severity.LOW, State.OPEN, 0, 0, "claim", subjects=named
     )
-    return Said(at, change, finding)
+    return Said(seconds, change, finding)
 
 
 def test_found_in_time_with_the_last_word_on_the_subject() -> None:
-    said = [
+    updates = [
         _said(102, FindingChange.SUSPECTED),
         _said(105),
         _said(109, FindingChange.CHANGED, subjects=("/reveal-fault-cpu_contend", "/other")),
     ]
-    made = outcome(SESSION, CASE, said)
-    assert (made.suspected, made.found) == (2, 5)
-    assert made.subsystem_right
-    assert made.subject_right
-    assert made.false == 0
+    result = outcome(SESSION, CASE, updates)
+    assert (result.suspected, result.found) == (2, 5)
+    assert result.subsystem_right
+    assert result.subject_right
+    assert result.false == 0
 
 
 def test_a_signature_that_opens_at_once_is_suspected_then() -> None:
-    made = outcome(SESSION, CASE, [_said(101)])
-    assert made.suspected == made.found == 1
+    result = outcome(SESSION, CASE, [_said(101)])
+    assert result.suspected == result.found == 1
 
 
 @pytest.mark.parametrize(
-    ("at", "found", "false"),
+    ("seconds", "found", "false"),
     [(100, False, 1), (100.1, True, 0), (115, True, 0), (115.1, False, 0), (126.1, False, 1)],
 )
-def test_the_windows(at: float, found: bool, false: int) -> None:
-    made = outcome(SESSION, CASE, [_said(at)])
-    assert (made.found is not None, made.false) == (found, false)
+def test_the_windows(seconds: float, found: bool, false: int) -> None:
+    result = outcome(SESSION, CASE, [_said(seconds)])
+    assert (result.found is not None, result.false) == (found, false)
 
 
 def test_the_wrong_subsystem_and_a_second_finding() -> None:
-    said = [_said(105, subsystem=Subsystem.STORAGE), _said(107, identity="b")]
-    made = outcome(SESSION, CASE, said)
-    assert not made.subsystem_right
-    assert made.others == ("CPU",)
+    updates = [_said(105, subsystem=Subsystem.STORAGE), _said(107, identity="b")]
+    result = outcome(SESSION, CASE, updates)
+    assert not result.subsystem_right
+    assert result.others == ("CPU",)
 
 
 def test_only_the_first_subject_counts_and_nobody_is_not_judged() -> None:
@@ -102,13 +102,13 @@ def test_seconds_in_which_the_collector_gave_way_are_counted() -> None:
     levels = [(tables[0], 0, False), (tables[0], 2, False), (tables[0], 1, True),
               (tables[1], 3, False)]  # fmt: skip
     slices = [
-        Slice(float(at), replace(message("n", at, table), slow=np.array([level]),
+        Slice(float(index), replace(message("n", index, table), slow=np.array([level]),
                                  slow_missing=np.array([missing])), table)
-        for at, (table, level, missing) in enumerate(levels)
+        for index, (table, level, missing) in enumerate(levels)
     ]  # fmt: skip
     assert reduced_seconds(slices) == 1
-    made = Judged("train-1", "train", 0.1, recorded_seconds=4, reduced_seconds=1)
-    assert list(summary.reduced_lines([made, replace(made, reduced_seconds=0)])) == [
+    judged = Judged("train-1", "train", 0.1, recorded_seconds=4, reduced_seconds=1)
+    assert list(summary.reduced_lines([judged, replace(judged, reduced_seconds=0)])) == [
         "  reduced: train-1: for 1 of 4 s the collector read less than it could;"
         " train-1.log says what"
     ]
@@ -136,11 +136,11 @@ def test_totals_count_strong_and_weak_apart() -> None:
     )
     assert sums["weak"]["found"]["of"] == 1
     assert sums["healthy"]["minutes"] == 60
-    shown = "\n".join((*summary.table([judged]), *summary.lines(sums)))
-    assert "found 1 of 2 (50%" in shown
-    assert "of those that cost 10% of the job's pace 0 of 1 (0%" in shown
-    assert shown.count("of those that cost") == 1
-    assert [line.split()[3] for line in shown.splitlines() if "26  no" in line] == ["26"]
+    printed = "\n".join((*summary.table([judged]), *summary.lines(sums)))
+    assert "found 1 of 2 (50%" in printed
+    assert "of those that cost 10% of the job's pace 0 of 1 (0%" in printed
+    assert printed.count("of those that cost") == 1
+    assert [line.split()[3] for line in printed.splitlines() if "26  no" in line] == ["26"]
 
 
 def _counts(share: dict[str, Any]) -> tuple[int, int]:

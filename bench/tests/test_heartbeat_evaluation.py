@@ -19,10 +19,10 @@ START_NS = 1_700_000_000 * 1_000_000_000
 
 
 def steps(*lengths: float) -> Steps:
-    begins, at = [], 0.0
+    begins, time = [], 0.0
     for length in lengths:
-        begins.append(at)
-        at += length
+        begins.append(time)
+        time += length
     return Steps(tuple(begins), lengths)
 
 
@@ -58,30 +58,32 @@ def test_a_host_of_few_cpus_runs_few_jobs() -> None:
 
 def test_every_job_has_all_slowdowns_after_it_was_learned_in_an_order_of_its_own() -> None:
     first, second = schedule.episodes(0), schedule.episodes(1)
-    assert {one.percent for one in first} == {one.percent for one in second} == {2, 3, 6, 10, 30}
+    assert (
+        {item.percent for item in first} == {item.percent for item in second} == {2, 3, 6, 10, 30}
+    )
     assert first[0].begin >= schedule.LEARNED_S
     assert first != second
-    assert all(one.end < following.begin for one, following in pairwise(first))
+    assert all(match.end < following.begin for match, following in pairwise(first))
     hog = schedule.hog_after([JobPlan("a", 1.0, episodes=first)])
     assert hog.begin > first[-1].end
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.5, 0.99])
 def test_the_smallest_slowdowns_last_for_a_reading_of_the_longest_window(offset: float) -> None:
-    small = [one for one in schedule.episodes(0) if one.percent <= 3]
+    small = [episode for episode in schedule.episodes(0) if episode.percent <= 3]
     longest = max(WINDOWS)
     steady = steps(*[1.0] * 1000)
-    for one in small:
-        job = Job(20.0, [Read(at + offset, longest, 3.0, 2.0) for at in range(400)])
-        found = evaluation.errors(job, steady, (one.begin, one.end))
-        seen = evaluation.seen("a", found, one)
-        assert seen is not None
-        assert longest in seen.by
+    for item in small:
+        job = Job(20.0, [Read(index + offset, longest, 3.0, 2.0) for index in range(400)])
+        found = evaluation.errors(job, steady, (item.begin, item.end))
+        detected = evaluation.seen("a", found, item)
+        assert detected is not None
+        assert longest in detected.by
 
 
 def test_a_step_is_longer_in_its_episode_only() -> None:
     plan = JobPlan("a", 1.0, episodes=(Episode(10, 20, 6.0),))
-    assert [longer(plan, at) for at in (9.9, 10, 19.9, 20)] == [1.0, 1.06, 1.06, 1.0]
+    assert [longer(plan, moment) for moment in (9.9, 10, 19.9, 20)] == [1.0, 1.06, 1.06, 1.0]
 
 
 def test_errors_are_taken_where_no_edge_cuts_the_window() -> None:
@@ -98,10 +100,10 @@ def test_a_job_that_was_never_locked_has_no_errors() -> None:
 
 def test_an_episode_is_seen_by_the_first_window_within_it() -> None:
     found = [Error(end, 10, read, 6.0, 3.0) for end, read in ((15, 1.0), (22, 5.0), (40, 1.0))]
-    one = evaluation.seen("a", found, Episode(10, 60, 6.0))
-    assert one is not None
-    assert one.by == {10: True}
-    assert one.percent == 6.0
+    item = evaluation.seen("a", found, Episode(10, 60, 6.0))
+    assert item is not None
+    assert item.by == {10: True}
+    assert item.percent == 6.0
     assert evaluation.seen("a", found, Episode(100, 160, 6.0)) is None
 
 
@@ -115,12 +117,12 @@ def test_the_spread_is_by_window() -> None:
 
 def test_a_slowdown_is_false_where_the_log_has_less_than_half_of_it() -> None:
     logged = steps(*[1.0] * 100, *[1.1] * 100)
-    told = [
+    updates = [
         Told(90.0, "Opened", "/a", 10.0, ""),
         Told(140.0, "Opened", "/a", 10.0, ""),
         Told(112.0, "Opened", "/a", 10.0, ""),  # after ten seconds of it
         Told(140.0, "Changed", "/a", 10.0, ""),
         Told(90.0, "Opened", "/b", 10.0, ""),
     ]
-    assert evaluation.false_slowdowns(told, "/a", logged, 1.0) == told[:1]
-    assert evaluation.false_slowdowns(told, "/b", None, None) == told[4:]
+    assert evaluation.false_slowdowns(updates, "/a", logged, 1.0) == updates[:1]
+    assert evaluation.false_slowdowns(updates, "/b", None, None) == updates[4:]

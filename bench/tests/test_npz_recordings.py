@@ -51,8 +51,8 @@ def counted() -> NDArray[np.int64]:
 
 
 def _column(message: Message, table: ChannelTable, label: str) -> list[int]:
-    at = [channel.label for channel in table.fast].index(label)
-    return [int(value) for value in message.fast[:, at]]
+    position = [channel.label for channel in table.fast].index(label)
+    return [int(value) for value in message.fast[:, position]]
 
 
 def test_counters_become_differences_and_gauges_levels(
@@ -80,11 +80,11 @@ def test_sums_over_cpus_and_what_is_left_out(tmp_path: Path, counted: NDArray[np
 
 
 def test_units_are_the_catalogues() -> None:
-    made = {each.label: each for each in npz_columns.channels(NAMES, {})}
-    assert made["cpu.user{0}"].scale == 1e7
-    assert made["memory.vm.nr_kernel_stack"].scale == 1024
-    assert made["storage.disk.read_bytes{vda}"].scale == 512
-    assert made["memory.vm.nr_kernel_stack"].kind is Kind.GAUGE
+    result = {each.label: each for each in npz_columns.channels(NAMES, {})}
+    assert result["cpu.user{0}"].scale == 1e7
+    assert result["memory.vm.nr_kernel_stack"].scale == 1024
+    assert result["storage.disk.read_bytes{vda}"].scale == 512
+    assert result["memory.vm.nr_kernel_stack"].kind is Kind.GAUGE
 
 
 def test_the_slice_across_the_jump_in_time_is_dropped(
@@ -98,8 +98,8 @@ def test_a_counter_that_fell_misses_one_sample(tmp_path: Path, counted: NDArray[
     counted[15:, 0] -= 14
     loaded = list(npz_recordings.load(_write(tmp_path / "run.npz", counted)))
     message, table = loaded[1]
-    at = [channel.label for channel in table.fast].index("cpu.user{0}")
-    assert np.flatnonzero(message.fast_missing[:, at]).tolist() == [4]
+    position = [channel.label for channel in table.fast].index("cpu.user{0}")
+    assert np.flatnonzero(message.fast_missing[:, position]).tolist() == [4]
 
 
 def test_runs_and_their_subjects(tmp_path: Path) -> None:
@@ -112,10 +112,10 @@ def test_runs_and_their_subjects(tmp_path: Path) -> None:
         {"file": "d.npz", "fault": None, **common},
     ]
     (tmp_path / "runs.json").write_text(json.dumps(rows))
-    made = npz_recordings.runs(tmp_path)
-    assert [run.subject for run in made] == ["/reveal-fault-job", None, "/reveal-work-job", None]
-    assert made[0].subsystems == {Subsystem.CPU}
-    assert (made[3].onset, made[3].offset) == (100, 100)
+    result = npz_recordings.runs(tmp_path)
+    assert [run.subject for run in result] == ["/reveal-fault-job", None, "/reveal-work-job", None]
+    assert result[0].subsystems == {Subsystem.CPU}
+    assert (result[3].onset, result[3].offset) == (100, 100)
 
 
 @pytest.mark.parametrize("text", ["", "[{}]", '[{"fault": "x"}]', "3"])

@@ -23,7 +23,7 @@ from support.property_tests import examples
 SMALL = st.lists(st.integers(-9, 9), min_size=1, max_size=7)
 
 
-def warped(one: list[float], other: list[float], band: int) -> float:
+def warped(left: list[float], other: list[float], band: int) -> float:
     """By the definition, as a recursion."""
 
     @cache
@@ -31,9 +31,9 @@ def warped(one: list[float], other: list[float], band: int) -> float:
         if i < 0 or j < 0 or abs(i - j) > band:
             return 0.0 if (i, j) == (-1, -1) else float("inf")
         before = min(cheapest(i - 1, j), cheapest(i, j - 1), cheapest(i - 1, j - 1))
-        return abs(one[i] - other[j]) + before
+        return abs(left[i] - other[j]) + before
 
-    return cheapest(len(one) - 1, len(other) - 1)
+    return cheapest(len(left) - 1, len(other) - 1)
 
 
 def column(*values: float) -> np.ndarray:
@@ -49,11 +49,11 @@ def test_dtw_of_known_series() -> None:
     assert distances(column(1, 2, 3), column(2, 2, 2), 2).tolist() == [2.0]
 
 
-@given(one=SMALL, other=SMALL, band=st.integers(0, 7))
+@given(left=SMALL, other=SMALL, band=st.integers(0, 7))
 @examples(80)
-def test_dtw_is_the_cheapest_path(one: list[int], other: list[int], band: int) -> None:
-    size = min(len(one), len(other))
-    a, b = [float(x) for x in one[:size]], [float(x) for x in other[:size]]
+def test_dtw_is_the_cheapest_path(left: list[int], other: list[int], band: int) -> None:
+    size = min(len(left), len(other))
+    a, b = [float(x) for x in left[:size]], [float(x) for x in other[:size]]
     both = np.column_stack([a, b]), np.column_stack([b, a])
     assert distances(*both, band).tolist() == [warped(a, b, band)] * 2
 
@@ -93,22 +93,22 @@ def traces(names: tuple[str, ...], values: dict[tuple[str, int], np.ndarray]) ->
 def waves(seed: int, period: float) -> np.ndarray:
     """A metric that has the workload's rhythm, one that is the same noise everywhere."""
     draw = np.random.default_rng(seed)
-    at = np.arange(80)
-    rhythm = np.sin(2 * np.pi * at / period) + 0.05 * draw.standard_normal(80)
+    index = np.arange(80)
+    rhythm = np.sin(2 * np.pi * index / period) + 0.05 * draw.standard_normal(80)
     return np.column_stack([rhythm, draw.standard_normal(80)])
 
 
 def test_a_metric_with_a_rhythm_of_its_own_is_reproduced_and_noise_is_not() -> None:
     periods = {"slow": 40.0, "middle": 20.0, "quick": 8.0, "still": 1e9}
-    made = traces(
+    result = traces(
         ("cpu.user", "cpu.system"),
         {
-            (name, run): waves(10 * run + at, period)
-            for at, (name, period) in enumerate(periods.items())
+            (name, run): waves(10 * run + index, period)
+            for index, (name, period) in enumerate(periods.items())
             for run in (1, 2, 3)
         },
     )
-    found = reproducibility.judge(made)
+    found = reproducibility.judge(result)
     assert [each.workload for each in found] == list(periods)
     for each in found:
         assert each.metrics == 2
@@ -121,16 +121,16 @@ def test_a_metric_with_a_rhythm_of_its_own_is_reproduced_and_noise_is_not() -> N
 
 def test_a_metric_that_never_differs_is_not_significant() -> None:
     same = np.column_stack([np.arange(40.0), np.ones(40)])
-    made = traces(("cpu.user", "cpu.system"), {(w, n): same for w in "ab" for n in (1, 2, 3)})
-    for each in reproducibility.judge(made):
+    result = traces(("cpu.user", "cpu.system"), {(w, n): same for w in "ab" for n in (1, 2, 3)})
+    for each in reproducibility.judge(result):
         assert (each.metrics, each.significant, each.nearest) == (1, 0, 0.0)
         assert each.not_told == ("cpu.user",)
 
 
 def test_one_run_is_none_to_compare_with() -> None:
-    made = traces(("cpu.user",), {("a", 1): np.arange(40.0)[:, None]})
+    result = traces(("cpu.user",), {("a", 1): np.arange(40.0)[:, None]})
     with pytest.raises(TracesError, match="two runs"):
-        reproducibility.judge(made)
+        reproducibility.judge(result)
 
 
 def test_what_stood_still_in_a_run_or_was_not_read_is_left_out() -> None:
@@ -162,10 +162,10 @@ def test_every_setting_marks_a_burst_that_stands_out() -> None:
 
 def test_recordings_become_traces_over_what_all_have(tmp_path: Path) -> None:
     paths = [record(tmp_path / f"{seconds}.rvl", seconds, seconds) for seconds in (12, 8)]
-    made = load([("job", number, path) for number, path in enumerate(paths, 1)])
-    assert made.samples == 80
-    assert {run.values.shape for run in made.runs} == {(80, len(made.items))}
-    assert "cpu.user{0}" in {item.label for item in made.items}
+    result = load([("job", number, path) for number, path in enumerate(paths, 1)])
+    assert result.samples == 80
+    assert {run.values.shape for run in result.runs} == {(80, len(result.items))}
+    assert "cpu.user{0}" in {item.label for item in result.items}
     with pytest.raises(TracesError, match="no recordings"):
         load([])
 
@@ -173,16 +173,16 @@ def test_recordings_become_traces_over_what_all_have(tmp_path: Path) -> None:
 def test_phases_of_a_healthy_session_are_workloads_and_its_cycles_runs(tmp_path: Path) -> None:
     # the session began 40 s before its recording: the first cycle lacks its first phase
     recording, start_ns = record(tmp_path / "mixed.rvl", 870), (1000 - 40) * 10**9
-    made = cycles(recording, start_ns)
-    assert made.workloads == (
+    result = cycles(recording, start_ns)
+    assert result.workloads == (
         "train", "server+train", "loader+server+train", "loader+server", "server",
     )  # fmt: skip
-    assert {run.number for run in made.runs} == {2, 3}
-    assert {run.values.shape for run in made.runs} == {(220, len(made.items))}
+    assert {run.number for run in result.runs} == {2, 3}
+    assert {run.values.shape for run in result.runs} == {(220, len(result.items))}
     # the second cycle's first phase: 300 s and 6 s to start, of a recording that begins at 40 s
-    label = [item.label for item in made.items].index("memory.mem_available")
+    label = [item.label for item in result.items].index("memory.mem_available")
     raw = fast_values(870, 0)[(306 - 40) * 10 :][:220, 8] * 1024.0
-    np.testing.assert_array_equal(made.of("train")[0].values[:, label], raw)
+    np.testing.assert_array_equal(result.of("train")[0].values[:, label], raw)
 
 
 def test_a_session_of_one_cycle_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ ONSET, OFFSET = 10.0, 20.0
 
 
 def case() -> CaseRow:
-    times = [int(at * 1e9) for at in (0.0, ONSET, OFFSET, 30.0)]
+    times = [int(moment * 1e9) for moment in (0.0, ONSET, OFFSET, 30.0)]
     return CaseRow("x", "x", False, [], None, 0.0, *times)
 
 
@@ -26,7 +26,9 @@ def log(folder: Path, rows: list[dict[str, float | str]]) -> Path:
 
 def steps(begin: float, end: float, period: float) -> list[dict[str, float | str]]:
     count = int((end - begin) / period)
-    return [{"time": begin + period * at, "event": "step", "seconds": 0.01} for at in range(count)]
+    return [
+        {"time": begin + period * index, "event": "step", "seconds": 0.01} for index in range(count)
+    ]
 
 
 def test_a_job_of_half_the_pace_lost_half(tmp_path: Path) -> None:

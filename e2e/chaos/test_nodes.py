@@ -38,8 +38,8 @@ def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: 
             pods.cluster.join(node)
         joined = now()
         story.begins()
-        first_seen = pods.watched.report(story.report)["spec"]["firstSeenTime"]
-        assert story.since < first_seen < joined, "what it saw meanwhile came to the analyzer"
+        first_time = pods.watched.report(story.report)["spec"]["firstSeenTime"]
+        assert story.since < first_time < joined, "what it saw meanwhile came to the analyzer"
         _await_ready(pods, node, "True", 90)  # its kubelet has to know that the pod is to go
 
 
@@ -52,7 +52,7 @@ def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
     _return(pods, node)
     pods.watched.watch(*pods.cluster.nodes)
     time.sleep(_SETTLES_S)
-    assert [summary(one) for one in pods.watched.reports(began)] == []
+    assert [summary(report) for report in pods.watched.reports(began)] == []
 
 
 def test_what_was_open_on_a_lost_node_is_told_once(pods: Pods, jobs: str) -> None:

@@ -28,7 +28,7 @@ def test_the_other_analyzer_takes_over(pods: Pods, jobs: str) -> None:
 
 def _lose_owner(pods: Pods) -> None:
     name = pods.owner(NODE)
-    pods.remove(next(one for one in pods.of(ANALYZER) if one["metadata"]["name"] == name))
+    pods.remove(next(item for item in pods.of(ANALYZER) if item["metadata"]["name"] == name))
     lost = time.monotonic()
     wait_for(lambda: pods.owner(NODE) not in ("", name), 60, "another one reads of the node")
     seconds = time.monotonic() - lost

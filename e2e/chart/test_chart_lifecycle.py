@@ -32,12 +32,12 @@ def ports() -> tuple[list[str], int]:
 
 
 def has_children(cluster: Cluster, profile: str) -> bool:
-    wanted = {
+    expected = {
         ("DaemonSet", f"reveal-collector-{profile}"),
         ("Deployment", f"reveal-analyzer-{profile}"),
         ("ConfigMap", f"reveal-settings-{profile}"),
     }
-    return cluster.children(profile) == wanted
+    return cluster.children(profile) == expected
 
 
 def await_children(cluster: Cluster, operator: Daemon, profile: str) -> None:

@@ -22,11 +22,11 @@ KINDS = ("servicemonitors", "podmonitors", "prometheusrules")
 @pytest.fixture(scope="module")
 def monitored(releases: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster that serves the kinds of the Prometheus Operator."""
-    said = golang.find(GO, binaries.cache().parent).run(
+    output = golang.find(GO, binaries.cache().parent).run(
         "mod", "download", "-json", MODULE, folder=tmp_path_factory.mktemp("nowhere"),
         check="the Prometheus Operator's module cannot be fetched",
     )  # fmt: skip
-    folder = Path(json.loads(said)["Dir"]) / "example" / "prometheus-operator-crd"
+    folder = Path(json.loads(output)["Dir"]) / "example" / "prometheus-operator-crd"
     releases.kube.install(*(folder / f"monitoring.coreos.com_{kind}.yaml" for kind in KINDS))
     yield releases
     for kind in KINDS:

@@ -17,12 +17,12 @@ PROFILES = CHART / "ci" / "profiles-values.yaml"
 
 
 def test_the_second_run_of_the_first_install_brings_the_profiles(fresh: Cluster) -> None:
-    said = fresh.upgrade("--values", PROFILES)
-    assert "Reveal 0.1.0 is installed in reveal-system." in said
-    assert "NO PROFILE YET" in said
+    output = fresh.upgrade("--values", PROFILES)
+    assert "Reveal 0.1.0 is installed in reveal-system." in output
+    assert "NO PROFILE YET" in output
     assert all(fresh.definition(name) for name in DEFINITIONS)
-    said = fresh.upgrade("--values", PROFILES)
-    assert "NO PROFILE YET" not in said
+    output = fresh.upgrade("--values", PROFILES)
+    assert "NO PROFILE YET" not in output
     assert fresh.profile("gpu-nodes") is not None
     inference = fresh.profile("inference")
     assert inference is not None
@@ -69,9 +69,9 @@ def test_an_upgrade_brings_the_new_schema(fresh: Cluster, tmp_path: Path) -> Non
     older = tmp_path / "reveal"
     shutil.copytree(CHART, older)
     path = older / "templates" / "crds" / "anomalyreports.yaml"
-    cut = path.read_text().replace("shortNames: [anomalies", "shortNames: [older")
-    assert cut != path.read_text()
-    path.write_text(cut)
+    threshold = path.read_text().replace("shortNames: [anomalies", "shortNames: [older")
+    assert threshold != path.read_text()
+    path.write_text(threshold)
 
     def short_names() -> list[str]:
         definition = fresh.definition("anomalyreports.reveal.dev")

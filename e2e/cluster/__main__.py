@@ -48,22 +48,22 @@ def _parser() -> argparse.ArgumentParser:
         "nodes", help="a cluster with real nodes, which stays up"
     ).add_subparsers(required=True, metavar="DO")
     for name, run in (("up", _nodes_up), ("down", _nodes_down), ("status", _nodes_status)):
-        one = whole.add_parser(name)
-        one.add_argument("--folder", type=Path, default=handle.default_folder())
-        one.set_defaults(run=run)
+        subparser = whole.add_parser(name)
+        subparser.add_argument("--folder", type=Path, default=handle.default_folder())
+        subparser.set_defaults(run=run)
         if name == "up":
-            one.add_argument("--count", type=int, default=3, choices=NUMBERS, metavar="N")
-            one.add_argument(
+            subparser.add_argument("--count", type=int, default=3, choices=NUMBERS, metavar="N")
+            subparser.add_argument(
                 "--vms", type=int, default=0, choices=range(3), metavar="N",
                 help="further nodes with kernels of their own",
             )  # fmt: skip
     for name in ("start", "stop", "kill", "cut", "join", "remove", "exec"):
-        one = whole.add_parser(name)
-        one.add_argument("node", metavar="NODE")
-        one.add_argument("--folder", type=Path, default=handle.default_folder())
-        one.set_defaults(run=_node, do=name)
+        subparser = whole.add_parser(name)
+        subparser.add_argument("node", metavar="NODE")
+        subparser.add_argument("--folder", type=Path, default=handle.default_folder())
+        subparser.set_defaults(run=_node, do=name)
         if name == "exec":
-            one.add_argument("command", nargs=argparse.REMAINDER)
+            subparser.add_argument("command", nargs=argparse.REMAINDER)
     return parser
 
 
@@ -95,10 +95,10 @@ def _pin(chosen: argparse.Namespace) -> None:
 
 def _nodes_up(chosen: argparse.Namespace) -> None:
     began = time.monotonic()
-    made = handle.prepare(_say, chosen.vms)
+    images = handle.prepare(_say, chosen.vms)
     _say(f"programs and images: {time.monotonic() - began:.1f} s")
-    wanted = handle.plan(made, chosen.count, chosen.vms)
-    cluster = handle.up(chosen.folder, wanted, _say, bound=False)
+    desired = handle.plan(images, chosen.count, chosen.vms)
+    cluster = handle.up(chosen.folder, desired, _say, bound=False)
     _say(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
     _say(f"ready after {time.monotonic() - began:.1f} s, logs in {cluster.folder}")
     _say(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.program('')}:$PATH")

@@ -56,19 +56,19 @@ WORKLOAD = Packaged("reveal-workload", ("python3-numpy", "curl", "iproute2", "pr
 REDIS = Packaged("reveal-redis", ("redis-server",))
 
 
-def make(store: Store, say: Say = print) -> tuple[Archive, ...]:
+def make(store: Store, log: Say = print) -> tuple[Archive, ...]:
     """All of them, what nodes cannot do without first."""
     folder = store.folder / "archives"
     folder.mkdir(exist_ok=True)
-    ours = build_all(store, say)
+    ours = build_all(store, log)
     with store.building():
-        made = [_scratch(store, folder, one, say) for one in _scratches()]
+        results = [_scratch(store, folder, scratch, log) for scratch in _scratches()]
         for packaged in (WORKLOAD, REDIS):
             if packaged.full_name not in store.names():
-                _timed(say, packaged.full_name, partial(_package, store, packaged))
-            made.append(_archive(store, folder, packaged.full_name, say))
-        made += [_archive(store, folder, one.full_name, say) for one in ours]
-    return tuple(made)
+                _timed(log, packaged.full_name, partial(_package, store, packaged))
+            results.append(_archive(store, folder, packaged.full_name, log))
+        results += [_archive(store, folder, item.full_name, log) for item in ours]
+    return tuple(results)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _Scratch:
 def _scratches() -> tuple[_Scratch, ...]:
     source = _FOLDER / "pause.c"
     pause = hashlib.sha256(source.read_bytes()).hexdigest()
-    [coredns] = [one for one in building.programs() if one.name == "coredns"]
+    [coredns] = [program for program in building.programs() if program.name == "coredns"]
     built = binaries.find()["coredns"]
 
     def compile_pause(into: Path) -> None:
@@ -105,48 +105,48 @@ def _copy(source: Path, into: Path) -> None:
     shutil.copy2(source, into)
 
 
-def _scratch(store: Store, folder: Path, one: _Scratch, say: Say) -> Archive:
-    file = folder / one.file
+def _scratch(store: Store, folder: Path, item: _Scratch, log: Say) -> Archive:
+    file = folder / item.file
     if not file.exists():
         with tempfile.TemporaryDirectory() as temporary:
-            program = Path(temporary, one.program)
-            one.make(program)
+            program = Path(temporary, item.program)
+            item.make(program)
             container = store.buildah("from", "scratch")
-            store.buildah("copy", "--quiet", container, program, f"/{one.program}")
-            entry = f'["/{one.program}"]'
-            store.buildah("config", "--entrypoint", entry, "--user", one.user, container)
-            store.buildah("commit", "--quiet", "--rm", container, one.image)
-        _save(store, one.image, file, say)
-    return Archive(one.image, file)
+            store.buildah("copy", "--quiet", container, program, f"/{item.program}")
+            entry = f'["/{item.program}"]'
+            store.buildah("config", "--entrypoint", entry, "--user", item.user, container)
+            store.buildah("commit", "--quiet", "--rm", container, item.image)
+        _save(store, item.image, file, log)
+    return Archive(item.image, file)
 
 
-def _package(store: Store, wanted: Packaged) -> None:
+def _package(store: Store, packaged: Packaged) -> None:
     container = store.buildah("from", "--pull-never", base.make(store).image)
-    install = _INSTALL.format(" ".join(wanted.packages))
+    install = _INSTALL.format(" ".join(packaged.packages))
     store.buildah("run", "--isolation", "chroot", container, "--", "sh", "-c", install)
-    store.buildah("commit", "--quiet", "--rm", container, wanted.full_name)
+    store.buildah("commit", "--quiet", "--rm", container, packaged.full_name)
 
 
-def _archive(store: Store, folder: Path, image: str, say: Say) -> Archive:
+def _archive(store: Store, folder: Path, image: str, log: Say) -> Archive:
     name, _, tag = image.rpartition("/")[2].partition(":")
     file = folder / f"{name}-{tag}.tar"
     if not file.exists():
-        _save(store, image, file, say)
+        _save(store, image, file, log)
     return Archive(image, file)
 
 
-def _save(store: Store, image: str, file: Path, say: Say) -> None:
+def _save(store: Store, image: str, file: Path, log: Say) -> None:
     unfinished = file.with_suffix(".unfinished")
     unfinished.unlink(missing_ok=True)  # buildah adds to one that is there
     target = f"docker-archive:{unfinished}:{image}"
-    _timed(say, file.name, lambda: store.buildah("push", "--quiet", image, target))
+    _timed(log, file.name, lambda: store.buildah("push", "--quiet", image, target))
     for earlier in file.parent.glob(f"{file.name.rpartition('-')[0]}-*"):
         if earlier != unfinished:
             earlier.unlink()
     unfinished.replace(file)
 
 
-def _timed(say: Say, what: str, do: Callable[[], object]) -> None:
+def _timed(log: Say, what: str, do: Callable[[], object]) -> None:
     began = time.monotonic()
     do()
-    say(f"{what}: {time.monotonic() - began:.0f} s")
+    log(f"{what}: {time.monotonic() - began:.0f} s")

@@ -49,19 +49,19 @@ class Program:
     @property
     def digest(self) -> str:
         """Changes with anything that changes the program."""
-        told = hashlib.sha256()
+        hashed = hashlib.sha256()
         for each in sorted(self.module.folder.rglob("*")):
             if each.is_file():
-                told.update(each.read_bytes())
-        told.update(" ".join((self.package, *self.flags)).encode())
-        return told.hexdigest()
+                hashed.update(each.read_bytes())
+        hashed.update(" ".join((self.package, *self.flags)).encode())
+        return hashed.hexdigest()
 
 
 def programs() -> tuple[Program, ...]:
     """All of them, in the order of their use: a run cut short leaves the most useful ones."""
     version = modules.KUBERNETES.version(modules.KUBERNETES_PATH)
     minor = version.split(".")[1]
-    told = (
+    linked = (
         (f"{_VERSION}.gitVersion", version),
         (f"{_VERSION}.gitMajor", "1"),
         (f"{_VERSION}.gitMinor", minor),
@@ -69,7 +69,7 @@ def programs() -> tuple[Program, ...]:
     return (
         Program("etcd", modules.KUBERNETES, "./etcd", ()),
         *(
-            Program(name, modules.KUBERNETES, f"{_COMMANDS}/{name}", told)
+            Program(name, modules.KUBERNETES, f"{_COMMANDS}/{name}", linked)
             for name in _COMMANDS_BUILT
         ),
         Program("helm", modules.HELM, f"{modules.HELM_PATH}/cmd/helm", _helm_variables(minor)),
@@ -77,28 +77,32 @@ def programs() -> tuple[Program, ...]:
     )
 
 
-def build(say: Say = print, names: tuple[str, ...] = binaries.ALL) -> None:
+def build(log: Say = print, names: tuple[str, ...] = binaries.ALL) -> None:
     """Build what is missing or stale of ``names``; each step is told with its seconds.
 
     ``BuildError`` without a Go that can do it, or where sources cannot be fetched.
     """
     folder = binaries.cache()
     given = os.environ.get(binaries.ASSETS_VARIABLE)
-    wanted = [one for one in programs() if one.name in names and not _is_current(one, folder)]
+    expected = [
+        program
+        for program in programs()
+        if program.name in names and not _is_current(program, folder)
+    ]
     if given:
-        wanted = [one for one in wanted if not (Path(given) / one.name).exists()]
-    if not wanted:
+        expected = [item for item in expected if not (Path(given) / item.name).exists()]
+    if not expected:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder, say):
-        for one in wanted:
-            if not _is_current(one, folder):  # another run may have built it meanwhile
-                _build(one, folder, say)
+    with _alone(folder, log):
+        for item in expected:
+            if not _is_current(item, folder):  # another run may have built it meanwhile
+                _build(item, folder, log)
 
 
-def _build(program: Program, folder: Path, say: Say) -> None:
+def _build(program: Program, folder: Path, log: Say) -> None:
     began = time.monotonic()
-    say(f"building {program.name} ...")
+    log(f"building {program.name} ...")
     go = _go(program.module, folder)
     unfinished = folder / f"{program.name}.unfinished"
     go.run(
@@ -108,7 +112,7 @@ def _build(program: Program, folder: Path, say: Say) -> None:
     unfinished.replace(folder / program.name)
     _stamp(program, folder).write_text(program.digest)
     size = (folder / program.name).stat().st_size // 1_000_000
-    say(f"built {program.name} in {time.monotonic() - began:.0f} s, {size} MB")
+    log(f"built {program.name} in {time.monotonic() - began:.0f} s, {size} MB")
 
 
 def _go(module: Module, folder: Path) -> Go:
@@ -129,20 +133,20 @@ def _stamp(program: Program, folder: Path) -> Path:
 def _helm_variables(minor: str) -> tuple[tuple[str, str], ...]:
     """Which Kubernetes ``helm template`` and ``helm lint`` assume: without these, 1.20."""
     path = modules.HELM_PATH
-    told = [(f"{path}/internal/version.version", modules.HELM.version(path))]
+    variables = [(f"{path}/internal/version.version", modules.HELM.version(path))]
     for package in ("pkg/chartutil", "pkg/lint/rules"):
-        told.append((f"{path}/{package}.k8sVersionMajor", "1"))
-        told.append((f"{path}/{package}.k8sVersionMinor", minor))
-    return tuple(told)
+        variables.append((f"{path}/{package}.k8sVersionMajor", "1"))
+        variables.append((f"{path}/{package}.k8sVersionMinor", minor))
+    return tuple(variables)
 
 
 @contextmanager
-def _alone(folder: Path, say: Say) -> Iterator[None]:
+def _alone(folder: Path, log: Say) -> Iterator[None]:
     """One build at a time: two at once take the memory of both and are no faster."""
     with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("waiting for another build to finish ...")
+            log("waiting for another build to finish ...")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

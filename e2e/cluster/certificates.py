@@ -104,23 +104,29 @@ def make(folder: Path, *addresses: str) -> Certificates:
     if shutil.which("openssl") is None:
         raise StartError("no openssl command: install it (Debian, Ubuntu: apt install openssl)")
     folder.mkdir(parents=True, exist_ok=True)
-    made = Certificates(folder)
-    if made.account_public.exists():
-        return made
-    names = ", ".join((*_API_NAMES, *(f"IP:{one}" for one in addresses)))
+    certificates = Certificates(folder)
+    if certificates.account_public.exists():
+        return certificates
+    names = ", ".join((*_API_NAMES, *(f"IP:{address}" for address in addresses)))
     (folder / "openssl.cnf").write_text(_EXTENSIONS.format(names=names))
-    _certificate(made, "authority", "/CN=reveal-test-authority", "authority")
-    _certificate(made, "server", "/CN=kube-apiserver", "server")
-    _certificate(made, "admin", "/O=system:masters/CN=admin", "client")
-    _certificate(made, "controllers", "/CN=system:kube-controller-manager", "client")
+    _certificate(certificates, "authority", "/CN=reveal-test-authority", "authority")
+    _certificate(certificates, "server", "/CN=kube-apiserver", "server")
+    _certificate(certificates, "admin", "/O=system:masters/CN=admin", "client")
+    _certificate(certificates, "controllers", "/CN=system:kube-controller-manager", "client")
     _openssl(
         folder, "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256",
-        "-out", made.account_key.name,
+        "-out", certificates.account_key.name,
     )  # fmt: skip
     _openssl(
-        folder, "pkey", "-in", made.account_key.name, "-pubout", "-out", made.account_public.name
+        folder,
+        "pkey",
+        "-in",
+        certificates.account_key.name,
+        "-pubout",
+        "-out",
+        certificates.account_public.name,
     )
-    return made
+    return certificates
 
 
 def kubeconfig(url: str, authority: Path, user: dict[str, Any], namespace: str = "default") -> str:
@@ -132,18 +138,22 @@ def kubeconfig(url: str, authority: Path, user: dict[str, Any], namespace: str =
         "users": {"user": user},
         "contexts": {"context": {"cluster": "reveal", "user": "reveal", "namespace": namespace}},
     }  # fmt: skip
-    content: dict[str, Any] = {key: [{"name": "reveal", **one}] for key, one in named.items()}
+    content: dict[str, Any] = {key: [{"name": "reveal", **item}] for key, item in named.items()}
     return json.dumps(
         {"apiVersion": "v1", "kind": "Config", "current-context": "reveal", **content}
     )
 
 
 def _certificate(
-    made: Certificates, name: str, subject: str, extensions: str, settings: str = "openssl.cnf"
+    certificates: Certificates,
+    name: str,
+    subject: str,
+    extensions: str,
+    settings: str = "openssl.cnf",
 ) -> None:
     issuer = () if name == "authority" else ("-CA", "authority.crt", "-CAkey", "authority.key")
     _openssl(
-        made.folder, "req", "-x509", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.crt",
+        certificates.folder, "req", "-x509", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.crt",
         "-days", _DAYS, "-subj", subject, "-config", settings, "-extensions", extensions,
         *issuer,
     )  # fmt: skip

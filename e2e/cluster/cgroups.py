@@ -37,18 +37,18 @@ def hierarchies() -> list[Hierarchy]:
 
 def make(name: str) -> list[Path]:
     """A cgroup of that name in each hierarchy."""
-    made = []
-    for one in hierarchies():
-        if one.version == 2 and one.folder == ROOT:
-            _hand_down(one.folder)
-        folder = one.folder / name
+    folders = []
+    for hierarchy in hierarchies():
+        if hierarchy.version == 2 and hierarchy.folder == ROOT:
+            _hand_down(hierarchy.folder)
+        folder = hierarchy.folder / name
         folder.mkdir(exist_ok=True)
         # a cpuset of version 1 takes no process before these are written
         for file in ("cpuset.mems", "cpuset.cpus"):
-            if one.version == 1 and (folder / file).exists():
-                (folder / file).write_text((one.folder / file).read_text())
-        made.append(folder)
-    return made
+            if hierarchy.version == 1 and (folder / file).exists():
+                (folder / file).write_text((hierarchy.folder / file).read_text())
+        folders.append(folder)
+    return folders
 
 
 def enter(folders: list[Path]) -> None:
@@ -60,15 +60,15 @@ def enter(folders: list[Path]) -> None:
 def mounts() -> list[tuple[str, ...]]:
     """Commands that mount, inside of a node, what it sees as the whole tree."""
     found = hierarchies()
-    if [one.folder for one in found] == [ROOT]:
+    if [item.folder for item in found] == [ROOT]:
         return [("mount", "-t", "cgroup2", "cgroup2", str(ROOT))]
     commands: list[tuple[str, ...]] = [
         ("mount", "-t", "tmpfs", "-o", "mode=755", "cgroup", str(ROOT))
     ]
-    for one in found:
-        kind = ("-t", "cgroup2") if one.version == 2 else ("-t", "cgroup", "-o", one.options)
-        commands.append(("mkdir", "-p", str(one.folder)))
-        commands.append(("mount", *kind, "cgroup", str(one.folder)))
+    for item in found:
+        kind = ("-t", "cgroup2") if item.version == 2 else ("-t", "cgroup", "-o", item.options)
+        commands.append(("mkdir", "-p", str(item.folder)))
+        commands.append(("mount", *kind, "cgroup", str(item.folder)))
     return commands
 
 
@@ -85,7 +85,11 @@ def remove(name: str) -> list[Path]:
     """What could not be removed, because processes in it would not end."""
     deadline = time.monotonic() + _GONE_S
     while True:
-        left = [one.folder / name for one in hierarchies() if not _removed(one.folder / name)]
+        left = [
+            hierarchy.folder / name
+            for hierarchy in hierarchies()
+            if not _removed(hierarchy.folder / name)
+        ]
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.1)
@@ -107,6 +111,8 @@ def _hand_down(folder: Path) -> None:
 def _controllers(options: str) -> str:
     """Of a mount's options those that name the hierarchy."""
     common = {"rw", "ro", "relatime", "noatime", "nosuid", "nodev", "noexec", "clone_children"}
-    wanted = [one for one in options.split(",") if one not in common and "release_agent" not in one]
-    named = [one for one in wanted if one.startswith("name=")]
-    return ",".join(["none", *named] if named else wanted)
+    controllers = [
+        item for item in options.split(",") if item not in common and "release_agent" not in item
+    ]
+    named = [item for item in controllers if item.startswith("name=")]
+    return ",".join(["none", *named] if named else controllers)

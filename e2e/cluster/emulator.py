@@ -36,7 +36,7 @@ def command(
     system: RootFs, disks: tuple[Path, ...], cable: Cable, name: str, shape: Shape = Shape()
 ) -> list[str]:
     """A machine of that name, which starts from the first disk."""
-    drives = [("-drive", f"file={one},format=raw,if=virtio,cache=unsafe") for one in disks]
+    drives = [("-drive", f"file={disk},format=raw,if=virtio,cache=unsafe") for disk in disks]
     words = (f"root=LABEL={LABEL}", f"systemd.hostname={name}", "net.ifnames=0", "quiet")
     ends = f"tap,id=cable,ifname={cable.interface},script=no,downscript=no"
     return [
@@ -67,7 +67,8 @@ def _starts(system: RootFs) -> bool:
 
 
 def _start(system: RootFs, words: tuple[str, ...]) -> tuple[str, ...]:
-    told = ("console=ttyS0", "panic=-1", *words)
+    kernel_arguments = ("console=ttyS0", "panic=-1", *words)
     return (
-        "-kernel", str(system.kernel), "-initrd", str(system.initrd), "-append", " ".join(told)
+        "-kernel", str(system.kernel), "-initrd", str(system.initrd),
+        "-append", " ".join(kernel_arguments)
     )  # fmt: skip

@@ -59,19 +59,19 @@ class Go:
 _SETTINGS = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "", "GOTOOLCHAIN": "auto"}
 
 
-def find(wanted: str, cache: Path) -> Go:
+def find(number: str, cache: Path) -> Go:
     """A Go for a module whose go.mod says ``go WANTED``; fetched into ``cache`` where needed."""
     present = _present()
     if present is None:
         raise BuildError(f"no Go to build with: {_ADVICE}")
     if present.version >= _FETCHES_RELEASES:
         return present
-    name = f"go{wanted}"
+    name = f"go{number}"
     folder = cache / name
     if not (folder / "bin" / "go").exists():
         _unpack(_downloaded(present, name), folder)
     # GOROOT may name the old one
-    return Go(folder / "bin" / "go", _numbers(wanted), {"GOROOT": str(folder)})
+    return Go(folder / "bin" / "go", _numbers(number), {"GOROOT": str(folder)})
 
 
 def _present() -> Go | None:
@@ -80,10 +80,10 @@ def _present() -> Go | None:
     if command is None:
         return None
     # outside any module, so that it tells of itself and not of what a go.mod asks for
-    said = Go(Path(command), ()).run("version", folder=Path("/"), check=f"{command} does not run")
-    found = re.search(r"go(\d+\.\d+(?:\.\d+)?)", said)
+    output = Go(Path(command), ()).run("version", folder=Path("/"), check=f"{command} does not run")
+    found = re.search(r"go(\d+\.\d+(?:\.\d+)?)", output)
     if found is None:
-        raise BuildError(f"{command} says {said.strip()!r}, which is no release: {_ADVICE}")
+        raise BuildError(f"{command} says {output.strip()!r}, which is no release: {_ADVICE}")
     return Go(Path(command), _numbers(found[1]))
 
 
@@ -93,11 +93,11 @@ def _downloaded(old: Go, name: str) -> Path:
         raise BuildError(f"no {name} for {platform.machine()}: {_ADVICE}")
     module = f"golang.org/toolchain@v0.0.1-{name}.linux-{machine}"
     with tempfile.TemporaryDirectory() as nowhere:
-        said = old.run(
+        output = old.run(
             "mod", "download", "-json", module, folder=Path(nowhere),
             check=f"{old.command} is too old for Kubernetes and could not fetch {name}; {_ADVICE}",
         )  # fmt: skip
-    return Path(json.loads(said)["Dir"])
+    return Path(json.loads(output)["Dir"])
 
 
 def _unpack(module: Path, folder: Path) -> None:

@@ -50,10 +50,10 @@ class Cluster:
     def state(self) -> dict[str, Any]:
         """What its supervisor tells; empty where there is none."""
         try:
-            told: dict[str, Any] = json.loads((self.folder / STATE).read_text())
+            saved: dict[str, Any] = json.loads((self.folder / STATE).read_text())
         except FileNotFoundError:
             return {}
-        return told
+        return saved
 
     @property
     def running(self) -> bool:
@@ -75,7 +75,7 @@ class Cluster:
 
     def image(self, name: str) -> str:
         """The full name of an image that all nodes have: ``reveal-collector``."""
-        found = [one for one in self.state["images"].values() if f"/{name}:" in one]
+        found = [image for image in self.state["images"].values() if f"/{name}:" in image]
         return str(found[0])
 
     def program(self, name: str) -> Path:
@@ -106,8 +106,8 @@ class Cluster:
     def is_ready(self, node: str) -> bool:
         """Whether its kubelet has told so, and nobody misses it."""
         path = '{.status.conditions[?(@.type=="Ready")].status}'
-        told = ("get", "node", node, "--ignore-not-found", "-o", f"jsonpath={path}")
-        return self.kubectl(*told) == "True"
+        arguments = ("get", "node", node, "--ignore-not-found", "-o", f"jsonpath={path}")
+        return self.kubectl(*arguments) == "True"
 
     def crash_api(self) -> None:
         """The API server is killed and stays away; nodes and their pods run on."""
@@ -158,35 +158,35 @@ def supervised(state: dict[str, Any]) -> bool:
     return bool(state) and supervisor.started(state["pid"]) == state["started"] != 0
 
 
-def prepare(say: Say = print, vms: int = 0) -> tuple[Archive, ...]:
+def prepare(log: Say = print, vms: int = 0) -> tuple[Archive, ...]:
     """Programs and images, built where they are not there yet; disks where there are ``vms``."""
     if why := machine.lacking(vms):
         raise StartError(why)
     if vms:
-        rootfs.make(say)
-    building.build(say, (*binaries.ALL, *binaries.NODES))
-    return archives.make(Store(images_cache()), say)
+        rootfs.make(log)
+    building.build(log, (*binaries.ALL, *binaries.NODES))
+    return archives.make(Store(images_cache()), log)
 
 
-def plan(made: tuple[Archive, ...], nodes: int, vms: int = 0) -> Plan:
+def plan(images: tuple[Archive, ...], nodes: int, vms: int = 0) -> Plan:
     """A cluster of so many nodes with these images."""
-    return Plan(nodes, {str(one.file): one.image for one in made}, vms)
+    return Plan(nodes, {str(item.file): item.image for item in images}, vms)
 
 
-def up(folder: Path, wanted: Plan, say: Say, *, bound: bool) -> Cluster:
+def up(folder: Path, expected: Plan, log: Say, *, bound: bool) -> Cluster:
     """A cluster as planned; one that runs gets the images and nodes that it lacks.
 
     ``bound``: it ends with the thread that calls.
     """
     found = Cluster(folder)
     if found.running and found.state["ready"]:
-        _complete(found, wanted, say)
+        _complete(found, expected, log)
         return found
     if not found.running:
         _take(folder)
-        wanted.save(folder)
+        expected.save(folder)
         _spawn(folder, bound)
-    _follow(found, say)
+    _follow(found, log)
     return found
 
 
@@ -221,30 +221,30 @@ def _await_end(state: dict[str, Any], seconds: float) -> None:
 
 
 @contextmanager
-def running(count: int, say: Say = print, vms: int = 0) -> Iterator[Cluster]:
+def running(count: int, log: Say = print, vms: int = 0) -> Iterator[Cluster]:
     """The cluster that is up already, with the images that it has, left up; else one of its own.
 
     Virtual machines that it lacks are added, and taken away afterwards.
     """
     found = Cluster(default_folder())
     if found.running:
-        with _virtual(found, vms, say):
+        with _virtual(found, vms, log):
             yield found
         return
-    made = prepare(say, vms)
+    images = prepare(log, vms)
     folder = Path(tempfile.mkdtemp(prefix="reveal-cluster-"))
     try:
-        yield up(folder, plan(made, count, vms), say, bound=True)
+        yield up(folder, plan(images, count, vms), log, bound=True)
     finally:
         down(folder)
 
 
 @contextmanager
-def _virtual(found: Cluster, count: int, say: Say) -> Iterator[None]:
+def _virtual(found: Cluster, count: int, log: Say) -> Iterator[None]:
     """As many as wanted; those that were not there are gone afterwards."""
     there = found.vms
     try:
-        _start(found, (f"vm{number}" for number in range(1, count + 1)), say)
+        _start(found, (f"vm{number}" for number in range(1, count + 1)), log)
         yield
     finally:
         for name in set(found.vms) - set(there):
@@ -274,37 +274,37 @@ def _spawn(folder: Path, bound: bool) -> None:
         time.sleep(0.02)
 
 
-def _follow(cluster: Cluster, say: Say) -> None:
+def _follow(cluster: Cluster, print_line: Say) -> None:
     """Tell its supervisor's steps until it is ready."""
-    said = ""
+    text = ""
     with (cluster.folder / LOG).open() as log:
         while True:
             ready = cluster.running and cluster.state["ready"]
             for line in log:
-                said += line
-                say(line.rstrip())
+                text += line
+                print_line(line.rstrip())
             if ready:
                 return
             if not cluster.running:
-                raise StartError(f"no cluster came up:\n{said[-3000:]}")
+                raise StartError(f"no cluster came up:\n{text[-3000:]}")
             time.sleep(0.1)
 
 
-def _complete(cluster: Cluster, wanted: Plan, say: Say) -> None:
-    _start(cluster, wanted.names, say)
+def _complete(cluster: Cluster, expected: Plan, log: Say) -> None:
+    _start(cluster, expected.names, log)
     known = set(cluster.state["images"])
-    for file, image in wanted.images.items():
+    for file, image in expected.images.items():
         if file not in known:
             archive = Archive(image, Path(file))
-            _timed(say, f"{image} imported", partial(cluster.spread, archive))
+            _timed(log, f"{image} imported", partial(cluster.spread, archive))
 
 
-def _start(cluster: Cluster, names: Iterable[str], say: Say) -> None:
+def _start(cluster: Cluster, names: Iterable[str], log: Say) -> None:
     """Those of the nodes that are not there."""
     there = {*cluster.nodes, *cluster.vms}
     for name in names:
         if name not in there:
-            _timed(say, f"{name} Ready", partial(_start_one, cluster, name))
+            _timed(log, f"{name} Ready", partial(_start_one, cluster, name))
 
 
 def _start_one(cluster: Cluster, name: str) -> None:
@@ -316,7 +316,7 @@ def _start_one(cluster: Cluster, name: str) -> None:
         time.sleep(0.5)
 
 
-def _timed(say: Say, what: str, do: Callable[[], object]) -> None:
+def _timed(log: Say, what: str, do: Callable[[], object]) -> None:
     began = time.monotonic()
     do()
-    say(f"{time.monotonic() - began:6.1f} s  {what}")
+    log(f"{time.monotonic() - began:6.1f} s  {what}")

@@ -60,11 +60,11 @@ class Inside:
 
 
 def load(file: Path) -> Inside:
-    told: dict[str, Any] = json.loads(file.read_text())
-    made = Inside(**told)
+    values: dict[str, Any] = json.loads(file.read_text())
+    inside = Inside(**values)
     return replace(
-        made, folder=Path(told["folder"]), network=Network(**told["network"]),
-        archives=tuple(told["archives"]),
+        inside, folder=Path(values["folder"]), network=Network(**values["network"]),
+        archives=tuple(values["archives"]),
     )  # fmt: skip
 
 

@@ -51,7 +51,9 @@ def remember(file: Path) -> None:
     """Keep the settings that kubelets change; what an earlier run kept is the truth."""
     if not file.exists():
         paths = [Path("/proc/sys", name) for name in _SETTINGS]
-        file.write_text(json.dumps({str(one): one.read_text() for one in paths if one.exists()}))
+        file.write_text(
+            json.dumps({str(path): path.read_text() for path in paths if path.exists()})
+        )
 
 
 def restore(file: Path) -> None:

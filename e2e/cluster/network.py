@@ -53,11 +53,11 @@ BRIDGED = Network("10.89.0.1", "10.97.0", nodes="10.89.0", pods="10.245", bridge
 
 def number(name: str) -> int:
     """Of a node: ``node1`` is the first; virtual machines, ``vm1``, are counted from the last."""
-    told = _NAME.fullmatch(name)
-    if told is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise ValueError(f"no node can be called {name}")
-    counted = int(told["number"])
-    return counted if told["kind"] == "node" else NUMBERS[-counted]
+    counted = int(match["number"])
+    return counted if match["kind"] == "node" else NUMBERS[-counted]
 
 
 def build(network: Network) -> None:

@@ -89,14 +89,14 @@ class Node:
         return self._unshare.running
 
     def _write(self) -> None:
-        made = self._plane.certificates
-        user = made.issue(f"{self.name}-kubelet", f"/O=system:nodes/CN=system:node:{self.name}")
+        files = self._plane.certificates
+        user = files.issue(f"{self.name}-kubelet", f"/O=system:nodes/CN=system:node:{self.name}")
         self._config("kubelet", user)
-        self._config("proxy", made.issue("kube-proxy", "/CN=system:kube-proxy"))
-        made.issue_server(self.name, f"DNS:{self.name}", f"IP:{self._network.node(self.number)}")
+        self._config("proxy", files.issue("kube-proxy", "/CN=system:kube-proxy"))
+        files.issue_server(self.name, f"DNS:{self.name}", f"IP:{self._network.node(self.number)}")
         setting = Setting(
             self.name, self.number, self._network, self.folder,
-            made.authority, made.certificate(self.name), made.key(self.name),
+            files.authority, files.certificate(self.name), files.key(self.name),
         )  # fmt: skip
         nodefiles.write(self.folder, setting)
         programs = {name: str(self._plane.programs[name]) for name in ("kubelet", "kube-proxy")}
@@ -104,8 +104,8 @@ class Node:
         Inside(self.folder, self.number, self._network, programs, archives).save(self._told)
 
     def _config(self, name: str, user: dict[str, str]) -> None:
-        made = self._plane.config(f"{self.name}-{name}", user)
-        made.replace(self.folder / f"{name}.kubeconfig")
+        kubeconfig = self._plane.config(f"{self.name}-{name}", user)
+        kubeconfig.replace(self.folder / f"{name}.kubeconfig")
 
     def _first(self) -> int:
         """The process id of the node's process 1, once its namespaces are there."""
@@ -134,7 +134,7 @@ def execute(pid: int, *command: str | Path, seconds: float = 60.0) -> str:
 def _children(pid: int) -> list[int]:
     """``setpriv`` and the launcher become ``unshare`` itself, whose only child is process 1."""
     try:
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(item) for item in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
 

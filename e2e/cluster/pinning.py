@@ -36,14 +36,14 @@ def _write(module: Module, cache: Path, path: str, version: str) -> None:
     go = golang.find(module.go, cache)
     origin = _origin(go, module, path, version)
     required = {path: version}
-    replaced = {one: staging(version) for one in unpublished(origin)}
+    replaced = {item: staging(version) for item in unpublished(origin)}
     if module is modules.KUBERNETES:
         # the server of the client that the API server is made with
         required[modules.ETCD_PATH] = _required(origin, _ETCD_CLIENT)
     packages = [
-        one.package if one.package.startswith(".") else f"{one.package}@{version}"
-        for one in programs()
-        if one.module == module
+        program.package if program.package.startswith(".") else f"{program.package}@{version}"
+        for program in programs()
+        if program.module == module
     ]
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "module"
@@ -57,23 +57,25 @@ def _write(module: Module, cache: Path, path: str, version: str) -> None:
 
 def _origin(go: Go, module: Module, path: str, version: str) -> dict[str, Any]:
     """The go.mod of a published module, as ``go mod edit -json`` tells it."""
-    said = go.run(
+    output = go.run(
         "mod", "download", "-json", f"{path}@{version}",
         folder=module.folder.parent, check=f"no {path} {version}",
     )  # fmt: skip
-    told = go.run(
-        "mod", "edit", "-json", json.loads(said)["GoMod"],
+    module_file = go.run(
+        "mod", "edit", "-json", json.loads(output)["GoMod"],
         folder=module.folder.parent, check=f"{path} {version} has no readable go.mod",
     )  # fmt: skip
-    origin: dict[str, Any] = json.loads(told)
+    origin: dict[str, Any] = json.loads(module_file)
     return origin
 
 
 def unpublished(origin: dict[str, Any]) -> list[str]:
     """Modules that a go.mod, as JSON, finds in folders of its own."""
-    required = (one for one in origin["Require"] if one["Version"] == _UNPUBLISHED)
-    folders = (one["Old"] for one in origin.get("Replace") or () if not one["New"].get("Version"))
-    return sorted({one["Path"] for one in (*required, *folders)})
+    required = (item for item in origin["Require"] if item["Version"] == _UNPUBLISHED)
+    folders = (
+        item["Old"] for item in origin.get("Replace") or () if not item["New"].get("Version")
+    )
+    return sorted({item["Path"] for item in (*required, *folders)})
 
 
 def staging(version: str) -> str:
@@ -85,9 +87,9 @@ def staging(version: str) -> str:
 
 
 def _required(origin: dict[str, Any], path: str) -> str:
-    for one in origin["Require"]:
-        if one["Path"] == path:
-            version: str = one["Version"]
+    for item in origin["Require"]:
+        if item["Path"] == path:
+            version: str = item["Version"]
             return version
     raise BuildError(f"this Kubernetes requires no {path}")
 

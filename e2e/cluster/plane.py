@@ -91,9 +91,9 @@ class ControlPlane:
 
     def stop(self) -> None:
         """End everything at once: what it stored is thrown away anyway."""
-        for one in (self.controllers, self.api, self.etcd):
-            if one is not None:
-                one.kill()
+        for item in (self.controllers, self.api, self.etcd):
+            if item is not None:
+                item.kill()
 
     def kill(self) -> None:
         """The API server crashes; what it has stored stays."""
@@ -136,12 +136,12 @@ class ControlPlane:
     def token(self, namespace: str, name: str, seconds: int = 3600) -> str:
         """A token of a service account that exists, as the kubelet asks for one (TokenRequest)."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        wanted = {
+        body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": seconds},
         }
-        status, answer = self.request("POST", path, wanted)
+        status, answer = self.request("POST", path, body)
         if status >= http.client.BAD_REQUEST:
             raise LookupError(f"no token for {namespace}/{name}: {answer.get('message', answer)}")
         token: str = answer["status"]["token"]
@@ -169,7 +169,7 @@ class ControlPlane:
         return path
 
     def _api_flags(self) -> list[str]:
-        made, network = self.certificates, self.options.network
+        files, network = self.certificates, self.options.network
         flags = [
             f"--etcd-servers=http://{HOST}:{self._etcd_port}",
             f"--bind-address={network.api}", f"--advertise-address={network.api}",
@@ -177,12 +177,12 @@ class ControlPlane:
             f"--service-cluster-ip-range={network.services}.0/24",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
-            f"--client-ca-file={made.authority}",
-            f"--tls-cert-file={made.certificate('server')}",
-            f"--tls-private-key-file={made.key('server')}",
+            f"--client-ca-file={files.authority}",
+            f"--tls-cert-file={files.certificate('server')}",
+            f"--tls-private-key-file={files.key('server')}",
             f"--service-account-issuer={_ISSUER}",
-            f"--service-account-key-file={made.account_public}",
-            f"--service-account-signing-key-file={made.account_key}",
+            f"--service-account-key-file={files.account_public}",
+            f"--service-account-signing-key-file={files.account_key}",
             f"--event-ttl={self.options.event_ttl}",
         ]  # fmt: skip
         if not self.options.controllers:
@@ -199,12 +199,12 @@ class ControlPlane:
     def _node_flags(self) -> list[str]:
         if not self.options.network.has_nodes:
             return ["--endpoint-reconciler-type=none"]  # loopback is no address of a Service
-        made = self.certificates
-        made.issue("kubelet-client", "/O=system:masters/CN=kubelet-client")
+        files = self.certificates
+        files.issue("kubelet-client", "/O=system:masters/CN=kubelet-client")
         return [
-            f"--kubelet-client-certificate={made.certificate('kubelet-client')}",
-            f"--kubelet-client-key={made.key('kubelet-client')}",
-            f"--kubelet-certificate-authority={made.authority}",
+            f"--kubelet-client-certificate={files.certificate('kubelet-client')}",
+            f"--kubelet-client-key={files.key('kubelet-client')}",
+            f"--kubelet-certificate-authority={files.authority}",
             "--kubelet-preferred-address-types=InternalIP",
             "--enable-admission-plugins=NodeRestriction",
             # there is no kube-proxy beside the API server: webhooks are called at their pods
@@ -212,16 +212,16 @@ class ControlPlane:
         ]
 
     def _controller_flags(self) -> list[str]:
-        made = self.certificates
-        config = self.config("controllers", made.client("controllers"))
+        files = self.certificates
+        config = self.config("controllers", files.client("controllers"))
         has_nodes = self.options.network.has_nodes
         return [
             f"--kubeconfig={config}",
             "--secure-port=0",  # serves nothing
             "--leader-elect=false",
             "--use-service-account-credentials=true",
-            f"--service-account-private-key-file={made.account_key}",
-            f"--root-ca-file={made.authority}",
+            f"--service-account-private-key-file={files.account_key}",
+            f"--root-ca-file={files.authority}",
             f"--controllers=*{'' if has_nodes else ',' + _NODE_CONTROLLER}",
         ]
 

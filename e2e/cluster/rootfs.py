@@ -55,14 +55,14 @@ def cache() -> Path:
 
 def digest() -> str:
     """Of what it is made of."""
-    told = hashlib.blake2b(" ".join((base.SUITE, _SIZE, *_PACKAGES, *_UNITS)).encode())
+    digester = hashlib.blake2b(" ".join((base.SUITE, _SIZE, *_PACKAGES, *_UNITS)).encode())
     for path in sorted(_GUEST.rglob("*")):
         if path.is_symlink():
-            told.update(f"{path.relative_to(_GUEST)} {path.readlink()}\0".encode())
+            digester.update(f"{path.relative_to(_GUEST)} {path.readlink()}\0".encode())
         elif path.is_file():
-            told.update(f"{path.relative_to(_GUEST)} {path.stat().st_mode & 0o111}\0".encode())
-            told.update(path.read_bytes())
-    return told.hexdigest()[:10]
+            digester.update(f"{path.relative_to(_GUEST)} {path.stat().st_mode & 0o111}\0".encode())
+            digester.update(path.read_bytes())
+    return digester.hexdigest()[:10]
 
 
 def find() -> RootFs:
@@ -70,17 +70,17 @@ def find() -> RootFs:
     return RootFs(cache() / digest())
 
 
-def make(say: Say = print) -> RootFs:
+def make(log: Say = print) -> RootFs:
     """What is there already stays; ``BuildError`` where it cannot be made."""
-    made = find()
-    made.folder.parent.mkdir(parents=True, exist_ok=True)
-    with (made.folder.parent / "lock").open("w") as lock:
+    root = find()
+    root.folder.parent.mkdir(parents=True, exist_ok=True)
+    with (root.folder.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not made.folder.exists():
+        if not root.folder.exists():
             began = time.monotonic()
-            _make(made.folder)
-            say(f"disk of nodes with a kernel of their own: {time.monotonic() - began:.0f} s")
-    return made
+            _make(root.folder)
+            log(f"disk of nodes with a kernel of their own: {time.monotonic() - began:.0f} s")
+    return root
 
 
 def _make(folder: Path) -> None:

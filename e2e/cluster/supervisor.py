@@ -118,7 +118,10 @@ class Supervisor:
             raise StartError(f"{name} ended; see {self._folder / name}.log")
         status, node = self._plane.request("GET", f"/api/v1/nodes/{name}")
         conditions = node["status"].get("conditions", ()) if status == 200 else ()
-        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+        return any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in conditions
+        )
 
     def _dns(self) -> None:
         assert self._plane is not None
@@ -200,14 +203,16 @@ class Supervisor:
             if node.running:
                 node.load(Path(file))
         name = image.rpartition(":")[0]
-        others = {one: told for one, told in self._plan.images.items() if f"{name}:" not in told}
+        others = {
+            file: image for file, image in self._plan.images.items() if f"{name}:" not in image
+        }
         self._plan = replace(self._plan, images={**others, file: image})
         for node in self._nodes.values():
             node.archives = tuple(map(Path, self._plan.images))
 
     def _tell(self) -> None:
         """The state file, whole at any time."""
-        pids = {name: one.pid for name, one in self._nodes.items()}
+        pids = {name: item.pid for name, item in self._nodes.items()}
         state = {
             "pid": os.getpid(), "started": started(os.getpid()), "ready": self._ready,
             "nodes": {name: pid for name, pid in pids.items() if not is_virtual(name)},

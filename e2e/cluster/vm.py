@@ -51,13 +51,17 @@ class Vm:
         if self.running:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        system, disk, told = rootfs.find(), self.folder / "root.img", self.folder / "told.img"
+        system, disk, settings_disk = (
+            rootfs.find(),
+            self.folder / "root.img",
+            self.folder / "told.img",
+        )
         if not disk.exists():
             _copy(system.disk, disk)
-        vmfiles.disk(self._write(), filter(needed, self.archives), told)
+        vmfiles.disk(self._write(), filter(needed, self.archives), settings_disk)
         network.plug_tap(self._network, self.number)
         cable = Cable(self._network.plug(self.number), _MAC.format(self.number))
-        command = emulator.command(system, (disk, told), cable, self.name)
+        command = emulator.command(system, (disk, settings_disk), cable, self.name)
         self._qemu = Daemon(self.name, command, self._log)
         self._qemu.start()
 
@@ -98,19 +102,19 @@ class Vm:
         return self._qemu.pid if self._qemu is not None else 0
 
     def _write(self) -> Path:
-        plane, made, name = self._plane, self._plane.certificates, self.name
+        plane, files, name = self._plane, self._plane.certificates, self.name
         address = self._network.node(self.number)
-        made.issue_server(name, f"DNS:{name}", f"IP:{address}")
+        files.issue_server(name, f"DNS:{name}", f"IP:{address}")
         vmfiles.keys(self.folder, address)
         setting = Setting(
-            name, self.number, self._network, TOLD, TOLD / made.authority.name,
-            TOLD / made.certificate(name).name, TOLD / made.key(name).name, shares_kernel=False,
+            name, self.number, self._network, TOLD, TOLD / files.authority.name,
+            TOLD / files.certificate(name).name, TOLD / files.key(name).name, shares_kernel=False,
         )  # fmt: skip
         programs = (plane.programs["kubelet"], plane.programs["kube-proxy"])
-        into = vmfiles.write(self.folder, setting, made, programs)
+        into = vmfiles.write(self.folder, setting, files, programs)
         users = {
-            "kubelet": made.issue(f"{name}-kubelet", f"/O=system:nodes/CN=system:node:{name}"),
-            "proxy": made.issue("kube-proxy", "/CN=system:kube-proxy"),
+            "kubelet": files.issue(f"{name}-kubelet", f"/O=system:nodes/CN=system:node:{name}"),
+            "proxy": files.issue("kube-proxy", "/CN=system:kube-proxy"),
         }
         for component, user in users.items():
             shutil.move(plane.config(f"{name}-{component}", user), into / f"{component}.kubeconfig")

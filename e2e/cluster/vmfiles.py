@@ -36,11 +36,13 @@ def keys(folder: Path, address: str) -> None:
         if not (folder / name).exists():
             command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name]
             subprocess.run([*command, "-f", str(folder / name)], check=True, capture_output=True)
-    told = (folder / "host-key.pub").read_text()
-    (folder / "known-hosts").write_text(f"{address} {told}")
+    text = (folder / "host-key.pub").read_text()
+    (folder / "known-hosts").write_text(f"{address} {text}")
 
 
-def write(folder: Path, setting: Setting, made: Certificates, programs: Iterable[Path]) -> Path:
+def write(
+    folder: Path, setting: Setting, certificates: Certificates, programs: Iterable[Path]
+) -> Path:
     """Everything but kubeconfigs and archives, into the folder that becomes the disk."""
     into = folder / "told"
     (into / "bin").mkdir(parents=True, exist_ok=True)
@@ -48,9 +50,9 @@ def write(folder: Path, setting: Setting, made: Certificates, programs: Iterable
     nodefiles.write(into, setting)
     (into / "eth0.network").write_text(links(setting.network, setting.number))
     (into / "environment").write_text(f"ADDRESS={setting.address}\n")
-    shutil.copy2(made.authority, into / setting.authority.name)
-    shutil.copy2(made.certificate(setting.name), into / setting.certificate.name)
-    shutil.copy2(made.key(setting.name), into / setting.key.name)
+    shutil.copy2(certificates.authority, into / setting.authority.name)
+    shutil.copy2(certificates.certificate(setting.name), into / setting.certificate.name)
+    shutil.copy2(certificates.key(setting.name), into / setting.key.name)
     shutil.copy2(folder / "host-key", into / "host-key")
     shutil.copy2(folder / "login-key.pub", into / "authorized-keys")
     for program in programs:
@@ -72,9 +74,9 @@ def disk(told: Path, archives: Iterable[Path], into: Path) -> None:
     """A file system of what is in ``told`` and of the images."""
     for archive in archives:
         _link(archive, told / "archives" / archive.name)
-    held = sum(one.stat().st_size for one in told.rglob("*") if one.is_file())
+    size = sum(item.stat().st_size for item in told.rglob("*") if item.is_file())
     into.unlink(missing_ok=True)
-    kib = (held + held // 10 + _ROOM) >> 10
+    kib = (size + size // 10 + _ROOM) >> 10
     command = ["mke2fs", "-q", "-t", "ext4", "-L", LABEL, "-d", str(told), str(into), f"{kib}k"]
     subprocess.run(command, check=True, capture_output=True)
     shutil.rmtree(told)

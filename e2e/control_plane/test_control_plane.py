@@ -87,8 +87,10 @@ def test_requests_are_audited_with_verb_and_account(
     user = f"system:serviceaccount:{namespace}:{name}"
 
     def of_robot() -> list[dict[str, Any]]:
-        events = (one for one in control_plane.audited() if one["user"]["username"] == user)
-        return [one for one in events if one.get("objectRef", {}).get("resource") == "configmaps"]
+        events = (item for item in control_plane.audited() if item["user"]["username"] == user)
+        return [
+            event for event in events if event.get("objectRef", {}).get("resource") == "configmaps"
+        ]
 
     event = wait_for(of_robot, 5, "the request in the log")[0]
     assert (event["verb"], event["responseStatus"]["code"]) == ("list", 403)

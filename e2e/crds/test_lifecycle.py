@@ -30,8 +30,8 @@ def own(launch_control_plane: Launcher) -> ControlPlane:
 
 def newcomer(plane: ControlPlane, folder: Path) -> list[str]:
     """What each object of a folder is said to be: created, configured or unchanged."""
-    said = kubectl(plane, "apply", "-f", str(folder)).splitlines()
-    return [line.rpartition(" ")[2] for line in said]
+    output = kubectl(plane, "apply", "-f", str(folder)).splitlines()
+    return [line.rpartition(" ")[2] for line in output]
 
 
 def test_folders_are_applied_as_they_are_and_deleted_in_any_order(own: ControlPlane) -> None:
@@ -70,10 +70,10 @@ def add_report(kube: Kube, owner: dict[str, object]) -> str:
     about = owner["metadata"]
     assert isinstance(about, dict)
     finding = finding_factory.cpu_contention(time.time_ns())
-    made = report(finding, about["name"], about["generation"])
-    kube.create(made.to_create(Owner(about["name"], about["uid"], about["generation"])))
-    apply_status(kube, made.to_apply())
-    return made.name
+    result = report(finding, about["name"], about["generation"])
+    kube.create(result.to_create(Owner(about["name"], about["uid"], about["generation"])))
+    apply_status(kube, result.to_apply())
+    return result.name
 
 
 def found(kube: Kube, name: str) -> dict[str, object] | None:

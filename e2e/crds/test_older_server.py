@@ -29,12 +29,12 @@ def older(control_plane: ControlPlane, launch_control_plane: Launcher) -> Kube:
 
 
 def test_they_work_without_selectable_fields(older: Kube) -> None:
-    for one in DEFINITIONS:
-        made = definition(one.stem.rpartition("_")[2])
-        [version] = made["spec"]["versions"]
+    for item in DEFINITIONS:
+        crd = definition(item.stem.rpartition("_")[2])
+        [version] = crd["spec"]["versions"]
         version.pop("selectableFields", None)  # as the chart does for older servers
-        older.apply(made)
-        path = f"/apis/{made['spec']['group']}/{version['name']}/{made['spec']['names']['plural']}"
+        older.apply(crd)
+        path = f"/apis/{crd['spec']['group']}/{version['name']}/{crd['spec']['names']['plural']}"
         wait_for(partial(is_served, older, path), 20, f"{path} is served")
     for spec in GOOD.values():
         older.apply(profile(spec), dry_run=True)

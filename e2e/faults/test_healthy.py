@@ -66,7 +66,7 @@ def serving(watched: Watched, jobs: str) -> Iterator[None]:
     image = watched.cluster.image("reveal-workload")
     container = {"name": "main", "image": image, "command": _SERVE}
     pod = {"terminationGracePeriodSeconds": 1, "containers": [container]}
-    made: Object = {
+    manifest: Object = {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "serving", "namespace": jobs},
         "spec": {
@@ -74,10 +74,10 @@ def serving(watched: Watched, jobs: str) -> Iterator[None]:
             "template": {"metadata": {"labels": {"app": "serving"}}, "spec": pod},
         },
     }  # fmt: skip
-    watched.kube.create(made)
+    watched.kube.create(manifest)
     _rolled_out(watched, jobs)
     yield
-    watched.kube.delete(made)
+    watched.kube.delete(manifest)
 
 
 def _rolled_out(watched: Watched, jobs: str) -> None:
@@ -88,7 +88,7 @@ def _rolled_out(watched: Watched, jobs: str) -> None:
 def _without_redis(watched: Watched) -> str:
     """The last node that the evaluation's Redis, which forgets all when it moves, is not on."""
     pods = watched.kube.items("v1", "Pod", NAMESPACE)
-    holds = {one["spec"].get("nodeName") for one in pods if "redis" in one["metadata"]["name"]}
+    holds = {pod["spec"].get("nodeName") for pod in pods if "redis" in pod["metadata"]["name"]}
     return [name for name in watched.cluster.nodes if name not in holds][-1]
 
 

@@ -21,8 +21,11 @@ def test_each_gpu_node_has_a_collector_that_reports(three_nodes: Watched) -> Non
     wait_for(lambda: three_nodes.profile["status"]["readyNodes"] == 3, 60, "all of them")
     assert three_nodes.profile["status"]["desiredNodes"] == 3
     pods = three_nodes.kube.items("v1", "Pod", NAMESPACE, f"{LABEL_PROFILE}=gpu-nodes")
-    collectors = [one for one in pods if one["spec"].get("hostPID")]
-    assert sorted(one["spec"]["nodeName"] for one in collectors) == three_nodes.cluster.nodes
+    collectors = [pod for pod in pods if pod["spec"].get("hostPID")]
+    assert (
+        sorted(collector["spec"]["nodeName"] for collector in collectors)
+        == three_nodes.cluster.nodes
+    )
     assert three_nodes.telemetry["streamReachable"] is True
 
 

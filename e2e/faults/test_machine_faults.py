@@ -64,7 +64,7 @@ CULPRITS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("culprit", CULPRITS, ids=lambda one: str(one.hypothesis))
+@pytest.mark.parametrize("culprit", CULPRITS, ids=lambda item: str(item.hypothesis))
 def test_a_pod_that_does_harm(
     one_node: Watched, jobs: str, data_file: Path, culprit: Culprit
 ) -> None:

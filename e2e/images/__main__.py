@@ -29,21 +29,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="make images", description=__doc__)
-    made.add_argument(
+    argument_parser = argparse.ArgumentParser(prog="make images", description=__doc__)
+    argument_parser.add_argument(
         "--save", type=Path, metavar="FOLDER",
         help="write each as FOLDER/NAME.tar, for `docker load` and `ctr images import`",
     )  # fmt: skip
-    return made
+    return argument_parser
 
 
 def save(images: Store, built: Sequence[Built], folder: Path) -> None:
     """Archives in Docker's format; one of an earlier build is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
-    for one in built:
-        file = folder / f"{one.image.name}.tar"
+    for item in built:
+        file = folder / f"{item.image.name}.tar"
         file.unlink(missing_ok=True)  # buildah adds to one that is there
-        images.buildah("push", "--quiet", one.full_name, f"docker-archive:{file}:{one.full_name}")
+        images.buildah("push", "--quiet", item.full_name, f"docker-archive:{file}:{item.full_name}")
         _say(f"{file}: {file.stat().st_size >> 20} MiB")
 
 

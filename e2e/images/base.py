@@ -44,12 +44,12 @@ def recipe() -> str:
 def make(store: Store) -> Base:
     """Both images, made where they are not there yet (a minute); needs root and a mirror."""
     tag = recipe()
-    made = Base(f"localhost/reveal-base:{tag}", f"localhost/reveal-build:{tag}")
-    if made.image not in (there := store.names()):
-        _make_base(store, made.image)
-    if made.build_image not in there:
-        _make_build_image(store, made)
-    return made
+    base = Base(f"localhost/reveal-base:{tag}", f"localhost/reveal-build:{tag}")
+    if base.image not in (there := store.names()):
+        _make_base(store, base.image)
+    if base.build_image not in there:
+        _make_build_image(store, base)
+    return base
 
 
 def _make_base(store: Store, image: str) -> None:

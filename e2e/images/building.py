@@ -67,18 +67,18 @@ class Built:
         return self.over_base_bytes / _MIB
 
 
-def build_all(store: Store, say: Callable[[str], None] = lambda _: None) -> tuple[Built, ...]:
+def build_all(store: Store, log: Callable[[str], None] = lambda _: None) -> tuple[Built, ...]:
     """All images of this checkout; what is built already for the same input is taken."""
     with store.building():
         began = time.monotonic()
         bases = base.make(store)
-        say(f"base: {time.monotonic() - began:.0f} s")
+        log(f"base: {time.monotonic() - began:.0f} s")
         tag = context_digest()
-        made = []
+        images = []
         for image in IMAGES:
-            made.append(_built(store, bases, image, tag))
-            say(told(made[-1]))
-        return tuple(made)
+            images.append(_built(store, bases, image, tag))
+            log(told(images[-1]))
+        return tuple(images)
 
 
 def told(built: Built) -> str:
@@ -184,7 +184,7 @@ def _forget_others(store: Store, kept: str) -> None:
 def _files(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
-        found += [path] if path.is_file() else (one for one in path.rglob("*") if one.is_file())
+        found += [path] if path.is_file() else (item for item in path.rglob("*") if item.is_file())
     return sorted(
         path for path in found if path.suffix != ".so" and path.parent.name != "__pycache__"
     )

@@ -75,12 +75,12 @@ def running(store: Store, image: str, pod: Json, node: Node) -> Iterator[Contain
     """The only container of ``pod``, from ``image`` whatever the pod names."""
     program = runtime()
     assert program is not None, f"no {' and no '.join(RUNTIMES)}"
-    held = held_capabilities(Path("/proc/self/status").read_text())
+    own = held_capabilities(Path("/proc/self/status").read_text())
     with tempfile.TemporaryDirectory(prefix="reveal-image-") as name, store.mounted(image) as root:
         folder = Path(name)
         config = store.config(image)["config"]
-        made = specification(pod, config, root, replace(node, capabilities=held))
-        (folder / "config.json").write_text(json.dumps(made))
+        spec = specification(pod, config, root, replace(node, capabilities=own))
+        (folder / "config.json").write_text(json.dumps(spec))
         container = Container(program, folder)
         try:
             yield container

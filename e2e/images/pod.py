@@ -78,14 +78,14 @@ def specification(pod: Json, image: Json, root: Path, node: Node) -> dict[str, A
 def held_capabilities(status: str) -> tuple[str, ...]:
     """The names in ``CapEff`` of a /proc/PID/status."""
     mask = int(re.search(r"^CapEff:\s*(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]
-    return tuple(name for at, name in enumerate(CAPABILITIES) if mask >> at & 1)
+    return tuple(name for index, name in enumerate(CAPABILITIES) if mask >> index & 1)
 
 
 def _process(container: Json, image: Json, context: Json, node: Node) -> dict[str, Any]:
     variables = dict(pair.split("=", 1) for pair in image.get("Env", ()))
     variables |= node.environment
-    for one in container.get("env", ()):
-        variables[one["name"]] = _value(one, node)
+    for item in container.get("env", ()):
+        variables[item["name"]] = _value(item, node)
     user, _, group = image.get("User", "0:0").partition(":")
     capabilities = [f"CAP_{name}" for name in _capabilities(context, node)]
     words = [*container.get("command", image.get("Entrypoint", ())), *container.get("args", ())]
@@ -125,16 +125,16 @@ def _capabilities(context: Json, node: Node) -> Iterable[str]:
 
 
 def _mounts(pod: Json, container: Json, node: Node, user: Json) -> list[dict[str, Any]]:
-    volumes = {one["name"]: one for one in pod.get("volumes", ())}
-    made = [
-        _memory(one, volumes[one["name"]]["emptyDir"], user)
-        if "emptyDir" in volumes[one["name"]]
-        else _mount(one, volumes[one["name"]], node)
-        for one in container.get("volumeMounts", ())
+    volumes = {volume["name"]: volume for volume in pod.get("volumes", ())}
+    mounts = [
+        _memory(mount, volumes[mount["name"]]["emptyDir"], user)
+        if "emptyDir" in volumes[mount["name"]]
+        else _mount(mount, volumes[mount["name"]], node)
+        for mount in container.get("volumeMounts", ())
     ]
     if node.account is not None:
-        made.append(_bound(ACCOUNT_FOLDER, node.account, read_only=True))
-    return made
+        mounts.append(_bound(ACCOUNT_FOLDER, node.account, read_only=True))
+    return mounts
 
 
 def _mount(mount: Json, volume: Json, node: Node) -> dict[str, Any]:
@@ -152,8 +152,8 @@ def _memory(mount: Json, volume: Json, user: Json) -> dict[str, Any]:
     options = ["nosuid", "nodev", f"uid={user['uid']}", f"gid={user['gid']}"]
     if limit := volume.get("sizeLimit"):
         options.append(f"size={limit.replace('Mi', 'm')}")
-    made = {"destination": mount["mountPath"], "type": "tmpfs", "source": "tmpfs"}
-    return {**made, "options": options}
+    entry = {"destination": mount["mountPath"], "type": "tmpfs", "source": "tmpfs"}
+    return {**entry, "options": options}
 
 
 def _bound(target: str, source: Path, read_only: bool) -> dict[str, Any]:

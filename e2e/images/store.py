@@ -52,7 +52,7 @@ class Store:
     def names(self) -> list[str]:
         """Of all images, with their tags."""
         listed = json.loads(self.buildah("images", "--json") or "null") or []
-        return [name for one in listed for name in one.get("names") or ()]
+        return [name for item in listed for name in item.get("names") or ()]
 
     def digest(self, image: str) -> str:
         """Of its configuration, which names all layers by theirs: equal only if all is."""
@@ -67,7 +67,7 @@ class Store:
         """Sizes of the layers, unpacked, lowest first."""
         known = json.loads((self.root / f"{self.driver}-layers" / "layers.json").read_text())
         # layers of containers have no digest, as they may still change
-        sizes = {one.get("diff-digest"): one.get("diff-size", 0) for one in known}
+        sizes = {item.get("diff-digest"): item.get("diff-size", 0) for item in known}
         return [sizes[digest] for digest in self.config(image)["rootfs"]["diff_ids"]]
 
     @contextmanager
@@ -95,8 +95,8 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
         stdin=subprocess.DEVNULL, env={"BUILDAH_ISOLATION": "chroot", **os.environ},
     )  # fmt: skip
     if done.returncode:
-        said = (done.stdout + done.stderr).strip().splitlines()[-_LINES:]
-        raise BuildError("\n".join([f"{' '.join(map(str, command[:9]))} ... failed:", *said]))
+        last_lines = (done.stdout + done.stderr).strip().splitlines()[-_LINES:]
+        raise BuildError("\n".join([f"{' '.join(map(str, command[:9]))} ... failed:", *last_lines]))
     return done.stdout.strip()
 
 

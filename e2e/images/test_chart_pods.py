@@ -51,7 +51,7 @@ def node(cluster: Cluster, folder: Path) -> Node:
 def helm_test_pod(cluster: Cluster, control_plane: ControlPlane) -> dict[str, Any]:
     """The pod of `helm test`, with addresses for the names that a cluster's DNS would resolve."""
     hooks = cluster.helm("get", "hooks", "reveal", "--namespace", NAMESPACE)
-    [pod] = [one for one in yaml.safe_load_all(hooks) if one["kind"] == "Pod"]
+    [pod] = [item for item in yaml.safe_load_all(hooks) if item["kind"] == "Pod"]
     [container] = pod["spec"]["containers"]
     names = {
         f"reveal-operator.{NAMESPACE}.svc": HOST,
@@ -75,10 +75,10 @@ def test_the_operator_and_helm_test_run_as_the_chart_has_them(
         deployment = cluster.kube.get("apps/v1", "Deployment", "reveal-operator", NAMESPACE)
         assert deployment is not None
         pod = deployment["spec"]["template"]["spec"]
-        at = node(cluster, tmp_path / "node")
-        with running(image_store, image, pod, at) as operator:
+        target = node(cluster, tmp_path / "node")
+        with running(image_store, image, pod, target) as operator:
             _works(cluster, operator)
-            with running(image_store, image, helm_test_pod(cluster, control_plane), at) as test:
+            with running(image_store, image, helm_test_pod(cluster, control_plane), target) as test:
                 assert test.wait(60) == 0, test.log
                 assert f"operator ready, kinds served, profiles: {PROFILE}" in test.log
             assert operator.stop(15) == 0, operator.log

@@ -136,19 +136,21 @@ def test_the_standard_library_is_compiled(root: Path) -> None:
 
 def test_each_has_what_it_needs_and_no_more(built: Built, site: Path) -> None:
     name = built.image.name
-    installed = {one.metadata["Name"].lower() for one in distributions(path=[str(site)])}
+    installed = {
+        distribution.metadata["Name"].lower() for distribution in distributions(path=[str(site)])
+    }
     assert not installed & (ABSENT[name] | NEVER)
     ours = {path.name for path in site.glob("reveal_*") if path.suffix != ".dist-info"}
     assert ours == PACKAGES[name]
     commands = {path.name for path in (site.parents[2] / "bin").iterdir()}
-    assert {one for one in commands if not one.startswith("python")} == {name}
+    assert {command for command in commands if not command.startswith("python")} == {name}
     assert not [path for path in site.rglob("tests") if path.is_dir() and path.parent != site]
 
 
 def test_what_pip_wrote_down_is_true(site: Path) -> None:
-    for one in distributions(path=[str(site)]):
-        text = one.read_text("RECORD")
-        assert text, one.metadata["Name"]
+    for distribution in distributions(path=[str(site)]):
+        text = distribution.read_text("RECORD")
+        assert text, distribution.metadata["Name"]
         for path, _, size in csv.reader(text.splitlines()):
             assert (site / path).exists(), path
             assert not size or (site / path).stat().st_size == int(size), path

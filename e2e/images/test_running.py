@@ -97,10 +97,10 @@ def place(
     tmp_path.chmod(0o755)  # the analyzer is nobody
     for parent in list(tmp_path.parents)[:2]:
         parent.chmod(0o755)
-    place = Place(control_plane, kube, namespace, tmp_path)
-    yield place
-    for one in place.made:
-        kube.delete(one)
+    setup = Place(control_plane, kube, namespace, tmp_path)
+    yield setup
+    for created in setup.made:
+        kube.delete(created)
 
 
 @pytest.fixture
@@ -118,14 +118,14 @@ def start(images: dict[str, Built], image_store: Store, container_runtime: str) 
 @pytest.fixture
 def profile(kube: Kube) -> Iterator[str]:
     name = unique("images")
-    made = kube.create({
+    created = kube.create({
         "apiVersion": API_VERSION,
         "kind": PROFILE_KIND,
         "metadata": {"name": name},
         "spec": {"mode": "Observe", "analyzer": {"warmupSeconds": 10}},
     })  # fmt: skip
     yield name
-    kube.delete(made)
+    kube.delete(created)
 
 
 @pytest.fixture
@@ -180,10 +180,10 @@ def test_a_profile_becomes_processes_that_work_together(
     deployment = wait_for(lambda: child("apps/v1", "Deployment", "analyzer"), 30, "a Deployment")
     settings = child("v1", "ConfigMap", "settings")["data"]
 
-    at_collector = place.node("reveal-collector", settings=settings)
-    collector = start("reveal-collector", pod_of(daemonset), at_collector)
-    at_analyzer = place.node("reveal-analyzer", settings=settings)
-    analyzer = start("reveal-analyzer", pod_of(deployment), at_analyzer)
+    collector_node = place.node("reveal-collector", settings=settings)
+    collector = start("reveal-collector", pod_of(daemonset), collector_node)
+    analyzer_node = place.node("reveal-analyzer", settings=settings)
+    analyzer = start("reveal-analyzer", pod_of(deployment), analyzer_node)
 
     client = redis.Redis.from_url(server)
     key = names.samples_key(profile, names.shard(NODE))
@@ -208,8 +208,8 @@ def test_a_profile_becomes_processes_that_work_together(
     groups = client.xinfo_groups(key)
     assert groups and groups[0]["name"] == names.GROUP.encode()
 
-    for one in (collector, analyzer, operator):
-        assert one.stop(20) == 0, one.log
+    for process in (collector, analyzer, operator):
+        assert process.stop(20) == 0, process.log
 
 
 def test_a_wrong_setting_is_said_in_one_line(images: dict[str, Built], start: Start) -> None:

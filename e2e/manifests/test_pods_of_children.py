@@ -29,11 +29,11 @@ SECONDS = 30
 @pytest.fixture
 def nodes(kube: Kube) -> Iterator[dict[str, str]]:
     """Node objects without anybody behind them: short name -> name."""
-    made = {short: unique(short) for short in NODES}
-    for short, name in made.items():
+    names = {short: unique(short) for short in NODES}
+    for short, name in names.items():
         _add(kube, name, *NODES[short])
-    yield made
-    for name in made.values():
+    yield names
+    for name in names.values():
         kube.delete({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
 
 
@@ -56,13 +56,13 @@ def home(kube: Kube, namespace: str) -> str:
 
 
 def apply(kube: Kube, home: str, spec: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    wanted = parse(profile(spec))
-    made = [
+    desired = parse(profile(spec))
+    manifests = [
         # no such profile is there: the garbage collector would take its owned_manifests
-        {**one, "metadata": {**one["metadata"], "ownerReferences": []}}
-        for one in owned_manifests(wanted, replace(DEFAULTS, namespace=home))
+        {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": []}}
+        for manifest in owned_manifests(desired, replace(DEFAULTS, namespace=home))
     ]
-    return {one["kind"]: one for one in kube.apply(made, manager="reveal-operator")}
+    return {item["kind"]: item for item in kube.apply(manifests, manager="reveal-operator")}
 
 
 def pods(kube: Kube, home: str, component: str) -> list[dict[str, Any]]:
@@ -91,18 +91,20 @@ def test_collectors_come_to_the_nodes_the_profile_means(
     kube: Kube, home: str, nodes: dict[str, str], spec: dict[str, Any], expected: set[str]
 ) -> None:
     apply(kube, home, spec)
-    wanted = {nodes[short] for short in expected}
+    desired = {nodes[short] for short in expected}
 
     def arrived() -> bool:
-        return {node_of(pod) for pod in pods(kube, home, "collector")} & {*nodes.values()} == wanted
+        return {node_of(pod) for pod in pods(kube, home, "collector")} & {
+            *nodes.values()
+        } == desired
 
     assert wait_for(arrived, SECONDS, f"collectors on {sorted(expected)}")
-    one = pods(kube, home, "collector")[0]["spec"]
-    assert (one["hostPID"], one["hostNetwork"]) == (True, True)
-    assert one["priorityClassName"] == "system-node-critical"
-    assert one["priority"] == 2_000_001_000
+    item = pods(kube, home, "collector")[0]["spec"]
+    assert (item["hostPID"], item["hostNetwork"]) == (True, True)
+    assert item["priorityClassName"] == "system-node-critical"
+    assert item["priority"] == 2_000_001_000
     # what admission adds is the account's token, read-only as all else
-    mounts = one["containers"][0]["volumeMounts"]
+    mounts = item["containers"][0]["volumeMounts"]
     assert [each["name"] for each in mounts if not each.get("readOnly")] == ["run"]
 
 

@@ -18,13 +18,13 @@ _ROLLED_OUT_S = 90
 @pytest.fixture(scope="session")
 def stage(cluster: Cluster) -> Iterator[Stage]:
     kube = Kube(cluster.kubeconfig)
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique("smoke")}}
-    name = kube.create(made)["metadata"]["name"]
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique("smoke")}}
+    name = kube.create(body)["metadata"]["name"]
     text = string.Template((Path(__file__).parent / "smoke.yaml").read_text())
     manifest = text.substitute(image=cluster.image("reveal-workload"), namespace=name)
     wait_for(lambda: kube.get("v1", "ServiceAccount", "default", name), 30, "an account")
     kube.apply(parsed(manifest), namespace=name)
-    for one in ("deployment/web", "daemonset/agent"):
-        cluster.kubectl("-n", name, "rollout", "status", one, f"--timeout={_ROLLED_OUT_S}s")
+    for item in ("deployment/web", "daemonset/agent"):
+        cluster.kubectl("-n", name, "rollout", "status", item, f"--timeout={_ROLLED_OUT_S}s")
     yield Stage(cluster, kube, name)
-    kube.delete(made)
+    kube.delete(body)

@@ -35,7 +35,7 @@ def test_logs_and_exec(stage: Stage) -> None:
 
 
 def test_pods_reach_pods_of_all_nodes_and_services_by_address_and_name(stage: Stage) -> None:
-    names = {one["metadata"]["name"]: one["status"]["podIP"] for one in stage.pods("web").values()}
+    names = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in stage.pods("web").values()}
     service = stage.kube.get("v1", "Service", "web", stage.namespace)
     assert service is not None
     by_name = f"web.{stage.namespace}.svc.cluster.local"
@@ -88,7 +88,7 @@ def test_a_node_that_lost_power_comes_back_with_its_pods(stage: Stage) -> None:
 
 def test_an_image_is_imported(stage: Stage) -> None:
     image = stage.cluster.image("reveal-redis")
-    archive = next(file for file, one in stage.cluster.state["images"].items() if one == image)
+    archive = next(file for file, item in stage.cluster.state["images"].items() if item == image)
     stage.cluster.import_image("node1", Path(archive))
     assert image in stage.cluster.execute("node1", "ctr", "-n", "k8s.io", "images", "ls", "-q")
 

@@ -38,12 +38,12 @@ def test_with_its_profile_all_goes(stage: Stage, how: str) -> None:
 
     def gone() -> bool:
         left = [
-            (kind, one["metadata"]["name"])
+            (kind, item["metadata"]["name"])
             for kind, version in (
                 ("ConfigMap", "v1"), ("DaemonSet", "apps/v1"), ("Deployment", "apps/v1"),
                 ("PodDisruptionBudget", "policy/v1"),
             )
-            for one in stage.kube.items(version, kind, NAMESPACE, f"{LABEL_PROFILE}={name}")
+            for item in stage.kube.items(version, kind, NAMESPACE, f"{LABEL_PROFILE}={name}")
         ]  # fmt: skip
         assert not left, left
         assert stage.kube.get(API_VERSION, PROFILE_KIND, name) is None
@@ -59,7 +59,7 @@ def test_a_restart_writes_nothing(stage: Stage) -> None:
     wait_for(lambda: not early & reasons(stage), 60, "what is missing has been looked at")
     stage.settle()
     for end in (stage.operator.kill, lambda: stage.operator.stop(10)):
-        versions_before, said = versions(stage), statuses(stage)
+        versions_before, statuses_before = versions(stage), statuses(stage)
         since = stage.audited()
         end()
         stage.operator.start()
@@ -69,9 +69,9 @@ def test_a_restart_writes_nothing(stage: Stage) -> None:
         wait_for(lambda v=visits, n=count: stage.metric(v) >= n, 30, "all visited")
         time.sleep(QUIET_S)
         # what was refused is tried once more: it may do now
-        wrote = [one for one in stage.writes(since) if "immutable" not in one[2]]
+        wrote = [write for write in stage.writes(since) if "immutable" not in write[2]]
         for profile, status in statuses(stage).items():
-            assert status == said[profile]
+            assert status == statuses_before[profile]
         assert wrote == []
         assert versions(stage) == versions_before
 
@@ -82,11 +82,11 @@ def test_it_ends_in_time(stage: Stage) -> None:
     stage.operator.stop(10)
     took = time.monotonic() - began
     print(f"ended after {took:.2f} s")
-    said = stage.operator.tail()
+    log_tail = stage.operator.tail()
     stage.operator.start()
     wait_for(lambda: ask("/readyz") == 200, 30, "ready")
-    assert took < STOP_S, said
-    assert "Traceback" not in said
+    assert took < STOP_S, log_tail
+    assert "Traceback" not in log_tail
 
 
 def test_the_kinds_may_go_and_come_back(stage: Stage) -> None:

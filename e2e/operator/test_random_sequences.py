@@ -98,7 +98,7 @@ class World:
         return self.cluster.kube
 
     def step(self) -> None:
-        act = self.dice.choices([one for one, _ in STEPS], [weight for _, weight in STEPS])[0]
+        act = self.dice.choices([item for item, _ in STEPS], [weight for _, weight in STEPS])[0]
         self.counts[act.__name__] += 1
         self.done.append(f"{act.__name__}{act(self) or ''}")
         # long enough for a visit to begin, sometimes to end
@@ -116,13 +116,13 @@ class World:
 
 def make_profile(world: World) -> str:
     name = world.dice.choice(NAMES)
-    wanted = world.dice.choice([edit for edit in EDITS if not _has_null(edit)])
+    body = world.dice.choice([edit for edit in EDITS if not _has_null(edit)])
     try:
-        world.kube.create(_profile(name, wanted))
+        world.kube.create(_profile(name, body))
     except ApiError as error:
         assert error.status == 409, error
         return f" {name}: there"
-    return f" {name} {wanted}"
+    return f" {name} {body}"
 
 
 def edit_profile(world: World) -> str:
@@ -149,8 +149,8 @@ def tamper_with_child(world: World) -> str:
     if child is None:
         return ": none"
     change = world.dice.choice(TAMPERINGS[child["kind"]])
-    said = _patch(world.kube, child, change)
-    return f" {child['kind']} {child['metadata']['name']} {change}{said}"
+    answer = _patch(world.kube, child, change)
+    return f" {child['kind']} {child['metadata']['name']} {change}{answer}"
 
 
 def kill_operator(world: World) -> None:
@@ -200,10 +200,10 @@ def world(launch_control_plane: Launcher, tmp_path: Path) -> Iterator[World]:
         "--set", "redis.url=redis://redis.example:6379/0",
         "--set", f"operator.metricsPort={metrics},operator.healthPort={health}",
     )  # fmt: skip
-    told = options_of(parser().parse_args(cluster.operator_flags()), {}).defaults
+    given = options_of(parser().parse_args(cluster.operator_flags()), {}).defaults
     minor = int(cluster.kube.request("GET", "/version")["minor"])
     with cluster.operator() as operator:
-        yield World(cluster, operator, replace(told, kubernetes_minor=minor))
+        yield World(cluster, operator, replace(given, kubernetes_minor=minor))
 
 
 @pytest.mark.timeout(1800)
@@ -259,18 +259,18 @@ def _check_profile(world: World, name: str) -> None:
     accepted = condition(profile, "SpecAccepted")
     assert accepted.get("observedGeneration") == profile["metadata"]["generation"], accepted
     try:
-        wanted = manifests.children(spec.parse(profile, world.defaults), world.defaults)
+        expected = manifests.children(spec.parse(profile, world.defaults), world.defaults)
     except spec.SpecError:
         assert accepted["status"] == "False", f"{name} was not refused: {accepted}"
         return
     assert accepted["status"] == "True", f"{name} was refused: {accepted}"
     live = _owned(world.kube, profile["metadata"]["uid"])
-    assert set(live) == {_key(manifest) for manifest in wanted}
-    for manifest in wanted:
+    assert set(live) == {_key(manifest) for manifest in expected}
+    for manifest in expected:
         # the server's own judgement: applied once more, would it change anything?
         meant = world.kube.apply(manifest, manager=OPERATOR_MANAGER, dry_run=True)[0]
-        told = [*_differences(_essence(meant), _essence(live[_key(manifest)]))]
-        assert not told, f"{_key(manifest)} is not as it was meant: {told}"
+        differences = [*_differences(_essence(meant), _essence(live[_key(manifest)]))]
+        assert not differences, f"{_key(manifest)} is not as it was meant: {differences}"
 
 
 def _owned(kube: Kube, uid: str) -> dict[tuple[str, str], Object]:
@@ -280,7 +280,7 @@ def _owned(kube: Kube, uid: str) -> dict[tuple[str, str], Object]:
 def _check_no_orphans(kube: Kube) -> None:
     # profiles after children: one that is made in between must not make orphans of its own
     owned = [(_key(child), owner["uid"]) for child, owner in _with_owners(kube)]
-    there = {one["metadata"]["uid"] for one in kube.items(API_VERSION, PROFILE_KIND)}
+    there = {profile["metadata"]["uid"] for profile in kube.items(API_VERSION, PROFILE_KIND)}
     orphans = [key for key, owner in owned if owner not in there]
     assert not orphans, f"orphans: {orphans}"
 
@@ -296,8 +296,8 @@ def _with_owners(kube: Kube) -> Iterator[tuple[Object, Object]]:
 
 def _essence(thing: Object) -> dict[str, Any]:
     about = thing["metadata"]
-    said = {key: thing[key] for key in thing if key not in ("metadata", "status")}
-    return said | {key: about.get(key) for key in ("labels", "ownerReferences")}
+    fields = {key: thing[key] for key in thing if key not in ("metadata", "status")}
+    return fields | {key: about.get(key) for key in ("labels", "ownerReferences")}
 
 
 def _differences(meant: Any, live: Any, path: str = "") -> Iterator[str]:
@@ -305,8 +305,8 @@ def _differences(meant: Any, live: Any, path: str = "") -> Iterator[str]:
         for key in sorted({*meant, *live}):
             yield from _differences(meant.get(key), live.get(key), f"{path}.{key}")
     elif isinstance(meant, list) and isinstance(live, list) and len(meant) == len(live):
-        for at, pair in enumerate(zip(meant, live, strict=True)):
-            yield from _differences(*pair, f"{path}[{at}]")
+        for index, pair in enumerate(zip(meant, live, strict=True)):
+            yield from _differences(*pair, f"{path}[{index}]")
     elif meant != live:
         yield f"{path.lstrip('.')}: {live!r} and not {meant!r}"
 
@@ -315,13 +315,13 @@ def _key(manifest: Any) -> tuple[str, str]:
     return manifest["kind"], manifest["metadata"]["name"]
 
 
-def _profile(name: str, wanted: dict[str, Any] | None = None) -> Object:
+def _profile(name: str, body: dict[str, Any] | None = None) -> Object:
     about = {"name": name}
     return {
         "apiVersion": API_VERSION,
         "kind": PROFILE_KIND,
         "metadata": about,
-        "spec": wanted or {},
+        "spec": body or {},
     }
 
 
@@ -338,5 +338,5 @@ def _patch(kube: Kube, target: Object, change: dict[str, Any]) -> str:
 def _has_null(value: Any) -> bool:
     """A merge patch takes fields away with nulls; a new object has none."""
     if isinstance(value, dict):
-        return any(_has_null(one) for one in value.values())
+        return any(_has_null(item) for item in value.values())
     return value is None

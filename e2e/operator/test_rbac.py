@@ -78,8 +78,8 @@ def _operate(installed: Cluster) -> None:
     installed.apply_profile("two", **ON_THE_NODE)
     budget = ("policy/v1", "PodDisruptionBudget", "reveal-analyzer-one", NAMESPACE)
     wait_for(lambda: kube.get(*budget), 30, "a PodDisruptionBudget of two analyzers")
-    one = {"analyzer": {"replicas": 1}, "reporting": {"ttlSecondsAfterResolved": 0}}
-    installed.apply_profile("one", **ON_THE_NODE, **one)
+    settings = {"analyzer": {"replicas": 1}, "reporting": {"ttlSecondsAfterResolved": 0}}
+    installed.apply_profile("one", **ON_THE_NODE, **settings)
     wait_for(lambda: kube.get(*budget) is None, 30, "none for one analyzer")
     child = kube.get("apps/v1", "DaemonSet", "reveal-collector-one", NAMESPACE)
     assert child is not None
@@ -111,8 +111,8 @@ def _is_rejected(installed: Cluster, name: str) -> bool:
     profile = installed.profile(name)
     accepted = condition(profile, "SpecAccepted")
     assert profile is not None
-    seen = accepted.get("observedGeneration") == profile["metadata"]["generation"]
-    return seen and accepted["status"] == "False"
+    observed = accepted.get("observedGeneration") == profile["metadata"]["generation"]
+    return observed and accepted["status"] == "False"
 
 
 def _resolved_report(installed: Cluster) -> str:
@@ -149,8 +149,8 @@ def _tell(installed: Cluster, settings: AnalyzerSettings) -> None:
         grades = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
         for step, grade in enumerate(grades):
             about = {"node_name": NODE, "severity": grade}
-            told = finding_factory.changed if step else finding_factory.opened
-            sink.write(told(last_seen_ns=finding_factory.AT + step * SECOND, **about))
+            update = finding_factory.changed if step else finding_factory.opened
+            sink.write(update(last_seen_ns=finding_factory.AT + step * SECOND, **about))
             wait_for(lambda grade=grade: _severity(installed) == grade, 20, f"{grade} is reported")
         wait_for(lambda: _node_condition(installed), 20, "the node's condition")
         sink.write(finding_factory.resolved(node_name=NODE, severity=Severity.HIGH))
@@ -184,16 +184,16 @@ def test_collector(installed: Cluster, redis_server: Path, tmp_path: Path) -> No
         "--pod-api", installed.plane.url, "--pod-token-file", str(token),
         "--pod-ca-file", str(installed.plane.authority),
     ]  # fmt: skip
-    wanted = {Right("", "pods", "list"), Right("", "pods", "watch")}
+    expected = {Right("", "pods", "list"), Right("", "pods", "watch")}
     with subprocess.Popen(command) as collector:
         try:
-            wait_for(lambda: _asked_for(installed, wanted), 20, "list and watch of pods")
+            wait_for(lambda: _asked_for(installed, expected), 20, "list and watch of pods")
         finally:
             collector.terminate()
     check(installed, "reveal-collector")
 
 
-def _asked_for(installed: Cluster, wanted: set[Right]) -> bool:
+def _asked_for(installed: Cluster, expected: set[Right]) -> bool:
     asked: Use = used(installed.plane, NAMESPACE, "reveal-collector")
     assert not asked.refused, asked.refused
-    return wanted <= asked.granted
+    return expected <= asked.granted

@@ -75,10 +75,10 @@ def test_other_hypotheses_roll_out(stage: Stage) -> None:
 
     def templates() -> list[Object]:
         found = [stage.child("Deployment", "analyzer", name) for name in (*names, others)]
-        return [one["spec"]["template"]["metadata"]["annotations"] for one in found if one]
+        return [item["spec"]["template"]["metadata"]["annotations"] for item in found if item]
 
     def known() -> bool:
-        return all(ANNOTATION_HYPOTHESES in one for one in templates()[:2])
+        return all(ANNOTATION_HYPOTHESES in template for template in templates()[:2])
 
     wait_for(known, SOON_S, "the hypotheses are known")
     stage.settle()
@@ -147,7 +147,7 @@ def test_an_edited_child_is_restored_within_seconds(stage: Stage, edit: Object) 
         now = stage.daemon_set(name)
         same = now["spec"]["template"]["spec"] == before["spec"]["template"]["spec"]
         kept = ("labels", "annotations", "ownerReferences")
-        marks = [{**_plain(one["metadata"].get(key))} for one in (now, before) for key in kept]
+        marks = [{**_plain(item["metadata"].get(key))} for item in (now, before) for key in kept]
         return same and marks[:3] == marks[3:]
 
     wait_for(restored, 5, "restored")
@@ -155,7 +155,9 @@ def test_an_edited_child_is_restored_within_seconds(stage: Stage, edit: Object) 
 
 
 def _plain(marks: Any) -> dict[str, Any]:
-    known = marks if isinstance(marks, dict) else {str(n): one for n, one in enumerate(marks or ())}
+    known = (
+        marks if isinstance(marks, dict) else {str(n): mark for n, mark in enumerate(marks or ())}
+    )
     return {key: value for key, value in known.items() if not key.startswith("deprecated.")}
 
 

@@ -36,15 +36,15 @@ def test_a_bad_spec_is_a_condition_and_one_event(stage: Stage) -> None:
         assert found.get("status") == "False"
         return found
 
-    told = wait_for(rejected, SOON_S, "rejected")
-    assert "no-such-source" in told["message"]
+    rejected_condition = wait_for(rejected, SOON_S, "rejected")
+    assert "no-such-source" in rejected_condition["message"]
     wait_for(lambda: stage.events(name, "ProfileRejected"), SOON_S, "an Event")
     since, retried = stage.settle(), stage.metric(RETRIED)
     time.sleep(QUIET_S)
     assert stage.writes(since) == []
     assert stage.metric(RETRIED) == retried
     [event] = stage.events(name, "ProfileRejected")
-    assert (event["type"], event["note"]) == ("Warning", told["message"])
+    assert (event["type"], event["note"]) == ("Warning", rejected_condition["message"])
     assert "series" not in event
     assert stage.child("DaemonSet", "collector", name) is None
     stage.kube.patch(stage.profile(name), {"spec": {"collector": {"sources": None}}})
@@ -132,9 +132,9 @@ def test_old_reports_go_and_open_ones_stay(stage: Stage) -> None:
 
     def left() -> bool:
         names = {
-            one["spec"]["findingID"]
-            for one in stage.kube.items(API_VERSION, REPORT_KIND)
-            if one["spec"]["profileRef"]["name"] == name
+            report["spec"]["findingID"]
+            for report in stage.kube.items(API_VERSION, REPORT_KIND)
+            if report["spec"]["profileRef"]["name"] == name
         }
         status = stage.profile(name)["status"]
         assert (status.get("openFindings"), status.get("reports")) == (1, 3), status

@@ -19,9 +19,9 @@ def watching(
     control_plane: ControlPlane, kube: Kube, redis_server: Path, tmp_path: Path
 ) -> Iterator[Watching]:
     """A collector runs; analyzers are the test's."""
-    made = watching_of(control_plane, kube, redis_server, tmp_path)
-    with made.collecting():
-        yield made
+    pipeline = watching_of(control_plane, kube, redis_server, tmp_path)
+    with pipeline.collecting():
+        yield pipeline
 
 
 @pytest.fixture

@@ -42,11 +42,11 @@ def _one_report(fault: Injection, watching: Watching) -> None:
     wait_for(lambda: not _troubled(watching), 90, "the host's own trouble with its CPUs is over")
     with fault:
         began_ns = time.time_ns()
-        made = wait_for(
+        result = wait_for(
             lambda: of_the_fault(watching, "CPU", began_ns), 40, "a report of the fault"
         )
         seconds = (time.time_ns() - began_ns) / 1e9
-        name = str(made["metadata"]["name"])
+        name = str(result["metadata"]["name"])
         listed = kubectl(watching.plane, "get", "anomalyreports")
         assert name in listed
         print(f"\n{seconds:.1f} s from the fault to its report:\n{listed}")
@@ -59,19 +59,21 @@ def _one_report(fault: Injection, watching: Watching) -> None:
 
 def _troubled(watching: Watching) -> list[str]:
     """What is open in the fault's subsystem before it: the fault would be a part of it."""
-    found = [one for one in watching.reports if one.get("status", {}).get("state") == "Open"]
-    return [one["metadata"]["name"] for one in found if "CPU" in one["status"]["subsystems"]]
+    found = [
+        report for report in watching.reports if report.get("status", {}).get("state") == "Open"
+    ]
+    return [item["metadata"]["name"] for item in found if "CPU" in item["status"]["subsystems"]]
 
 
 def _agree(watching: Watching, name: str, began_ns: int) -> None:
-    made = watching.report(name)
+    result = watching.report(name)
     assert of_the_fault(watching, "CPU", began_ns) is not None  # and no second one
-    rows = [row for row in watching.rows if row["id"] == made["spec"]["findingID"]]
-    last, status = rows[-1], made["status"]
+    rows = [row for row in watching.rows if row["id"] == result["spec"]["findingID"]]
+    last, status = rows[-1], result["status"]
     for key in ("state", "severity", "subsystem", "claim", "scorePercent", "resolvedTime"):
         assert status[key] == last[key], key
-    assert {**made["spec"], **status}["nodeName"] == last["nodeName"]
-    assert made["spec"]["firstSeenTime"] == rows[0]["firstSeenTime"]
+    assert {**result["spec"], **status}["nodeName"] == last["nodeName"]
+    assert result["spec"]["firstSeenTime"] == rows[0]["firstSeenTime"]
     assert status["evidence"][0]["metric"] == last["evidence"][0]["metric"]
     raised = ["AnomalyEscalated"] * _escalations(rows)  # none, on most machines
     assert _reasons(watching, name) == ["AnomalyDetected", *raised, "AnomalyResolved"]
@@ -85,11 +87,11 @@ def _agree(watching: Watching, name: str, began_ns: int) -> None:
 
 
 def _said(watching: Watching, name: str) -> list[dict[str, Any]]:
-    return sorted(watching.events(name), key=lambda one: str(one["eventTime"]))
+    return sorted(watching.events(name), key=lambda item: str(item["eventTime"]))
 
 
 def _reasons(watching: Watching, name: str) -> list[str]:
-    return [one["reason"] for one in _said(watching, name)]
+    return [item["reason"] for item in _said(watching, name)]
 
 
 def _escalations(rows: list[dict[str, Any]]) -> int:

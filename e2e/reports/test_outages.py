@@ -43,11 +43,11 @@ def test_an_api_server_that_dies_in_between_gets_all_once(
     bench.start()
     plane.resume()
     bench.idle(30)
-    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
+    states = {report["spec"]["findingID"]: report["status"]["state"] for report in bench.reports}
     assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
     reasons = ["AnomalyDetected", "AnomalyDetected", "AnomalyEscalated", "AnomalyResolved"]
     assert sorted(bench.reasons()) == reasons
-    assert not any("series" in one for one in bench.events)
+    assert not any("series" in event for event in bench.events)
     wait_for(lambda: not (tmp_path / "reports.spool").exists(), 5, "nothing waits on disk")
     bench.sink.close()
 

@@ -27,17 +27,17 @@ def test_the_next_analyzer_goes_on_with_the_same_report(job: Workload, watching:
         wait_for(lambda: watching.telemetry.get("nodesReporting") == 1, 90, "the node reports")
         injection = stack.enter_context(fault.on(job.target))
         began_ns = time.time_ns()
-        made = wait_for(
+        result = wait_for(
             lambda: of_the_fault(watching, "Memory", began_ns), 60, "a report of the fault"
         )
         first.process.kill()
-        told = len(watching.rows)
+        rows_before = len(watching.rows)
         stack.enter_context(watching.analyzing(free_port()))
-        wait_for(lambda: len(watching.rows) > told, TAKES_OVER_S, "the next one tells of it")
-        assert state(watching, made["metadata"]["name"]) == "Open"
+        wait_for(lambda: len(watching.rows) > rows_before, TAKES_OVER_S, "the next one tells of it")
+        assert state(watching, result["metadata"]["name"]) == "Open"
         injection.stop()
-        name = str(made["metadata"]["name"])
+        name = str(result["metadata"]["name"])
         wait_for(lambda: state(watching, name) == "Resolved", 60, "it resolves itself")
-        reasons = sorted(str(one["reason"]) for one in watching.events(name))
+        reasons = sorted(str(event["reason"]) for event in watching.events(name))
     assert reasons[0] == "AnomalyDetected" and reasons.count("AnomalyDetected") == 1
     assert of_the_fault(watching, "Memory", began_ns) is not None  # and no second one

@@ -75,8 +75,8 @@ def _watched(cluster: Cluster) -> Watched:
         watched = install(cluster, Path(folder))
     watched.watch(*cluster.nodes)
     for kind in ("deployments", "daemonsets"):
-        for one in cluster.kubectl("-n", NAMESPACE, "get", kind, "-o", "name").split():
-            cluster.kubectl("-n", NAMESPACE, "rollout", "status", one, "--timeout=180s")
+        for item in cluster.kubectl("-n", NAMESPACE, "get", kind, "-o", "name").split():
+            cluster.kubectl("-n", NAMESPACE, "rollout", "status", item, "--timeout=180s")
     watched.watch(*cluster.nodes)  # a pod that was replaced meanwhile learns anew
     watched.calm(_CALM_S)
     return watched

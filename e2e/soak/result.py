@@ -48,8 +48,8 @@ class Result:
         if self.minutes < 2 * usage.SETTLED_MINUTES:
             return []
         return [
-            f"{one.component} on {one.node} grew by {one.growth_percent:.1f} %"
-            for one in self.costs if one.growth_percent > GROWTH_PERCENT
+            f"{cost.component} on {cost.node} grew by {cost.growth_percent:.1f} %"
+            for cost in self.costs if cost.growth_percent > GROWTH_PERCENT
         ]  # fmt: skip
 
     @property
@@ -63,17 +63,17 @@ class Result:
 
     def markdown(self) -> str:
         """The figures of the run, then a row a component and node."""
-        kinds = {one["kind"] for one in self.jobs}
+        kinds = {cost["kind"] for cost in self.jobs}
         head = (
             f"{self.minutes:.0f} minutes, {len(self.jobs)} jobs of {len(kinds)} kinds ended, "
             f"{len(self.findings)} findings."
         )
         wrong = [*self.findings.values(), *self.problems, *self.grown]
         rows = [_row(_COLUMNS), _row("-" * 3 for _ in _COLUMNS), *map(_cells, self.costs)]
-        return "\n".join([head, "", *rows, "", *(f"- {one}" for one in wrong)]).rstrip() + "\n"
+        return "\n".join([head, "", *rows, "", *(f"- {cost}" for cost in wrong)]).rstrip() + "\n"
 
     def _told(self) -> dict[str, Any]:
-        rows = [{**asdict(one), "growth_percent": one.growth_percent} for one in self.costs]
+        rows = [{**asdict(cost), "growth_percent": cost.growth_percent} for cost in self.costs]
         return {
             "bench": NAME, "machine": machine(), "started": self.started,
             "minutes": round(self.minutes, 2), "minutes wanted": self.wanted_minutes,
@@ -84,7 +84,7 @@ class Result:
 
 def _cells(cost: Cost) -> str:
     values = (getattr(cost, name) for name in _COLUMNS.values())
-    return _row(one if isinstance(one, str) else shown(round(one, 1)) for one in values)
+    return _row(value if isinstance(value, str) else shown(round(value, 1)) for value in values)
 
 
 def _row(cells: Any) -> str:
@@ -100,7 +100,7 @@ def _write(file: Path, text: str) -> None:
 def memory(samples: Sequence[Sample]) -> dict[str, float]:
     """Megabytes by component and node, of one minute."""
     sizes: dict[str, float] = {}
-    for one in samples:
-        key = f"{one.component} {one.node}"
-        sizes[key] = round(sizes.get(key, 0.0) + one.working_set_bytes / 1e6, 1)
+    for sample in samples:
+        key = f"{sample.component} {sample.node}"
+        sizes[key] = round(sizes.get(key, 0.0) + sample.working_set_bytes / 1e6, 1)
     return sizes

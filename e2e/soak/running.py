@@ -29,10 +29,10 @@ class Soak:
     """``namespace`` is where the jobs run; ``folder`` is where results go."""
 
     def __init__(
-        self, watched: Watched, namespace: str, folder: Path, result: Result, say: Say
+        self, watched: Watched, namespace: str, folder: Path, result: Result, log: Say
     ) -> None:
         self._watched, self._namespace, self._folder = watched, namespace, folder
-        self._result, self._say = result, say
+        self._result, self._say = result, log
         self._began = time.monotonic()
         self._running: dict[str, Step] = {}
         self._restarts = self._restarted()
@@ -71,8 +71,8 @@ class Soak:
         try:
             do(*given)
         except _FAILURES as error:
-            told = getattr(error, "stderr", "") or error
-            self._problem(f"{self._elapsed / 60:.1f} min: {do.__name__}: {told}")
+            detail = getattr(error, "stderr", "") or error
+            self._problem(f"{self._elapsed / 60:.1f} min: {do.__name__}: {detail}")
 
     def _problem(self, text: str) -> None:
         self._result.problems.append(text)
@@ -83,24 +83,26 @@ class Soak:
             self._end(step)
             return
         self._running[step.name] = step
-        for one in self._objects(step):
-            self._watched.kube.create(one)
+        for manifest in self._objects(step):
+            self._watched.kube.create(manifest)
 
     def _end(self, step: Step) -> None:
         started = self._running.pop(step.name)
         try:
             self._tell(step, round(self._elapsed - started.at_s))
         finally:
-            for one in self._objects(step):
-                self._watched.kube.delete(one)
+            for manifest in self._objects(step):
+                self._watched.kube.delete(manifest)
 
     def _tell(self, step: Step, seconds: int) -> None:
         """Its last line says that it worked."""
         pod = self._watched.kube.get("v1", "Pod", step.name, self._namespace) or {}
-        told = self._watched.cluster.kubectl("-n", self._namespace, "logs", step.name, "--tail=1")
+        last_line = self._watched.cluster.kubectl(
+            "-n", self._namespace, "logs", step.name, "--tail=1"
+        )
         self._result.jobs.append({
             "name": step.name, "kind": step.kind, "node": step.node, "seconds": seconds,
-            "last line": told.strip(),
+            "last line": last_line.strip(),
         })  # fmt: skip
         [state] = pod.get("status", {}).get("containerStatuses") or [{}]
         if state.get("restartCount") != 0:
@@ -158,21 +160,21 @@ class Soak:
         )
 
     def _samples(self, minute: float) -> list[usage.Sample]:
-        pods = [one["metadata"] for one in self._pods()]
-        components = {(NAMESPACE, one["name"]): one["labels"][LABEL_COMPONENT] for one in pods}
+        pods = [pod["metadata"] for pod in self._pods()]
+        components = {(NAMESPACE, pod["name"]): pod["labels"][LABEL_COMPONENT] for pod in pods}
         found = []
         for node in self._watched.kube.items("v1", "Node"):
             path = f"/api/v1/nodes/{node['metadata']['name']}/proxy/stats/summary"
-            told = self._watched.kube.request("GET", path)
-            found += usage.samples(told, components, minute)
+            summary = self._watched.kube.request("GET", path)
+            found += usage.samples(summary, components, minute)
         return found
 
     def _restarted(self) -> dict[str, int]:
         return {
-            str(one["metadata"]["name"]): sum(
-                int(each["restartCount"]) for each in one["status"].get("containerStatuses", ())
+            str(pod["metadata"]["name"]): sum(
+                int(each["restartCount"]) for each in pod["status"].get("containerStatuses", ())
             )
-            for one in self._pods()
+            for pod in self._pods()
         }
 
     def _pods(self) -> list[Object]:

@@ -41,9 +41,9 @@ _STEADY_S = 10.0
 
 def steps(seconds: float, nodes: Sequence[str]) -> list[Step]:
     """In order of time; nothing starts that would not live for a minute."""
-    made = [Step(_STEADY_S, True, "training", "steady", nodes[0])]
-    made += [one for one in _cycles(seconds, nodes) if one.at_s < seconds]
-    return sorted(made, key=lambda one: one.at_s)
+    planned = [Step(_STEADY_S, True, "training", "steady", nodes[0])]
+    planned += [cycle for cycle in _cycles(seconds, nodes) if cycle.at_s < seconds]
+    return sorted(planned, key=lambda item: item.at_s)
 
 
 def _cycles(seconds: float, nodes: Sequence[str]) -> Iterator[Step]:
@@ -51,7 +51,7 @@ def _cycles(seconds: float, nodes: Sequence[str]) -> Iterator[Step]:
         for job in _CYCLE:
             node = nodes[(job.turn + cycle) % len(nodes)]
             name = f"{job.kind}-{cycle + 1}"
-            starts, ends = (cycle * CYCLE_S + at for at in (job.starts_s, job.ends_s))
+            starts, ends = (cycle * CYCLE_S + moment for moment in (job.starts_s, job.ends_s))
             if starts <= seconds - 60:
                 yield Step(starts, True, job.kind, name, node)
                 yield Step(ends, False, job.kind, name, node)

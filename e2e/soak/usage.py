@@ -54,10 +54,10 @@ def samples(
 ) -> list[Sample]:
     """Of a kubelet's ``/stats/summary`` the pods with a component, by namespace and name."""
     found = []
-    for told in summary.get("pods", ()):
-        reference = told["podRef"]
+    for pod in summary.get("pods", ()):
+        reference = pod["podRef"]
         component = components.get((reference["namespace"], reference["name"]))
-        cpu, memory = told.get("cpu", {}), told.get("memory", {})
+        cpu, memory = pod.get("cpu", {}), pod.get("memory", {})
         if component and "usageCoreNanoSeconds" in cpu and "workingSetBytes" in memory:
             found.append(Sample(
                 minute, summary["node"]["nodeName"], reference["name"], component,
@@ -67,11 +67,11 @@ def samples(
     return found
 
 
-def costs(seen: Iterable[Sample]) -> list[Cost]:
+def costs(samples: Iterable[Sample]) -> list[Cost]:
     """One row a component and node."""
     groups: dict[tuple[str, str], list[Sample]] = {}
-    for one in seen:
-        groups.setdefault((one.component, one.node), []).append(one)
+    for sample in samples:
+        groups.setdefault((sample.component, sample.node), []).append(sample)
     return [_cost(group) for _, group in sorted(groups.items())]
 
 
@@ -83,11 +83,11 @@ def _cost(group: Sequence[Sample]) -> Cost:
     judged = settled or [size for _, size in memory]
     spent = sum(used for used, _ in rates), sum(seconds for _, seconds in rates)
     return Cost(
-        group[0].node, group[0].component, len({one.pod for one in group}),
+        group[0].node, group[0].component, len({sample.pod for sample in group}),
         1000 * spent[0] / spent[1] if spent[1] else 0.0,
         max((1000 * used / seconds for used, seconds in rates), default=0.0),
         statistics.median(judged[:_MEDIAN_OF]), statistics.median(judged[-_MEDIAN_OF:]),
-        max(size for _, size in memory), max(one.rss_bytes for one in group) / 1e6,
+        max(size for _, size in memory), max(sample.rss_bytes for sample in group) / 1e6,
     )  # fmt: skip
 
 
@@ -95,17 +95,17 @@ def _rates(group: Sequence[Sample]) -> list[tuple[float, float]]:
     """CPU seconds and seconds between two samples of one pod; a clock read once counts once."""
     rates = []
     last: dict[str, Sample] = {}
-    for one in group:
-        before = last.setdefault(one.pod, one)
-        if one.read_at > before.read_at:
-            rates.append((one.cpu_seconds - before.cpu_seconds, one.read_at - before.read_at))
-            last[one.pod] = one
+    for sample in group:
+        before = last.setdefault(sample.pod, sample)
+        if sample.read_at > before.read_at:
+            rates.append((sample.cpu_seconds - before.cpu_seconds, sample.read_at - before.read_at))
+            last[sample.pod] = sample
     return rates
 
 
 def _by_minute(group: Iterable[Sample]) -> list[tuple[float, float]]:
     """Megabytes, pods that run side by side together."""
     sizes: dict[float, float] = {}
-    for one in group:
-        sizes[one.minute] = sizes.get(one.minute, 0.0) + one.working_set_bytes / 1e6
+    for sample in group:
+        sizes[sample.minute] = sizes.get(sample.minute, 0.0) + sample.working_set_bytes / 1e6
     return sorted(sizes.items())

@@ -22,8 +22,8 @@ def objects(step: Step, image: str, namespace: str) -> list[Object]:
         "asking": ("ask.py", _service(step), str(PORT), "20x80", "60x80"),
         "loading": ("load.py", _DATA, "6"),
     }
-    made = [_pod(step, image, namespace, commands[step.kind])]
-    return [*made, _serve(step, namespace)] if step.kind == "serving" else made
+    manifests = [_pod(step, image, namespace, commands[step.kind])]
+    return [*manifests, _serve(step, namespace)] if step.kind == "serving" else manifests
 
 
 def _pod(step: Step, image: str, namespace: str, command: tuple[str, ...]) -> Object:

@@ -21,5 +21,5 @@ def capabilities(three_nodes: Watched) -> Iterator[Watched]:
 @pytest.fixture(scope="module")
 def hardened(three_nodes: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hardened]:
     """Everything that can be closed is, in one release."""
-    with hardened_release(three_nodes, tmp_path_factory.mktemp("hardened")) as made:
-        yield made
+    with hardened_release(three_nodes, tmp_path_factory.mktemp("hardened")) as release:
+        yield release

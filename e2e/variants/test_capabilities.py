@@ -66,16 +66,16 @@ def _promised() -> frozenset[str]:
 
 
 def _row(source: str, privileged: Told, now: Told) -> str:
-    before, after = (len(one.metrics.get(source, ())) for one in (privileged, now))
+    before, after = (len(item.metrics.get(source, ())) for item in (privileged, now))
     return f"| {source} | {before} | {after} | {now.missing.get(source, '')} |\n"
 
 
 def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities: Watched) -> None:
-    wanted = names_of(CollectorSpec(privilege=Privilege.CAPABILITIES), NeedKind.CAPABILITY)
+    expected = names_of(CollectorSpec(privilege=Privilege.CAPABILITIES), NeedKind.CAPABILITY)
     pods = capabilities.kube.items("v1", "Pod", NAMESPACE, _COLLECTORS)
     assert len(pods) == len(capabilities.cluster.nodes)
     for process in map(main_process, pods):
-        assert set(process.capabilities) == set(wanted)
+        assert set(process.capabilities) == set(expected)
         assert process.status("NoNewPrivs") == "1"
         assert process.read_only_root
 

@@ -32,9 +32,9 @@ CAPABILITIES = {"SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"}
 
 def confined(process: Process) -> None:
     """What holds of every process of the release, collectors included; it is shown, too."""
-    told = ", ".join(process.capabilities) or "none"
+    listed = ", ".join(process.capabilities) or "none"
     fields = (process.status(name) for name in ("Uid", "NoNewPrivs", "Seccomp"))
-    sys.stdout.write(f"| {process.name} | {told} | {' | '.join(fields)} | read-only |\n")
+    sys.stdout.write(f"| {process.name} | {listed} | {' | '.join(fields)} | read-only |\n")
     assert process.status("Seccomp") == SECCOMP_FILTER
     assert process.status("NoNewPrivs") == "1"
     assert process.read_only_root
@@ -62,10 +62,14 @@ def test_collectors_have_three_capabilities(hardened: Hardened) -> None:
 def restricted(hardened: Hardened) -> Iterator[str]:
     name = unique("restricted")
     labels = {ENFORCE: "restricted"}
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    hardened.watched.kube.create(made)
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": labels},
+    }
+    hardened.watched.kube.create(manifest)
     yield name
-    hardened.watched.kube.delete(made)
+    hardened.watched.kube.delete(manifest)
 
 
 def test_only_collectors_need_a_privileged_namespace(hardened: Hardened, restricted: str) -> None:
@@ -89,8 +93,8 @@ def _again(pod: Object, namespace: str) -> Object:
 
 def test_redis_is_asked_over_tls_and_by_its_user_alone(hardened: Hardened) -> None:
     clients = hardened.redis.observer.client_list()
-    ours = [one for one in clients if one["user"] != "observer"]
-    assert {one["user"] for one in ours} == {USER}
+    ours = [client for client in clients if client["user"] != "observer"]
+    assert {item["user"] for item in ours} == {USER}
     # a collector a node, and the analyzers
     assert len(ours) > len(hardened.watched.cluster.nodes)
     assert not _answered_in_plain(hardened.redis.pod["status"]["podIP"])

@@ -45,5 +45,5 @@ def watched(release: Watched, vm: str) -> Iterator[Watched]:
 
 def _budget(release: Watched, millicores: int | None) -> None:
     """Of each collector: where a machine is emulated all takes ten times as long."""
-    wanted = {"spec": {"collector": {"cpuBudgetMillicores": millicores}}}
-    release.kube.patch(release.profile, wanted)
+    body = {"spec": {"collector": {"cpuBudgetMillicores": millicores}}}
+    release.kube.patch(release.profile, body)

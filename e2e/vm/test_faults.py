@@ -32,7 +32,7 @@ def test_its_collector_runs_beside_that_of_another_node(watched: Watched, vm: st
     status = watched.profile["status"]
     assert (status["readyNodes"], status["desiredNodes"]) == (2, 2)
     pods = watched.kube.items("v1", "Pod", NAMESPACE, f"{LABEL_PROFILE}=gpu-nodes")
-    collectors = [one["spec"]["nodeName"] for one in pods if one["spec"].get("hostPID")]
+    collectors = [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("hostPID")]
     assert sorted(collectors) == [watched.cluster.nodes[0], vm]
 
 
@@ -40,7 +40,7 @@ def test_nothing_is_found_while_nothing_happens(watched: Watched) -> None:
     watched.calm()
     began = now()
     time.sleep(_QUIET_S)
-    assert [summary(one) for one in watched.reports(began)] == []
+    assert [summary(report) for report in watched.reports(began)] == []
 
 
 def test_a_pod_held_back_by_its_quota(watched: Watched, vm: str, jobs: str) -> None:

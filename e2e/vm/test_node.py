@@ -54,8 +54,8 @@ def test_its_pods_reach_pods_of_other_nodes_and_are_reached(
             address = (release.kube.get("v1", "Pod", asked, jobs) or {})["status"]["podIP"]
             command = ("curl", "-fsS", "-m", "10", "--retry", "5", "--retry-connrefused")
             url = f"http://{address}:8080/hostname"
-            said = release.cluster.kubectl("-n", jobs, "exec", asking, "--", *command, url)
-            assert said.strip() == asked
+            output = release.cluster.kubectl("-n", jobs, "exec", asking, "--", *command, url)
+            assert output.strip() == asked
 
 
 def test_it_loses_power_and_comes_back(cluster: Cluster, vm: str) -> None:

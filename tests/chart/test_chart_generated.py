@@ -73,8 +73,8 @@ def test_definitions_go_with_the_release_only_when_asked(helm: Helm) -> None:
     objects = helm.render("--set", "crds.keep=false")
     for path in DEFINITIONS:
         name = yaml.safe_load(path.read_text())["metadata"]["name"]
-        made = one(objects, "CustomResourceDefinition", name)
-        assert "annotations" not in made["metadata"]
+        result = one(objects, "CustomResourceDefinition", name)
+        assert "annotations" not in result["metadata"]
     without = helm.render("--set", "crds.enabled=false")
     assert all(each["kind"] != "CustomResourceDefinition" for each in without)
 
@@ -100,10 +100,12 @@ def test_a_definition_with_labels_of_its_own_is_refused(generate: ModuleType) ->
 def test_the_block_of_selectable_fields_is_found_however_it_is_indented(
     generate: ModuleType, block: str
 ) -> None:
-    made = generate.template(f"metadata:\n  name: a\nspec:\n  versions:\n{block}").splitlines()
-    begin = next(at for at, line in enumerate(made) if "semverCompare" in line)
-    end = next(at for at, line in enumerate(made) if line.strip() == "{{- end }}" and at > begin)
-    inside = [line.strip() for line in made[begin + 1 : end]]
+    result = generate.template(f"metadata:\n  name: a\nspec:\n  versions:\n{block}").splitlines()
+    begin = next(index for index, line in enumerate(result) if "semverCompare" in line)
+    end = next(
+        index for index, line in enumerate(result) if line.strip() == "{{- end }}" and index > begin
+    )
+    inside = [line.strip() for line in result[begin + 1 : end]]
     assert inside == ["selectableFields:", "- jsonPath: .a"]
 
 
@@ -130,13 +132,13 @@ def test_the_schema_of_a_profile_is_closed_and_whole(generate: ModuleType) -> No
     [version] = yaml.safe_load(definition)["spec"]["versions"]
     source = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
 
-    def compare(made: dict[str, Any], given: dict[str, Any]) -> int:
-        assert made.get("required", []) == given.get("required", [])
+    def compare(result: dict[str, Any], given: dict[str, Any]) -> int:
+        assert result.get("required", []) == given.get("required", [])
         if "properties" not in given:
             return 1
-        assert made["additionalProperties"] is False
-        assert made["properties"].keys() == given["properties"].keys()
-        return sum(compare(made["properties"][name], given["properties"][name])
+        assert result["additionalProperties"] is False
+        assert result["properties"].keys() == given["properties"].keys()
+        return sum(compare(result["properties"][name], given["properties"][name])
                    for name in given["properties"])  # fmt: skip
 
     assert compare(generate.profile_schema(definition), source) > 40

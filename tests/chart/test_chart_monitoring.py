@@ -91,8 +91,8 @@ def rule(helm: Helm, *flags: str | Path) -> dict[str, Any]:
     return found
 
 
-def alerts_of(made: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = made["spec"]["groups"][0]["rules"]
+def alerts_of(rule_object: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rule_object["spec"]["groups"][0]["rules"]
     return found
 
 
@@ -100,10 +100,10 @@ def test_alerts_arrive_whole_with_a_link_to_their_page(helm: Helm) -> None:
     rendered = {alert["alert"]: alert for alert in alerts_of(rule(helm))}
     assert rendered.keys() == {alert["alert"] for alert in ALERTS}
     for alert in ALERTS:
-        made = rendered[alert["alert"]]
-        page = made["annotations"].pop("runbook")
+        result = rendered[alert["alert"]]
+        page = result["annotations"].pop("runbook")
         assert page == f"docs/reference/alerts.md#{alert['alert'].lower()}"
-        assert made == alert
+        assert result == alert
 
 
 def test_links_lead_where_the_pages_are_served(helm: Helm) -> None:
@@ -154,21 +154,21 @@ def test_promtool_sees_a_wrong_rule(tmp_path: Path) -> None:
 
 
 def test_the_dashboard_is_one_that_grafana_can_load(helm: Helm) -> None:
-    made = one(helm.render("--set", "grafanaDashboard.enabled=true"), "ConfigMap")
-    assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert made["metadata"]["annotations"]["grafana_folder"] == "Reveal"
-    assert json.loads(made["data"]["reveal.json"]) == DASHBOARD
+    result = one(helm.render("--set", "grafanaDashboard.enabled=true"), "ConfigMap")
+    assert result["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert result["metadata"]["annotations"]["grafana_folder"] == "Reveal"
+    assert json.loads(result["data"]["reveal.json"]) == DASHBOARD
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
     for panel in panels:
-        at = panel["gridPos"]
+        position = panel["gridPos"]
         cells = {
             (x, y)
-            for x in range(at["x"], at["x"] + at["w"])
-            for y in range(at["y"], at["y"] + at["h"])
+            for x in range(position["x"], position["x"] + position["w"])
+            for y in range(position["y"], position["y"] + position["h"])
         }
-        assert at["x"] + at["w"] <= 24
+        assert position["x"] + position["w"] <= 24
         assert taken.isdisjoint(cells), panel["title"]
         taken |= cells
 
@@ -177,13 +177,13 @@ def test_monitors_select_our_pods_by_the_port_they_name(helm: Helm) -> None:
     service = helm.render("--values", CHART / "ci" / "service-monitor-values.yaml")
     monitor = one(service, "ServiceMonitor")
     about = one(service, "Service", "reveal-metrics")
-    wanted = monitor["spec"]["selector"]["matchLabels"].items()
-    assert wanted <= about["metadata"]["labels"].items()
+    expected = monitor["spec"]["selector"]["matchLabels"].items()
+    assert expected <= about["metadata"]["labels"].items()
     [endpoint] = monitor["spec"]["endpoints"]
     [port] = about["spec"]["ports"]
     assert (endpoint["port"], port["targetPort"]) == (port["name"], "metrics")
     others = [each for each in service if each["kind"] == "Service" and each is not about]
-    assert not any(wanted <= each["metadata"]["labels"].items() for each in others)
+    assert not any(expected <= each["metadata"]["labels"].items() for each in others)
 
     pod = one(helm.render("--values", CHART / "ci" / "pod-monitor-values.yaml"), "PodMonitor")
     assert [each["port"] for each in pod["spec"]["podMetricsEndpoints"]] == ["metrics"]

@@ -28,10 +28,10 @@ def options(helm: Helm, *flags: str | Path) -> OperatorOptions:
     }  # fmt: skip
     environment[NAMESPACE_VARIABLE] = NAMESPACE
     words = [word.replace(f"$({NAMESPACE_VARIABLE})", NAMESPACE) for word in container["args"]]
-    made = options_of(parser().parse_args(words), environment)
+    result = options_of(parser().parse_args(words), environment)
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-    assert ports == {"metrics": made.metrics_port, "health": made.health_port}
-    return made
+    assert ports == {"metrics": result.metrics_port, "health": result.health_port}
+    return result
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
@@ -40,13 +40,13 @@ def test_every_flag_is_one_of_the_operator(helm: Helm, values: Path) -> None:
 
 
 def test_without_values_the_operators_defaults_hold(helm: Helm) -> None:
-    made = options(helm)
-    assert made.defaults == Defaults(
+    result = options(helm)
+    assert result.defaults == Defaults(
         namespace=NAMESPACE,
         collector_image=f"reveal-collector:{VERSION}",
         analyzer_image=f"reveal-analyzer:{VERSION}",
     )
-    assert made.defaults.redis is None
+    assert result.defaults.redis is None
 
 
 def test_redis_arrives_as_it_was_given(helm: Helm) -> None:
@@ -71,12 +71,12 @@ def test_the_evaluation_redis_is_everybodys_default(helm: Helm) -> None:
 
 
 def test_names_of_accounts_arrive(helm: Helm) -> None:
-    made = options(helm, "--values", CHART / "ci" / "accounts-values.yaml").defaults
-    assert made.analyzer_service_account == "anomaly-writer"
-    assert made.collector_service_account == "reveal-collector"
+    result = options(helm, "--values", CHART / "ci" / "accounts-values.yaml").defaults
+    assert result.analyzer_service_account == "anomaly-writer"
+    assert result.collector_service_account == "reveal-collector"
 
 
 def test_secrets_to_pull_by_reach_the_children(helm: Helm) -> None:
-    made = options(helm, "--values", CHART / "ci" / "images-values.yaml").defaults
-    assert made.image_pull_secrets == ("regcred", "other")
-    assert made.image_pull_policy == "Always"
+    result = options(helm, "--values", CHART / "ci" / "images-values.yaml").defaults
+    assert result.image_pull_secrets == ("regcred", "other")
+    assert result.image_pull_policy == "Always"

@@ -27,10 +27,10 @@ STREAM = names.samples_key(names.DEFAULT_PROFILE, names.shard(NODE))
 
 @pytest.fixture
 def secret(helm: Helm) -> dict[str, str]:
-    made: dict[str, str] = one(helm.render("--set", "evaluationRedis.enabled=true"), "Secret")[
+    result: dict[str, str] = one(helm.render("--set", "evaluationRedis.enabled=true"), "Secret")[
         "stringData"
     ]
-    return made
+    return result
 
 
 @pytest.fixture

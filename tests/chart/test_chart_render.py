@@ -65,8 +65,8 @@ def test_every_pod_is_locked_down(helm: Helm, values: Path) -> None:
 
 
 def test_what_is_installed_without_any_values(helm: Helm) -> None:
-    made = {identity(each) for each in helm.render()}
-    assert made == {
+    result = {identity(each) for each in helm.render()}
+    assert result == {
         ("ServiceAccount", "reveal-operator"),
         ("ServiceAccount", "reveal-collector"),
         ("ServiceAccount", "reveal-analyzer"),

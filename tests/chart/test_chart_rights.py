@@ -20,15 +20,15 @@ def granted(helm: Helm, role: str, *flags: str, kind: str = "ClusterRole") -> se
 
 
 def test_no_role_uses_a_wildcard_or_touches_secrets(helm: Helm) -> None:
-    seen = 0
+    checked = 0
     for role, rule in rules(helm.render("--set", "nodeConditions.allowed=true")):
-        seen += 1
+        checked += 1
         name = role["metadata"]["name"]
         assert set(rule["verbs"]) <= VERBS, name
         assert "*" not in rule["resources"] + rule["apiGroups"], name
         assert SENSITIVE.isdisjoint(rule["resources"]), name
         assert not any(path for path in rule.get("nonResourceURLs", ())), name
-    assert seen > 10
+    assert checked > 10
 
 
 def test_workloads_are_written_in_the_operators_namespace_only(helm: Helm) -> None:

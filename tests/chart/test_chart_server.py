@@ -23,10 +23,10 @@ def restricted(kube: Kube) -> Iterator[str]:
     """A namespace that takes only pods of the strictest Pod Security level."""
     name = unique("restricted")
     about = {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
-    kube.create(made)
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
+    kube.create(manifest)
     yield name
-    kube.delete(made)
+    kube.delete(manifest)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_every_object_is_accepted(kube: Kube, helm: Helm, namespace: str, values
 
 def test_our_pods_are_restricted_ones(kube: Kube, helm: Helm, restricted: str) -> None:
     objects = helm.render("--set", "evaluationRedis.enabled=true", namespace=restricted)
-    seen = 0
+    observed = 0
     for number, spec in enumerate(pods(objects)):
         pod: dict[str, Any] = {
             "apiVersion": "v1",
@@ -55,8 +55,8 @@ def test_our_pods_are_restricted_ones(kube: Kube, helm: Helm, restricted: str) -
             "spec": {**spec, "serviceAccountName": "default"},
         }
         kube.apply(pod, dry_run=True)
-        seen += 1
-    assert seen == 3  # operator, evaluation Redis, helm test
+        observed += 1
+    assert observed == 3  # operator, evaluation Redis, helm test
 
 
 def notes(live: Helm, namespace: str, *flags: str) -> str:

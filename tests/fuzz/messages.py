@@ -26,33 +26,35 @@ _HEAD = struct.Struct("<3sBI")
 
 def message(rng: np.random.Generator, ticks: int, fast: int, slow: int) -> bytes:
     """A message like those of a node, with gaps."""
-    made = Message(
+    item = Message(
         node="node-1", boot=bytes(range(16)), sequence=7, start_ns=1 << 60, tick_us=100_000,
         table=b"8 bytes.", fast=rng.integers(0, 10**6, (ticks, fast)),
         slow=rng.integers(0, 10**12, slow), fast_missing=rng.random((ticks, fast)) < 0.01,
         slow_missing=rng.random(slow) < 0.01, lateness=np.zeros(ticks, np.int32),
     )  # fmt: skip
-    return encode(made, rng.random(fast) < 0.5)
+    return encode(item, rng.random(fast) < 0.5)
 
 
 def damaged(dice: random.Random, whole: bytes) -> bytes:
     """Bits, bytes, runs and lengths changed in up to four places."""
     data = bytearray(whole)
     for _ in range(dice.randint(1, 4)):
-        at = dice.randrange(len(data)) if len(data) > 1 else 0
+        index = dice.randrange(len(data)) if len(data) > 1 else 0
         match dice.randrange(6):
             case 0:
-                data[at : at + 1] = bytes([data[at] ^ 1 << dice.randrange(8)])
+                data[index : index + 1] = bytes([data[index] ^ 1 << dice.randrange(8)])
             case 1:
-                data[at : at + 1] = dice.randbytes(1)
+                data[index : index + 1] = dice.randbytes(1)
             case 2:
-                del data[at : at + dice.randint(1, 9)]
+                del data[index : index + dice.randint(1, 9)]
             case 3:
-                data[at:at] = dice.randbytes(dice.randint(1, 9))
+                data[index:index] = dice.randbytes(dice.randint(1, 9))
             case 4:  # the header: counts and lengths
-                data[8 + at % 70 : 12 + at % 70] = dice.choice([b"\xff" * 4, b"\0" * 4, b"\1" * 4])
+                data[8 + index % 70 : 12 + index % 70] = dice.choice(
+                    [b"\xff" * 4, b"\0" * 4, b"\1" * 4]
+                )
             case _:
-                del data[at:]
+                del data[index:]
         if not data:
             return b""
     if len(data) > _HEAD.size and dice.random() < 0.5:
@@ -81,8 +83,8 @@ def main() -> None:
     shapes = [(1, 1, 0), (10, 30, 20), (10, 0, 5), (100, 3, 1)]
     whole = [message(rng, *shape) for shape in shapes]
     begin = time.monotonic()
-    seen = Counter(outcome(damaged(dice, dice.choice(whole))) for _ in range(count))
-    for what, times in seen.most_common():
+    outcomes = Counter(outcome(damaged(dice, dice.choice(whole))) for _ in range(count))
+    for what, times in outcomes.most_common():
         sys.stdout.write(f"{times:9,}  {what}\n")
     sys.stdout.write(
         f"{count:,} messages in {time.monotonic() - begin:.0f} s: none crashed a reader\n"

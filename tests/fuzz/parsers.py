@@ -53,19 +53,21 @@ class Fuzz:
         kept, new = self._fresh(name), self._fresh(name)
         kept.open()
         path.write_bytes(text)
-        seen = _values(kept)
+        observed = _values(kept)
         with suppress(Unsupported):
             new.open()
             known = _values(new)
-            for label in seen.keys() & known.keys():
-                if seen[label] != known[label]:
-                    raise AssertionError(f"{name}: {label} is {seen[label]}, not {known[label]}")
+            for label in observed.keys() & known.keys():
+                if observed[label] != known[label]:
+                    raise AssertionError(
+                        f"{name}: {label} is {observed[label]}, not {known[label]}"
+                    )
         kept.close()
         new.close()
 
     def _fresh(self, name: str) -> Source:
-        made = (source for factory in FACTORIES for source in factory(self._roots))
-        return next(source for source in made if source.name == name)
+        result = (source for factory in FACTORIES for source in factory(self._roots))
+        return next(source for source in result if source.name == name)
 
 
 def _values(source: Source) -> dict[str, int | None]:

@@ -135,11 +135,13 @@ def test_newest_version_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert find_server() == Server((98, 0, 10), newer)
 
 
-@pytest.mark.parametrize("said", ["echo 'Redis server v=5.0.14 sha=0'", "echo nonsense", "exit 1"])
+@pytest.mark.parametrize(
+    "output", ["echo 'Redis server v=5.0.14 sha=0'", "echo nonsense", "exit 1"]
+)
 def test_no_usable_server_is_one_sentence(
-    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _fake_server(tmp_path, "redis-server", said)
+    _fake_server(tmp_path, "redis-server", output)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin-without-servers")
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(BrokerError, match=r"install redis-server|6\.2 or newer"):

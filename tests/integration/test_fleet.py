@@ -70,12 +70,12 @@ class Site:
 
     def worker(self, owner: str) -> Worker:
         reader = self.stream.reader(owner, timing=QUICK)
-        told = Fleet(reader.connection.client, "default", owner, AT_ONCE)
+        fleet = Fleet(reader.connection.client, "default", owner, AT_ONCE)
 
         def analysis(node: str) -> NodeAnalyzer:
             return NodeAnalyzer(node, AnalyzerSettings(), rules=())
 
-        return Worker(reader, analysis, [JsonlSink(self.path)], Metrics(), told)
+        return Worker(reader, analysis, [JsonlSink(self.path)], Metrics(), fleet)
 
     def minutes(self, count: int, by: Worker, odd: dict[str, float] | None = None) -> None:
         """So many minutes on all nodes, the third one's levels being odd; each is compared."""
@@ -93,18 +93,18 @@ class Site:
     def _told(self) -> set[int]:
         if self._minute == 1:  # the first minute has not ended
             return {START // 60 - 1}
-        told = self.exchange.get(NODES)
-        return {told[name].minute if name in told else 0 for name in NODES}
+        published = self.exchange.get(NODES)
+        return {published[name].minute if name in published else 0 for name in NODES}
 
     def _send(self, odd: dict[str, float]) -> None:
         for name, node in self._nodes.items():
             for second in range(SECONDS):
-                at = self._minute * 60 + second
-                made = replace(
+                number = self._minute * 60 + second
+                message = replace(
                     node.slice(odd if name == "n3" else None),
-                    node=name, sequence=at, start_ns=(START + at) * 10**9,
+                    node=name, sequence=number, start_ns=(START + number) * 10**9,
                 )  # fmt: skip
-                data = wire.encode(made, wire.gauges(HUGE)[: made.fast.shape[1]])
+                data = wire.encode(message, wire.gauges(HUGE)[: message.fast.shape[1]])
                 self.stream.raw(name, {names.FIELD_NODE: name, names.FIELD_DATA: data})
 
 
@@ -113,15 +113,15 @@ def until(done: Callable[[], bool], *workers: Worker, seconds: float = 10.0) -> 
     began = time.monotonic()
     while not done():
         assert time.monotonic() - began < seconds
-        for one in workers:
-            one.turn()
+        for each in workers:
+            each.turn()
         if not workers:
             time.sleep(0.01)
     return time.monotonic() - began
 
 
 def leads(*workers: Worker) -> list[bool]:
-    return [one._fleet is not None and one._fleet.leads for one in workers]
+    return [each._fleet is not None and each._fleet.leads for each in workers]
 
 
 @pytest.fixture
@@ -182,13 +182,13 @@ def test_one_analyzer_leads_and_the_next_goes_on_with_its_cases(site: Site) -> N
 
 def test_the_lead_is_followed_within_ten_seconds(stream: Stream) -> None:
     assert LeaseTiming().lease + LeaseTiming().renewal <= 10
-    one, two = (Leader(stream.client, "default", owner, BRIEF) for owner in ("one", "two"))
-    assert one.renew()
+    first, two = (Leader(stream.client, "default", owner, BRIEF) for owner in ("one", "two"))
+    assert first.renew()
     assert not two.renew()
-    one.release()
-    assert not one.leads
+    first.release()
+    assert not first.leads
     until(two.renew, seconds=BRIEF.lease / 2)
-    assert not one.renew()
+    assert not first.renew()
     assert two.leads
 
 
@@ -205,24 +205,24 @@ def test_a_process_that_is_killed_is_followed_within_ten_seconds(stream: Stream)
     def both_are_there() -> bool:
         return stream.client.zcard(names.analyzers_key("default")) == 2 and leader() != ""
 
-    with analyzer("one") as one, analyzer("two") as two:
+    with analyzer("one") as analyzer_one, analyzer("two") as two:
         try:
             until(both_are_there, seconds=30)
             first = leader()
-            {"one": one, "two": two}[first].kill()
+            {"one": analyzer_one, "two": two}[first].kill()
             took = until(lambda: leader() not in ("", first), seconds=15)
         finally:
-            one.kill()
+            analyzer_one.kill()
             two.kill()
     assert took <= 10
 
 
 def test_a_lead_that_another_holds_is_neither_renewed_nor_released(stream: Stream) -> None:
-    one = Leader(stream.client, "default", "one", BRIEF)
-    assert one.renew()
+    leader = Leader(stream.client, "default", "one", BRIEF)
+    assert leader.renew()
     stream.client.set(names.fleet_key("default", "leader"), "two")
-    until(lambda: not one.renew(), seconds=1)
-    one.release()
+    until(lambda: not leader.renew(), seconds=1)
+    leader.release()
     assert stream.client.get(names.fleet_key("default", "leader")) == b"two"
 
 
@@ -232,9 +232,9 @@ def test_a_full_redis_gives_no_lead_and_stops_nobody(
     client = Stream(f"unix://{redis_launcher().socket}", stack).client
     client.config_set("maxmemory", "1")
     assert not Leader(client, "default", "one", BRIEF).renew()
-    told = Fleet(client, "default", "one", AT_ONCE)
-    assert told.advance(0.0) == []
-    told.close()
+    fleet = Fleet(client, "default", "one", AT_ONCE)
+    assert fleet.advance(0.0) == []
+    fleet.close()
 
 
 class Rounds:
@@ -247,10 +247,10 @@ class Rounds:
 
     def minute(self, nodes: list[Summary], minute: int) -> list[FindingUpdate]:
         """All nodes told of this minute, and a round over it."""
-        self.exchange.put([replace(one, minute=minute) for one in nodes])
-        told = self._compared.advance(self.now)
+        self.exchange.put([replace(node, minute=minute) for node in nodes])
+        updates = self._compared.advance(self.now)
         self.now += 60
-        return told
+        return updates
 
     def minutes(self, nodes: list[Summary], first: int, end: int) -> list[tuple[int, str]]:
         return [
@@ -261,14 +261,14 @@ class Rounds:
 
 
 def without(nodes: list[Summary], name: str) -> list[Summary]:
-    return [one for one in nodes if one.node != name]
+    return [item for item in nodes if item.node != name]
 
 
 def test_a_node_that_rejoins_is_no_news_for_two_minutes(stream: Stream) -> None:
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
     assert rounds.minutes(without(nodes, "n3"), 0, 5) == []
-    told = rounds.minutes(nodes, 5, 12)
-    assert told == [(8, "Opened")]  # left alone in 5 and 6, seen in 7 and 8
+    updates = rounds.minutes(nodes, 5, 12)
+    assert updates == [(8, "Opened")]  # left alone in 5 and 6, seen in 7 and 8
 
 
 def test_a_fleet_that_starts_is_compared_at_once(stream: Stream) -> None:
@@ -278,16 +278,16 @@ def test_a_fleet_that_starts_is_compared_at_once(stream: Stream) -> None:
 def test_a_node_that_went_silent_keeps_its_case_until_it_is_forgotten(stream: Stream) -> None:
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
     assert rounds.minutes(nodes, 0, 3) == [(1, "Opened")]
-    told = rounds.minutes(without(nodes, "n3"), 3, 30)
-    assert [change for _, change in told] == ["Resolved"]
-    assert told[0][0] > 10
+    updates = rounds.minutes(without(nodes, "n3"), 3, 30)
+    assert [change for _, change in updates] == ["Resolved"]
+    assert updates[0][0] > 10
     assert "n3" not in rounds.exchange.nodes()
 
 
 def test_a_node_whose_clock_is_off_is_left_out(stream: Stream) -> None:
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
     for minute in range(6):
-        late = [replace(one, minute=minute - 30) for one in nodes if one.node == "n3"]
+        late = [replace(item, minute=minute - 30) for item in nodes if item.node == "n3"]
         rounds.exchange.put(late)
         assert rounds.minute(without(nodes, "n3"), minute) == []
 
@@ -301,8 +301,8 @@ def test_summaries_that_cannot_be_read_cost_only_their_node(
     stream.client.hset(key, "bad", bytes([VERSION]) + b"nonsense")
     stream.client.hset(key, "new", bytes([VERSION + 1]) + b"of tomorrow")
     stream.client.hset(key, "other", stream.client.hget(key, "n1") or b"")
-    told = rounds.minutes(nodes, 0, 4)
-    assert told == [(1, "Opened")]
+    updates = rounds.minutes(nodes, 0, 4)
+    assert updates == [(1, "Opened")]
     assert caplog.text.count("summary of bad cannot be used") == 1
     assert "summary of other cannot be used: it is that of n1" in caplog.text
     assert "new" not in caplog.text
@@ -311,15 +311,15 @@ def test_summaries_that_cannot_be_read_cost_only_their_node(
 def test_many_nodes_are_read_in_portions_and_compared_when_all_are(stream: Stream) -> None:
     nodes = fleet(150, IDLE)
     rounds = Rounds(stream, RoundTiming(5.0, 0.0))
-    told: list[FindingUpdate] = []
+    updates: list[FindingUpdate] = []
     for minute in range(3):
-        rounds.exchange.put([replace(one, minute=minute) for one in nodes])
+        rounds.exchange.put([replace(node, minute=minute) for node in nodes])
         steps = [rounds._compared.advance(rounds.now) for _ in range(4)]
-        assert [bool(one) for one in steps if one] in ([], [True])
+        assert [bool(step) for step in steps if step] in ([], [True])
         assert steps[0] == steps[1] == steps[3] == []  # 64, 64, 22: then all are compared
-        told += steps[2]
+        updates += steps[2]
         rounds.now += 60
-    (news,) = told
+    (news,) = updates
     assert news.finding.claim.startswith("Huge pages reserved on 1 of 150 nodes")
 
 
@@ -329,39 +329,39 @@ def test_many_nodes_are_compared_part_by_part(
     """Slices are not kept waiting for all of it; what came of it is told at its end."""
     monkeypatch.setattr(comparison, "NODES_PER_STEP", 9)  # one part of nine nodes
     nodes, rounds = fleet(9, IDLE), Rounds(stream, RoundTiming(30.0, 0.0))
-    told: list[list[FindingUpdate]] = []
+    updates: list[list[FindingUpdate]] = []
     for minute in range(2):
-        told.append(rounds.minute(nodes, minute))
+        updates.append(rounds.minute(nodes, minute))
         while rounds._compared._parts is not None:
-            told.append(rounds._compared.advance(rounds.now - 59))
-    assert len(told) >= 2 * 3
-    assert [bool(one) for one in told] == [False] * (len(told) - 1) + [True]
-    assert told[-1][0].finding.claim.startswith("Huge pages reserved on 1 of 9 nodes")
+            updates.append(rounds._compared.advance(rounds.now - 59))
+    assert len(updates) >= 2 * 3
+    assert [bool(item) for item in updates] == [False] * (len(updates) - 1) + [True]
+    assert updates[-1][0].finding.claim.startswith("Huge pages reserved on 1 of 9 nodes")
 
 
 def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: ExitStack) -> None:
     server = redis_launcher()
     client = connect(f"unix://{server.socket}")
     stack.callback(client.close)
-    told = Fleet(client, "default", "one", AT_ONCE)
-    assert told.advance(0.0) == []
-    assert told.leads
+    fleet = Fleet(client, "default", "one", AT_ONCE)
+    assert fleet.advance(0.0) == []
+    assert fleet.leads
     server.stop()
-    assert told.advance(1.0) == []
-    told.close()
+    assert fleet.advance(1.0) == []
+    fleet.close()
     server.start()
-    until(lambda: told.advance(2.0) == [] and told.leads, seconds=2)
+    until(lambda: fleet.advance(2.0) == [] and fleet.leads, seconds=2)
 
 
 def test_what_cannot_be_compared_costs_no_slices(
     stream: Stream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Fleet(stream.client, "default", "one", AT_ONCE)
+    fleet = Fleet(stream.client, "default", "one", AT_ONCE)
     monkeypatch.setattr(comparison, "parts", lambda summaries: (1 / 0 for _ in range(3)))
-    assert told.advance(100.0) == []
+    assert fleet.advance(100.0) == []
     assert "nodes could not be compared" in caplog.text
-    assert not told.due(159.0)
-    assert told.due(160.0)
+    assert not fleet.due(159.0)
+    assert fleet.due(160.0)
     monkeypatch.undo()
-    assert told.advance(160.0) == []
-    assert told.leads
+    assert fleet.advance(160.0) == []
+    assert fleet.leads

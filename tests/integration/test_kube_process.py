@@ -77,7 +77,7 @@ def test_an_api_that_is_away_costs_no_slice_and_a_signal_ends_it(
         began = time.monotonic()
         assert process.end() == 0
         assert time.monotonic() - began < 5
-        assert len([one for one in process.messages if "API is away" in one]) <= 2
+        assert len([item for item in process.messages if "API is away" in item]) <= 2
 
 
 _NOBODY = """
@@ -119,6 +119,6 @@ def test_what_is_watched_is_told_each_second_and_when_shards_change(
     assert last.shards == frozenset(range(SHARDS)) and last.owns("n")
     assert last.nodes["n"].learning
     assert last.nodes["n"].since_s <= last.nodes["n"].last_slice_s <= last.time_s
-    first = next(one for one in found if one.shards)
+    first = next(item for item in found if item.shards)
     assert first.time_s - found[0].time_s < 1  # not a second later
     assert len(found) < 20

@@ -41,9 +41,9 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bench(control_plane: ControlPlane, served: Kube, tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(control_plane, served, tmp_path)
-    yield made
-    made.sink.close()
+    created = Bench(control_plane, served, tmp_path)
+    yield created
+    created.sink.close()
 
 
 def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench) -> None:
@@ -51,17 +51,17 @@ def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench
     uid = bench.kube.create(node)["metadata"]["uid"]
     bench.update(opened())
     bench.idle()
-    (made,) = bench.reports
-    assert made["metadata"]["name"] == f"{bench.profile}-{bench.node}-cpu-1"
-    (owner,) = made["metadata"]["ownerReferences"]
+    (stored,) = bench.reports
+    assert stored["metadata"]["name"] == f"{bench.profile}-{bench.node}-cpu-1"
+    (owner,) = stored["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["controller"]) == (
         "RevealProfile", bench.profile, False,
     )  # fmt: skip
-    assert made["status"]["state"] == "Open"
+    assert stored["status"]["state"] == "Open"
     (event,) = bench.events
     assert event["reason"] == "AnomalyDetected"
     assert event["regarding"]["uid"] == uid
-    assert event["related"]["name"] == made["metadata"]["name"]
+    assert event["related"]["name"] == stored["metadata"]["name"]
     assert event["metadata"]["namespace"] == "default"
     bench.update(resolved())
     bench.idle()
@@ -69,7 +69,7 @@ def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench
     assert over["status"]["state"] == "Resolved"
     assert over["status"]["resolvedTime"]
     assert over["metadata"]["labels"][names.LABEL_STATE] == "Resolved"
-    assert over["spec"] == made["spec"]
+    assert over["spec"] == stored["spec"]
     assert bench.reasons() == ["AnomalyDetected", "AnomalyResolved"]
 
 
@@ -84,9 +84,9 @@ def test_fifty_updates_are_few_writes(bench: Bench) -> None:
     assert bench.reports[0]["metadata"]["resourceVersion"] == version
     bench.update(changed(severity=Severity.CRITICAL, claim="now it matters"))
     bench.idle()
-    (made,) = bench.reports
-    assert made["status"]["claim"] == "now it matters"
-    assert made["metadata"]["labels"][names.LABEL_SEVERITY] == "Critical"
+    (stored,) = bench.reports
+    assert stored["status"]["claim"] == "now it matters"
+    assert stored["metadata"]["labels"][names.LABEL_SEVERITY] == "Critical"
     assert bench.reasons() == ["AnomalyDetected", "AnomalyEscalated"]
 
 
@@ -95,8 +95,8 @@ def test_what_repeats_is_a_series(bench: Bench) -> None:
     for severity in (Severity.HIGH, Severity.CRITICAL):
         bench.update(changed(severity=severity))
         bench.idle()
-    escalated = [one for one in bench.events if one["reason"] == "AnomalyEscalated"]
-    assert [one["series"]["count"] for one in escalated] == [2]
+    escalated = [event for event in bench.events if event["reason"] == "AnomalyEscalated"]
+    assert [item["series"]["count"] for item in escalated] == [2]
 
 
 def test_an_event_on_a_pod_is_in_its_namespace(bench: Bench, namespace: str) -> None:
@@ -109,14 +109,14 @@ def test_an_event_on_a_pod_is_in_its_namespace(bench: Bench, namespace: str) -> 
 
 
 def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: Bench) -> None:
-    one = replace(largest(), node_name=bench.node, id="cpu-largest")
-    bench.sink.write(FindingUpdate(FindingChange.OPENED, one))
+    finding = replace(largest(), node_name=bench.node, id="cpu-largest")
+    bench.sink.write(FindingUpdate(FindingChange.OPENED, finding))
     bench.idle()
-    (made,) = bench.reports
-    expected = report(one, bench.profile, 1)
-    assert made["status"] == {**expected.status, "profileGeneration": 1}
-    del made["metadata"]["managedFields"]
-    assert len(json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()) <= 8192
+    (stored,) = bench.reports
+    expected = report(finding, bench.profile, 1)
+    assert stored["status"] == {**expected.status, "profileGeneration": 1}
+    del stored["metadata"]["managedFields"]
+    assert len(json.dumps(stored, ensure_ascii=False, separators=(",", ":")).encode()) <= 8192
 
 
 def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: Bench) -> None:
@@ -128,7 +128,7 @@ def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: Bench) -> No
     bench.idle()
     bench.update(resolved())
     bench.idle()
-    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
+    states = {item["spec"]["findingID"]: item["status"]["state"] for item in bench.reports}
     assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
     assert bench.reasons().count("AnomalyDetected") == 2
 
@@ -143,12 +143,12 @@ def test_two_analyzers_in_turn_write_one_report(
     bench.start()
     bench.update(opened("cpu-anew", severity=Severity.HIGH))
     bench.idle()
-    (made,) = bench.reports
-    assert made["spec"]["findingID"] == "cpu-1"
-    assert made["status"]["severity"] == "High"
+    (stored,) = bench.reports
+    assert stored["spec"]["findingID"] == "cpu-1"
+    assert stored["status"]["severity"] == "High"
     bench.update(resolved("cpu-anew", severity=Severity.HIGH))
     bench.idle()
-    assert [one["status"]["state"] for one in bench.reports] == ["Resolved"]
+    assert [item["status"]["state"] for item in bench.reports] == ["Resolved"]
     first.close()
 
 
@@ -158,7 +158,7 @@ def test_too_many_are_one_summary(
     bench = Bench(control_plane, served, tmp_path, reports_per_minute=5)
     bench.update(*(opened(f"cpu-{n}") for n in range(60)))
     bench.idle()
-    causes = [one["status"].get("cause", "") for one in bench.reports]
+    causes = [item["status"].get("cause", "") for item in bench.reports]
     assert causes.count("TooManyFindings") == 1
     assert len(causes) <= 6
     assert bench.sink.counts()["report summed"] >= 54
@@ -166,7 +166,7 @@ def test_too_many_are_one_summary(
 
     def over() -> bool:
         """The summary ends at the turn after the last of the summed: nothing waits in between."""
-        return {one["status"]["state"] for one in bench.reports} == {"Resolved"}
+        return {item["status"]["state"] for item in bench.reports} == {"Resolved"}
 
     wait_for(over, 20, "all reports and their summary are resolved")
     bench.sink.close()
@@ -184,7 +184,9 @@ def test_the_condition_of_a_node_leaves_others_alone(
     def conditions() -> dict[str, str]:
         found = served.get("v1", "Node", bench.node)
         assert found is not None
-        return {one["type"]: one["status"] for one in found["status"]["conditions"]}
+        return {
+            condition["type"]: condition["status"] for condition in found["status"]["conditions"]
+        }
 
     bench.update(opened(severity=Severity.HIGH))
     wait_for(lambda: conditions() == {"Ready": "True", "RevealAnomaly": "True"}, 10, "it is there")
@@ -202,8 +204,8 @@ def test_the_telemetry_of_a_profile_is_taken_beside_what_the_operator_writes(
     }  # fmt: skip
     bench.kube.patch(where, {"status": {"readyNodes": 3}}, "status")
     api = connect(bench.plane.kubeconfig)
-    lacking = Lack("PerfUnavailable", 2, "n1: perf: not permitted")
-    api.apply_profile_status(bench.profile, {"telemetry": telemetry(State(3, 1, (lacking,)))})
+    missing = Lack("PerfUnavailable", 2, "n1: perf: not permitted")
+    api.apply_profile_status(bench.profile, {"telemetry": telemetry(State(3, 1, (missing,)))})
     api.apply_profile_status(bench.profile, {"telemetry": telemetry(None)})
     status = api.profile(bench.profile)["status"]
     assert status["readyNodes"] == 3
@@ -232,7 +234,7 @@ def test_a_service_account_with_the_rights_of_an_analyzer_is_enough(
     bench.observe()
     bench.update(opened(), resolved(), opened("gpu-1"))
     bench.idle()
-    states = {one["spec"]["findingID"]: one["status"]["state"] for one in bench.reports}
+    states = {item["spec"]["findingID"]: item["status"]["state"] for item in bench.reports}
     assert states == {"cpu-1": "Resolved", "gpu-1": "Open"}
     assert bench.sink.counts()["event dropped"] == 3
     bench.sink.close()

@@ -22,16 +22,16 @@ CRDS = sorted((ROOT / "crds").glob("*.yaml"))
 def enforced(kube: Kube) -> Iterator[dict[str, str]]:
     """A namespace a level of Pod Security; profiles are known."""
     kube.install(*CRDS)
-    made = {level: unique(level) for level in ("privileged", "restricted")}
-    for level, name in made.items():
+    result = {level: unique(level) for level in ("privileged", "restricted")}
+    for level, name in result.items():
         labels = {"pod-security.kubernetes.io/enforce": level}
         meta = {"name": name, "labels": labels}
         kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         for component in ("collector", "analyzer"):
             account = {"name": f"reveal-{component}", "namespace": name}
             kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
-    yield made
-    for name in made.values():
+    yield result
+    for name in result.values():
         kube.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
@@ -50,10 +50,10 @@ def pod_of(child: dict[str, Any]) -> dict[str, Any]:
 def test_strict_server_side_apply_takes_every_child(
     kube: Kube, enforced: dict[str, str], name: str
 ) -> None:
-    wanted = made_in(enforced["privileged"], name)
-    applied = kube.apply(wanted, manager="reveal-operator", dry_run=True)
-    assert [one["kind"] for one in applied] == [one["kind"] for one in wanted]
-    for before, after in zip(wanted, applied, strict=True):
+    expected = made_in(enforced["privileged"], name)
+    applied = kube.apply(expected, manager="reveal-operator", dry_run=True)
+    assert [item["kind"] for item in applied] == [item["kind"] for item in expected]
+    for before, after in zip(expected, applied, strict=True):
         assert includes(after, before) == []
 
 
@@ -81,12 +81,12 @@ def test_collectors_need_pod_security_privileged(
 
 def test_a_second_apply_changes_nothing(kube: Kube, enforced: dict[str, str]) -> None:
     """What we send is what is kept: no field that the API server writes differently."""
-    wanted = made_in(enforced["privileged"], "three-replicas")
-    first = kube.apply(wanted, manager="reveal-operator")
-    second = kube.apply(wanted, manager="reveal-operator")
-    versions = [[one["metadata"]["resourceVersion"] for one in run] for run in (first, second)]
+    expected = made_in(enforced["privileged"], "three-replicas")
+    first = kube.apply(expected, manager="reveal-operator")
+    second = kube.apply(expected, manager="reveal-operator")
+    versions = [[item["metadata"]["resourceVersion"] for item in run] for run in (first, second)]
     assert versions[0] == versions[1]
-    assert [one["metadata"].get("generation") for one in second] == [None, 1, 1, 1]
+    assert [item["metadata"].get("generation") for item in second] == [None, 1, 1, 1]
 
 
 def test_profiles_as_the_api_server_gives_them_back_mean_the_same(
@@ -106,9 +106,9 @@ def test_any_profile_that_is_taken_has_children_that_are(
 ) -> None:
     written = profile(spec, name)
     stored = kube.apply({**written, "metadata": {"name": name}}, dry_run=True)[0]
-    wanted = parse({**stored, "metadata": written["metadata"]})
+    expected = parse({**stored, "metadata": written["metadata"]})
     kube.apply(
-        owned_manifests(wanted, replace(DEFAULTS, namespace=enforced["privileged"])), dry_run=True
+        owned_manifests(expected, replace(DEFAULTS, namespace=enforced["privileged"])), dry_run=True
     )
 
 
@@ -118,15 +118,15 @@ def without_class(pod: dict[str, Any]) -> dict[str, Any]:
     return {**pod, "spec": spec}
 
 
-def includes(found: Any, wanted: Any, path: str = "") -> list[str]:
+def includes(found: Any, expected: Any, path: str = "") -> list[str]:
     """Where ``wanted`` is not kept as it was; more than it may be there."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
+    if isinstance(expected, dict) and isinstance(found, dict):
         return [
-            said
-            for key, value in wanted.items()
-            for said in includes(found.get(key), value, f"{path}.{key}")
+            include
+            for key, value in expected.items()
+            for include in includes(found.get(key), value, f"{path}.{key}")
         ]
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        pairs = enumerate(zip(found, wanted, strict=True))
-        return [said for at, pair in pairs for said in includes(*pair, f"{path}[{at}]")]
-    return [] if found == wanted or wanted is False else [path]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        pairs = enumerate(zip(found, expected, strict=True))
+        return [include for index, pair in pairs for include in includes(*pair, f"{path}[{index}]")]
+    return [] if found == expected or expected is False else [path]

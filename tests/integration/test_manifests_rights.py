@@ -48,8 +48,8 @@ def other() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def look(other: int) -> Iterator[capability_probe.Look]:
-    if lacking := set(ASKED) - capability_probe.held():
-        pytest.skip(f"this process has no {', '.join(sorted(lacking))} to give")
+    if missing := set(ASKED) - capability_probe.held():
+        pytest.skip(f"this process has no {', '.join(sorted(missing))} to give")
     folder = Path(mkdtemp(prefix="reveal-host-"))
 
     @cache
@@ -73,7 +73,9 @@ def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_pro
 def test_without_one_of_them_just_that_is_lost_which_the_table_says(
     capability: str, look: capability_probe.Look
 ) -> None:
-    (need,) = (one for one in NEEDS if one.kind is NeedKind.CAPABILITY and one.what == capability)
+    (need,) = (
+        need for need in NEEDS if need.kind is NeedKind.CAPABILITY and need.what == capability
+    )
     asked = look(ASKED)
     less = look(tuple(name for name in ASKED if name != capability))
     # one that follows subjects opens without any, when the host has none
@@ -81,13 +83,13 @@ def test_without_one_of_them_just_that_is_lost_which_the_table_says(
     assert given - less.channels.keys() == set(need.gone) & given
     for source in less.channels.keys() - RESTLESS - set(need.less):
         assert less.channels[source] == asked.channels[source], source
-    told = {name for name in ("io", "root", "ns", "real_time") if not less.facts[name]}
-    assert told == LOST[capability]
+    lost = {name for name in ("io", "root", "ns", "real_time") if not less.facts[name]}
+    assert lost == LOST[capability]
 
 
 def test_without_the_hosts_processes_nobody_knows_whose_they_are(
     other: int, tmp_path: Path
 ) -> None:
     """cgroup.procs shows processes outside the reader's PID namespace as 0."""
-    seen = capability_probe.look(tmp_path, ASKED, other, ("--pid", "--fork"))
-    assert seen.facts["strangers"] > 0
+    observed = capability_probe.look(tmp_path, ASKED, other, ("--pid", "--fork"))
+    assert observed.facts["strangers"] > 0

@@ -48,32 +48,36 @@ def collector(
 ) -> Iterator[tuple[runc_container.Container, redis.Redis, dict[str, Any]]]:
     """One that has delivered; its Redis and its DaemonSet."""
     server = launch()
-    made = built({"collector": {"privilege": privilege}}, **reached(server.socket))
-    place = tmp_path / f"{tmp_path.name[-12:]}-{privilege.lower()}"
-    files = made["ConfigMap"]["data"]
-    with runc_container.running(made["DaemonSet"], place, files, server.socket.parent) as running:
-        ready = container(made["DaemonSet"])["readinessProbe"]["exec"]["command"]
+    manifests = built({"collector": {"privilege": privilege}}, **reached(server.socket))
+    folder = tmp_path / f"{tmp_path.name[-12:]}-{privilege.lower()}"
+    files = manifests["ConfigMap"]["data"]
+    with runc_container.running(
+        manifests["DaemonSet"], folder, files, server.socket.parent
+    ) as running:
+        ready = container(manifests["DaemonSet"])["readinessProbe"]["exec"]["command"]
         assert becomes_true(lambda: running.execute(ready).returncode == 0, 25), (
             running.log.read_text()
         )
-        yield running, redis.Redis(unix_socket_path=str(server.socket)), made["DaemonSet"]
+        yield running, redis.Redis(unix_socket_path=str(server.socket)), manifests["DaemonSet"]
 
 
 def report(client: redis.Redis) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(client.hget(names.NODES_KEY, runc_container.NODE) or b"{}")
-    return told
+    heartbeat: dict[str, Any] = json.loads(
+        client.hget(names.NODES_KEY, runc_container.NODE) or b"{}"
+    )
+    return heartbeat
 
 
 def test_capabilities_are_enough_for_what_privileged_sees(
     tmp_path: Path, redis_launcher: RedisLauncher
 ) -> None:
     """Under a read-only root, with the probes of the manifest, and nothing of the host writable."""
-    with collector(tmp_path, redis_launcher, "Privileged") as (_, client, _made):
+    with collector(tmp_path, redis_launcher, "Privileged") as (_, client, _):
         missing = {each["source"] for each in report(client)["missing"]}
-    with collector(tmp_path, redis_launcher, "Capabilities") as (running, client, made):
+    with collector(tmp_path, redis_launcher, "Capabilities") as (running, client, daemon_set):
         assert {each["source"] for each in report(client)["missing"]} == missing
         for name in ("startupProbe", "livenessProbe"):
-            assert running.execute(container(made)[name]["exec"]["command"]).returncode == 0
+            assert running.execute(container(daemon_set)[name]["exec"]["command"]).returncode == 0
         for command in WRITING:
             done = running.execute(["sh", "-c", command])
             assert done.returncode, command
@@ -97,19 +101,21 @@ def test_the_analyzer_works_as_nobody_without_any_right(
     tmp_path: Path, redis_launcher: RedisLauncher
 ) -> None:
     server = redis_launcher()
-    made = built(**reached(server.socket))
-    files = dict(made["ConfigMap"]["data"])
+    manifests = built(**reached(server.socket))
+    files = dict(manifests["ConfigMap"]["data"])
     # there is no API server in here
     files["analyzer.json"] = json.dumps({**json.loads(files["analyzer.json"]), "publish": "none"})
     os.chmod(server.socket, 0o777)  # noqa: PTH101 - of a string
     os.chmod(server.socket.parent, 0o755)  # noqa: PTH101
-    place = tmp_path / f"{tmp_path.name[-12:]}-analyzer"
-    wanted = container(made["Deployment"])
-    (port,) = (each["containerPort"] for each in wanted["ports"])
-    with runc_container.running(made["Deployment"], place, files, server.socket.parent) as running:
+    folder = tmp_path / f"{tmp_path.name[-12:]}-analyzer"
+    main = container(manifests["Deployment"])
+    (port,) = (each["containerPort"] for each in main["ports"])
+    with runc_container.running(
+        manifests["Deployment"], folder, files, server.socket.parent
+    ) as running:
 
         def answers(probe: str) -> bool:
-            path = wanted[probe]["httpGet"]["path"]
+            path = main[probe]["httpGet"]["path"]
             done = running.execute([sys.executable, "-c", ASK, str(port), path])
             return done.stdout.strip() == "200"
 

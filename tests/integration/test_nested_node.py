@@ -63,24 +63,24 @@ def test_its_subjects_are_its_own_alone(node: str, tmp_path: Path) -> None:
         "--cgroup-root", str(tree), "--duration", "3.6",
         "--include", "cpuclock", "cgroup-cpu", "cgroups",
     ]  # fmt: skip
-    join = "".join(f"echo $$ > {place}; " for place in joined(node))
+    join = "".join(f"echo $$ > {item}; " for item in joined(node))
     enter = ["unshare", "--cgroup", "--mount", "sh", "-c", NODE, "sh", str(tree)]
     command = ["sh", "-c", join + 'exec "$@"', "sh", *enter, " ".join(CONTROLLERS), *collector]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     finally:
-        for one in work:
-            one.kill()
-            one.wait()
+        for item in work:
+            item.kill()
+            item.wait()
     if done.stderr.startswith(("unshare:", "mount:")):
         pytest.skip(f"no cgroup namespace here: {done.stderr}")
     assert done.returncode == 0, done.stderr
-    seen = Recorded(file)
-    table = {one.instance for note in seen.notes for one in from_rows(note["subjects"])}
+    observed = Recorded(file)
+    table = {row.instance for note in observed.notes for row in from_rows(note["subjects"])}
     assert f"pod:{UID}" in table
     assert not any("reveal-test" in instance for instance in table)
-    used = seen.total(f"{USAGE}{{pod:{UID}}}")
+    used = observed.total(f"{USAGE}{{pod:{UID}}}")
     assert used > 0.1e9  # it shares the CPUs with the one beside the node
     if not Path("/proc/schedstat").exists():  # else the finest clock is the machine's
-        clocks = sum(seen.total(f"cpu.run_time{{{cpu}}}") for cpu in range(os.cpu_count() or 1))
-        assert used - 0.3e9 < clocks < used + seen.total("own.cpu_time") + 0.3e9
+        clocks = sum(observed.total(f"cpu.run_time{{{cpu}}}") for cpu in range(os.cpu_count() or 1))
+        assert used - 0.3e9 < clocks < used + observed.total("own.cpu_time") + 0.3e9

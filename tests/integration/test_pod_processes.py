@@ -109,8 +109,8 @@ def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str
         )
         assert pod.age < 5
         pod.server.stop()
-        told = process.text.count("\n")
-        wait_until(lambda: process.text.count("\n") > told, "it knows that Redis is away")
+        reported = process.text.count("\n")
+        wait_until(lambda: process.text.count("\n") > reported, "it knows that Redis is away")
         assert answer(pod.port, "/readyz")[0] == 200
         assert pod.is_ready
         assert answer(pod.port, "/healthz")[0] == 200
@@ -217,9 +217,9 @@ def test_promtool_has_nothing_to_say_of_either(pod: Pod, module: str) -> None:
         text = answer(pod.port, "/metrics")[1]
         assert process.end() == 0
     command = ["promtool", "check", "metrics"]
-    told = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    assert told.stderr == ""
-    assert told.returncode == 0
+    completed = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert completed.stderr == ""
+    assert completed.returncode == 0
     assert "reveal_" in text
 
 

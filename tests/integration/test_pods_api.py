@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        asked = {key: one[0] for key, one in parse_qs(urlsplit(self.path).query).items()}
+        asked = {key: item[0] for key, item in parse_qs(urlsplit(self.path).query).items()}
         self.server.asked.append(asked)
         self.server.tokens.append(self.headers.get("Authorization", ""))
         if self.server.refuse:
@@ -79,13 +79,13 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    thread = threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True)
+    fake = Server()
+    thread = threading.Thread(target=fake.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    yield made
-    made.events.put(None)
-    made.shutdown()
-    made.server_close()
+    yield fake
+    fake.events.put(None)
+    fake.shutdown()
+    fake.server_close()
     thread.join(5)
 
 
@@ -93,14 +93,14 @@ def server() -> Iterator[Server]:
 def pods(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiPods]:
     monkeypatch.setattr(api, "MIN_RETRY_S", 0.01)
     (tmp_path / "token").write_text("secret\n")
-    made = ApiPods(lambda: ApiAccess(server.url, token=tmp_path / "token"), "n1")
-    yield made
+    api_pods = ApiPods(lambda: ApiAccess(server.url, token=tmp_path / "token"), "n1")
+    yield api_pods
     server.events.put(None)
-    made.stop()
+    api_pods.stop()
 
 
 def names(pods: ApiPods) -> set[str]:
-    return {one.name for one in pods.index.pods}
+    return {item.name for item in pods.index.pods}
 
 
 def event(kind: str, thing: dict[str, Any]) -> dict[str, Any]:

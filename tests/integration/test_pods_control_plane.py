@@ -87,7 +87,7 @@ class Watched:
 
     @property
     def names(self) -> set[str]:
-        return {one.name for one in self.pods.index.pods}
+        return {pod.name for pod in self.pods.index.pods}
 
     def has(self, *names: str) -> Callable[[], bool]:
         return lambda: self.names == set(names)
@@ -100,9 +100,9 @@ def node() -> str:
 
 @pytest.fixture
 def watched(control_plane: ControlPlane, node: str, tmp_path: Path) -> Iterator[Watched]:
-    made = Watched(control_plane, node, tmp_path)
-    yield made
-    made.pods.stop()
+    created = Watched(control_plane, node, tmp_path)
+    yield created
+    created.pods.stop()
 
 
 def test_pods_of_the_node_are_followed_with_no_other_right(
@@ -198,7 +198,7 @@ def test_a_pod_needs_no_setting(
     pods = ApiPods(partial(access_of, settings), node)
     pods.start(lambda: None)
     try:
-        wait_until(lambda: [one.name for one in pods.index.pods] == ["a"], "the list")
+        wait_until(lambda: [pod.name for pod in pods.index.pods] == ["a"], "the list")
     finally:
         pods.stop()
 
@@ -221,29 +221,31 @@ class TestCgroups:
             worker.kill()
             worker.wait()
             remove_all(busy, own)
-        seen = Recorded(tmp_path / "r")
-        table = {one.instance: one for note in seen.notes for one in from_rows(note["subjects"])}
+        observed = Recorded(tmp_path / "r")
+        table = {
+            row.instance: row for note in observed.notes for row in from_rows(note["subjects"])
+        }
         who = table[f"{namespace}/train-0"]
         assert (who.uid, who.container, who.qos) == (busy.uid, "worker", "BestEffort")
-        assert seen.total(f"{USAGE}{{{namespace}/train-0}}") > 0.2e9
+        assert observed.total(f"{USAGE}{{{namespace}/train-0}}") > 0.2e9
         # what the collector itself uses is told as its own, not as a subject's
         assert f"{namespace}/collector-x" not in table
         assert not any(own.uid in instance for instance in table)
-        assert seen.total("own.cpu_time") > 0
+        assert observed.total("own.cpu_time") > 0
 
 
 def spec(kube: Kube, namespace: str, name: str, node: str) -> PodSpec:
     """A pod of the API server whose container runs, as its kubelet would say."""
     pod = add_pod(kube, namespace, name, node)
-    made = PodSpec(
+    created = PodSpec(
         name, pod["metadata"]["uid"], (Container("worker", 0),), namespace, qos="BestEffort"
     )
     status = {
         "name": "worker", "image": "none", "imageID": "", "ready": True, "restartCount": 0,
-        "containerID": f"containerd://{made.containers[0].id(made.uid)}",
+        "containerID": f"containerd://{created.containers[0].id(created.uid)}",
     }  # fmt: skip
     kube.patch(pod, {"status": {"phase": "Running", "containerStatuses": [status]}}, "status")
-    return made
+    return created
 
 
 def record(settings: CollectorSettings, own: PodSpec, file: Path) -> None:

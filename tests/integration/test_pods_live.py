@@ -86,17 +86,17 @@ def test_pods_are_measured_as_the_kernel_counts_them(
     finally:
         collector.stop()
     after = usage(LONG)
-    seen = recorded()
-    table = subjects(seen)
+    observed = recorded()
+    table = subjects(observed)
     assert table["ml/train-0"].uid == LONG.uid
     assert table["ml/job-1"].until_ns > table["ml/job-1"].since_ns > 0
-    used = seen.total(f"{USAGE}{{ml/train-0}}")
+    used = observed.total(f"{USAGE}{{ml/train-0}}")
     assert inside - before - 1.5e9 < used <= after - before + 2e8
     # what a pod used that lived for less than a slice is told once, all of it
-    assert seen.total(f"{USAGE}{{ml/job-1}}") == lived[0]
+    assert observed.total(f"{USAGE}{{ml/job-1}}") == lived[0]
     # its own network namespace: it talked to nobody but itself
-    assert seen.total("network.subject.out_segs{ml/train-0}") > 100
-    assert seen.total("network.subject.rx_bytes{ml/train-0}") == 0
+    assert observed.total("network.subject.out_segs{ml/train-0}") > 100
+    assert observed.total("network.subject.rx_bytes{ml/train-0}") == 0
 
 
 @pytest.mark.timeout(90)

@@ -39,11 +39,11 @@ class Host:
 
     def processes(self) -> list[str]:
         """Command lines of all processes that were started with our temporary directory."""
-        wanted = f"TMPDIR={self.temporary}".encode()
+        expected = f"TMPDIR={self.temporary}".encode()
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             try:
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                if expected in (entry / "environ").read_bytes().split(b"\0"):
                     found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
             except OSError:
                 continue
@@ -79,12 +79,12 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
     out = tmp_path / "out"
     began = time.monotonic()
     scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(out), "--json")
-    said, warned = scan.communicate(timeout=40)
+    output, warned = scan.communicate(timeout=40)
     seconds = time.monotonic() - began
     assert scan.returncode == 0, warned
     assert warned == ""
     summary = assert_whole(out)
-    assert said == (out / FINDINGS).read_text()
+    assert output == (out / FINDINGS).read_text()
     received, judged = summary["slices"]["received"], summary["judgedSeconds"]
     assert 11 <= received <= seconds  # one a second; a busy machine begins and ends later
     assert summary["slices"]["lost"] == 0
@@ -97,7 +97,7 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
              str(out / RECORDING)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert (again.returncode, again.stdout) == (0, said)
+        assert (again.returncode, again.stdout) == (0, output)
 
 
 @pytest.mark.slow
@@ -151,10 +151,12 @@ def test_the_same_directory_is_refused_to_the_second(host: Host, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "shows"),
     [("reveal_collector", "the collector ended"), ("-server", "the private Redis ended")],
 )
-def test_a_killed_helper_is_started_again(host: Host, tmp_path: Path, name: str, says: str) -> None:
+def test_a_killed_helper_is_started_again(
+    host: Host, tmp_path: Path, name: str, shows: str
+) -> None:
     out = tmp_path / "out"
     scan = host.start("--duration", "14s", "--warmup", "10s", "--output", str(out))
     recording = out / RECORDING
@@ -163,7 +165,7 @@ def test_a_killed_helper_is_started_again(host: Host, tmp_path: Path, name: str,
     os.kill(int(helper.name), signal.SIGKILL)
     _, warned = scan.communicate(timeout=40)
     assert scan.returncode == 0
-    assert says in warned
+    assert shows in warned
     assert assert_whole(out)["slices"]["received"] >= 9
     host.assert_clean()
 
@@ -187,13 +189,13 @@ def test_a_full_disk_is_said_once_and_the_scan_goes_on(host: Host, tmp_path: Pat
         ):
             while True:
                 file.write(bytes(4096))
-        said, warned = scan.communicate(timeout=40)
+        output, warned = scan.communicate(timeout=40)
         assert scan.returncode == 1
         assert "No space left on device" in warned.splitlines()[0]
         assert (
             sum("cannot write" in line and RECORDING in line for line in warned.splitlines()) == 1
         )
-        assert "slices of" in said
+        assert "slices of" in output
         slices = Slices(recording)
         assert 1 <= sum(1 for _ in slices) < 14
         assert not slices.truncated

@@ -27,8 +27,8 @@ def source_of(name: str) -> Source:
     sources = {source.name: source for factory in FACTORIES for source in factory(Roots())}
     try:
         sources[name].open()
-    except Unsupported as lacking:
-        pytest.skip(f"{name}: {lacking.reason}")
+    except Unsupported as missing:
+        pytest.skip(f"{name}: {missing.reason}")
     return sources[name]
 
 

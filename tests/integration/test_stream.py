@@ -35,12 +35,12 @@ def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:
     reader = stream.reader()
     got = read(reader, count(5))
     assert places(got) == [("n", sequence) for sequence in range(5)]
-    for one, original in zip(got, sent, strict=True):
-        np.testing.assert_array_equal(one.message.fast, original.fast)
-        np.testing.assert_array_equal(one.message.slow, original.slow)
-        assert one.table == TABLE
-        assert wire.decode(one.data).sequence == original.sequence
-        assert (one.gap, one.restarted, one.history) == (0, False, False)
+    for item, original in zip(got, sent, strict=True):
+        np.testing.assert_array_equal(item.message.fast, original.fast)
+        np.testing.assert_array_equal(item.message.slow, original.slow)
+        assert item.table == TABLE
+        assert wire.decode(item.data).sequence == original.sequence
+        assert (item.gap, item.restarted, item.history) == (0, False, False)
     assert stream.pending("n") == 0
     assert beats(reader) == []
 
@@ -53,7 +53,7 @@ def test_what_is_not_acknowledged_stays_pending_and_comes_to_the_next(stream: St
     reader.close()
     again = read(stream.reader("same"), count(4))
     assert places(again) == [("n", sequence) for sequence in range(4)]
-    assert [one.history for one in again] == [True, True, False, False]
+    assert [item.history for item in again] == [True, True, False, False]
     assert stream.pending("n") == 0
 
 
@@ -69,7 +69,7 @@ def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowled
             pending.append(stream.pending("n"))
         reader.ack(portion)
     assert portions == [
-        [("n", at) for at in range(first, min(first + 3, 7))] for first in (0, 3, 6)
+        [("n", sequence) for sequence in range(first, min(first + 3, 7))] for first in (0, 3, 6)
     ]
     assert pending == [7, 7, 1]  # with the last portion goes what was done with before
     assert stream.pending("n") == 0
@@ -97,7 +97,7 @@ def test_repeats_are_dropped_and_acknowledged(stream: Stream) -> None:
 def test_gaps_are_told_and_counted(stream: Stream) -> None:
     stream.send(message("n", 10), message("n", 11), message("n", 15))
     reader = stream.reader()
-    assert [one.gap for one in read(reader, count(3))] == [0, 0, 3]
+    assert [item.gap for item in read(reader, count(3))] == [0, 0, 3]
     assert reader.counts.missing == 3
 
 
@@ -111,7 +111,7 @@ def test_restarts_are_told_apart_from_repeats(stream: Stream) -> None:
         message("n", 1, boot=b"c" * 16, start_ns=later + 61 * 10**9),
     )
     reader = stream.reader()
-    assert [one.restarted for one in read(reader, count(5))] == [False, True, False, True, False]
+    assert [item.restarted for item in read(reader, count(5))] == [False, True, False, True, False]
     assert reader.counts.missing == 0
 
 
@@ -120,7 +120,7 @@ def test_garbage_is_refused_counted_and_stops_nobody(
 ) -> None:
     stream.send(message("n", 0))
     good = wire.encode(message("n", 1), wire.gauges(TABLE))
-    at = stream.raw("n", {names.FIELD_NODE: "n", names.FIELD_DATA: b"garbage"})
+    entry_id = stream.raw("n", {names.FIELD_NODE: "n", names.FIELD_DATA: b"garbage"})
     stream.raw("n", {names.FIELD_DATA: good[:-1]})
     stream.raw("n", {"other": "field"})
     stranger = wire.encode(message("wrong-shard", 0), wire.gauges(TABLE))
@@ -129,7 +129,7 @@ def test_garbage_is_refused_counted_and_stops_nobody(
     reader = stream.reader()
     assert places(read(reader, count(2))) == [("n", 0), ("n", 1)]
     assert reader.counts.refused == 4
-    assert at.decode() in caplog.text
+    assert entry_id.decode() in caplog.text
     assert "belongs to shard" in caplog.text
     assert stream.pending("n") == 0
 
@@ -208,12 +208,12 @@ def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:
     dead = stream.reader("dead")
     got = read(dead, count(1400), ack=False)
     for node in (first, second):
-        mine = [one.message.sequence for one in got if one.node == node]
+        mine = [item.message.sequence for item in got if item.node == node]
         assert mine == list(range(700))
     heir = read(stream.reader("heir"), count(1400))  # 1,400 pending: over two pages
     assert sorted(places(heir)) == sorted(places(got))
-    assert [one for one in places(heir) if one[0] == first] == [(first, s) for s in range(700)]
-    assert not any(one.history for one in heir)
+    assert [item for item in places(heir) if item[0] == first] == [(first, s) for s in range(700)]
+    assert not any(item.history for item in heir)
     assert stream.pending(first) == 0
 
 
@@ -232,7 +232,7 @@ def test_a_server_that_takes_one_key_a_command_is_asked_stream_by_stream(
     nodes = [f"n{number}" for number in range(20)]
     stream.send(*(message(node, 0) for node in nodes))
     reader = stream.reader()
-    assert sorted(one.node for one in read(reader, count(20))) == sorted(nodes)
+    assert sorted(item.node for item in read(reader, count(20))) == sorted(nodes)
     refused = _refused(stream)
     stream.send(*(message(node, 1) for node in nodes))
     assert len(read(reader, count(20))) == 20

@@ -36,18 +36,18 @@ def test_one_analyzer_owns_all_shards_within_a_second(stream: Stream) -> None:
 
 
 def test_two_share_the_shards_by_rank(stream: Stream) -> None:
-    one, two = stream.reader("one"), stream.reader("two")
+    first, two = stream.reader("one"), stream.reader("two")
     deadline = time.monotonic() + 5
-    while set(one.shards) & set(two.shards) or len(one.shards) + len(two.shards) < names.SHARDS:
+    while set(first.shards) & set(two.shards) or len(first.shards) + len(two.shards) < names.SHARDS:
         assert time.monotonic() < deadline
-        one.poll()
+        first.poll()
         two.poll()
-    wanted = [shard for shard in range(names.SHARDS) if rank(shard, "one", ["two"]) == 0]
-    while sorted(one.shards) != wanted:
-        assert time.monotonic() < deadline, (one.shards, wanted)
-        one.poll()
+    expected = [shard for shard in range(names.SHARDS) if rank(shard, "one", ["two"]) == 0]
+    while sorted(first.shards) != expected:
+        assert time.monotonic() < deadline, (first.shards, expected)
+        first.poll()
         two.poll()
-    assert 20 <= len(wanted) <= 44
+    assert 20 <= len(expected) <= 44
 
 
 @pytest.mark.slow
@@ -70,19 +70,19 @@ def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: St
     dead = stream.reader("dead")
     stream.send(*(message(node, sequence) for sequence in range(3) for node in nodes))
     got = read(dead, count(60), ack=False)
-    dead.ack([one for one in got if one.message.sequence < 2])
+    dead.ack([item for item in got if item.message.sequence < 2])
     heir = stream.reader("heir")
     assert heir.poll() == []
     assert heir.shards == []
     began = time.monotonic()  # the first polls no more: as good as killed
-    got = read(heir, lambda got: sum(not one.history for one in got) == 20)
+    got = read(heir, lambda got: sum(not item.history for item in got) == 20)
     assert time.monotonic() - began < QUICK.lease + 2 * QUICK.patience + 1
     assert len(heir.shards) == names.SHARDS
     for node in nodes:
-        mine = [one for one in got if one.node == node]
-        assert [one.message.sequence for one in mine] == [0, 1, 2]
-        assert [one.history for one in mine] == [True, True, False]
-        assert [one.gap for one in mine] == [0, 0, 0]
+        mine = [item for item in got if item.node == node]
+        assert [item.message.sequence for item in mine] == [0, 1, 2]
+        assert [item.history for item in mine] == [True, True, False]
+        assert [item.gap for item in mine] == [0, 0, 0]
     assert stream.client.xpending(names.samples_key("default", names.shard("node-0")), names.GROUP)[
         "consumers"
     ] in ([], None)
@@ -96,11 +96,11 @@ def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: St
 
 
 def test_a_closed_analyzers_shards_go_over_at_once(stream: Stream) -> None:
-    one, two = stream.reader("one", timing=LeaseTiming()), stream.reader("two", timing=QUICK)
-    one.poll()
+    first, two = stream.reader("one", timing=LeaseTiming()), stream.reader("two", timing=QUICK)
+    first.poll()
     two.poll()
-    assert len(one.shards) == names.SHARDS
-    one.close()
+    assert len(first.shards) == names.SHARDS
+    first.close()
     read(two, lambda _: len(two.shards) == names.SHARDS, seconds=2)
 
 

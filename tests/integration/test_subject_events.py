@@ -17,7 +17,7 @@ from reveal_collector.subjects.perf import SubjectEvents
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 
 ROOT = Path("/sys/fs/cgroup")
-TREE = next((one for one in (ROOT, ROOT / "unified") if (one / "cgroup.procs").exists()), None)
+TREE = next((item for item in (ROOT, ROOT / "unified") if (item / "cgroup.procs").exists()), None)
 FOLDER = "reveal-test-events"
 WORK = """
 import sys, time
@@ -54,8 +54,8 @@ def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
     source = SubjectEvents(Roots(), tracker)
     try:
         source.open()
-    except Unsupported as lacking:
-        pytest.skip(lacking.reason)
+    except Unsupported as missing:
+        pytest.skip(missing.reason)
     worker = subprocess.Popen(
         [sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -65,7 +65,7 @@ def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
         (cgroup / "cgroup.procs").write_text(str(worker.pid))
         worker.stdout.readline()
         time.sleep(0.05)
-        read = dict(zip((one.label for one in source.channels), source.read(), strict=True))
+        read = dict(zip((channel.label for channel in source.channels), source.read(), strict=True))
         worker.stdin.close()
         worker.wait()
     finally:
@@ -87,10 +87,10 @@ def test_a_cgroup_that_is_gone_costs_its_own_columns_only(cgroup: Path) -> None:
     source = SubjectEvents(Roots(), tracker)
     try:
         source.open()
-    except Unsupported as lacking:
-        pytest.skip(lacking.reason)
+    except Unsupported as missing:
+        pytest.skip(missing.reason)
     try:
-        assert f"/{FOLDER}/inner" not in {one.instance for one in source.channels}
+        assert f"/{FOLDER}/inner" not in {channel.instance for channel in source.channels}
         assert len(source.read()) == len(source.channels)
     finally:
         source.close()

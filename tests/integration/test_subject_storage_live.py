@@ -67,7 +67,7 @@ def test_what_is_written_is_told_to_the_page(cgroup: Path, tmp_path: Path) -> No
         assert shell.stdout.readline() == b"done\n"
         for _ in range(5):  # one that used no CPU is read every fifth time
             row = source.read()
-        labels = [one.label for one in source.channels]
+        labels = [channel.label for channel in source.channels]
         written = row[labels.index(f"storage.subject.write_bytes{{/{NAME}}}")]
     finally:
         source.close()

@@ -58,10 +58,10 @@ class Recorder:
         self.seen.append((message.sequence, silent))
         if message.sequence != 5:
             return ()
-        at, end = message.start_ns, message.start_ns + 1
+        begin, end = message.start_ns, message.start_ns + 1
         self.open = Finding(
-            finding_id(self.node, Subsystem.CPU, at), self.node, Subsystem.CPU, Severity.HIGH,
-            State.OPEN, at, end, "it is slow",
+            finding_id(self.node, Subsystem.CPU, begin), self.node, Subsystem.CPU, Severity.HIGH,
+            State.OPEN, begin, end, "it is slow",
         )  # fmt: skip
         return () if silent else [FindingUpdate(FindingChange.OPENED, self.open)]
 
@@ -98,16 +98,16 @@ class Bench:
 def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path: Path) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
     bench = Bench(stream, tmp_path / "f.jsonl")
-    pending_at_write: list[int] = []
+    pending_before: list[int] = []
     write = bench.sink.write
 
     def spy(update: FindingUpdate) -> None:
-        pending_at_write.append(stream.pending("n"))
+        pending_before.append(stream.pending("n"))
         write(update)
 
     bench.sink.write = spy  # type: ignore[method-assign]
     bench.turn_until(lambda: len(bench.made) == 1 and len(bench.made[0].seen) == 7)
-    assert pending_at_write == [7]
+    assert pending_before == [7]
     assert stream.pending("n") == 0
     rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
     assert [row["nodeName"] for row in rows] == ["n"]
@@ -125,8 +125,8 @@ def test_what_is_set_up_badly_is_found_and_its_mending_too(
     bench = Bench(stream, tmp_path / "f.jsonl")
 
     def rows() -> list[list[str]]:
-        told = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
-        return [[row["kind"], row["state"], row["hypothesis"]["name"]] for row in told]
+        findings = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+        return [[row["kind"], row["state"], row["hypothesis"]["name"]] for row in findings]
 
     stream.client.hset(FACTS_KEY, "n", SLOW_CLOCK.to_json())
     stream.client.hset(FACTS_KEY, "elsewhere", SLOW_CLOCK.to_json())
@@ -156,9 +156,9 @@ def test_a_failing_node_begins_anew_and_stops_no_other(
     stream.send(*(message("bad", sequence) for sequence in range(11, 16)))
     stream.send(*(message("good", sequence) for sequence in range(3)))
     bench = Bench(stream, tmp_path / "f.jsonl")
-    bench.turn_until(lambda: sum(len(one.seen) for one in bench.made) == 7)
-    seen = {(one.node, *one.seen) for one in bench.made}
-    assert seen == {
+    bench.turn_until(lambda: sum(len(item.seen) for item in bench.made) == 7)
+    observed = {(item.node, *item.seen) for item in bench.made}
+    assert observed == {
         ("bad", (11, False), (12, False)),
         ("bad", (14, False), (15, False)),
         ("good", (0, False), (1, False), (2, False)),
@@ -190,9 +190,9 @@ def test_an_heir_fills_its_windows_and_opens_nothing_twice(stream: Stream, tmp_p
     stream.send(message("n", 7))
     heir.turn_until(lambda: len(heir.made) == 1 and len(heir.made[0].seen) == 8)
     assert heir.made[0].seen == [*((sequence, True) for sequence in range(7)), (7, False)]
-    told = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
-    assert [row["state"] for row in told] == ["Open", "Open"]  # it goes on, says the heir
-    assert len({row["id"] for row in told}) == 1
+    rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+    assert [row["state"] for row in rows] == ["Open", "Open"]  # it goes on, says the heir
+    assert len({row["id"] for row in rows}) == 1
     labels = {"subsystem": "CPU", "severity": "High"}
     assert heir.metrics.registry.get_sample_value("reveal_findings_total", labels) is None
     assert heir.metric("reveal_verdict_seconds_count") == 1
@@ -209,7 +209,7 @@ def _analyzer(*flags: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "said"),
+    ("flags", "code", "logged"),
     [
         ([], 2, "redisUrl: is required"),
         (["--redis", "ftp://x"], 2, "redisUrl: must begin with"),
@@ -219,7 +219,9 @@ def _analyzer(*flags: str) -> subprocess.Popen[str]:
         (["--redis", "unix:///x", "--sensitivity", "Huge"], 2, "invalid choice"),
     ],
 )
-def test_bad_usage_is_one_sentence(flags: list[str], code: int, said: str, tmp_path: Path) -> None:
+def test_bad_usage_is_one_sentence(
+    flags: list[str], code: int, logged: str, tmp_path: Path
+) -> None:
     settings = {"redisUrl": "unix:///x", "hypotheses": [str(tmp_path / "none.yaml")]}
     (tmp_path / "bad.json").write_text(json.dumps(settings))
     with _analyzer(
@@ -227,7 +229,7 @@ def test_bad_usage_is_one_sentence(flags: list[str], code: int, said: str, tmp_p
     ) as process:
         _, text = process.communicate(timeout=20)
     assert process.returncode == code
-    assert said in text
+    assert logged in text
     assert "Traceback" not in text
 
 

@@ -24,8 +24,8 @@ def profile(spec: Object | None = None, name: str = "") -> Object:
 
 def report_of(finding: Finding, profile_name: str) -> tuple[Object, Object]:
     """The object to create, and the one with the whole status to apply."""
-    made = report(finding, profile_name, 1)
-    return made.to_create(), made.to_apply()
+    result = report(finding, profile_name, 1)
+    return result.to_create(), result.to_apply()
 
 
 def apply_status(api: Kube, document: Object, manager: str = names.ANALYZER_MANAGER) -> Object:

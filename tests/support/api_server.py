@@ -35,12 +35,12 @@ class ApiError(Exception):
 
     def __init__(self, status: int, body: str) -> None:
         try:
-            told = json.loads(body)
+            details = json.loads(body)
         except ValueError:
-            told = {"message": body}
+            details = {"message": body}
         self.status = status
-        self.reason: str = told.get("reason", "")
-        self.message: str = told.get("message", body)
+        self.reason: str = details.get("reason", "")
+        self.message: str = details.get("message", body)
         super().__init__(f"{status} {self.reason}: {self.message}")
 
 
@@ -102,7 +102,7 @@ class Kube:
         query = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
-        return [self._apply(one, namespace, query) for one in parsed(documents)]
+        return [self._apply(item, namespace, query) for item in parsed(documents)]
 
     def create(self, document: Mapping[str, Any], *, namespace: str = "") -> Object:
         """POST, so that a second one of that name is refused (409)."""
@@ -127,7 +127,7 @@ class Kube:
         query = {"labelSelector": labels} if labels else {}
         answer = self.request("GET", self.path(api_version, kind, namespace), query=query)
         # items of a list come without what they are
-        return [{"apiVersion": api_version, "kind": kind, **one} for one in answer["items"]]
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
     def patch(self, target: Mapping[str, Any], body: Any, subresource: str = "") -> Object:
         """A JSON merge patch of the object that ``target`` names (apiVersion, kind, metadata)."""
@@ -150,8 +150,8 @@ class Kube:
 
     def install(self, *definitions: Path) -> None:
         """Apply files of CustomResourceDefinitions and wait until they are served."""
-        for one in definitions:
-            for applied in self.apply(one):
+        for definition in definitions:
+            for applied in self.apply(definition):
                 name = applied["metadata"]["name"]
                 wait_for(partial(self._is_served, name), 20, f"{name} is served")
 
@@ -161,9 +161,9 @@ class Kube:
         within = f"/namespaces/{namespace}" if namespaced and namespace else ""
         return f"{_root(api_version)}{within}/{plural}" + (f"/{name}" if name else "")
 
-    def _apply(self, one: Mapping[str, Any], namespace: str, query: dict[str, str]) -> Object:
+    def _apply(self, item: Mapping[str, Any], namespace: str, query: dict[str, str]) -> Object:
         applied: Object = self.request(
-            "PATCH", self._path_of(one, namespace), one, query, "application/apply-patch+yaml"
+            "PATCH", self._path_of(item, namespace), item, query, "application/apply-patch+yaml"
         )
         return applied
 
@@ -174,9 +174,12 @@ class Kube:
 
     def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:
         if (api_version, kind) not in self._plural:
-            for one in self.request("GET", _root(api_version))["resources"]:
-                if "/" not in one["name"]:  # those with one are subresources
-                    self._plural[api_version, one["kind"]] = (one["name"], one["namespaced"])
+            for resource in self.request("GET", _root(api_version))["resources"]:
+                if "/" not in resource["name"]:  # those with one are subresources
+                    self._plural[api_version, resource["kind"]] = (
+                        resource["name"],
+                        resource["namespaced"],
+                    )
         if (api_version, kind) not in self._plural:
             raise LookupError(f"the API server knows no {kind} of {api_version}")
         return self._plural[api_version, kind]
@@ -186,13 +189,15 @@ class Kube:
         if definition is None:
             return False
         conditions = definition.get("status", {}).get("conditions") or ()
-        if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+        if not any(
+            item["type"] == "Established" and item["status"] == "True" for item in conditions
+        ):
             return False
-        wanted = definition["spec"]
+        spec = definition["spec"]
         # established comes a moment before the paths answer
         served = [
-            self._answers(f"/apis/{wanted['group']}/{version['name']}/{wanted['names']['plural']}")
-            for version in wanted["versions"]
+            self._answers(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}")
+            for version in spec["versions"]
             if version["served"]
         ]
         return all(served)
@@ -214,7 +219,7 @@ def parsed(
     if isinstance(documents, Path):
         documents = documents.read_text()
     if isinstance(documents, str):
-        return [one for one in yaml.safe_load_all(documents) if one]
+        return [item for item in yaml.safe_load_all(documents) if item]
     if isinstance(documents, Mapping):
         return [documents]
     return list(documents)
@@ -242,7 +247,7 @@ def wait_for(check: Callable[[], _Found | None], seconds: float, what: str) -> _
 def condition(thing: Mapping[str, Any] | None, kind: str) -> Object:
     """The condition of that type in an object's status; empty where there is none."""
     conditions = (thing or {}).get("status", {}).get("conditions", ())
-    return next((one for one in conditions if one["type"] == kind), {})
+    return next((item for item in conditions if item["type"] == kind), {})
 
 
 def unique(prefix: str) -> str:
@@ -253,8 +258,8 @@ def unique(prefix: str) -> str:
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """etcd and an API server, without controllers; skips where its programs are not there."""
-    if lacking := binaries.missing(binaries.NEEDED):
-        pytest.skip(f"no {', '.join(lacking)}: `make assets` builds what a real API server needs")
+    if absent := binaries.missing(binaries.NEEDED):
+        pytest.skip(f"no {', '.join(absent)}: `make assets` builds what a real API server needs")
     with plane.running(Options(controllers=False)) as running:
         yield running
 
@@ -266,9 +271,9 @@ def launch_control_plane() -> Iterator[Launcher]:
 
         def launch(**options: Any) -> ControlPlane:
             chosen = Options(**options)
-            wanted = binaries.RUNNING if chosen.controllers else binaries.NEEDED
-            if lacking := binaries.missing(wanted):
-                pytest.skip(f"no {', '.join(lacking)}: `make assets` builds them")
+            needed = binaries.RUNNING if chosen.controllers else binaries.NEEDED
+            if absent := binaries.missing(needed):
+                pytest.skip(f"no {', '.join(absent)}: `make assets` builds them")
             return stack.enter_context(plane.running(chosen))
 
         yield launch
@@ -284,10 +289,10 @@ def kube(control_plane: ControlPlane) -> Kube:
 def namespace(kube: Kube) -> Iterator[str]:
     """A fresh namespace, deleted afterwards."""
     name = unique("test")
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    kube.create(made)
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    kube.create(manifest)
     yield name
-    kube.delete(made)
+    kube.delete(manifest)
 
 
 def _root(api_version: str) -> str:

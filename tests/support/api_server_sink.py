@@ -48,8 +48,8 @@ class Bench:
         self.sink.observe(Snapshot(now, connected=True, shards=ALL, nodes=nodes))
 
     def update(self, *updates: FindingUpdate) -> None:
-        for one in updates:
-            self.sink.write(replace(one, finding=replace(one.finding, node_name=self.node)))
+        for item in updates:
+            self.sink.write(replace(item, finding=replace(item.finding, node_name=self.node)))
 
     def idle(self, seconds: float = 20) -> None:
         wait_for(lambda: self.sink.counts()["waiting"] == 0, seconds, "all is delivered")
@@ -62,8 +62,8 @@ class Bench:
     @property
     def events(self) -> list[Object]:
         found = self.kube.items(EVENTS, "Event", "default")
-        about = [one for one in found if one["regarding"].get("name") == self.node]
-        return sorted(about, key=lambda one: (str(one["eventTime"]), str(one["reason"])))
+        about = [item for item in found if item["regarding"].get("name") == self.node]
+        return sorted(about, key=lambda item: (str(item["eventTime"]), str(item["reason"])))
 
     def reasons(self) -> list[str]:
-        return [str(one["reason"]) for one in self.events]
+        return [str(event["reason"]) for event in self.events]

@@ -55,15 +55,15 @@ def softirqs(cpus: tuple[int, ...]) -> str:
 
 
 def interrupts(cpus: tuple[int, ...]) -> str:
-    zeros, ones = " 0" * len(cpus), " 1" * len(cpus)
+    zeros, single = " 0" * len(cpus), " 1" * len(cpus)
     head = "".join(f"  CPU{cpu}" for cpu in cpus)
     return (
         f"{head}\n"
-        f" 16:{ones}  IR-IO-APIC   16-fasteoi   i801_smbus, xhci_hcd\n"
+        f" 16:{single}  IR-IO-APIC   16-fasteoi   i801_smbus, xhci_hcd\n"
         f" 99:{zeros} IR-PCI-MSI 524288-edge      nvme0q0\n"
-        f"100:{ones}   GICv3  27 Level     arch_timer\n"
-        f"LOC:{ones}   Local timer interrupts\n"
-        f"TLB:{ones}   TLB shootdowns\n"
+        f"100:{single}   GICv3  27 Level     arch_timer\n"
+        f"LOC:{single}   Local timer interrupts\n"
+        f"TLB:{single}   TLB shootdowns\n"
         "ERR:          3\n"
         "a line of another kind\n"
     )

@@ -87,7 +87,7 @@ def _told(folder: Path, other: int) -> dict[str, Any]:
         cgroup_root=str(folder / "sys/fs/cgroup"), perf_cgroups=True,
     )  # fmt: skip
     found = probe_all(roots_of(settings), settings)
-    seen = {
+    report = {
         "channels": {source.name: [each.label for each in source.channels]
                      for source in found.sources},
         "missing": {each.source: each.reason for each in found.missing},
@@ -101,7 +101,7 @@ def _told(folder: Path, other: int) -> dict[str, Any]:
     }  # fmt: skip
     for source in found.sources:
         source.close()
-    return seen
+    return report
 
 
 def _strangers(cgroups: Path) -> int:

@@ -29,19 +29,19 @@ def signed(folder: Path, *names: str) -> Certificate:
     """By an authority of its own, good for these names (``DNS:example.com``) for a day."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl on PATH")
-    made = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    files = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     _openssl(
         "req", "-x509", *_KEY, "-days", "1", "-subj", "/CN=an authority of a test",
-        "-keyout", folder / "ca.key", "-out", made.authority,
+        "-keyout", folder / "ca.key", "-out", files.authority,
     )  # fmt: skip
     request, extension = folder / "server.csr", folder / "server.ext"
-    _openssl("req", *_KEY, "-subj", "/CN=a server", "-keyout", made.key, "-out", request)
+    _openssl("req", *_KEY, "-subj", "/CN=a server", "-keyout", files.key, "-out", request)
     extension.write_text(f"subjectAltName={','.join(names)}\n")
     _openssl(
-        "x509", "-req", "-in", request, "-CA", made.authority, "-CAkey", folder / "ca.key",
-        "-CAcreateserial", "-days", "1", "-extfile", extension, "-out", made.certificate,
+        "x509", "-req", "-in", request, "-CA", files.authority, "-CAkey", folder / "ca.key",
+        "-CAcreateserial", "-days", "1", "-extfile", extension, "-out", files.certificate,
     )  # fmt: skip
-    return made
+    return files
 
 
 def _openssl(*arguments: str | Path) -> None:

@@ -57,12 +57,12 @@ def folders(path: str) -> list[Path]:
 def make(pod: PodSpec) -> list[Path]:
     """The container's cgroups, whose processes are in no other."""
     try:
-        made = folders(LAYOUT.container(pod, pod.containers[0].id(pod.uid)))
-        for folder in made:
+        created = folders(LAYOUT.container(pod, pod.containers[0].id(pod.uid)))
+        for folder in created:
             folder.mkdir(parents=True)
     except OSError as error:
         pytest.skip(f"no cgroups may be made here: {error.strerror}")
-    return made
+    return created
 
 
 def remove(pod: PodSpec) -> None:
@@ -113,8 +113,8 @@ class Recorded:
                 (message.fast, message.fast_missing, table.fast),
                 (message.slow[None], message.slow_missing[None], table.slow),
             ):
-                for at, channel in enumerate(channels):
+                for index, channel in enumerate(channels):
                     if channel.label == label:
-                        known = np.where(missing[:, at], 0, values[:, at])
+                        known = np.where(missing[:, index], 0, values[:, index])
                         total += float(known.sum()) * channel.scale
         return total

@@ -36,9 +36,9 @@ class Pods:
         labels = f"{names.LABEL_COMPONENT}={component}"
         found = self.watched.kube.items("v1", "Pod", NAMESPACE, labels)
         return [
-            one for one in found
-            if "deletionTimestamp" not in one["metadata"]
-            and node in ("", one["spec"].get("nodeName"))
+            item for item in found
+            if "deletionTimestamp" not in item["metadata"]
+            and node in ("", item["spec"].get("nodeName"))
         ]  # fmt: skip
 
     def kill(self, component: str, node: str = "") -> None:
@@ -70,8 +70,8 @@ class Pods:
     def owner(self, node: str) -> str:
         """The analyzer that holds the lease of a node's shard; nobody while none does."""
         key = stream.owner_key(PROFILE, stream.shard(node))
-        held: bytes | None = evaluation_redis(self.watched).get(key)
-        return (held or b"").decode()
+        name: bytes | None = evaluation_redis(self.watched).get(key)
+        return (name or b"").decode()
 
     def all_ready(self) -> bool:
         found = [pod for part in (COLLECTOR, ANALYZER, OPERATOR, REDIS) for pod in self.of(part)]
@@ -91,7 +91,9 @@ class Pods:
 
 def restarts(pod: Object) -> int:
     """How often its containers ended and were started again."""
-    return sum(one["restartCount"] for one in pod.get("status", {}).get("containerStatuses", ()))
+    return sum(
+        status["restartCount"] for status in pod.get("status", {}).get("containerStatuses", ())
+    )
 
 
 def recovered(watched: Watched) -> None:

@@ -54,15 +54,17 @@ class Watched:
 
     @property
     def telemetry(self) -> Object:
-        told: Object = self.profile.get("status", {}).get("telemetry", {})
-        return told
+        status: Object = self.profile.get("status", {}).get("telemetry", {})
+        return status
 
     def reports(self, since: str = "") -> list[Object]:
         """Those first seen at that time or later, oldest first, whose status is written, too."""
         found = self.kube.items(names.API_VERSION, names.REPORT_KIND)
-        anomalies = [one for one in found if one["spec"]["kind"] == "Anomaly" and "status" in one]
-        made = [one for one in anomalies if one["spec"]["firstSeenTime"] >= since]
-        return sorted(made, key=lambda one: str(one["spec"]["firstSeenTime"]))
+        anomalies = [
+            item for item in found if item["spec"]["kind"] == "Anomaly" and "status" in item
+        ]
+        recent = [anomaly for anomaly in anomalies if anomaly["spec"]["firstSeenTime"] >= since]
+        return sorted(recent, key=lambda item: str(item["spec"]["firstSeenTime"]))
 
     def report(self, name: str) -> Object:
         found = self.kube.get(names.API_VERSION, names.REPORT_KIND, name)
@@ -73,10 +75,12 @@ class Watched:
         """Reasons of the Events that are related to a report, oldest first."""
         found = self.kube.items(_EVENTS, "Event")
         ours = [
-            one for one in found
-            if one.get("related", {}).get("name") == report and one["regarding"]["kind"] == kind
+            item for item in found
+            if item.get("related", {}).get("name") == report and item["regarding"]["kind"] == kind
         ]  # fmt: skip
-        return [str(one["reason"]) for one in sorted(ours, key=lambda one: str(one["eventTime"]))]
+        return [
+            str(item["reason"]) for item in sorted(ours, key=lambda item: str(item["eventTime"]))
+        ]
 
     def watch(self, *nodes: str) -> None:
         """Label these nodes as those with GPUs, no others; until all of them are learned."""
@@ -107,7 +111,7 @@ class Watched:
     def labelled(self) -> list[str]:
         """The nodes that are watched."""
         found = self.kube.items("v1", "Node", labels=f"{GPU_LABEL}=true")
-        return sorted(one["metadata"]["name"] for one in found)
+        return sorted(item["metadata"]["name"] for item in found)
 
     def _at(self, generation: int) -> bool:
         return bool(self.profile["status"]["observedGeneration"] >= generation)
@@ -117,11 +121,13 @@ class Watched:
         wait_for(lambda: not self.open(), seconds, "nothing is open")
 
     def open(self) -> list[str]:
-        return [summary(one) for one in self.reports() if one["status"]["state"] != "Resolved"]
+        return [
+            summary(report) for report in self.reports() if report["status"]["state"] != "Resolved"
+        ]
 
     def _learned(self, count: int) -> bool:
-        told = self.telemetry
-        return told.get("nodesReporting") == count and told.get("nodesLearning") == 0
+        status = self.telemetry
+        return status.get("nodesReporting") == count and status.get("nodesLearning") == 0
 
     @contextmanager
     def pod(
@@ -136,14 +142,16 @@ class Watched:
 
         ``files`` of the machine are mounted at these paths.
         """
-        made = workload(self.cluster.image("reveal-workload"), namespace, node, name, **container)
-        mount(made, files or {})
-        self.kube.create(made)
+        manifest = workload(
+            self.cluster.image("reveal-workload"), namespace, node, name, **container
+        )
+        mount(manifest, files or {})
+        self.kube.create(manifest)
         try:
             wait_for(lambda: self._runs(namespace, name), 60, f"{name} runs")
             yield
         finally:
-            self.kube.delete(made)
+            self.kube.delete(manifest)
 
     def _runs(self, namespace: str, name: str) -> bool:
         pod = self.kube.get("v1", "Pod", name, namespace) or {}
@@ -197,9 +205,9 @@ def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = N
     helm("upgrade", "reveal", CHART, "--install", "--namespace", NAMESPACE, *flags)
     rolled_out(cluster, "deployment/reveal-operator")
     cluster.kubectl("apply", "-f", str(ROOT / "examples" / "minimal.yaml"))
-    made = Watched(cluster, kube)
-    wait_for(lambda: made.profile.get("status"), 60, "the operator takes the profile")
-    return made
+    watched = Watched(cluster, kube)
+    wait_for(lambda: watched.profile.get("status"), 60, "the operator takes the profile")
+    return watched
 
 
 def _evaluation(cluster: Cluster) -> dict[str, str]:

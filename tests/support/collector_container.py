@@ -65,11 +65,11 @@ def in_container(
     root.mkdir()
     run.mkdir(exist_ok=True)
     bounded = [] if rights is None else ["setpriv", "--bounding-set", _bounds(rights)]
-    made = ["unshare", "--mount", "sh", "-c", _ENTER, "sh", str(root), str(run), str(_CHECKOUT)]
+    prefix = ["unshare", "--mount", "sh", "-c", _ENTER, "sh", str(root), str(run), str(_CHECKOUT)]
     # no byte code, as in an image: there it is made at build time
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": RUN, "HOME": RUN}
     done = subprocess.run(
-        [*made, *bounded, *command],
+        [*prefix, *bounded, *command],
         capture_output=True, text=True, check=False, timeout=seconds, env=environment,
     )  # fmt: skip
     if done.returncode != 0 and done.stderr.startswith(("unshare:", "mount:")):

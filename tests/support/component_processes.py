@@ -89,8 +89,8 @@ def free_port() -> int:
 def answer(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     """Status and text of a GET; 0 while nobody listens."""
     try:
-        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=10) as told:
-            return told.status, told.read().decode()
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=10) as response:
+            return response.status, response.read().decode()
     except urllib.error.HTTPError as refused:
         with refused:
             return refused.code, refused.read().decode()

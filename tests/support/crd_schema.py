@@ -46,7 +46,7 @@ def schema(plural: str, *path: str) -> Schema:
 
 @cache
 def _loaded(plural: str) -> dict[str, Any]:
-    [found] = [one for one in DEFINITIONS if one.stem.endswith(f"_{plural}")]
+    [found] = [item for item in DEFINITIONS if item.stem.endswith(f"_{plural}")]
     loaded: dict[str, Any] = yaml.safe_load(found.read_text())
     return loaded
 
@@ -94,17 +94,17 @@ def defaulted(of: Schema, value: Any) -> Any:
 def faults(of: Schema, value: Any, path: str = "") -> list[str]:
     """What the schema does not allow of a value; rules of CEL aside."""
     if of.get("x-kubernetes-int-or-string"):
-        wanted: type | tuple[type, ...] = (int, str)
+        types: type | tuple[type, ...] = (int, str)
     else:
-        wanted = _TYPES[of["type"]]
-    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        types = _TYPES[of["type"]]
+    if not isinstance(value, types) or (types is int and isinstance(value, bool)):
         return [f"{path}: {value!r} is no {of.get('type', 'integer or string')}"]
     found = [f"{path}: {text}" for text in _plain_faults(of, value)]
     if isinstance(value, dict):
         found += _object_faults(of, value, path)
     if isinstance(value, list):
-        for at, part in enumerate(value):
-            found += faults(of["items"], part, f"{path}[{at}]")
+        for index, part in enumerate(value):
+            found += faults(of["items"], part, f"{path}[{index}]")
     return found
 
 

@@ -13,7 +13,7 @@ from reveal_contract.channels import Channel
 
 def derived(channels: Sequence[Channel], seconds: Iterable[float]) -> dict[str, float]:
     """All that these channels allow, by ``metric`` or ``metric{instance}``."""
-    made = find_ratios(channels, range(len(channels)))
-    values = Program.of([ratio.formula for ratio in made]).run(np.array([*seconds], np.float64))
-    labels = (Channel(ratio.metric.name, ratio.instance).label for ratio in made)
+    result = find_ratios(channels, range(len(channels)))
+    values = Program.of([ratio.formula for ratio in result]).run(np.array([*seconds], np.float64))
+    labels = (Channel(ratio.metric.name, ratio.instance).label for ratio in result)
     return dict(zip(labels, values.tolist(), strict=True))

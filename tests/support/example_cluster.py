@@ -69,8 +69,8 @@ PROFILES: dict[str, tuple[Object, ConditionInputs, ReportCounts]] = {
 
 def profile_status(facts: ConditionInputs, tally: ReportCounts) -> Object:
     """What operator and analyzer say of a profile."""
-    said = status_of(facts, tally, {}, NOW)
-    return said | ({"telemetry": facts.telemetry} if facts.telemetry else {})
+    result = status_of(facts, tally, {}, NOW)
+    return result | ({"telemetry": facts.telemetry} if facts.telemetry else {})
 
 
 class Shown:
@@ -120,8 +120,8 @@ class Shown:
             apply_status(self._api, {**created, "status": status})
 
 
-def compare(golden: str, command: str, said: str) -> None:
-    goldens.compare(f"kubectl/{golden}.txt", f"$ kubectl {command}\n{said}")
+def compare(golden: str, command: str, output: str) -> None:
+    goldens.compare(f"kubectl/{golden}.txt", f"$ kubectl {command}\n{output}")
 
 
 def _events(now_ns: int) -> Iterator[Object]:

@@ -49,9 +49,9 @@ class FakeKube:
 
     def open_reports(self, profile: str) -> Iterator[Object]:
         self._asked("open_reports", profile)
-        for one in list(self.reports.values()):
-            if one["metadata"]["labels"].get(LABEL_STATE) == "Open":
-                yield one
+        for report in list(self.reports.values()):
+            if report["metadata"]["labels"].get(LABEL_STATE) == "Open":
+                yield report
 
     def create_report(self, body: Object) -> Object:
         name = body["metadata"]["name"]
@@ -94,10 +94,10 @@ class FakeKube:
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         self._asked("patch_node_conditions", name)
-        self.conditions += [(name, one) for one in conditions]
+        self.conditions += [(name, condition) for condition in conditions]
 
     def close(self) -> None:
         self.closed = True
 
     def reasons(self) -> list[str]:
-        return [str(one["reason"]) for one in self.events.values()]
+        return [str(event["reason"]) for event in self.events.values()]

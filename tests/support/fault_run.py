@@ -89,16 +89,20 @@ class Story:
 
     def reports(self) -> list[Object]:
         time.sleep(_LOOK_S)
-        told = self.watched.reports(self.since)
-        return [one for one in told if cause(one) not in self.expected.beside]
+        found = self.watched.reports(self.since)
+        return [item for item in found if cause(item) not in self.expected.beside]
 
     def _right(self) -> str:
-        names = (one["metadata"]["name"] for one in self.reports() if not wrong(one, self.expected))
+        names = (
+            report["metadata"]["name"]
+            for report in self.reports()
+            if not wrong(report, self.expected)
+        )
         self.report = next(names, "")
         return self.report
 
     def resolved(self) -> bool:
-        return all(one["status"].get("state") == "Resolved" for one in self.reports())
+        return all(report["status"].get("state") == "Resolved" for report in self.reports())
 
 
 def _seen(holds: Callable[[], object], seconds: float) -> bool:
@@ -127,10 +131,10 @@ def fault(about: str, watched: Watched, expected: Expected) -> Iterator[Story]:
     row.save()
     listed = watched.cluster.kubectl("get", "anomalyreports", "-o", "wide")
     log.info("%s", row)
-    for one in story.reports() if row.wrong else ():
-        log.info("%s", json.dumps({**one["spec"], **one["status"]}))
+    for item in story.reports() if row.wrong else ():
+        log.info("%s", json.dumps({**item["spec"], **item["status"]}))
     assert not row.wrong, (row.wrong, row, expected)
-    (name,) = (one["metadata"]["name"] for one in story.reports())
+    (name,) = (report["metadata"]["name"] for report in story.reports())
     assert name in listed
     assert len(watched.events(name, "Pod")) <= 1
 
@@ -149,16 +153,16 @@ def healthy(name: str, watched: Watched) -> Iterator[None]:
     watched.calm()
     since, began = now(), time.time()
     yield
-    told = [summary(one) for one in watched.reports(since)]
-    _save({"healthy": name, "seconds": round(time.time() - began), "findings": len(told),
-           "said": told})  # fmt: skip
-    assert told == []
+    findings = [summary(report) for report in watched.reports(since)]
+    _save({"healthy": name, "seconds": round(time.time() - began), "findings": len(findings),
+           "said": findings})  # fmt: skip
+    assert findings == []
 
 
 def judged(name: str, story: Story, resolved_s: float | None) -> Row:
     """The story's row: of several reports, by the one that is right in most."""
     reports, expected = story.reports(), story.expected
-    missed = min((wrong(one, expected) for one in reports), key=len, default=_ALL)
+    missed = min((wrong(report, expected) for report in reports), key=len, default=_ALL)
     reasons = _reasons(story)
     whole = reasons.count("AnomalyDetected") == reasons.count("AnomalyResolved")
     return Row(
@@ -167,7 +171,7 @@ def judged(name: str, story: Story, resolved_s: float | None) -> Row:
         pod="pod" not in missed, hypothesis="hypothesis" not in missed,
         reports=len(reports), events=reasons.count("AnomalyDetected") if whole else 0,
         seconds=story.seconds, resolved_s=resolved_s if reports else None,
-        said=tuple(summary(one) for one in reports),
+        said=tuple(summary(report) for report in reports),
     )  # fmt: skip
 
 
@@ -211,6 +215,6 @@ def _reasons(story: Story) -> list[str]:
     """Events on nodes of all reports of a story."""
     return [
         reason
-        for one in story.reports()
-        for reason in story.watched.events(one["metadata"]["name"])
+        for report in story.reports()
+        for reason in story.watched.events(report["metadata"]["name"])
     ]

@@ -55,10 +55,10 @@ def forgetful(watched: Watched, namespace: str, node: str) -> AbstractContextMan
 def namespace_of_jobs(watched: Watched) -> Iterator[str]:
     """A namespace of its own: no pod has the name of one that another test had."""
     name = unique("jobs")
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    watched.kube.create(made)
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    watched.kube.create(manifest)
     wait_for(lambda: watched.kube.get("v1", "ServiceAccount", "default", name), 30, "an account")
     try:
         yield name
     finally:
-        watched.kube.delete(made)
+        watched.kube.delete(manifest)

@@ -19,19 +19,19 @@ _PLACES = st.tuples(st.floats(0, 0.999), st.floats(0, 0.999))
 def mutations(draw: st.DrawFn) -> Text:
     """What happens to such files: a token or a line replaced, gone, doubled, moved."""
     how = draw(st.sampled_from(["replace", "delete", "insert", "drop", "double", "swap"]))
-    (line_at, token_at), word, other = draw(_PLACES), draw(_WORDS), draw(st.floats(0, 0.999))
+    (line_share, token_share), word, other = draw(_PLACES), draw(_WORDS), draw(st.floats(0, 0.999))
 
     def mutate(data: bytes) -> bytes:
         lines = [line.split() for line in data.splitlines()]
-        number = int(line_at * len(lines))
+        number = int(line_share * len(lines))
         tokens = lines[number]
-        at = int(token_at * len(tokens))
+        index = int(token_share * len(tokens))
         if how == "replace":
-            tokens[at : at + 1] = [word]
+            tokens[index : index + 1] = [word]
         elif how == "delete":
-            del tokens[at]
+            del tokens[index]
         elif how == "insert":
-            tokens.insert(at, word)
+            tokens.insert(index, word)
         else:
             _move(lines, how, number, int(other * len(lines)))
         return b"".join(b" ".join(tokens) + b"\n" for tokens in lines)
@@ -55,7 +55,7 @@ def garbage(draw: st.DrawFn) -> Text:
     put = draw(st.binary(max_size=40))
 
     def spoil(data: bytes) -> bytes:
-        at = int(start * len(data))
-        return data[:at] + put + data[at + length :]
+        index = int(start * len(data))
+        return data[:index] + put + data[index + length :]
 
     return spoil

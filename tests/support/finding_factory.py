@@ -175,10 +175,11 @@ def tcp_retransmission(now_ns: int) -> Finding:
         ),
         pods=tuple(
             Pod(
-                "training", f"llm-worker-{at}", f"6d1f8a0{at}-1c0b-4f5e-9a55-0b8f3f6f7e0{at}", "",
+                "training", f"llm-worker-{index}",
+                f"6d1f8a0{index}-1c0b-4f5e-9a55-0b8f3f6f7e0{index}", "",
                 24, 0, Confidence.CO_LOCATED,
             )
-            for at in range(4)
+            for index in range(4)
         ),
         score_percent=74,
         confidence_percent=83,
@@ -268,8 +269,8 @@ _TIME = st.integers(0, 4 * 10**18)
 _SURE = st.sampled_from(Confidence)
 
 
-def _many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.lists(one, max_size=14).map(tuple)
+def _many(item: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(item, max_size=14).map(tuple)
 
 
 ANY_FINDING = st.builds(

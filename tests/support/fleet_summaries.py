@@ -29,26 +29,27 @@ STEPS = {
 
 def summary(node: str, levels: Mapping[str, float] | None = None, **given: Any) -> Summary:
     """A node's minute; ``levels`` differ from ``USUAL``."""
-    told = {**USUAL, **(levels or {})}
-    hurting = {name: value for name, value in told.items() if _hurts(name)}
+    metrics = {**USUAL, **(levels or {})}
+    hurting = {name: value for name, value in metrics.items() if _hurts(name)}
     fields: dict[str, Any] = {
         "minute": 100, "seconds": 60, "kind": CLASS, "workload": WORK,
         "spreads": np.zeros(len(hurting)), "names": tuple(hurting),
         "levels": np.array(list(hurting.values())),
-        "activity": {name: value for name, value in told.items() if name not in hurting}, **given,
+        "activity": {name: value for name, value in metrics.items() if name not in hurting},
+        **given,
     }  # fmt: skip
     return Summary(node=node, **fields)
 
 
 def _hurts(name: str) -> bool:
-    made = measure(name)
-    return made is not None and made.sign != 0
+    found = measure(name)
+    return found is not None and found.sign != 0
 
 
 def fleet(count: int, odd: Mapping[str, float] | None = None, **given: Any) -> list[Summary]:
     """Nodes n1, n2, ... that differ by a few percent as real ones do; the third by ``odd``."""
     random = np.random.default_rng(count)
-    made = []
+    nodes = []
     for number in range(1, count + 1):
         noise = 1 + 0.05 * random.standard_normal(len(USUAL))
         fixed = ("cpu.online", "memory.mem_total")
@@ -56,10 +57,10 @@ def fleet(count: int, odd: Mapping[str, float] | None = None, **given: Any) -> l
             name: value * (1.0 if name in fixed else abs(factor))
             for (name, value), factor in zip(USUAL.items(), noise.tolist(), strict=True)
         }
-        made.append(
+        nodes.append(
             summary(f"n{number}", {**levels, **(odd or {} if number == 3 else {})}, **given)
         )
-    return made
+    return nodes
 
 
 def part(levels: Mapping[str, float] | None = None, name: str = "train-0") -> JobPart:

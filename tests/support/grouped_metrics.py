@@ -72,12 +72,13 @@ def slices(seconds: int, seed: int = 0, node: str = "n") -> list[Message]:
     values = fast_values(seconds, seed)
     return [
         Message(
-            node=node, boot=bytes(16), sequence=at, start_ns=(1000 + at) * 10**9, tick_us=100_000,
-            table=TABLE.key, fast=values[at * TICKS : (at + 1) * TICKS],
-            slow=np.array([at * at], np.int64),
+            node=node, boot=bytes(16), sequence=index, start_ns=(1000 + index) * 10**9,
+            tick_us=100_000,
+            table=TABLE.key, fast=values[index * TICKS : (index + 1) * TICKS],
+            slow=np.array([index * index], np.int64),
             fast_missing=np.zeros((TICKS, len(FAST)), bool), slow_missing=np.zeros(1, bool),
         )
-        for at in range(seconds)
+        for index in range(seconds)
     ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class Hardened:
         """Those that run and are to stay."""
         labels = f"{LABEL_COMPONENT}={component}"
         found = self.watched.kube.items("v1", "Pod", NAMESPACE, labels)
-        alive = [one for one in found if "deletionTimestamp" not in one["metadata"]]
+        alive = [item for item in found if "deletionTimestamp" not in item["metadata"]]
         assert alive, component
         return alive
 

@@ -36,35 +36,37 @@ class Job:
 
     def steps(self, seconds: float) -> list[tuple[float, float]]:
         """When each step begins and how long it takes."""
-        draw, at, made = np.random.default_rng(self.seed), 0.0, []
-        while at < seconds:
-            length = self.period * self.slower(at) * max(0.2, draw.normal(1, self.jitter))
-            if self.evaluates and at % self.evaluates < 2:
+        draw, begin, result = np.random.default_rng(self.seed), 0.0, []
+        while begin < seconds:
+            length = self.period * self.slower(begin) * max(0.2, draw.normal(1, self.jitter))
+            if self.evaluates and begin % self.evaluates < 2:
                 length = self.period * 0.4
-            made.append((at, length))
-            at += length
-        return made
+            result.append((begin, length))
+            begin += length
+        return result
 
     def clock(self, seconds: int, rate: int = FINE_HZ) -> np.ndarray:
         """CPU time used in each sample, in s."""
-        bursts = [one for step in self.steps(seconds + 5) for one in self._bursts(*step)]
-        edges = np.ravel([(at, at + busy) for at, busy in bursts])
+        bursts = [burst for step in self.steps(seconds + 5) for burst in self._bursts(*step)]
+        edges = np.ravel([(begin, begin + busy) for begin, busy in bursts])
         used = np.cumsum(np.ravel([(0.0, busy) for _, busy in bursts]))
         return np.diff(np.interp(np.arange(seconds * rate + 1) / rate, edges, used))
 
-    def _bursts(self, at: float, length: float) -> list[tuple[float, float]]:
+    def _bursts(self, begin: float, length: float) -> list[tuple[float, float]]:
         """When its CPU is busy in a step, and for how long."""
         if self.parts == 1:
-            return [(at, self.duty * length)]
-        small = 0.92 * min(length, length / self.slower(at)) / self.parts
-        update = at + self.parts * small
-        return [*((at + part * small, self.duty * small) for part in range(self.parts)),
+            return [(begin, self.duty * length)]
+        small = 0.92 * min(length, length / self.slower(begin)) / self.parts
+        update = begin + self.parts * small
+        return [*((begin + part * small, self.duty * small) for part in range(self.parts)),
                 (update, 0.05 * self.period)]  # fmt: skip
 
     def usual(self, begin: float, end: float) -> float:
         """The mean step between two times, evaluations left out."""
         inside = [
-            length for at, length in self.steps(end + 1) if begin <= at and at + length <= end
+            length
+            for start, length in self.steps(end + 1)
+            if begin <= start and start + length <= end
         ]
         middle = float(np.median(inside))
         return float(np.mean([length for length in inside if 0.6 < length / middle < 1.4]))
@@ -82,15 +84,15 @@ class Beating:
     table: ChannelTable = field(init=False)
 
     def __post_init__(self) -> None:
-        made = []
+        channels = []
         for name in self.jobs:
-            made.append(Channel("cpu.subject.usage", name, Kind.COUNTER, 1.0))
+            channels.append(Channel("cpu.subject.usage", name, Kind.COUNTER, 1.0))
             if self.fine:
-                made += [
-                    Channel("cpu.subject.usage.fine", f"{name}#{at}", Kind.COUNTER, 1000.0)
-                    for at in range(1, 6)
+                channels += [
+                    Channel("cpu.subject.usage.fine", f"{name}#{index}", Kind.COUNTER, 1000.0)
+                    for index in range(1, 6)
                 ]
-        self.table = ChannelTable((*made, *self.others), ())
+        self.table = ChannelTable((*channels, *self.others), ())
 
     def slices(self, values: Callable[[int], dict[str, float]] = lambda _: {}) -> Iterator[Message]:
         """``values``: what other channels hold in a second, by label; 0 where not said."""
@@ -102,8 +104,8 @@ class Beating:
                 columns.append(np.round(fine.sum(axis=1, keepdims=True) * 1e9))
                 if self.fine:
                     columns.append(np.round(fine * 1e6))
-            said = values(second)
-            levels = [said.get(channel.label, 0.0) for channel in self.others]
+            given = values(second)
+            levels = [given.get(channel.label, 0.0) for channel in self.others]
             columns.append(np.tile(np.array(levels, float), (TICK_HZ, 1)))
             fast = np.concatenate(columns, axis=1).astype(np.int64)
             yield Message(

@@ -70,7 +70,7 @@ class Helm:
         text = self._rendered.get(words) or self(*words)
         if lasting:
             self._rendered[words] = text
-        return [one for one in yaml.load_all(text, Loader=LOADER) if one]
+        return [item for item in yaml.load_all(text, Loader=LOADER) if item]
 
 
 @cache

@@ -11,6 +11,6 @@ from reveal_collector.readers.plan import FileScan
 def driven(scans: Sequence[FileScan], room: int = 1) -> PlanRunner:
     """A pass over these files alone."""
     width = sum(scan.plan.width for scan in scans)
-    made = PlanRunner(NativePlan([ScanEntry(0, scans, 0, room=room)], RowLayout(width, 0, 1)))
-    made.begin()
-    return made
+    runner = PlanRunner(NativePlan([ScanEntry(0, scans, 0, room=room)], RowLayout(width, 0, 1)))
+    runner.begin()
+    return runner

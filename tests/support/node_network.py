@@ -21,9 +21,9 @@ class Stage:
         """By node."""
         found = self.kube.items("v1", "Pod", self.namespace, f"app={app}")
         return {
-            one["spec"]["nodeName"]: one
-            for one in found
-            if "deletionTimestamp" not in one["metadata"]
+            item["spec"]["nodeName"]: item
+            for item in found
+            if "deletionTimestamp" not in item["metadata"]
         }
 
     def shell(self, pod: str, text: str) -> str:
@@ -34,4 +34,6 @@ class Stage:
         """``True``, ``False`` or ``Unknown``."""
         node: Any = self.kube.get("v1", "Node", name)
         conditions = node["status"]["conditions"]
-        return str(next(one["status"] for one in conditions if one["type"] == "Ready"))
+        return str(
+            next(condition["status"] for condition in conditions if condition["type"] == "Ready")
+        )

@@ -36,9 +36,9 @@ class Watch:
             self.poller.run_round()
 
     def figures(self, board: str = STATE) -> Figures:
-        made = self.poller.snapshots[board]
-        assert [(each.metric, each.instance) for each in made.channels] == list(made.keys)
-        return dict(zip(made.keys, made.values, strict=True))
+        snapshot = self.poller.snapshots[board]
+        assert [(each.metric, each.instance) for each in snapshot.channels] == list(snapshot.keys)
+        return dict(zip(snapshot.keys, snapshot.values, strict=True))
 
 
 def base_unit(watch: Watch, board: str, metric: str, instance: str = "0") -> float:

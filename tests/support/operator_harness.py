@@ -45,10 +45,10 @@ class Stage:
 
     def apply(self, spec: Object | None = None, name: str = "") -> str:
         """A profile, on nodes of its own; its name."""
-        made = profile_of(spec, name or unique("p"))
-        made["spec"].setdefault("nodeSelector", {"pool": made["metadata"]["name"][:60]})
-        self.kube.apply(made)
-        return str(made["metadata"]["name"])
+        profile = profile_of(spec, name or unique("p"))
+        profile["spec"].setdefault("nodeSelector", {"pool": profile["metadata"]["name"][:60]})
+        self.kube.apply(profile)
+        return str(profile["metadata"]["name"])
 
     def add_node(self, name: str, **labels: str) -> None:
         about = {"name": name, "labels": labels}
@@ -168,25 +168,25 @@ def stage(operator_stage: Stage) -> Iterator[Stage]:
 
 def reasons(stage: Stage) -> set[str]:
     return {
-        one["reason"]
+        condition["reason"]
         for found in stage.kube.items(API_VERSION, PROFILE_KIND)
-        for one in found.get("status", {}).get("conditions", ())
+        for condition in found.get("status", {}).get("conditions", ())
     }
 
 
 def statuses(stage: Stage) -> dict[str, Object]:
     found = stage.kube.items(API_VERSION, PROFILE_KIND)
-    return {one["metadata"]["name"]: one.get("status", {}) for one in found}
+    return {item["metadata"]["name"]: item.get("status", {}) for item in found}
 
 
 def versions(stage: Stage) -> dict[tuple[str, str], str]:
     return {
-        (kind, one["metadata"]["name"]): one["metadata"]["resourceVersion"]
+        (kind, item["metadata"]["name"]): item["metadata"]["resourceVersion"]
         for kind, version in (
             ("ConfigMap", "v1"), ("DaemonSet", "apps/v1"), ("Deployment", "apps/v1"),
             ("PodDisruptionBudget", "policy/v1"), (PROFILE_KIND, API_VERSION),
         )
-        for one in stage.kube.items(version, kind)
+        for item in stage.kube.items(version, kind)
     }  # fmt: skip
 
 
@@ -204,7 +204,7 @@ def foreign_daemon_set(name: str, labels: dict[str, str]) -> Object:
 def a_report(stage: Stage, profile: Object, key: str, state: str, hours: float = 0) -> str:
     """A report as the analyzer writes one; its name."""
     moment = datetime.now(UTC) - timedelta(hours=hours)
-    seen = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    timestamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     about = profile["metadata"]
     name = report_name(about["name"], "node", f"cpu-{key}")
     owner = {"apiVersion": API_VERSION, "kind": PROFILE_KIND, "name": about["name"]}
@@ -217,12 +217,12 @@ def a_report(stage: Stage, profile: Object, key: str, state: str, hours: float =
             "nodeName": "node",
             "findingID": f"cpu-{key}",
             "subsystem": "CPU",
-            "firstSeenTime": seen,
+            "firstSeenTime": timestamp,
         },
     }
-    made = stage.kube.create(body)
-    status = {"state": state, "severity": "High", "lastSeenTime": seen, "claim": "slow"}
+    created = stage.kube.create(body)
+    status = {"state": state, "severity": "High", "lastSeenTime": timestamp, "claim": "slow"}
     status["subsystem"] = "CPU"
-    status |= {"resolvedTime": seen} if state == "Resolved" else {}
-    stage.kube.patch(made, {"status": status}, "status")
+    status |= {"resolvedTime": timestamp} if state == "Resolved" else {}
+    stage.kube.patch(created, {"status": status}, "status")
     return name

@@ -51,7 +51,7 @@ def processes_of(pod: Object) -> list[Process]:
 
 def main_process(pod: Object) -> Process:
     """The first of the pod's only container."""
-    return min(processes_of(pod), key=lambda one: one.number)
+    return min(processes_of(pod), key=lambda item: item.number)
 
 
 def _in_cgroups_of(uid: str) -> Iterator[int]:

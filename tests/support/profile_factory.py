@@ -42,7 +42,9 @@ def profile(spec: dict[str, Any] | None = None, name: str = "p") -> dict[str, An
 def built(spec: dict[str, Any] | None = None, **defaults: Any) -> dict[str, dict[str, Any]]:
     """The children of such a profile by kind."""
     chosen = Defaults(**{**vars(DEFAULTS), **defaults})
-    return {one["kind"]: one for one in owned_manifests(parse(profile(spec)), chosen)}
+    return {
+        manifest["kind"]: manifest for manifest in owned_manifests(parse(profile(spec)), chosen)
+    }
 
 
 def container(child: dict[str, Any]) -> dict[str, Any]:
@@ -74,8 +76,8 @@ _RESOURCES = st.fixed_dictionaries(
 @st.composite
 def _sources(draw: st.DrawFn) -> dict[str, list[str]]:
     chosen = draw(st.lists(st.sampled_from(ALWAYS), unique=True, max_size=12))
-    cut = draw(st.integers(0, len(chosen)))
-    return {"include": chosen[:cut], "exclude": chosen[cut:]}
+    split = draw(st.integers(0, len(chosen)))
+    return {"include": chosen[:split], "exclude": chosen[split:]}
 
 
 _COLLECTOR = st.fixed_dictionaries(
@@ -98,7 +100,7 @@ _COLLECTOR = st.fixed_dictionaries(
         "priorityClassName": st.sampled_from(["", "high"]),
         "image": st.just("registry.example.com/c@sha256:" + "0" * 64),
     },
-).map(lambda one: {**one, "metricsSeries": 900} if one.get("metricsPort") else one)
+).map(lambda item: {**item, "metricsSeries": 900} if item.get("metricsPort") else item)
 _ANALYZER = st.fixed_dictionaries(
     {},
     optional={

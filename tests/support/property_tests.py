@@ -13,9 +13,9 @@ from hypothesis import settings
 TIMES = int(os.environ.get("REVEAL_EXPLORE", "0"))
 
 
-def examples(usual: int) -> settings:
+def examples(count: int) -> settings:
     """The settings of a test that tries ``usual`` examples where nobody explores."""
-    return settings(max_examples=usual * max(TIMES, 1), derandomize=not TIMES, deadline=None)
+    return settings(max_examples=count * max(TIMES, 1), derandomize=not TIMES, deadline=None)
 
 
 def use_as_default() -> None:

@@ -48,10 +48,10 @@ def login(watched: Watched, secret: str) -> dict[str, Any]:
 
 def told_by(client: redis.Redis, node: str, since_ns: int = 0) -> Told | None:
     """What the node's collector said last; None until it has said anything since then."""
-    said: Any = client.hget(names.NODES_KEY, node)
-    if said is None:
+    raw: Any = client.hget(names.NODES_KEY, node)
+    if raw is None:
         return None
-    report = json.loads(said)
+    report = json.loads(raw)
     table: Any = client.hget(names.CATALOGUE_KEY, report["table"])
     if table is None or report["time"] < since_ns:
         return None

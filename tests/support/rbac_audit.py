@@ -66,8 +66,9 @@ def _asked(event: Object) -> Iterator[Right]:
 
 def _names(binding: Object, namespace: str, account: str) -> bool:
     return any(
-        (one["kind"], one["name"], one.get("namespace")) == ("ServiceAccount", account, namespace)
-        for one in binding.get("subjects") or ()
+        (subject["kind"], subject["name"], subject.get("namespace"))
+        == ("ServiceAccount", account, namespace)
+        for subject in binding.get("subjects") or ()
     )
 
 

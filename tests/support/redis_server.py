@@ -115,5 +115,5 @@ def _knows(binary: str, directive: str) -> bool:
     """Whether a server knows a directive of its configuration; it is started in vain."""
     # a port that is none ends every server, but one that does not know the directive says so first
     command = [binary, f"--{directive}", "0", "--port", "-1"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    return directive not in told.stdout + told.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return directive not in completed.stdout + completed.stderr

@@ -52,14 +52,14 @@ class Stream:
         self.client.hset(names.CATALOGUE_KEY, table.key.hex(), table.to_json())
 
     def raw(self, node: str, fields: dict[Any, Any]) -> bytes:
-        at = self.client.xadd(names.samples_key("default", names.shard(node)), fields)
-        assert isinstance(at, bytes)
-        return at
+        entry_id = self.client.xadd(names.samples_key("default", names.shard(node)), fields)
+        assert isinstance(entry_id, bytes)
+        return entry_id
 
     def send(self, *messages: wire.Message) -> None:
-        for one in messages:
-            data = wire.encode(one, wire.gauges(TABLE)[: one.fast.shape[1]])
-            self.raw(one.node, {names.FIELD_NODE: one.node, names.FIELD_DATA: data})
+        for item in messages:
+            data = wire.encode(item, wire.gauges(TABLE)[: item.fast.shape[1]])
+            self.raw(item.node, {names.FIELD_NODE: item.node, names.FIELD_DATA: data})
 
     def reader(self, owner: str = "one", **options: Any) -> StreamReader:
         settings = AnalyzerSettings(redis_url=self.url)
@@ -97,12 +97,12 @@ def count(number: int) -> Callable[[list[Received]], bool]:
 
 
 def places(got: list[Received]) -> list[tuple[str, int]]:
-    return [(one.node, one.message.sequence) for one in got]
+    return [(item.node, item.message.sequence) for item in got]
 
 
 def beats(reader: StreamReader, number: int = 12) -> list[Received]:
     """So many polls: each shard is asked at least once."""
-    return [one for _ in range(number) for one in reader.poll()]
+    return [item for _ in range(number) for item in reader.poll()]
 
 
 def nodes_of_one_shard() -> tuple[str, str]:

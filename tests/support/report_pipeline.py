@@ -38,8 +38,8 @@ class Watching:
     @property
     def telemetry(self) -> Object:
         found = self.kube.get(names.API_VERSION, names.PROFILE_KIND, self.profile)
-        told: Object = (found or {}).get("status", {}).get("telemetry", {})
-        return told
+        status: Object = (found or {}).get("status", {}).get("telemetry", {})
+        return status
 
     @property
     def reports(self) -> list[Object]:
@@ -54,7 +54,7 @@ class Watching:
     def events(self, name: str) -> list[Object]:
         """Those that are related to a report."""
         found = self.kube.items("events.k8s.io/v1", "Event")
-        return [one for one in found if one.get("related", {}).get("name") == name]
+        return [item for item in found if item.get("related", {}).get("name") == name]
 
     @property
     def rows(self) -> list[Object]:
@@ -95,24 +95,24 @@ class Watching:
 def watching_of(plane: ControlPlane, kube: Kube, redis: Path, folder: Path) -> Watching:
     """A profile and a node of its own; nothing runs yet."""
     kube.install(*DEFINITIONS)
-    made = Watching(
+    pipeline = Watching(
         kube, plane, folder, unique("e2e"), unique("node"), free_port(), f"unix://{redis}"
     )
-    kube.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": made.node}})
+    kube.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": pipeline.node}})
     kube.create({
         "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
-        "metadata": {"name": made.profile}, "spec": {},
+        "metadata": {"name": pipeline.profile}, "spec": {},
     })  # fmt: skip
-    return made
+    return pipeline
 
 
 def of_the_fault(watching: Watching, subsystem: str, began_ns: int) -> Object | None:
     """The report of what began with the fault; others are the host's own troubles."""
     since = rfc3339(began_ns - EARLY_NS)
     found = [
-        one for one in watching.reports
-        if one["spec"]["firstSeenTime"] >= since and one["spec"]["subsystem"] == subsystem
-        and one["spec"]["kind"] == "Anomaly" and one.get("status")
+        report for report in watching.reports
+        if report["spec"]["firstSeenTime"] >= since and report["spec"]["subsystem"] == subsystem
+        and report["spec"]["kind"] == "Anomaly" and report.get("status")
     ]  # fmt: skip
     assert len(found) <= 1, found
     return found[0] if found else None

@@ -44,10 +44,10 @@ class Container:
 
     def status(self) -> dict[str, str]:
         """/proc/PID/status of its first process."""
-        told = subprocess.run(
+        completed = subprocess.run(
             [str(RUNC), "state", self.name], capture_output=True, text=True, check=True
         )
-        lines = Path(f"/proc/{json.loads(told.stdout)['pid']}/status").read_text().splitlines()
+        lines = Path(f"/proc/{json.loads(completed.stdout)['pid']}/status").read_text().splitlines()
         return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
 
 
@@ -58,8 +58,8 @@ def running(
     """The one container of a workload; ``files`` are its ConfigMap's, ``shared`` is a folder."""
     name, rootfs = f"reveal-test-{folder.name}", folder / "rootfs"
     rootfs.mkdir(parents=True)
-    made = config(workload, folder, files, shared)
-    (folder / "config.json").write_text(json.dumps(made))
+    spec = config(workload, folder, files, shared)
+    (folder / "config.json").write_text(json.dumps(spec))
     log = folder / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -88,13 +88,13 @@ def config(
         environment={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"},
         capabilities=held_capabilities(Path("/proc/self/status").read_text()),
     )
-    made = specification(pod, {}, folder / "rootfs", node)
-    places = dict.fromkeys(place for place in (*_SYSTEM, *_IMAGE) if Path(place).exists())
-    made["mounts"] += [_bind(Path(place), "ro") for place in places]
-    made["mounts"].append(_bind(shared, "rw"))
+    spec = specification(pod, {}, folder / "rootfs", node)
+    paths = dict.fromkeys(path for path in (*_SYSTEM, *_IMAGE) if Path(path).exists())
+    spec["mounts"] += [_bind(Path(path), "ro") for path in paths]
+    spec["mounts"].append(_bind(shared, "rw"))
     if not pod.get("hostNetwork"):  # its port is its own
-        made["linux"]["namespaces"].append({"type": "network"})
-    return made
+        spec["linux"]["namespaces"].append({"type": "network"})
+    return spec
 
 
 def _bind(place: Path, access: str) -> Json:

@@ -83,8 +83,8 @@ def tls_redis(cluster: Cluster, folder: Path) -> Iterator[TlsRedis]:
         wait_for(lambda: _ready(kube), 60, "Redis is ready")
         yield TlsRedis(kube, certificate, observer)
     finally:
-        for one in (*given, namespace):
-            kube.delete(one)
+        for item in (*given, namespace):
+            kube.delete(item)
         gone = "the namespace of Redis is gone"
         wait_for(lambda: kube.get("v1", "Namespace", PLACE) is None, 90, gone)
 
@@ -94,8 +94,8 @@ def _hash(password: str) -> str:
 
 
 def _ready(kube: Kube) -> bool:
-    made = kube.get("apps/v1", "Deployment", "redis", PLACE) or {}
-    return bool(made.get("status", {}).get("readyReplicas"))
+    deployment = kube.get("apps/v1", "Deployment", "redis", PLACE) or {}
+    return bool(deployment.get("status", {}).get("readyReplicas"))
 
 
 def _namespace() -> Object:

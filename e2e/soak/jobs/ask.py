@@ -26,7 +26,7 @@ def ask(rate: float, until: float) -> int:
 
 
 host, port = sys.argv[1], int(sys.argv[2])
-phases = [tuple(map(float, one.split("x"))) for one in sys.argv[3:]]
+phases = [tuple(map(float, item.split("x"))) for item in sys.argv[3:]]
 for rate, seconds in itertools.cycle(phases):
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -129,12 +129,12 @@ def partitioned(*instances: int) -> dict[str, object]:
     answers = hgx_h100(1) | {"0.mig": 1}
     for key in ("0.utilization", "0.busy.0", "0.encoder", "0.decoder"):
         del answers[key]  # not available of the whole while it is cut up
-    for place, instance in enumerate(instances):
-        part = f"0.mig.{place}"
+    for index, instance in enumerate(instances):
+        part = f"0.mig.{index}"
         answers |= {
             f"{part}.uuid": f"MIG-{instance:04d}", f"{part}.name": "NVIDIA H100 MIG 1g.10gb",
             f"{part}.gpu_instance": instance, f"{part}.compute_instance": 0,
             f"{part}.memory.total": 10 * GIB, f"{part}.memory.used": instance * GIB,
-            f"0.gi.{instance}.gpm.2": 10.5 * place, f"0.gi.{instance}.gpm.3": 5.0,
+            f"0.gi.{instance}.gpm.2": 10.5 * index, f"0.gi.{instance}.gpm.3": 5.0,
         }  # fmt: skip
     return answers

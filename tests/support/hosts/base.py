@@ -71,7 +71,7 @@ def add_cpus(tree: Tree, machine: Machine) -> None:
     tree.write(f"{_CPU}/isolated", "\n")
     for cpu in range(machine.cpus):
         topology = f"{_CPU}/cpu{cpu}/topology"
-        siblings = [machine.core(cpu) + at * machine.cores for at in range(machine.threads)]
+        siblings = [machine.core(cpu) + index * machine.cores for index in range(machine.threads)]
         socket = machine.socket(cpu)
         mates = [other for other in range(machine.cpus) if machine.socket(other) == socket]
         tree.write(f"{topology}/physical_package_id", socket)
@@ -115,11 +115,11 @@ def numastat(node: int, now: Moment) -> str:
 
 def node_meminfo(machine: Machine, node: int, now: Moment) -> str:
     memory = machine.memory // machine.numa_nodes
-    shown = {"MemTotal": memory, **levels(machine, now, memory)}
-    shown["MemUsed"] = memory - shown["MemFree"]
-    shown["FilePages"] = shown.pop("Cached")
+    fields = {"MemTotal": memory, **levels(machine, now, memory)}
+    fields["MemUsed"] = memory - fields["MemFree"]
+    fields["FilePages"] = fields.pop("Cached")
     for host_only in ("MemAvailable", "Buffers"):
-        del shown[host_only]
-    lines = [f"Node {node} {name + ':':<15} {value >> 10:>8} kB" for name, value in shown.items()]
+        del fields[host_only]
+    lines = [f"Node {node} {name + ':':<15} {value >> 10:>8} kB" for name, value in fields.items()]
     lines += [f"Node {node} HugePages_{word}:     0" for word in ("Total", "Free", "Surp")]
     return "\n".join([*lines, ""])

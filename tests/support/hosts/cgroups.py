@@ -67,7 +67,7 @@ class Layout:
         above = f"{self.nested}/kubelet.slice" if self.nested else ""
         slices = [first, *([f"{first}-{level}"] if level else [])]
         slices.append(f"{slices[-1]}-pod{pod.uid.replace('-', '_')}")
-        return above + "".join(f"/{one}.slice" for one in slices)
+        return above + "".join(f"/{name}.slice" for name in slices)
 
     def container(self, pod: PodSpec, identity: str) -> str:
         if self.driver == "cgroupfs":
@@ -219,7 +219,7 @@ def _add_member(
     tree: Tree, layout: Layout, path: str, pid: int, name: str, cpu: float
 ) -> None:  # fmt: skip
     add_process(tree, pid, name, cpu)
-    first = "".join(f"{at}:{name}:{path}\n" for at, name in enumerate(_CONTROLLERS, 2))
+    first = "".join(f"{index}:{name}:{path}\n" for index, name in enumerate(_CONTROLLERS, 2))
     second = f"0::{path}\n"
     text = {V1: first, V2: second, HYBRID: first + second}[layout.version]
     tree.write(f"proc/{pid}/cgroup", text)

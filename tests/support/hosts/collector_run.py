@@ -65,25 +65,27 @@ class Outcome:
 
     def values(self) -> dict[str, list[str]]:
         """Channel label -> its value in each slice, in base units, as text."""
-        return {channel.label: shown for channel, shown in self._rows()}
+        return {channel.label: texts for channel, texts in self._rows()}
 
     def _rows(self) -> Iterator[tuple[Channel, list[str]]]:
         by_channel: dict[Channel, list[str]] = {}
-        for at, (table, message) in enumerate(self.messages):
+        for index, (table, message) in enumerate(self.messages):
             for channel, text in _slice_rows(table, message):
-                by_channel.setdefault(channel, ["absent"] * len(self.messages))[at] = text
+                by_channel.setdefault(channel, ["absent"] * len(self.messages))[index] = text
         yield from sorted(by_channel.items(), key=lambda item: _order(item[0]))
 
     def text(self, root: str) -> str:
         """The golden: channels, then what is missing and why; ``root`` is left out of paths."""
         lines = []
         metrics: dict[str, list[tuple[Channel, list[str]]]] = {}
-        for channel, shown in self._rows():
-            metrics.setdefault(channel.metric, []).append((channel, shown))
+        for channel, texts in self._rows():
+            metrics.setdefault(channel.metric, []).append((channel, texts))
         for metric, rows in metrics.items():
             lines += _lines(metric, rows)
         lines += ["", "missing:"]
-        lines += sorted(f"  {one.source}: {one.reason}".replace(root, "") for one in self.missing)
+        lines += sorted(
+            f"  {item.source}: {item.reason}".replace(root, "") for item in self.missing
+        )
         return "\n".join([*lines, ""])
 
 
@@ -133,11 +135,11 @@ def _order(channel: Channel) -> tuple[str, list[tuple[int, str]]]:
 
 
 def _slice_rows(table: ChannelTable, message: Message) -> Iterator[tuple[Channel, str]]:
-    for at, channel in enumerate(table.fast):
-        present = [int(v) for v in message.fast[~message.fast_missing[:, at], at]]
+    for index, channel in enumerate(table.fast):
+        present = [int(v) for v in message.fast[~message.fast_missing[:, index], index]]
         yield channel, _shown(channel, present, len(message.fast))
-    for at, channel in enumerate(table.slow):
-        present = [] if message.slow_missing[at] else [int(message.slow[at])]
+    for index, channel in enumerate(table.slow):
+        present = [] if message.slow_missing[index] else [int(message.slow[index])]
         yield channel, _shown(channel, present, 1)
 
 
@@ -154,20 +156,20 @@ def _shown(channel: Channel, present: list[int], ticks: int) -> str:
 
 def _lines(metric: str, rows: Sequence[tuple[Channel, list[str]]]) -> Iterator[str]:
     facts = f"[{rows[0][0].kind.value}, {find(metric).unit}, {rows[0][0].lane.value}]"
-    one_by_one = [row for row in rows if not row[0].instance]
+    singles = [row for row in rows if not row[0].instance]
     parts = [row for row in rows if row[0].instance]
     if len(parts) <= MOST_SHOWN:
-        one_by_one += parts
+        singles += parts
         parts = []
-    yield from (f"{channel.label} {' '.join(shown)} {facts}" for channel, shown in one_by_one)
+    yield from (f"{channel.label} {' '.join(texts)} {facts}" for channel, texts in singles)
     if parts:
         yield f"{metric}{{*}} {_summary(parts)} {facts}"
 
 
 def _summary(rows: Sequence[tuple[Channel, list[str]]]) -> str:
     """Many instances as one line: what the last slice held, and a digest of all of it."""
-    text = "\n".join(f"{channel.label} {' '.join(shown)}" for channel, shown in rows)
-    last = [shown[-1].partition("?")[0] for _, shown in rows]
+    text = "\n".join(f"{channel.label} {' '.join(texts)}" for channel, texts in rows)
+    last = [texts[-1].partition("?")[0] for _, texts in rows]
     numbers = sorted(float(word) for word in last if word not in ("missing", "absent"))
     parts = [f"{len(rows)} instances {rows[0][0].instance} ... {rows[-1][0].instance}"]
     if numbers:

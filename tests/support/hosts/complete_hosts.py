@@ -41,8 +41,8 @@ def dgx_h100(tree: Tree) -> Machine:
     """Two Sapphire Rapids of 56 cores, eight H100, eight ConnectX-7 for the fabric, two others."""
     nics = [
         Nic(f"ibp{int(bus, 16)}s0", f"0000:{bus}:00.0", "mlx5_core", 400 * _GBIT, 4092,
-            at // 4, queues=63, rate=40_000_000)
-        for at, bus in enumerate(_FABRIC)
+            index // 4, queues=63, rate=40_000_000)
+        for index, bus in enumerate(_FABRIC)
     ]  # fmt: skip
     nics += [
         Nic("enp41s0f0np0", "0000:29:00.0", "mlx5_core", 200 * _GBIT, 9000, 0, 63),
@@ -51,8 +51,10 @@ def dgx_h100(tree: Tree) -> Machine:
         Nic("eno3", "0000:0b:00.0", "igb", 1 * _GBIT, 1500, 0, 4, rate=9_000, reset_after=2_500),
     ]
     disks = [
-        Disk(f"nvme{at}n1", f"0000:{bus:02x}:00.0", "nvme", at // 5, 113, 900, 2 * (at < 2))
-        for at, bus in enumerate(range(0x70, 0x7A))
+        Disk(
+            f"nvme{index}n1", f"0000:{bus:02x}:00.0", "nvme", index // 5, 113, 900, 2 * (index < 2)
+        )
+        for index, bus in enumerate(range(0x70, 0x7A))
     ]
     machine = Machine(
         cpus=224, numa_nodes=2, sockets=2, threads=2, memory=2048 * GIB, kernel=(5, 15),
@@ -70,10 +72,10 @@ def dgx_h100(tree: Tree) -> Machine:
     add_powercap(tree, sockets=2, watts=310, start=RANGE - 500_000_000)  # wraps after 1.6 s
     add_coretemp(tree, machine)
     add_edac(tree, controllers=8, modules=4)
-    for at, bus in enumerate(_GPUS):
+    for index, bus in enumerate(_GPUS):
         # the third GPU trained at half its width
-        card = Function(f"0000:{bus}:00.0", port=f"0000:{bus}:01.0", numa=at // 4,
-                        width=8 if at == 2 else 16)  # fmt: skip
+        card = Function(f"0000:{bus}:00.0", port=f"0000:{bus}:01.0", numa=index // 4,
+                        width=8 if index == 2 else 16)  # fmt: skip
         add_function(tree, card)
     _add_cards(tree, machine, INFINIBAND, vectors)
     add_pods(tree, LAYOUTS["v2_containerd_systemd"])
@@ -173,17 +175,17 @@ def _add_cards(tree: Tree, machine: Machine, fabric: str, vectors: Vectors) -> N
     for nic in machine.nics:
         infiniband = nic.name.startswith("ib")
         code = fabric if infiniband else NETWORK
-        place = add_function(tree, Function(nic.pci, code, nic.driver, numa=nic.numa))
+        folder = add_function(tree, Function(nic.pci, code, nic.driver, numa=nic.numa))
         if nic.driver != "mlx5_core":
             continue
         add_nic_sensor(tree, nic.pci)
         rate = f"{nic.speed // _GBIT} Gb/sec (4X NDR)"
-        add_adapter(tree, Adapter(f"mlx5_{number}", place, 1, not infiniband, nic.name,
+        add_adapter(tree, Adapter(f"mlx5_{number}", folder, 1, not infiniband, nic.name,
                                   f"10.0.{number}.7", rate, nic.rate))  # fmt: skip
         number += 1
-    for at, disk in enumerate(machine.disks):
+    for index, disk in enumerate(machine.disks):
         add_function(tree, Function(disk.pci, NVME, "nvme", width=4, most_width=4, numa=disk.numa))
-        add_nvme_sensor(tree, disk.pci, f"nvme{at}")
+        add_nvme_sensor(tree, disk.pci, f"nvme{index}")
     for device in (*machine.nics, *machine.disks):
         lines = vectors.of(device.pci)
         add_vectors(tree, device.pci, lines[0].number, [line.cpu for line in lines])

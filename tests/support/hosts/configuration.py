@@ -68,11 +68,11 @@ def add_huge_pages(
 
 def add_bond(tree: Tree, name: str, mode: str, parts: Mapping[str, bool], mtu: int = 1500) -> None:
     """A bond of interfaces that are there; each says whether its link is up."""
-    place = f"sys/devices/virtual/net/{name}"
-    tree.write(f"{place}/bonding/mode", mode + "\n")
-    tree.write(f"{place}/bonding/slaves", " ".join(parts) + "\n")
-    tree.write(f"{place}/mtu", mtu)
-    tree.write(f"{place}/operstate", "up\n")
+    folder = f"sys/devices/virtual/net/{name}"
+    tree.write(f"{folder}/bonding/mode", mode + "\n")
+    tree.write(f"{folder}/bonding/slaves", " ".join(parts) + "\n")
+    tree.write(f"{folder}/mtu", mtu)
+    tree.write(f"{folder}/operstate", "up\n")
     tree.link(f"sys/class/net/{name}", f"../../devices/virtual/net/{name}")
     for part, up in parts.items():
         tree.write(f"sys/class/net/{part}/bonding_slave/mii_status", "up\n" if up else "down\n")

@@ -32,8 +32,8 @@ def add_cpuidle(
     tree.write(f"{_CPU}/cpuidle/current_driver", f"{driver}\n")
     tree.write(f"{_CPU}/cpuidle/current_governor", "menu\n")
     for cpu in range(machine.cpus):
-        for at, state in enumerate(states):
-            folder = f"{_CPU}/cpu{cpu}/cpuidle/state{at}"
+        for index, state in enumerate(states):
+            folder = f"{_CPU}/cpu{cpu}/cpuidle/state{index}"
             tree.write(f"{folder}/name", f"{state.name}\n")
             tree.write(f"{folder}/latency", state.latency)
             tree.write(f"{folder}/time", rising(state.share * 1e6, start=1000 * (cpu + 1)))

@@ -20,15 +20,15 @@ def add_edac(
     With firmware first there is one controller, ``ghes_edac``, that has all modules.
     """
     for controller in range(controllers):
-        place = f"{_ROOT}/mc{controller}"
-        tree.write(f"{place}/mc_name", f"{driver}\n")
-        tree.write(f"{place}/size_mb", 16_384 * modules)
-        tree.write(f"{place}/seconds_since_reset", 86_400)
+        folder = f"{_ROOT}/mc{controller}"
+        tree.write(f"{folder}/mc_name", f"{driver}\n")
+        tree.write(f"{folder}/size_mb", 16_384 * modules)
+        tree.write(f"{folder}/seconds_since_reset", 86_400)
         for name in ("ce_count", "ue_count", "ce_noinfo_count", "ue_noinfo_count"):
-            tree.write(f"{place}/{name}", 0)
+            tree.write(f"{folder}/{name}", 0)
         for module in range(modules):
             label = f"CPU_SrcID#{controller}_MC#0_Chan#{module}_DIMM#0" if labels else ""
-            _module(tree, place, module, shape, label)
+            _module(tree, folder, module, shape, label)
 
 
 def _module(tree: Tree, place: str, number: int, shape: str, label: str) -> None:

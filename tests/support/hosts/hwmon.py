@@ -25,8 +25,8 @@ def add_chip(
     folder = f"devices/{device}/hwmon/hwmon{number}"
     tree.write(f"sys/{folder}/name", f"{name}\n")
     for file, content in files.items():
-        place = f"devices/{device}" if in_device else folder
-        tree.write(f"sys/{place}/{file}", content)
+        target = f"devices/{device}" if in_device else folder
+        tree.write(f"sys/{target}/{file}", content)
     tree.link(f"sys/{folder}/device", "../..")
     tree.link(f"{_CLASS}/hwmon{number}", f"../../{folder}")
     return f"sys/{folder}"
@@ -86,11 +86,11 @@ def add_power_meters(tree: Tree, sockets: int = 1) -> None:
     """ACPI power meters of NVIDIA Grace: module, CPU and SoC I/O of each socket; microwatts."""
     parts = (("Module Power", 380), ("Grace Power", 250), ("CPU Power", 180), ("SysIO Power", 40))
     for socket in range(sockets):
-        for at, (label, watts) in enumerate(parts):
+        for index, (label, watts) in enumerate(parts):
             files: dict[str, Content | Moving] = {
                 "power1_average": swinging(watts * 1_000_000, 5_000_000),
                 "power1_average_interval": 50,
                 "power1_oem_info": f"{label} Socket {socket}\n",
             }
-            device = f"LNXSYSTM:00/LNXSYBUS:00/ACPI000D:{socket * len(parts) + at:02x}"
+            device = f"LNXSYSTM:00/LNXSYBUS:00/ACPI000D:{socket * len(parts) + index:02x}"
             add_chip(tree, device, "power_meter", files, in_device=True)

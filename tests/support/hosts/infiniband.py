@@ -43,17 +43,17 @@ class Adapter:
 
 def add_adapter(tree: Tree, adapter: Adapter) -> str:
     """Gives the folder of the device's ports."""
-    place = f"{adapter.place}/infiniband/{adapter.name}"
-    tree.link(f"sys/class/infiniband/{adapter.name}", "../../" + place.removeprefix("sys/"))
-    tree.link(f"{place}/device", "../..")
-    tree.write(f"{place}/node_type", "1: CA\n")
-    tree.write(f"{place}/fw_ver", "28.39.3004\n")
+    folder = f"{adapter.place}/infiniband/{adapter.name}"
+    tree.link(f"sys/class/infiniband/{adapter.name}", "../../" + folder.removeprefix("sys/"))
+    tree.link(f"{folder}/device", "../..")
+    tree.write(f"{folder}/node_type", "1: CA\n")
+    tree.write(f"{folder}/fw_ver", "28.39.3004\n")
     for number in range(1, adapter.ports + 1):
-        _port(tree, f"{place}/ports/{number}", adapter)
+        _port(tree, f"{folder}/ports/{number}", adapter)
         if not adapter.ethernet and adapter.netdev:
             netdev = f"{adapter.place}/net/{adapter.netdev if number == 1 else f'ib{number}'}"
             tree.write(f"{netdev}/dev_port", number - 1)
-    return f"{place}/ports"
+    return f"{folder}/ports"
 
 
 def _port(tree: Tree, place: str, adapter: Adapter) -> None:

@@ -21,11 +21,11 @@ def add_vectors(
     ``allowed`` is the mask of each; without one only the CPU that serves it.
     """
     folder = f"sys/bus/pci/devices/{pci}/msi_irqs"
-    for at, cpu in enumerate(served):
-        number = first + at
+    for index, cpu in enumerate(served):
+        number = first + index
         cpus = [cpu] if allowed is None else allowed
         tree.write(f"{folder}/{number}", "msix\n")
-        tree.write(f"sys/kernel/irq/{number}/actions", f"queue{at}@pci:{pci}\n")
+        tree.write(f"sys/kernel/irq/{number}/actions", f"queue{index}@pci:{pci}\n")
         tree.write(f"proc/irq/{number}/effective_affinity_list", f"{cpu}\n")
         tree.write(f"proc/irq/{number}/smp_affinity_list", ranges(cpus) + "\n")
         tree.write(f"proc/irq/{number}/smp_affinity", mask(cpus) + "\n")

@@ -108,12 +108,12 @@ def sockstat(now: Moment) -> str:
 def add_nic(tree: Tree, nic: Nic) -> None:
     """``/sys/class/net`` links to the device, below its PCI function or ``virtual``."""
     parent = f"pci{nic.pci[:7]}/{nic.pci}" if nic.pci else "virtual"
-    place = f"sys/devices/{parent}/net/{nic.name}"
-    _attributes(tree, place, nic)
+    path = f"sys/devices/{parent}/net/{nic.name}"
+    _attributes(tree, path, nic)
     tree.folder("sys/class/net")
     tree.link(f"sys/class/net/{nic.name}", f"../../devices/{parent}/net/{nic.name}")
     if nic.pci:
-        tree.link(f"{place}/device", f"../../../{nic.pci}")
+        tree.link(f"{path}/device", f"../../../{nic.pci}")
         tree.write(
             f"sys/devices/{parent}/uevent", f"DRIVER={nic.driver}\nPCI_SLOT_NAME={nic.pci}\n"
         )

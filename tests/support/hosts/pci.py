@@ -65,10 +65,10 @@ def add_function(tree: Tree, card: Function) -> str:
 def add_errors(tree: Tree, place: str, long_names: bool = False, **counts: int) -> None:
     """The AER files of a device: counts by the kernel's name, of whichever file has it."""
     for severity, names in _COLUMNS.items():
-        shown = [(_LONG.get(name, name) if long_names else name, counts.get(name, 0))
+        rows = [(_LONG.get(name, name) if long_names else name, counts.get(name, 0))
                  for name in names]  # fmt: skip
-        total = f"TOTAL_ERR_{_TOTALS[severity]} {sum(count for _, count in shown)}"
-        lines = [f"{name} {count}" for name, count in shown]
+        total = f"TOTAL_ERR_{_TOTALS[severity]} {sum(count for _, count in rows)}"
+        lines = [f"{name} {count}" for name, count in rows]
         tree.write(f"{place}/aer_dev_{severity}", "\n".join([*lines, total, ""]))
 
 

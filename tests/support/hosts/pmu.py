@@ -108,9 +108,9 @@ def add_amd_pmus(tree: Tree, machine: Machine, controllers: int = 12) -> None:
     add_power_pmu(tree, machine, ("pkg",))
     fabric = {"event": "config:0-7,32-35,59-60", "umask": "config:8-15"}
     add_pmu(tree, Pmu("amd_df", 15, fabric, cpumask=firsts(machine)))
-    for at in range(controllers):
+    for index in range(controllers):
         formats = {"event": "config:0-7", "rdwrmask": "config:8-9"}
-        add_pmu(tree, Pmu(f"amd_umc_{at}", 30 + at, formats, cpumask=firsts(machine)))
+        add_pmu(tree, Pmu(f"amd_umc_{index}", 30 + index, formats, cpumask=firsts(machine)))
 
 
 def add_arm_pmus(tree: Tree, machine: Machine, fabric: bool = True) -> None:

@@ -52,9 +52,9 @@ class Vectors:
     lines: list[Vector] = field(default_factory=list)
 
     def add(self, chip: str, name: str, cpu: int = 0, rate: int = 0) -> Vector:
-        made = Vector(self.first + len(self.lines), chip, name, cpu, rate)
-        self.lines.append(made)
-        return made
+        vector = Vector(self.first + len(self.lines), chip, name, cpu, rate)
+        self.lines.append(vector)
+        return vector
 
     def of(self, pci: str) -> list[Vector]:
         """Those of one PCI function, in the order of their numbers."""
@@ -226,10 +226,10 @@ def levels(machine: Machine, now: Moment, memory: int) -> dict[str, int]:
 
 
 def meminfo(machine: Machine, now: Moment) -> str:
-    shown = {"MemTotal": machine.memory, **levels(machine, now, machine.memory)}
-    shown |= {"SwapTotal": 0, "SwapFree": 0, "CommitLimit": machine.memory // 2}
-    shown |= {"Committed_AS": machine.memory // 5, "VmallocTotal": 1 << 45}
-    lines = [f"{name + ':':<15} {value >> 10:>8} kB" for name, value in shown.items()]
+    fields = {"MemTotal": machine.memory, **levels(machine, now, machine.memory)}
+    fields |= {"SwapTotal": 0, "SwapFree": 0, "CommitLimit": machine.memory // 2}
+    fields |= {"Committed_AS": machine.memory // 5, "VmallocTotal": 1 << 45}
+    lines = [f"{name + ':':<15} {value >> 10:>8} kB" for name, value in fields.items()]
     pages = ("Total", "Free", "Rsvd", "Surp")
     lines += [f"{'HugePages_' + word + ':':<15} {0:>8}" for word in pages]
     huge = 512 << 20 if machine.page == 65_536 else 2 << 20
@@ -296,7 +296,9 @@ def diskstats(machine: Machine, now: Moment) -> str:
         mark = "p" if disk.name[-1].isdigit() else ""
         names += [f"{disk.name}{mark}{part}" for part in range(1, disk.partitions + 1)]
         row = disk_stat(disk, now)
-        lines += [f"{major:>4} {minor * 16 + at:>7} {name} {row}" for at, name in enumerate(names)]
+        lines += [
+            f"{major:>4} {minor * 16 + index:>7} {name} {row}" for index, name in enumerate(names)
+        ]
     lines += [f"{7:>4} {minor:>7} loop{minor} {UNUSED_DISK}" for minor in range(8)]
     return "\n".join([*lines, ""])
 

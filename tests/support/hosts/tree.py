@@ -37,10 +37,10 @@ class Moment:
 
     def level(self, middle: int, swing: int = 0, period: int = 4000) -> int:
         """A level that goes up and down evenly by ``swing`` around ``middle``."""
-        place = self.time % period * 4
-        if place > 2 * period:
-            place = 4 * period - place
-        return middle + swing * (place - period) // period
+        phase = self.time % period * 4
+        if phase > 2 * period:
+            phase = 4 * period - phase
+        return middle + swing * (phase - period) // period
 
 
 Moving = Callable[[Moment], Content]
@@ -98,9 +98,9 @@ class Tree:
 
     def link(self, path: str, target: str) -> None:
         """A symbolic link, as sysfs has from its classes to its devices."""
-        place = self._place(path)
-        place.unlink(missing_ok=True)
-        place.symlink_to(target)
+        folder = self._place(path)
+        folder.unlink(missing_ok=True)
+        folder.symlink_to(target)
 
     def folder(self, path: str) -> None:
         """A directory that may stay empty."""
@@ -108,14 +108,16 @@ class Tree:
 
     def remove(self, path: str) -> None:
         """A file, a link, or a directory with all below it: unplugged, unloaded, ended."""
-        place = self.root / path
+        folder = self.root / path
         self._folders.clear()
-        for moving in [one for one in self._movers if one == path or one.startswith(f"{path}/")]:
+        for moving in [
+            file for file in self._movers if file == path or file.startswith(f"{path}/")
+        ]:
             del self._movers[moving]
-        if place.is_dir() and not place.is_symlink():
-            shutil.rmtree(place)
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
         else:
-            place.unlink()
+            folder.unlink()
 
     def text(self, path: str) -> str:
         return (self.root / path).read_text()
