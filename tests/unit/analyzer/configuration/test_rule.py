@@ -1,4 +1,4 @@
-"""Configuration rules: each found where it is broken, silent where it is not or not known."""
+"""Configuration rules: broken rules are found; intact and unknown ones are not."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def kernel(**changes: object) -> Facts:
 
 
 def sysctl(**changes: str) -> Facts:
-    told = {f"vm.{name}": value for name, value in changes.items()}
-    return kernel(sysctl={**SOUND.kernel.sysctl, **told})
+    prefixed = {f"vm.{name}": value for name, value in changes.items()}
+    return kernel(sysctl={**SOUND.kernel.sysctl, **prefixed})
 
 
 def policy(**changes: object) -> Facts:
@@ -94,11 +94,11 @@ def policy(**changes: object) -> Facts:
 
 
 def device(address: str, facts: Facts = SOUND, **changes: object) -> Facts:
-    made = tuple(
-        replace(one, **changes) if one.address == address else one  # type: ignore[arg-type]
-        for one in facts.devices
+    devices = tuple(
+        replace(each, **changes) if each.address == address else each  # type: ignore[arg-type]
+        for each in facts.devices
     )
-    return replace(facts, devices=made)
+    return replace(facts, devices=devices)
 
 
 def nic(**changes: object) -> Facts:
@@ -134,14 +134,14 @@ def split(first: str, second: str, far: int = 12) -> Facts:
 class Case:
     rule: str
     broken: Facts
-    says: tuple[str, ...]
+    words: tuple[str, ...]
     fix: str
     sound: tuple[Facts, ...] = ()
 
 
 HALF = replace(WIDE, width=8)
 LATE = replace(WIDE, speed=16.0)
-ONE = Vectors(16, "3", "0-15")
+VECTORS = Vectors(16, "3", "0-15")
 CAPPED = policy(highest=2_000_000)
 UNEVEN = (NumaNode(0, "0-7", 224 * GIB, (10, 21)), NumaNode(1, "8-15", 256 * GIB, (21, 10)))
 CASES = [
@@ -222,12 +222,12 @@ CASES = [
          guest(device(CARD, link=LATE))),
     ),
     Case(
-        "InterruptsOnOneCPU", device(CARD, vectors=ONE), ("All 16 interrupts", "eth0", "CPU 3"),
+        "InterruptsOnOneCPU", device(CARD, vectors=VECTORS), ("All 16 interrupts", "eth0", "CPU 3"),
         "/sys/bus/pci/devices/0000:5e:00.0/msi_irqs",
         (device(CARD, vectors=Vectors(3, "3", "0-15")),
-         replace(device(CARD, vectors=ONE), cpu=replace(SOUND.cpu, online="0-2")),
-         replace(device(CARD, vectors=ONE), nics=(replace(SOUND.nics[0], rx_queues=1),)),
-         replace(device(CARD, vectors=ONE), nics=(), ports=())),
+         replace(device(CARD, vectors=VECTORS), cpu=replace(SOUND.cpu, online="0-2")),
+         replace(device(CARD, vectors=VECTORS), nics=(replace(SOUND.nics[0], rx_queues=1),)),
+         replace(device(CARD, vectors=VECTORS), nics=(), ports=())),
     ),
     Case(
         "RemoteInterrupts", device(CARD, vectors=Vectors(16, "8-15", "0-15")),
@@ -287,7 +287,7 @@ def test_a_sound_host_breaks_no_rule() -> None:
     assert evaluate(SOUND, 5) == []
 
 
-def test_nothing_known_is_nothing_said() -> None:
+def test_unknown_facts_have_no_findings() -> None:
     assert evaluate(Facts(node="n"), 5) == []
 
 
@@ -300,7 +300,7 @@ def test_a_broken_rule_is_found_with_claim_and_fix(case: Case) -> None:
     [finding] = evaluate(case.broken, 5)
     assert finding.hypothesis is not None
     assert finding.hypothesis.name == case.rule
-    for words in case.says:
+    for words in case.words:
         assert words in finding.claim
     assert case.fix in finding.hypothesis.remediation
     assert finding.kind is FindingKind.CONFIGURATION
@@ -326,8 +326,8 @@ def test_a_narrow_link_of_an_idle_gpu_weighs_less() -> None:
     assert drive.subsystem is Subsystem.STORAGE
 
 
-def test_functions_of_one_card_are_said_once() -> None:
-    card = next(one for one in SOUND.devices if one.address == CARD)
+def test_functions_of_the_same_card_are_reported_once() -> None:
+    card = next(each for each in SOUND.devices if each.address == CARD)
     other = replace(card, address=CARD[:-1] + "1", link=HALF)
     assert broken(device(CARD, replace(SOUND, devices=(*SOUND.devices, other)), link=HALF)) == [
         "NarrowPCIeLink"
@@ -335,7 +335,7 @@ def test_functions_of_one_card_are_said_once() -> None:
 
 
 def test_interrupts_that_may_spread_are_left_to_irqbalance() -> None:
-    facts = device(CARD, kernel(services=()), vectors=ONE)
+    facts = device(CARD, kernel(services=()), vectors=VECTORS)
     [finding] = evaluate(facts, 5)
     assert finding.hypothesis is not None
     assert finding.hypothesis.remediation == "systemctl enable --now irqbalance"
@@ -343,18 +343,22 @@ def test_interrupts_that_may_spread_are_left_to_irqbalance() -> None:
 
 def test_the_culprit_of_a_misplaced_job_is_named() -> None:
     [finding] = evaluate(process(cpus="8-15"), 5)
-    assert [(one.kind, one.name) for one in finding.subjects] == [("Cgroup", "/slurm/job_7")]
+    assert [(subject.kind, subject.name) for subject in finding.subjects] == [
+        ("Cgroup", "/slurm/job_7")
+    ]
     [finding] = evaluate(process(cpus="8-15", cgroup=""), 5)
-    assert [(one.kind, one.name) for one in finding.subjects] == [("ProcessGroup", "python")]
+    assert [(subject.kind, subject.name) for subject in finding.subjects] == [
+        ("ProcessGroup", "python")
+    ]
 
 
 def test_identities_are_of_node_rule_and_object() -> None:
-    [one] = evaluate(nic(duplex="half"), 1)
+    [first] = evaluate(nic(duplex="half"), 1)
     [again] = evaluate(nic(duplex="half"), 2)
     [elsewhere] = evaluate(replace(nic(duplex="half"), node="m"), 1)
-    assert one.id == again.id == finding_id("n", "HalfDuplex", "eth0")
-    assert elsewhere.id != one.id
-    assert one.id.replace("-", "").isalnum()
+    assert first.id == again.id == finding_id("n", "HalfDuplex", "eth0")
+    assert elsewhere.id != first.id
+    assert first.id.replace("-", "").isalnum()
 
 
 def test_the_page_of_the_rules_is_current() -> None:
@@ -364,7 +368,7 @@ def test_the_page_of_the_rules_is_current() -> None:
     )
 
 
-def test_every_rule_says_why_and_where_it_is_written() -> None:
+def test_every_rule_has_a_reason_and_a_reference() -> None:
     for rule in RULES:
         assert len(rule.why) > 60
         assert len(rule.reference) > 10

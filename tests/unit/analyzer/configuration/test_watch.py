@@ -1,4 +1,4 @@
-"""Configuration findings over time, over any facts, and as a scan shows them."""
+"""Configuration findings over time, for any facts, and in the output of a scan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NARROW = replace(SOUND, devices=(HALF,))
 BUSY = replace(NARROW, processes=(GpuProcess(7, "python", (GPU,)),))
 
 
-def test_a_finding_opens_once_and_resolves_when_the_fact_is_mended() -> None:
+def test_a_finding_opens_once_and_resolves_when_the_fact_is_fixed() -> None:
     node = ConfigurationTracker()
     [opened] = node.update(NARROW, 1)
     assert (opened.change, opened.finding.first_seen_ns) == ("Opened", 1)
@@ -49,7 +49,7 @@ def test_a_finding_opens_once_and_resolves_when_the_fact_is_mended() -> None:
     assert node.update(SOUND, 4) == []
 
 
-def test_a_finding_that_grows_worse_says_so() -> None:
+def test_a_finding_that_grows_worse_is_updated() -> None:
     node = ConfigurationTracker()
     node.update(NARROW, 1)
     [worse] = node.update(BUSY, 2)
@@ -89,7 +89,7 @@ def test_any_facts_are_judged(facts: Facts) -> None:
         assert finding.to_dict()["kind"] == "Configuration"
 
 
-def test_hints_are_shown_the_worst_first_and_mended_ones_as_such() -> None:
+def test_hints_are_displayed_worst_first_and_fixed_hints_are_marked() -> None:
     hints = Hints()
     slow = replace(SOUND, node="m", cpu=Cpu(clock_flags=("constant_tsc",)),
                    kernel=Kernel(clocksource="hpet"))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The columns of a table: what several nodes have is kept once."""
+"""The columns of a table: equal columns of several nodes are shared."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from support.synthetic_node import FAST, SLOW, TABLE
 
 def test_nodes_of_other_pods_share_the_columns_of_the_host() -> None:
     pod = Channel("network.nic.rx_bytes", "pod0", Kind.COUNTER)
-    one, other = column_plan(TABLE), column_plan(ChannelTable((*FAST, pod), SLOW))
-    assert one is not other
-    assert all(map(is_, one.columns[:9], other.columns[:9]))
-    assert set(other.labels) - set(one.labels) == {"network.nic.rx_bytes{pod0}__mean"}
+    first, second = column_plan(TABLE), column_plan(ChannelTable((*FAST, pod), SLOW))
+    assert first is not second
+    assert all(map(is_, first.columns[:9], second.columns[:9]))
+    assert set(second.labels) - set(first.labels) == {"network.nic.rx_bytes{pod0}__mean"}
 
 
 def test_a_column_is_known_by_its_label() -> None:

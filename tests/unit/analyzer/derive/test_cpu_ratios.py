@@ -1,4 +1,4 @@
-"""Quotients of hardware counters: IPC, Busy%, Bzy_MHz and what was lost to memory."""
+"""Ratios of hardware counters: IPC, Busy%, Bzy_MHz and memory stalls."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_busy_host() -> None:
     )
 
 
-def test_an_idle_host_says_nothing_of_its_work() -> None:
+def test_an_idle_host_has_no_ratios_of_work() -> None:
     idle = of_host({name: value / 1e5 if name != "cpu.tsc" else value
                     for name, value in HOST.items()})  # fmt: skip
     known = {name for name, value in idle.items() if not math.isnan(value)}
@@ -64,11 +64,11 @@ def test_what_was_not_read_is_not_known() -> None:
     assert missing["cpu.busy_frequency"] == pytest.approx(3e9)
 
 
-@pytest.mark.parametrize("lacking", HOST)
-def test_a_quotient_needs_all_its_parts(lacking: str) -> None:
-    given = of_host({name: value for name, value in HOST.items() if name != lacking})
+@pytest.mark.parametrize("omitted", HOST)
+def test_a_quotient_needs_all_its_parts(omitted: str) -> None:
+    given = of_host({name: value for name, value in HOST.items() if name != omitted})
     needing = {each.metric for each in COUNTER_RATIOS
-               if lacking in (each.over, *each.under, each.rate)}  # fmt: skip
+               if omitted in (each.over, *each.under, each.rate)}  # fmt: skip
     assert needing
     assert given.keys() == {each.metric for each in COUNTER_RATIOS} - needing
 

@@ -1,4 +1,4 @@
-"""Quotients of devices: what they say, and when they say nothing."""
+"""Ratios of devices: their values, and when they are missing."""
 
 from __future__ import annotations
 
@@ -19,59 +19,61 @@ def computed(seconds: dict[tuple[str, str], float]) -> dict[str, float]:
 
 
 def test_lanes_in_use_of_those_there_are() -> None:
-    seen = computed({("gpu.pcie.width", LINK): 8, ("gpu.pcie.width_maximum", LINK): 16})
-    assert seen == {f"gpu.pcie.width_share{{{LINK}}}": 500_000}
+    ratios = computed({("gpu.pcie.width", LINK): 8, ("gpu.pcie.width_maximum", LINK): 16})
+    assert ratios == {f"gpu.pcie.width_share{{{LINK}}}": 500_000}
 
 
 @pytest.mark.parametrize(("utilization", "share"), [(90, 250_000), (10, math.nan)])
 def test_speed_counts_only_while_the_gpu_works(utilization: float, share: float) -> None:
-    seen = computed({
+    ratios = computed({
         ("gpu.pcie.speed", LINK): 8e9, ("gpu.pcie.speed_maximum", LINK): 32e9,
         ("gpu.utilization", "card0"): utilization,
     })  # fmt: skip
-    assert seen[f"gpu.pcie.speed_share{{{LINK}}}"] == pytest.approx(share, nan_ok=True)
+    assert ratios[f"gpu.pcie.speed_share{{{LINK}}}"] == pytest.approx(share, nan_ok=True)
 
 
 def test_generation_as_nvml_has_it() -> None:
-    seen = computed({
+    ratios = computed({
         ("gpu.pcie.generation", "0"): 3, ("gpu.pcie.generation_maximum", "0"): 5,
         ("gpu.utilization", "0"): 100,
     })  # fmt: skip
-    assert seen["gpu.pcie.speed_share{0}"] == pytest.approx(600_000)
+    assert ratios["gpu.pcie.speed_share{0}"] == pytest.approx(600_000)
 
 
 @pytest.mark.parametrize(
     ("rate", "expected"), [(400e9, 500_000), (math.nan, math.nan), (0, math.nan)]
 )
 def test_a_port_against_its_rate(rate: float, expected: float) -> None:
-    seen = computed({
+    ratios = computed({
         ("network.infiniband.rx_bytes", PORT): 25e9, ("network.infiniband.tx_bytes", PORT): 1e9,
         ("network.infiniband.rate", PORT): rate,
     })  # fmt: skip
-    assert seen[f"network.infiniband.utilization{{{PORT}}}"] == pytest.approx(expected, nan_ok=True)
+    assert ratios[f"network.infiniband.utilization{{{PORT}}}"] == pytest.approx(
+        expected, nan_ok=True
+    )
 
 
 @pytest.mark.parametrize(("used", "expected"), [(50, 0), (90, 0), (95, 50_000), (100, 100_000)])
 def test_a_file_system_is_crowded_beyond_nine_tenths(used: int, expected: float) -> None:
-    seen = computed({
+    ratios = computed({
         ("storage.filesystem.size", ROOT): 110, ("storage.filesystem.free", ROOT): 110 - used,
         ("storage.filesystem.available", ROOT): 100 - used,  # the rest is root's
         ("storage.filesystem.inodes", ROOT): 1000,
         ("storage.filesystem.inodes_free", ROOT): 1000 - 10 * used,
     })  # fmt: skip
-    assert seen["storage.filesystem.crowding{/}"] == pytest.approx(expected, abs=1)
-    assert seen["storage.filesystem.inode_crowding{/}"] == pytest.approx(expected, abs=1)
+    assert ratios["storage.filesystem.crowding{/}"] == pytest.approx(expected, abs=1)
+    assert ratios["storage.filesystem.inode_crowding{/}"] == pytest.approx(expected, abs=1)
 
 
 def test_swap_and_compressed_memory() -> None:
-    seen = computed({
+    ratios = computed({
         ("memory.swap_total", ""): 8e9, ("memory.swap_free", ""): 6e9,
         ("memory.zram.original", "zram0"): 3e9, ("memory.zram.compressed", "zram0"): 1e9,
     })  # fmt: skip
-    assert seen["memory.swap_used_share"] == 250_000
-    assert seen["memory.zram.compressed_share{zram0}"] == pytest.approx(333_333, abs=1)
-    seen = computed({("memory.swap_total", ""): 0, ("memory.swap_free", ""): 0})
-    assert math.isnan(seen["memory.swap_used_share"])
+    assert ratios["memory.swap_used_share"] == 250_000
+    assert ratios["memory.zram.compressed_share{zram0}"] == pytest.approx(333_333, abs=1)
+    ratios = computed({("memory.swap_total", ""): 0, ("memory.swap_free", ""): 0})
+    assert math.isnan(ratios["memory.swap_used_share"])
 
 
 def test_a_missing_side_makes_no_quotient() -> None:

@@ -1,4 +1,4 @@
-"""Subjects that stand still, told from those that end, pause or never worked."""
+"""Stalled subjects, in contrast to subjects that end, pause or never worked."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def still(usages: list[float], tasks: list[float]) -> list[int]:
 
 
 def test_a_steady_job_without_cpu_time_stands_still_until_it_works_again() -> None:
-    said = still([BUSY] * 30 + [IDLE] * 6 + [BUSY], [4.0] * 37)
-    assert said == [0] * 33 + [1] * 3 + [0]
+    stalled = still([BUSY] * 30 + [IDLE] * 6 + [BUSY], [4.0] * 37)
+    assert stalled == [0] * 33 + [1] * 3 + [0]
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_a_server_that_nobody_asks_waits(late: float) -> None:
 
 def test_a_frozen_server_stands_still_while_its_clients_go_on() -> None:
     packets = [60.0] * 30 + [0.0] * 4 + [240.0] + [0.0] * 4 + [300.0]
-    said = served(packets, [BUSY] * 30 + [IDLE] * 10)
-    assert said == [0] * 34 + [1] * 6
+    stalled = served(packets, [BUSY] * 30 + [IDLE] * 10)
+    assert stalled == [0] * 34 + [1] * 6
 
 
 def test_a_job_with_a_network_that_it_does_not_live_on_stands_still() -> None:
-    said = served([1.0] * 30 + [0.0] * 6, [BUSY] * 30 + [IDLE] * 6)
-    assert said == [0] * 33 + [1] * 3
+    stalled = served([1.0] * 30 + [0.0] * 6, [BUSY] * 30 + [IDLE] * 6)
+    assert stalled == [0] * 33 + [1] * 3
 
 
-def test_a_network_that_is_not_read_says_nothing() -> None:
+def test_a_network_that_is_not_read_is_no_evidence() -> None:
     nan = float("nan")
     assert sum(served([nan] * 40, [BUSY] * 30 + [IDLE] * 10)) == 7

@@ -1,4 +1,4 @@
-"""How TCP loses, from ticks: recorded traces of lossy paths and full queues, and made ones."""
+"""Patterns of TCP loss from ticks: recorded and synthetic traces of lossy paths and full queues."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _FIELDS = (
 _EXTRA = [Channel(name, "", Kind.COUNTER, 1.0) for name in _FIELDS]
 _KNOWN = {channel.metric for channel in TABLE.fast}
 TCP = ChannelTable((*TABLE.fast, *(c for c in _EXTRA if c.metric not in _KNOWN)), TABLE.slow)
-AT = [next(k for k, c in enumerate(TCP.fast) if c.metric == name) for name in _FIELDS]
+INDICES = [next(k for k, c in enumerate(TCP.fast) if c.metric == name) for name in _FIELDS]
 
 
 def traces() -> dict[str, np.ndarray]:
-    """Counts a tick in the order of ``_FIELDS``, by name; see the head of the file."""
+    """Return counts for each tick in the order of ``_FIELDS``, by name; the file explains them."""
     found: dict[str, list[list[int]]] = {}
     for line in TRACES.read_text().splitlines():
         if line.startswith("== "):
@@ -60,7 +60,7 @@ QUEUED = [name for name in RECORDED if "loss" not in name]
 
 
 def figures(ticks: np.ndarray) -> Losses:
-    """Of the ten seconds in which most was lost."""
+    """Return the figures of the ten seconds with the most loss."""
     lost = np.convolve(ticks[:, 2], np.ones(100), "valid") if len(ticks) > 100 else np.zeros(1)
     begin = int(lost.argmax())
     part = ticks[begin : begin + 100].astype(float)
@@ -68,29 +68,29 @@ def figures(ticks: np.ndarray) -> Losses:
 
 
 @pytest.mark.parametrize("name", SCATTERED)
-def test_a_lossy_path_loses_one_by_one(name: str) -> None:
-    seen = figures(RECORDED[name])
-    assert seen.recovery_length < 4
-    assert seen.clumping < 8
+def test_a_lossy_path_loses_single_segments(name: str) -> None:
+    measured = figures(RECORDED[name])
+    assert measured.recovery_length < 4
+    assert measured.clumping < 8
     if "bursty" in name:
-        assert seen.in_bursts > 700_000
+        assert measured.in_bursts > 700_000
     if "steady" in name:
-        assert seen.in_bursts < 100_000
+        assert measured.in_bursts < 100_000
 
 
 @pytest.mark.parametrize("name", QUEUED)
 def test_a_full_queue_drops_the_tails_of_bursts(name: str) -> None:
-    seen = figures(RECORDED[name])
-    assert seen.recovery_length > 4
-    assert seen.clumping > 8
-    assert seen.in_bursts > 900_000
+    measured = figures(RECORDED[name])
+    assert measured.recovery_length > 4
+    assert measured.clumping > 8
+    assert measured.in_bursts > 900_000
 
 
 def test_few_retransmissions_are_no_pattern() -> None:
-    ones = np.ones(100)
-    assert np.isnan(astuple(measure(1000 * ones, np.eye(100)[3] * 9, ones))).all()
-    assert not np.isnan(astuple(measure(1000 * ones, np.eye(100)[3] * 10, ones))[1])
-    silent = measure(0 * ones, ones, 0 * ones)
+    constant = np.ones(100)
+    assert np.isnan(astuple(measure(1000 * constant, np.eye(100)[3] * 9, constant))).all()
+    assert not np.isnan(astuple(measure(1000 * constant, np.eye(100)[3] * 10, constant))[1])
+    silent = measure(0 * constant, constant, 0 * constant)
     assert np.isnan([silent.clumping, silent.recovery_length]).all()
     assert silent.in_bursts == 0
 
@@ -106,10 +106,10 @@ def test_losses_of_every_segment_alike_never_clump(
 ) -> None:
     sent = np.array(load, float)
     again = np.random.default_rng(seed).binomial(np.array(load), probability).astype(float)
-    seen = measure(sent, again, again)
-    if again.sum() >= 60 and np.isfinite(seen.clumping):
-        assert seen.clumping < 6
-        assert seen.recovery_length == 1
+    measured = measure(sent, again, again)
+    if again.sum() >= 60 and np.isfinite(measured.clumping):
+        assert measured.clumping < 6
+        assert measured.recovery_length == 1
 
 
 @examples(40)
@@ -134,22 +134,22 @@ def test_losses_up_to_two_ticks_after_a_burst_are_of_it() -> None:
 
 
 def message(node: Node, ticks: np.ndarray) -> Message:
-    """A slice of a node whose TCP counters are these ten ticks."""
-    made = node.slice()
-    made.fast[:, AT] = ticks
-    return made
+    """Return a slice of a node with these ten ticks of TCP counters."""
+    sent_slice = node.slice()
+    sent_slice.fast[:, INDICES] = ticks
+    return sent_slice
 
 
-def test_what_a_watch_says_is_of_the_last_ten_seconds() -> None:
+def test_a_watch_covers_the_last_ten_seconds() -> None:
     watch, node = LossWatch(), Node(TCP)
     where = loss_counters(TCP.fast)
-    assert where == LossCounters(AT[1], AT[2], (AT[6], AT[4]))
+    assert where == LossCounters(INDICES[1], INDICES[2], (INDICES[6], INDICES[4]))
     ticks = RECORDED["bursty-loss-cubic"]
     for begin in range(0, 100, 10):
-        said = watch.push(message(node, ticks[begin : begin + 10]), where)
+        figures_of_watch = watch.push(message(node, ticks[begin : begin + 10]), where)
     part = ticks[:100].astype(float)
     whole = astuple(measure(part[:, 1], part[:, 2], part[:, 6] + part[:, 4]))
-    assert said == pytest.approx(whole)
+    assert figures_of_watch == pytest.approx(whole)
     watch.reset()
     assert np.isnan(watch.push(message(node, ticks[:10]), where)).all()
 
@@ -160,13 +160,13 @@ def test_missing_ticks_count_as_nothing_sent() -> None:
     assert where is not None
     ticks = np.zeros((10, len(_FIELDS)), np.int64)
     ticks[:, [1, 2, 6]] = 500, 5, 5
-    made = message(node, ticks)
-    made.fast_missing[5:, AT] = True
-    made.fast[5:, AT] = -1
-    assert watch.push(made, where) == pytest.approx((0.0, 1.0, 0.0))
+    sent_slice = message(node, ticks)
+    sent_slice.fast_missing[5:, INDICES] = True
+    sent_slice.fast[5:, INDICES] = -1
+    assert watch.push(sent_slice, where) == pytest.approx((0.0, 1.0, 0.0))
 
 
-def test_a_node_whose_counters_are_lacking_has_no_such_columns() -> None:
+def test_a_node_without_the_counters_has_no_loss_columns() -> None:
     fewer = ChannelTable(tuple(c for c in TCP.fast if c.metric != _FIELDS[2]), TCP.slow)
     assert loss_counters(fewer.fast) is None
     node, deriver = Node(fewer), Deriver()
@@ -181,7 +181,7 @@ QUIET_TICKS = 70 * 10
 
 
 def found(name: str) -> Finding:
-    """What the analyzer makes of a trace after a minute of the same sender without losses."""
+    """Return the finding of a trace that follows a minute of the same sender without losses."""
     ticks = RECORDED[name]
     losing = int(np.flatnonzero(ticks[:, 2] > 2)[0]) // 10 * 10
     before = ticks[max(losing - 50, 0) : losing] if losing >= 10 else np.array([])
@@ -191,19 +191,19 @@ def found(name: str) -> Finding:
     quiet = np.resize(calm[: len(calm) // 10 * 10], (QUIET_TICKS, calm.shape[1]))
     lossy = np.resize(ticks[losing : losing + 50], (150, ticks.shape[1]))
     played = np.concatenate([quiet, lossy])
-    said = []
+    updates = []
     for begin in range(0, len(played), 10):
-        made = message(node, played[begin : begin + 10])
-        said += judge.analyze(made, node.table)
-    assert said, QUIET
-    return said[-1].finding
+        sent_slice = message(node, played[begin : begin + 10])
+        updates += judge.analyze(sent_slice, node.table)
+    assert updates, QUIET
+    return updates[-1].finding
 
 
 def lossless(ticks: np.ndarray) -> np.ndarray:
-    """The same sends with nothing sent again."""
-    made = ticks[:50].copy()
-    made[:, 2:] = 0
-    return made
+    """Return the same sends without retransmissions."""
+    ticks_without_loss = ticks[:50].copy()
+    ticks_without_loss[:, 2:] = 0
+    return ticks_without_loss
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def lossless(ticks: np.ndarray) -> np.ndarray:
         ("incast-bbr", "IntrinsicRetransmission"),
     ],
 )
-def test_the_analyzer_tells_fault_induced_from_intrinsic(name: str, cause: str) -> None:
+def test_the_analyzer_separates_fault_induced_from_intrinsic_loss(name: str, cause: str) -> None:
     finding = found(name)
     assert finding.subsystem is Subsystem.NETWORK
     assert finding.hypothesis is not None

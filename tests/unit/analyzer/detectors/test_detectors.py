@@ -29,9 +29,9 @@ def correlated(n: int, width: int, seed: int = 0) -> Floats:
 
 
 def test_zscore_is_the_mean_absolute_z() -> None:
-    past, new = correlated(80, 40), correlated(5, 40, seed=1)
-    z = np.clip((new - past.mean(0)) / past.std(0), -8, 8)
-    detector = ZScore().fit(past)
+    history, new = correlated(80, 40), correlated(5, 40, seed=1)
+    z = np.clip((new - history.mean(0)) / history.std(0), -8, 8)
+    detector = ZScore().fit(history)
     np.testing.assert_allclose(detector.score(new), np.abs(z).mean(1), rtol=1e-6)
 
 
@@ -40,11 +40,11 @@ def test_zscore_is_the_mean_absolute_z() -> None:
 def test_mahalanobis_is_that_of_scikit_learn_on_95_percent_of_variance(
     n: int, width: int, single: bool, precision: float
 ) -> None:
-    past, new = correlated(n, width), correlated(25, width, seed=2)
-    detector = Mahalanobis(single=single).fit(past)
-    z_past, z_new = (detector.scaler_.transform(x).astype(float) for x in (past, new))
-    pca = PCA(0.95, svd_solver="full").fit(z_past)
-    covariance = EmpiricalCovariance().fit(pca.transform(z_past))
+    history, new = correlated(n, width), correlated(25, width, seed=2)
+    detector = Mahalanobis(single=single).fit(history)
+    z_history, z_new = (detector.scaler_.transform(x).astype(float) for x in (history, new))
+    pca = PCA(0.95, svd_solver="full").fit(z_history)
+    covariance = EmpiricalCovariance().fit(pca.transform(z_history))
     expected = np.sqrt(covariance.mahalanobis(pca.transform(z_new)))
     assert detector.whitening_.shape[1] == pca.n_components_
     np.testing.assert_allclose(detector.score(new), expected, rtol=precision)
@@ -54,11 +54,11 @@ def test_mahalanobis_is_that_of_scikit_learn_on_95_percent_of_variance(
     ("n", "width", "max_samples"), [(40, 300, 256), (600, 20, 256), (64, 5, 50)]
 )
 def test_forest_scores_are_those_of_scikit_learn(n: int, width: int, max_samples: int) -> None:
-    past, new = correlated(n, width), correlated(50, width, seed=3)
-    detector = IsolationForest(max_samples=max_samples).fit(past)
+    history, new = correlated(n, width), correlated(50, width, seed=3)
+    detector = IsolationForest(max_samples=max_samples).fit(history)
     model = ensemble.IsolationForest(max_samples=min(n, max_samples), random_state=0)
-    model.fit(detector.scaler_.transform(past))
-    for windows in (past, new, new[:1]):
+    model.fit(detector.scaler_.transform(history))
+    for windows in (history, new, new[:1]):
         expected = -model.score_samples(detector.scaler_.transform(windows))
         np.testing.assert_allclose(detector.score(windows), expected, atol=1e-7, rtol=0)
 
@@ -74,9 +74,9 @@ def test_forest_of_few_columns_a_tree_is_flattened_too() -> None:
 
 
 def test_contributions_sum_to_what_each_detector_scores() -> None:
-    past, new = correlated(60, 25), correlated(9, 25, seed=5)
-    z, mahalanobis = ZScore().fit(past), Mahalanobis(single=False).fit(past)
-    forest = IsolationForest().fit(past)
+    history, new = correlated(60, 25), correlated(9, 25, seed=5)
+    z, mahalanobis = ZScore().fit(history), Mahalanobis(single=False).fit(history)
+    forest = IsolationForest().fit(history)
     np.testing.assert_allclose(z.contributions(new).sum(1), z.score(new))
     np.testing.assert_allclose(
         mahalanobis.contributions(new).sum(1), mahalanobis.score(new) ** 2, rtol=1e-9
@@ -89,33 +89,33 @@ def test_contributions_sum_to_what_each_detector_scores() -> None:
 @pytest.mark.parametrize("make", DETECTORS)
 def test_the_moved_feature_scores_higher_and_contributes_most(make: Make) -> None:
     rng = np.random.default_rng(6)
-    past = rng.normal(size=(200, 12))
-    detector = make().fit(past)
-    usual, moved = np.zeros((2, 1, 12))
+    history = rng.normal(size=(200, 12))
+    detector = make().fit(history)
+    normal, moved = np.zeros((2, 1, 12))
     moved[0, 7] = 7
-    assert detector.score(moved)[0] > detector.score(usual)[0]
+    assert detector.score(moved)[0] > detector.score(normal)[0]
     assert detector.contributions(moved)[0].argmax() == 7
 
 
 @pytest.mark.parametrize("make", DETECTORS)
 def test_missing_values_count_as_the_mean_and_constants_are_left_out(make: Make) -> None:
     rng = np.random.default_rng(8)
-    past = rng.normal(size=(50, 6))
-    past[:, 2] = 0.1
-    past[:, 4] = np.nan
-    past[3, 5] = np.inf
-    detector = make().fit(past)
-    usual, missing = past[:1].copy(), past[:1].copy()
-    usual[0, 0], missing[0, 0] = past[:, 0].mean(), np.nan
+    history = rng.normal(size=(50, 6))
+    history[:, 2] = 0.1
+    history[:, 4] = np.nan
+    history[3, 5] = np.inf
+    detector = make().fit(history)
+    normal, missing = history[:1].copy(), history[:1].copy()
+    normal[0, 0], missing[0, 0] = history[:, 0].mean(), np.nan
     missing[0, [2, 4]] = 1e9, 5.0
-    np.testing.assert_allclose(detector.score(missing), detector.score(usual), rtol=1e-6)
+    np.testing.assert_allclose(detector.score(missing), detector.score(normal), rtol=1e-6)
     contributions = detector.contributions(missing)
     assert contributions.shape == (1, 6)
     assert (contributions[:, [2, 4]] == 0).all()
 
 
 @pytest.mark.parametrize("make", DETECTORS)
-def test_nothing_that_varies_gives_every_window_one_score(make: Make) -> None:
+def test_constant_columns_give_every_window_the_same_score(make: Make) -> None:
     detector = make().fit(np.full((40, 5), 0.3))
     assert np.ptp(detector.score(np.random.default_rng(0).normal(size=(4, 5)))) == 0
     assert detector.contributions(np.ones((2, 5))).tolist() == [[0.0] * 5] * 2
@@ -129,10 +129,10 @@ def test_no_windows_have_no_scores(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", DETECTORS)
-def test_fitting_is_deterministic_and_forgets_the_past(make: Make) -> None:
-    past, other = correlated(60, 30), correlated(60, 30, seed=9)
-    first = make().fit(past).score(other)
-    again = make().fit(other).fit(past).score(other)
+def test_fitting_is_deterministic_and_replaces_earlier_fits(make: Make) -> None:
+    history, other = correlated(60, 30), correlated(60, 30, seed=9)
+    first = make().fit(history).score(other)
+    again = make().fit(other).fit(history).score(other)
     np.testing.assert_array_equal(first, again)
 
 

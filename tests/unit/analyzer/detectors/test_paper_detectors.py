@@ -9,7 +9,7 @@ from reveal_analyzer.detectors.paper_detectors import METHODS, ModelError, Paper
 
 
 def windows(n: int, seed: int, width: int = 60) -> Floats:
-    """Windows whose neighbours share two thirds of their noise, as overlapping ones do."""
+    """Return windows whose neighbors share two thirds of their noise, as overlapping windows do."""
     noise = np.random.default_rng(seed).normal(size=(n + 2, width))
     return noise[:-2] + noise[1:-1] + noise[2:]
 
@@ -19,7 +19,7 @@ def fitted() -> PaperDetectors:
     return PaperDetectors().fit(windows(120, seed=0))
 
 
-def test_few_healthy_windows_are_over_a_held_out_threshold(fitted: PaperDetectors) -> None:
+def test_few_healthy_windows_exceed_a_validated_threshold(fitted: PaperDetectors) -> None:
     judged = fitted.judge(windows(600, seed=1))
     over = np.array([[method.agrees for method in each.methods] for each in judged])
     assert over.mean(0).max() < 0.04
@@ -29,10 +29,10 @@ def test_few_healthy_windows_are_over_a_held_out_threshold(fitted: PaperDetector
 def test_in_sample_thresholds_would_mislead() -> None:
     """The reason for holding out: with few windows of many features each window that is fitted
     on has axes of its own and lies far out on them, so that no new one is ever farther."""
-    past, new = windows(60, seed=3, width=400), windows(300, seed=4, width=400)
-    detectors = PaperDetectors().fit(past)
-    member = detectors.folds_[0]  # fitted without the first 20 windows and two beside them
-    in_sample = np.quantile(member.scores(past[22:])[1], 0.99)
+    history, new = windows(60, seed=3, width=400), windows(300, seed=4, width=400)
+    detectors = PaperDetectors().fit(history)
+    member = detectors.folds_[0]  # fitted without the first 20 windows and two next to them
+    in_sample = np.quantile(member.scores(history[22:])[1], 0.99)
     loud = windows(1, seed=5, width=400) * 2
     assert member.scores(loud)[1, 0] < in_sample
     assert detectors.judge(loud)[0].methods[1].agrees
@@ -54,21 +54,21 @@ def test_all_three_agree_on_a_gross_change_and_name_its_columns(fitted: PaperDet
         assert sum(shares) <= 1 + 1e-9
 
 
-def test_a_usual_window_is_agreed_on_by_none(fitted: PaperDetectors) -> None:
+def test_no_detector_marks_a_normal_window(fitted: PaperDetectors) -> None:
     verdict = fitted.judge(np.zeros((1, 60)))[0]
     assert [method.name for method in verdict.methods] == list(METHODS)
     assert verdict.agreeing == 0
     assert all(method.top == () and method.score_percent < 50 for method in verdict.methods)
 
 
-def test_judging_is_deterministic_and_the_same_one_by_one(fitted: PaperDetectors) -> None:
+def test_judging_is_deterministic_and_independent_of_the_batch(fitted: PaperDetectors) -> None:
     new = windows(20, seed=6)
     again = PaperDetectors().fit(windows(120, seed=0))
     together = fitted.judge(new)
     assert again.judge(new) == together
-    for at, one in enumerate(together):
-        alone = fitted.judge(new[at : at + 1])[0]
-        for mine, its in zip(alone.methods, one.methods, strict=True):
+    for index, judged in enumerate(together):
+        alone = fitted.judge(new[index : index + 1])[0]
+        for mine, its in zip(alone.methods, judged.methods, strict=True):
             assert mine.score == pytest.approx(its.score, rel=1e-5)
 
 

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from reveal_analyzer.detectors.threshold import Threshold, time_folds, validation_threshold
 
 
-def test_the_threshold_is_a_score_seen_and_the_largest_of_few() -> None:
+def test_the_threshold_is_an_observed_score_and_the_largest_of_few() -> None:
     scores = np.arange(1000.0)
     assert validation_threshold(scores, 0.99).value == 990
     assert validation_threshold(scores, 0.99).centre == 499.5
     assert validation_threshold(scores[:60], 0.99).value == 59
 
 
-def test_no_held_out_scores_give_no_threshold() -> None:
+def test_no_validation_scores_give_no_threshold() -> None:
     with pytest.raises(ValueError, match="none"):
         validation_threshold(np.zeros(0))
 
@@ -27,7 +27,7 @@ def test_percent_rises_with_the_score(scores: list[float], centre: float, above:
     assert percents[-1] <= 99
 
 
-def test_percent_is_zero_at_the_median_and_fifty_at_the_threshold() -> None:
+def test_percent_is_0_for_the_median_and_50_for_the_threshold() -> None:
     limit = Threshold(3.0, 1.0)
     assert [limit.percent(score) for score in (0.0, 1.0, 3.0, 5.0)] == [0, 0, 50, 67]
     assert limit.percent(float("nan")) == 0
@@ -35,14 +35,14 @@ def test_percent_is_zero_at_the_median_and_fifty_at_the_threshold() -> None:
 
 
 @given(st.integers(30, 200), st.integers(2, 5), st.integers(0, 4))
-def test_what_is_held_out_shares_no_sample_with_what_is_fitted_on(
+def test_validation_windows_share_no_sample_with_fitted_windows(
     n: int, count: int, gap: int
 ) -> None:
     times = np.arange(n) * 2
     np.random.default_rng(n).shuffle(times)
-    seen = []
-    for fit_on, held_out in time_folds(times, count, gap):
-        distances = np.abs(times[fit_on][:, None] - times[held_out])
+    validated = []
+    for fit_on, validation in time_folds(times, count, gap):
+        distances = np.abs(times[fit_on][:, None] - times[validation])
         assert distances.min() > gap
-        seen.extend(held_out.tolist())
-    assert sorted(seen) == list(range(n))
+        validated.extend(validation.tolist())
+    assert sorted(validated) == list(range(n))

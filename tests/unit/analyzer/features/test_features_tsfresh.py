@@ -44,9 +44,9 @@ def features(request: pytest.FixtureRequest) -> Features:
 
 
 def recorded(ticks: int) -> Floats:
-    with np.load(RECORDED) as held:
-        values = held["values"]
-    return np.concatenate([values[at : at + ticks] for at in (0, 30, 90 - ticks)], axis=1)
+    with np.load(RECORDED) as archive:
+        values = archive["values"]
+    return np.concatenate([values[begin : begin + ticks] for begin in (0, 30, 90 - ticks)], axis=1)
 
 
 def random_series(ticks: int) -> Floats:
@@ -67,13 +67,13 @@ def degenerate(ticks: int) -> Floats:
 
 
 def reference(window: Floats) -> Floats:
-    """``computed`` once for all who ask."""
+    """Return the cached result of ``computed``."""
     return computed(window.tobytes(), window.shape)
 
 
 @cache
 def computed(data: bytes, shape: tuple[int, int]) -> Floats:
-    """tsfresh's values of the 30 features it can name, (features, channels)."""
+    """Return tsfresh's values of the 30 features it can name, (features, channels)."""
     window = np.frombuffer(data).reshape(shape)
     ticks, channels = shape
     kinds = [f"c{column:04d}" for column in range(channels)]
@@ -112,7 +112,7 @@ def assert_equal_to_tsfresh(features: Features, window: Floats, relative: float 
 
 
 def rounding(feature: Feature, window: Floats) -> Floats:
-    """What is zero up to rounding: it has no relative precision."""
+    """Return the magnitude up to which a value is rounding, without relative precision."""
     if feature.family is not Family.TREND:
         return np.full(window.shape[1], 1e-12)
     attr = feature.params[0][1]
@@ -188,7 +188,7 @@ def test_dickey_fuller_is_statsmodels_with_the_lag_fixed(
 
 
 def has_statistic(series: Floats, lag: int) -> bool:
-    """Whether the regression has full rank and a residual, by singular values."""
+    """Return whether the regression has full rank and a residual, by singular values."""
     steps = np.diff(series)
     target = steps[lag:]
     earlier = [steps[lag - back : len(steps) - back] for back in range(1, lag + 1)]

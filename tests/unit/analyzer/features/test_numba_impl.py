@@ -1,4 +1,4 @@
-"""What is compiled computes what numpy computes, to 1e-12."""
+"""The compiled features equal those of numpy to 1e-12."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ ROUNDED = {"pvalue": 1e-14, "rvalue": 1e-14, "stderr": 1e-7, "slope": 1e-12, "in
 
 
 def allowed(window: Floats) -> Floats:
-    """What is zero up to rounding, by feature and channel; lines only: all else sums alike."""
+    """Return the allowed rounding by feature and channel; only lines need it."""
     nothing = np.zeros((len(FEATURES), window.shape[1]))
     for row, feature in enumerate(FEATURES):
         if feature.family is Family.TREND:
@@ -41,10 +41,10 @@ def assert_equal_to_numpy(window: Floats) -> None:
     np.testing.assert_array_equal(np.isnan(mine), np.isnan(its))
     with np.errstate(invalid="ignore"):
         off = np.abs(mine - its) > 1e-12 * np.abs(its) + allowed(window)
-    rows, places = np.nonzero(off)
-    told = [(FEATURES[row].suffix, mine[row, at], its[row, at])
-            for row, at in zip(rows, places, strict=True)]  # fmt: skip
-    assert not told, told[:3]
+    rows, row_indices = np.nonzero(off)
+    different = [(FEATURES[row].suffix, mine[row, column], its[row, column])
+            for row, column in zip(rows, row_indices, strict=True)]  # fmt: skip
+    assert not different, different[:3]
 
 
 def random_series(ticks: int, channels: int) -> Floats:
@@ -68,8 +68,8 @@ def test_any_length(ticks: int) -> None:
 
 
 def test_recorded_windows() -> None:
-    with np.load(RECORDED) as held:
-        values = held["values"]
+    with np.load(RECORDED) as archive:
+        values = archive["values"]
     for first in range(0, len(values) - 30, 7):
         assert_equal_to_numpy(values[first : first + 30])
 
@@ -82,7 +82,7 @@ def test_recorded_windows() -> None:
         elements=st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6, width=32)),
     )
 )
-def test_made_up_windows(window: Floats) -> None:
+def test_synthetic_windows(window: Floats) -> None:
     assert_equal_to_numpy(window)
 
 
@@ -125,11 +125,11 @@ def test_another_layout_is_refused(window: Floats) -> None:
 
 
 @given(st.integers(1, 70), st.data())
-def test_the_network_brings_the_middle_two_to_their_places(count: int, data: st.DataObject) -> None:
+def test_the_sorting_network_sorts_the_two_middle_values(count: int, data: st.DataObject) -> None:
     """Zeros and ones suffice: what sorts those sorts everything (Knuth, 5.3.4)."""
     values = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
     ordered = sorted(values)
     for low, high in middle_network(count).tolist():
         values[low], values[high] = sorted((values[low], values[high]))
-    for place in {(count - 1) // 2, count // 2}:
-        assert values[place] == ordered[place]
+    for index in {(count - 1) // 2, count // 2}:
+        assert values[index] == ordered[index]

@@ -44,7 +44,7 @@ def test_features_the_window_is_too_short_for_are_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "said"),
+    ("window", "message"),
     [
         (np.zeros((3, 5)), "4 or more ticks"),
         (np.zeros(30), "4 or more ticks"),
@@ -52,13 +52,13 @@ def test_features_the_window_is_too_short_for_are_nan() -> None:
         (np.zeros((5, 30)).T, "C-contiguous"),
     ],
 )
-def test_another_layout_is_refused(window: Floats, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_another_layout_is_refused(window: Floats, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         features(window)
 
 
 @pytest.mark.parametrize("ticks", [1, 5, 7, 8, 9, 16, 30, 31, 127, 128])
-def test_sums_equal_numpys_of_one_series_to_the_last_bit(ticks: int) -> None:
+def test_sums_equal_those_of_a_single_series_to_the_last_bit(ticks: int) -> None:
     rng = np.random.default_rng(ticks)
     window = rng.normal(size=(ticks, 200)) * 10.0 ** rng.uniform(-6, 9, 200)
     each = [np.ascontiguousarray(window[:, column]).sum() for column in range(200)]

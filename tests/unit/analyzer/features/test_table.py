@@ -24,9 +24,7 @@ METRICS = st.from_regex(r"\A[a-z]{1,8}(\.[a-z0-9]+(_[a-z0-9]+){0,2}){1,2}\Z")
 
 
 @given(METRICS, st.text(max_size=20), st.sampled_from(FEATURES))
-def test_a_name_comes_apart_into_what_it_was_made_of(
-    metric: str, instance: str, feature: Feature
-) -> None:
+def test_a_name_is_parsed_into_its_parts(metric: str, instance: str, feature: Feature) -> None:
     channel = Channel(metric, instance).label
     name = column_name(channel, feature)
     parsed = parse(name)

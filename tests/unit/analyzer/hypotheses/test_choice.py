@@ -1,4 +1,4 @@
-"""Which cause is chosen: every one can win, loses to its contradictions, and explains symptoms."""
+"""The choice of a cause: each can win, loses to contradictions, and explains its symptoms."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _WHOLE = 100.0  # of a quotient's lower part
 _HARM = 20.0  # weighed excess of what moved
 
 
-class Made:
+class EvidenceBuilder:
     """Evidence put together from expectations, each wholly met."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, str, str], list[float]] = {}
 
-    def met(self, items: Iterable[Expectation]) -> Made:
+    def met(self, items: Iterable[Expectation]) -> EvidenceBuilder:
         for item in items:
             self._meet(item)
         return self
 
-    def moved(self, metric: str, value: float = 0.0) -> Made:
+    def moved(self, metric: str, value: float = 0.0) -> EvidenceBuilder:
         return self.met([Expectation(metric, minimum=value)])
 
     def evidence(self) -> ColumnStats:
@@ -52,12 +52,12 @@ class Made:
         rows = np.array(list(self._values.values())).reshape(-1, 3)
         return ColumnStats(columns, rows[:, 0], rows[:, 1:].T)
 
-    def shown(
-        self, opened_by: Subsystem, held: Sequence[str] = (), others: Sequence[Subsystem] = ()
+    def episode(
+        self, opened_by: Subsystem, signatures: Sequence[str] = (), others: Sequence[Subsystem] = ()
     ) -> EpisodeEvidence:
         evidence = self.evidence()
         weight = np.where(evidence.excess.max(axis=0) > 0, _HARM, 0.0)
-        return EpisodeEvidence(evidence, weight, held, opened_by, [opened_by, *others])
+        return EpisodeEvidence(evidence, weight, signatures, opened_by, [opened_by, *others])
 
     def _meet(self, item: Expectation) -> None:
         own = self._row(item.metric, item.instance, item.feature)
@@ -77,8 +77,8 @@ class Made:
 
 
 def by_evidence(rule: HypothesisRule, *contradictions: Expectation) -> Cause:
-    made = Made().met(rule.expects).met(contradictions)
-    return choose(RULES, made.shown(rule.subsystem))
+    builder = EvidenceBuilder().met(rule.expects).met(contradictions)
+    return choose(RULES, builder.episode(rule.subsystem))
 
 
 @BUILT_IN
@@ -100,19 +100,19 @@ def test_optional_evidence_is_not_needed(rule: HypothesisRule) -> None:
     needed = [item for item in rule.expects if not item.optional]
     assert needed or all(item.above is not None for item in rule.expects)
     if needed:
-        assert confidence(rule, Made().met(needed).evidence()) == pytest.approx(1.0)
+        assert confidence(rule, EvidenceBuilder().met(needed).evidence()) == pytest.approx(1.0)
 
 
 @BUILT_IN
 def test_a_rule_is_not_named_on_nothing(rule: HypothesisRule) -> None:
-    assert confidence(rule, Made().moved("cpu.load.tasks").evidence()) == 0.0
+    assert confidence(rule, EvidenceBuilder().moved("cpu.load.tasks").evidence()) == 0.0
 
 
 def test_no_two_rules_explain_each_other() -> None:
     assert not [
-        (one.name, other.name)
-        for one, other in permutations(RULES, 2)
-        if one.explains(other) and other.explains(one)
+        (first.name, other.name)
+        for first, other in permutations(RULES, 2)
+        if first.explains(other) and other.explains(first)
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_rule_does_not_name_its_own_footing_as_its_symptom() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "where", "behind"),
+    ("signature", "where", "behind"),
     [
         ("InterruptPressure", Subsystem.CPU, "Swapping"),
         ("ContextSwitchStorm", Subsystem.CPU, "PacketStorm"),
@@ -136,58 +136,64 @@ def test_a_rule_does_not_name_its_own_footing_as_its_symptom() -> None:
     ],
 )
 def test_a_signature_that_stands_on_symptoms_is_explained_away(
-    held: str, where: Subsystem, behind: str
+    signature: str, where: Subsystem, behind: str
 ) -> None:
-    made = Made().met(BY_NAME[held].expects).met(BY_NAME[behind].expects)
-    cause = choose(RULES, made.shown(where, [held, behind]))
+    builder = EvidenceBuilder().met(BY_NAME[signature].expects).met(BY_NAME[behind].expects)
+    cause = choose(RULES, builder.episode(where, [signature, behind]))
     assert cause.rule is BY_NAME[behind]
     assert cause.subsystem is BY_NAME[behind].subsystem
     explained = {rule.name for rule in cause.explained}
-    assert held in explained or BY_NAME[behind].subsystem is where
+    assert signature in explained or BY_NAME[behind].subsystem is where
 
 
-def test_a_signature_that_held_needs_no_other_evidence() -> None:
-    held = BY_NAME["ContextSwitchStorm"]
-    cause = choose(RULES, Made().met(held.expects[:1]).shown(Subsystem.CPU, [held.name]))
-    assert cause.rule is held
+def test_a_sustained_signature_needs_no_other_evidence() -> None:
+    signature = BY_NAME["ContextSwitchStorm"]
+    cause = choose(
+        RULES, EvidenceBuilder().met(signature.expects[:1]).episode(Subsystem.CPU, [signature.name])
+    )
+    assert cause.rule is signature
     assert cause.confidence == MATCHED_CONFIDENCE
     assert cause.explained == ()
 
 
-def test_a_signature_must_have_held_to_explain_others() -> None:
-    made = Made().met(BY_NAME["InterruptPressure"].expects).met(BY_NAME["Swapping"].expects)
-    cause = choose(RULES, made.shown(Subsystem.CPU, ["InterruptPressure"]))
+def test_a_signature_must_be_sustained_to_explain_others() -> None:
+    builder = (
+        EvidenceBuilder().met(BY_NAME["InterruptPressure"].expects).met(BY_NAME["Swapping"].expects)
+    )
+    cause = choose(RULES, builder.episode(Subsystem.CPU, ["InterruptPressure"]))
     assert cause.rule is BY_NAME["InterruptPressure"]
 
 
 def test_of_signatures_that_fit_alike_the_first_to_hold_is_taken() -> None:
     names = ["ContextSwitchStorm", "CPUContention"]
-    made = Made().met(BY_NAME[names[0]].expects).met(BY_NAME[names[1]].expects)
-    for held in (names, names[::-1]):
-        assert choose(RULES, made.shown(Subsystem.CPU, held)).rule is BY_NAME[held[0]]
+    builder = EvidenceBuilder().met(BY_NAME[names[0]].expects).met(BY_NAME[names[1]].expects)
+    for signatures in (names, names[::-1]):
+        assert (
+            choose(RULES, builder.episode(Subsystem.CPU, signatures)).rule is BY_NAME[signatures[0]]
+        )
 
 
 def test_weak_evidence_names_nothing_and_explains_nothing() -> None:
     network = BY_NAME["PacketStorm"].expects[2:]  # a fifth of what is expected
-    made = Made().met(network)
-    assert confidence(BY_NAME["PacketStorm"], made.evidence()) < LEAST_FIT < EXPLAINING_FIT
-    assert choose(RULES, made.shown(Subsystem.NETWORK)).rule is None
-    held = made.met(BY_NAME["ContextSwitchStorm"].expects)
-    cause = choose(RULES, held.shown(Subsystem.CPU, ["ContextSwitchStorm"]))
+    builder = EvidenceBuilder().met(network)
+    assert confidence(BY_NAME["PacketStorm"], builder.evidence()) < LEAST_FIT < EXPLAINING_FIT
+    assert choose(RULES, builder.episode(Subsystem.NETWORK)).rule is None
+    with_signature = builder.met(BY_NAME["ContextSwitchStorm"].expects)
+    cause = choose(RULES, with_signature.episode(Subsystem.CPU, ["ContextSwitchStorm"]))
     assert cause.rule is BY_NAME["ContextSwitchStorm"]
 
 
 def test_a_contradicted_signature_yields_to_a_cause_that_fits() -> None:
     storm = BY_NAME["PageFaultStorm"]
-    made = Made().met(storm.expects).met(storm.contradicts)
-    cause = choose(RULES, made.shown(Subsystem.MEMORY, ["PageFaultStorm"]))
+    builder = EvidenceBuilder().met(storm.expects).met(storm.contradicts)
+    cause = choose(RULES, builder.episode(Subsystem.MEMORY, ["PageFaultStorm"]))
     assert cause.rule is BY_NAME["OOMKill"]
 
 
 def test_without_a_cause_of_its_own_a_signature_elsewhere_is_taken() -> None:
-    made = Made().moved("storage.temperature").met(BY_NAME["OOMKill"].expects)
-    shown = made.shown(Subsystem.STORAGE, ["OOMKill"], [Subsystem.MEMORY])
-    assert choose(RULES, shown).subsystem is Subsystem.MEMORY
+    builder = EvidenceBuilder().moved("storage.temperature").met(BY_NAME["OOMKill"].expects)
+    episode = builder.episode(Subsystem.STORAGE, ["OOMKill"], [Subsystem.MEMORY])
+    assert choose(RULES, episode).subsystem is Subsystem.MEMORY
 
 
 TWO = """
@@ -203,13 +209,18 @@ hypotheses:
 """
 
 
-def test_of_two_that_fit_alike_the_one_that_explains_more_is_taken() -> None:
+def test_of_two_equal_fits_the_cause_that_explains_more_is_chosen() -> None:
     rules = [rule for rule in parse(TWO, "two.yaml") if isinstance(rule, HypothesisRule)]
-    made = Made().moved("cpu.steal").moved("cpu.pressure.some").moved("storage.procs_blocked")
-    assert choose(rules, made.shown(Subsystem.CPU)).rule is rules[1]
-    assert choose(rules[::-1], made.shown(Subsystem.CPU)).rule is rules[1]
-    alone = Made().moved("cpu.steal")
-    assert choose(rules, alone.shown(Subsystem.CPU)).rule is rules[0]
+    builder = (
+        EvidenceBuilder()
+        .moved("cpu.steal")
+        .moved("cpu.pressure.some")
+        .moved("storage.procs_blocked")
+    )
+    assert choose(rules, builder.episode(Subsystem.CPU)).rule is rules[1]
+    assert choose(rules[::-1], builder.episode(Subsystem.CPU)).rule is rules[1]
+    alone = EvidenceBuilder().moved("cpu.steal")
+    assert choose(rules, alone.episode(Subsystem.CPU)).rule is rules[0]
 
 
 def test_a_quotient_of_nothing_is_no_evidence() -> None:
@@ -230,8 +241,8 @@ def test_an_instance_is_meant_by_its_name_or_a_pattern() -> None:
     item = Expectation("network.softirqs", instance="NET_?X")
     metric = catalogue.find("network.softirqs")
     columns = tuple(Column(metric, name, LEVEL) for name in ("NET_RX", "NET_TX", "BLOCK"))
-    evidence = ColumnStats(columns, np.zeros(3), np.zeros((2, 3)))
-    assert evidence.indices(item).tolist() == [0, 1]
+    stats = ColumnStats(columns, np.zeros(3), np.zeros((2, 3)))
+    assert stats.indices(item).tolist() == [0, 1]
 
 
 FAINT = """
@@ -252,10 +263,10 @@ hypotheses:
 """
 
 
-def test_a_signature_whose_level_was_learned_as_usual_yields_to_no_faint_cause() -> None:
+def test_a_signature_with_a_learned_level_does_not_yield_to_a_weak_cause() -> None:
     """An analyzer that was killed when a fault began has learned from its first seconds."""
     rules = [rule for rule in parse(FAINT, "faint.yaml") if isinstance(rule, HypothesisRule)]
     fell = Expectation("cpu.subject.throttled_time", direction="down")
-    made = Made().met([fell]).moved("cpu.steal")
-    assert 0 < confidence(rules[1], made.evidence()) < LEAST_FIT
-    assert choose(rules, made.shown(Subsystem.CPU, ["Held"])).rule is rules[0]
+    builder = EvidenceBuilder().met([fell]).moved("cpu.steal")
+    assert 0 < confidence(rules[1], builder.evidence()) < LEAST_FIT
+    assert choose(rules, builder.episode(Subsystem.CPU, ["Held"])).rule is rules[0]

@@ -1,4 +1,4 @@
-"""The files of known causes: every name exists, later files override, mistakes have a place."""
+"""Hypothesis files: every name exists, later files override, and errors have a position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUILT_IN = {rule.name: rule for rule in load()}
 
 
 def metrics(rule: HypothesisRule) -> set[str]:
-    """All that a rule names."""
+    """Return all metrics that a rule names."""
     signature = rule.certain
     conditions = (*signature.conditions, *signature.any, *signature.unless) if signature else ()
     items = (*conditions, *rule.expects, *rule.contradicts, *rule.symptoms)
@@ -38,13 +38,13 @@ def test_built_in_rules_name_only_explicit_rows_or_kernel_fields() -> None:
 
 
 @pytest.mark.parametrize("rule", BUILT_IN.values(), ids=BUILT_IN)
-def test_every_built_in_rule_says_what_why_and_what_to_do(rule: HypothesisRule) -> None:
+def test_every_built_in_rule_has_claim_reason_and_remedy(rule: HypothesisRule) -> None:
     assert rule.claim.format(value="5 %")
     assert rule.remediation.endswith(".")
     assert rule.reference
     for item in (*rule.expects, *rule.contradicts, *rule.symptoms):
         assert item.why, item.metric
-    assert rule.subjects is not None  # said, not left to the usual ones
+    assert rule.subjects is not None  # given explicitly instead of the defaults
 
 
 @pytest.mark.parametrize("rule", BUILT_IN.values(), ids=BUILT_IN)
@@ -52,7 +52,7 @@ def test_a_rule_written_down_is_read_back(rule: HypothesisRule) -> None:
     assert read(HypothesisRule, plain(rule), "x") == rule
 
 
-def test_a_users_file_adds_and_replaces_in_its_place(tmp_path: Path) -> None:
+def test_a_users_file_adds_rules_and_replaces_others_in_order(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(HEAD + ENTRY.replace("X", "OOMKill") + ENTRY)
     rules = load((str(path),))
@@ -84,15 +84,15 @@ def test_a_rule_that_is_not_there_cannot_be_taken_away(tmp_path: Path) -> None:
         load((str(path),))
 
 
-def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_a_readable_error(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "empty").mkdir()
-    for path, said in (
+    for path, message in (
         (tmp_path / "nowhere.yaml", "No such file"),
         (tmp_path / "bytes.yaml", "is not text"),
         (tmp_path / "empty", "no .yaml or .yml file in this folder"),
     ):
-        with pytest.raises(HypothesisError, match=said):
+        with pytest.raises(HypothesisError, match=message):
             load((str(path),))
 
 
@@ -101,17 +101,17 @@ def test_a_symptom_may_stand_as_its_metric_alone() -> None:
     assert [symptom.metric for symptom in rule.symptoms] == ["cpu.iowait", "cpu.steal"]
 
 
-def test_subjects_left_out_are_the_usual_ones_and_none_are_nobody() -> None:
-    (usual,) = parse(HEAD + ENTRY, "x")
+def test_omitted_subjects_are_the_defaults_and_an_empty_list_is_nobody() -> None:
+    (default,) = parse(HEAD + ENTRY, "x")
     (nobody,) = parse(HEAD + ENTRY + "    subjects: []\n", "x")
-    assert (usual.subjects, nobody.subjects) == (None, ())
+    assert (default.subjects, nobody.subjects) == (None, ())
 
 
 CERTAIN = "    certain: {hold: [1, 2], all: [{metric: cpu.busy, %s}]}\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [", "is not YAML"),
         ("[" * 3000, "is not YAML"),
@@ -145,7 +145,7 @@ CERTAIN = "    certain: {hold: [1, 2], all: [{metric: cpu.busy, %s}]}\n"
         (HEAD + "  - {disabled: true}\n", "entry 1: name"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_place_and_what_is_allowed(text: str, said: str) -> None:
-    with pytest.raises(HypothesisError, match=said) as error:
+def test_an_error_has_its_position_and_the_allowed_values(text: str, message: str) -> None:
+    with pytest.raises(HypothesisError, match=message) as error:
         parse(text, "mine.yaml")
     assert str(error.value).startswith("mine.yaml")

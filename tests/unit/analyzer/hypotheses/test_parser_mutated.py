@@ -1,4 +1,4 @@
-"""Hypotheses files as users get them wrong: each is read, or refused in one sentence."""
+"""Invalid hypothesis files: each is parsed, or refused with a readable error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ODD = st.recursive(
 
 
 def read_or_refused(text: str) -> None:
-    """No other error than one sentence that says where."""
+    """Parse a text; allow only an error that is a sentence with a position."""
     try:
         entries = parse(text, "mine.yaml")
     except HypothesisError as error:
@@ -42,14 +42,14 @@ def read_or_refused(text: str) -> None:
         assert len({entry.name for entry in entries}) == len(entries)
 
 
-def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where there is something to put another thing in its place."""
+def paths(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values that can be replaced."""
     inner = data.items() if isinstance(data, dict) else enumerate(data)
     found = []
     for key, value in inner:
         found.append((*path, key))
         if isinstance(value, dict | list):
-            found += places(value, (*path, key))
+            found += paths(value, (*path, key))
     return found
 
 
@@ -61,11 +61,11 @@ def put(data: Any, path: tuple[Any, ...], value: Any) -> None:
 
 @examples(60)
 @given(st.data())
-def test_any_value_in_any_place(data: st.DataObject) -> None:
-    made = copy.deepcopy(PARTS[data.draw(st.sampled_from(NAMES))])
+def test_any_value_in_any_position(data: st.DataObject) -> None:
+    mutated = copy.deepcopy(PARTS[data.draw(st.sampled_from(NAMES))])
     for _ in range(data.draw(st.integers(1, 3))):
-        put(made, data.draw(st.sampled_from(places(made))), data.draw(ODD))
-    read_or_refused(yaml.safe_dump(made, allow_unicode=True))
+        put(mutated, data.draw(st.sampled_from(paths(mutated))), data.draw(ODD))
+    read_or_refused(yaml.safe_dump(mutated, allow_unicode=True))
 
 
 @examples(60)

@@ -1,4 +1,4 @@
-"""Certain signatures: thresholds, ratios, comparison with the past, exclusions, holding."""
+"""Certain signatures: thresholds, ratios, comparison with the history, exclusions, duration."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ hypotheses:
 
 
 def rule(conditions: str, unless: str = "") -> HypothesisRule:
-    (made,) = parse(RULE % (conditions, unless), "x.yaml")
-    return made
+    (parsed,) = parse(RULE % (conditions, unless), "x.yaml")
+    return parsed
 
 
 def second(changed: dict[str, float]) -> Second:
@@ -39,11 +39,13 @@ def second(changed: dict[str, float]) -> Second:
     return Deriver().second(node.slice(changed), node.table)
 
 
-def lasting(made: HypothesisRule, changed: dict[str, float], highest: float = 0.0) -> list[int]:
-    """How many signatures hold after each of three like seconds."""
-    signatures, one = SignatureMatcher([made]), second(changed)
-    now = ConditionInputs(one.values, np.full(one.values.size, highest), cpus=2)
-    return [len(signatures.match(one.plan, now)[0]) for _ in range(3)]
+def lasting(
+    hypothesis: HypothesisRule, changed: dict[str, float], highest: float = 0.0
+) -> list[int]:
+    """Return how many signatures are sustained after each of three equal seconds."""
+    signatures, observed = SignatureMatcher([hypothesis]), second(changed)
+    now = ConditionInputs(observed.values, np.full(observed.values.size, highest), cpus=2)
+    return [len(signatures.match(observed.plan, now)[0]) for _ in range(3)]
 
 
 RETRANS = {"network.tcp.retrans_segs": 60.0}
@@ -54,7 +56,7 @@ def test_it_must_hold_for_some_seconds() -> None:
     assert lasting(rule(ABOVE), RETRANS) == [0, 1, 1]
 
 
-def test_per_cpu_and_times_the_past_raise_the_bar() -> None:
+def test_per_cpu_and_history_factors_raise_the_threshold() -> None:
     assert (
         lasting(rule("{metric: network.tcp.retrans_segs, above: 50, per: cpus}"), RETRANS)[2] == 0
     )
@@ -70,20 +72,22 @@ def test_a_ratio_divides_by_another_metric() -> None:
 
 
 def test_unless_excludes_what_explains_it() -> None:
-    made = rule(ABOVE, "{metric: network.softnet.dropped, above: 10}")
-    assert lasting(made, RETRANS)[2] == 1
-    assert lasting(made, RETRANS | {"network.softnet.dropped": 20.0})[2] == 0
+    hypothesis = rule(ABOVE, "{metric: network.softnet.dropped, above: 10}")
+    assert lasting(hypothesis, RETRANS)[2] == 1
+    assert lasting(hypothesis, RETRANS | {"network.softnet.dropped": 20.0})[2] == 0
 
 
-def test_a_metric_this_node_lacks_never_holds() -> None:
+def test_a_metric_missing_on_this_node_never_matches() -> None:
     assert lasting(rule("{metric: storage.disk.reads, above: -1}"), RETRANS)[2] == 0
 
 
 def test_confidence_weighs_what_is_expected_and_what_contradicts() -> None:
-    made, one = rule(ABOVE), second(RETRANS)
-    moved = np.zeros((2, one.values.size))
-    assert confidence(made, ColumnStats(one.plan.columns, one.values, moved)) == 0.25
+    hypothesis, observed = rule(ABOVE), second(RETRANS)
+    moved = np.zeros((2, observed.values.size))
+    assert (
+        confidence(hypothesis, ColumnStats(observed.plan.columns, observed.values, moved)) == 0.25
+    )
     moved[0] = 6.0
-    assert confidence(made, ColumnStats(one.plan.columns, one.values, moved)) == 1.0
+    assert confidence(hypothesis, ColumnStats(observed.plan.columns, observed.values, moved)) == 1.0
     dropped = second(RETRANS | {"network.softnet.dropped": 20.0})
-    assert confidence(made, ColumnStats(dropped.plan.columns, dropped.values, moved)) == 0.0
+    assert confidence(hypothesis, ColumnStats(dropped.plan.columns, dropped.values, moved)) == 0.0

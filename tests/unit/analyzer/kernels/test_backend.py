@@ -1,4 +1,4 @@
-"""Who computes the window features: numba where it can be used, else numpy, said in a sentence."""
+"""Which backend computes the features: numba if usable, else numpy, with a logged reason."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ from reveal_analyzer import numba_jit
 READY = "numba computes, ready after "
 
 
-def told(tmp_path: Path, **changed: str) -> str:
-    """What a new process says, and what it used before and after."""
+def started(tmp_path: Path, **changed: str) -> str:
+    """Return the message of a new process, and its backends before and after."""
     code = (
         "from reveal_analyzer.kernels import backend, selection; before = backend.current().name;"
         "print(selection.use_fastest()); print(before, backend.current().name)"
@@ -32,9 +32,9 @@ def run(code: str, tmp_path: Path, **changed: str) -> str:
 
 
 def test_numba_is_used_where_it_is_installed(tmp_path: Path) -> None:
-    said = told(tmp_path)
-    assert said.startswith(READY)
-    assert said.splitlines()[1] == "numpy numba"
+    message = started(tmp_path)
+    assert message.startswith(READY)
+    assert message.splitlines()[1] == "numpy numba"
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_the_compiler_works_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept")) == "1 0\n"
 
 
-def test_the_score_needs_nothing_that_was_not_compiled_at_start(tmp_path: Path) -> None:
+def test_everything_that_the_score_needs_is_compiled_on_start(tmp_path: Path) -> None:
     code = """
 import numpy as np
 from reveal_analyzer.kernels import backend
@@ -73,26 +73,26 @@ print(*(len(each.signatures) for each in
 
 def test_without_numba_numpy_computes(tmp_path: Path) -> None:
     (tmp_path / "numba.py").write_text("raise ImportError('Numba is not for this Python')")
-    said = told(tmp_path, PYTHONPATH=str(tmp_path))
-    assert said.startswith("numpy computes: Numba is not for this Python; ")
-    assert said.splitlines()[1] == "numpy numpy"
+    message = started(tmp_path, PYTHONPATH=str(tmp_path))
+    assert message.startswith("numpy computes: Numba is not for this Python; ")
+    assert message.splitlines()[1] == "numpy numpy"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_what_was_compiled_is_kept_and_damage_to_it_leaves_numpy_to_compute(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    assert told(tmp_path, NUMBA_CACHE_DIR=str(kept)).startswith(READY)
+    assert started(tmp_path, NUMBA_CACHE_DIR=str(kept)).startswith(READY)
     code = list(kept.rglob("*.nbc"))
     assert len(code) == 24
     for file in code:
         file.write_bytes(b"no code")
-    said = told(tmp_path, NUMBA_CACHE_DIR=str(kept))
-    assert said.startswith("numpy computes: numba fails: ")
-    assert said.splitlines()[1] == "numpy numpy"
+    message = started(tmp_path, NUMBA_CACHE_DIR=str(kept))
+    assert message.startswith("numpy computes: numba fails: ")
+    assert message.splitlines()[1] == "numpy numpy"
 
 
-def test_who_judges_one_node_never_loads_numba() -> None:
+def test_the_analysis_of_a_single_node_never_loads_numba() -> None:
     modules = "reveal_analyzer.node, reveal_analyzer.offline.recording"
     code = f"import sys, {modules}; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Formulas say what is written: with numpy's arithmetic, and its rules for what is missing."""
+"""Formulas use numpy's arithmetic and its rules for missing values."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def value(formula: Formula, *seconds: float) -> float:
 
 
 @given(NUMBERS, NUMBERS)
-def test_arithmetic_is_numpys(one: float, other: float) -> None:
+def test_arithmetic_is_numpys(left: float, right: float) -> None:
     with np.errstate(all="ignore"):
         expected = [
-            np.add(one, other), np.subtract(one, other), np.multiply(one, other),
-            np.divide(one, other) if other else np.nan,
-            np.maximum(one, other), np.minimum(one, other), np.fmax(one, other),
+            np.add(left, right), np.subtract(left, right), np.multiply(left, right),
+            np.divide(left, right) if right else np.nan,
+            np.maximum(left, right), np.minimum(left, right), np.fmax(left, right),
         ]  # fmt: skip
     a, b = read(0), read(1)
     formulas = (a + b, a - b, a * b, a / b, maximum(a, b), minimum(a, b), maximum_known(a, b))
-    found = [value(formula, one, other) for formula in formulas]
+    found = [value(formula, left, right) for formula in formulas]
     np.testing.assert_array_equal(found, expected)
 
 

@@ -1,4 +1,4 @@
-"""What the loops make of slices and conditions is what numpy makes of them, to the last bit."""
+"""Compiled loops derive from slices and conditions exactly what numpy derives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fast() -> backend.Backend:
 
 
 def ticks(rng: np.random.Generator, missing: float) -> Ticks:
-    """Small and large counts; at times whole channels are missing."""
+    """Return small and large counts; sometimes whole channels are missing."""
     counted = rng.integers(-(2**40), 2**55, (10, FAST)) >> rng.integers(0, 50, FAST)
     gone = rng.random(counted.shape) < missing
     gone[:, rng.random(FAST) < missing] = True
@@ -41,15 +41,15 @@ def ticks(rng: np.random.Generator, missing: float) -> Ticks:
 
 
 def formula(rng: np.random.Generator, depth: int = 5) -> Formula:
-    """Any that there may be, of few numbers, so that parts are often equal, 0 or missing."""
+    """Return a random formula over few numbers, so that parts are often equal, 0 or missing."""
     if not depth or rng.random() < 0.1:
-        kind, place = rng.integers(0, 3), int(rng.integers(0, CHANNELS))
-        return [read(place), read_or_zero(place), total([])][kind]
-    one, other = formula(rng, depth - 1), formula(rng, depth - 1)
-    made = (one + other, one - other, one * 0.5, 3.0 - other, one * other, one / other,
-            maximum(one, other), minimum(one, other), maximum_known(one, other),
-            guarded(one, other, 2.0), share(one, other))  # fmt: skip
-    return made[rng.integers(0, len(made))]
+        kind, channel = rng.integers(0, 3), int(rng.integers(0, CHANNELS))
+        return [read(channel), read_or_zero(channel), total([])][kind]
+    left, other = formula(rng, depth - 1), formula(rng, depth - 1)
+    formulas = (left + other, left - other, left * 0.5, 3.0 - other, left * other, left / other,
+            maximum(left, other), minimum(left, other), maximum_known(left, other),
+            guarded(left, other, 2.0), share(left, other))  # fmt: skip
+    return formulas[rng.integers(0, len(formulas))]
 
 
 def recipe(rng: np.random.Generator) -> Recipe:
@@ -67,11 +67,11 @@ def recipe(rng: np.random.Generator) -> Recipe:
 @pytest.mark.parametrize("seed", range(5))
 def test_seconds(seed: int, missing: float, fast: backend.Backend) -> None:
     rng = np.random.default_rng(seed)
-    made, lasts, before = recipe(rng), rng.choice([1.0, 0.1], CHANNELS), np.zeros(0)
+    drawn, lasts, before = recipe(rng), rng.choice([1.0, 0.1], CHANNELS), np.zeros(0)
     for _ in range(5):
         slice_ = ticks(rng, missing)
-        expected = derive.derive_second(slice_, lasts, before, made)
-        found = fast.derive_second(slice_, lasts, before, made)
+        expected = derive.derive_second(slice_, lasts, before, drawn)
+        found = fast.derive_second(slice_, lasts, before, drawn)
         np.testing.assert_array_equal(found[0], expected[0], strict=True)
         np.testing.assert_array_equal(found[1][:-2], expected[1][:-2], strict=True)
         before = expected[0]
@@ -79,14 +79,14 @@ def test_seconds(seed: int, missing: float, fast: backend.Backend) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_formulas(seed: int, fast: backend.Backend) -> None:
-    """Of small whole numbers: equal ones, none, and what divides by nothing."""
+    """Formulas over small integers: equal values, missing values and division by zero."""
     rng = np.random.default_rng(seed)
-    made, values = recipe(rng), rng.integers(-2, 3, SLOW + FAST)
+    drawn, values = recipe(rng), rng.integers(-2, 3, SLOW + FAST)
     gone = rng.random(SLOW + FAST) < 0.2
     slice_ = Ticks(values[None, :FAST], gone[None, :FAST], values[FAST:], gone[FAST:])
-    made = made._replace(scale=np.ones(CHANNELS))
-    _, expected = derive.derive_second(slice_, np.ones(CHANNELS), np.zeros(0), made)
-    _, found = fast.derive_second(slice_, np.ones(CHANNELS), np.zeros(0), made)
+    drawn = drawn._replace(scale=np.ones(CHANNELS))
+    _, expected = derive.derive_second(slice_, np.ones(CHANNELS), np.zeros(0), drawn)
+    _, found = fast.derive_second(slice_, np.ones(CHANNELS), np.zeros(0), drawn)
     np.testing.assert_array_equal(found[:-2], expected[:-2], strict=True)
 
 

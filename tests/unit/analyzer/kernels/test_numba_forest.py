@@ -22,33 +22,38 @@ from reveal_analyzer.kernels import numba_forest, numba_scaler
 @pytest.mark.parametrize("part", [1.0, 0.4])
 def test_scores_are_those_of_scikit_learn(n: int, width: int, trees: int, part: float) -> None:
     rng = np.random.default_rng(n)
-    past = rng.normal(size=(n, width)).astype(np.float32)
+    history = rng.normal(size=(n, width)).astype(np.float32)
     model = ensemble.IsolationForest(n_estimators=trees, max_features=part, random_state=1)
-    flat = flatten(model.fit(past))
-    for windows in (past, rng.normal(size=(7, width)).astype(np.float32) * 3, past[:1], past[:0]):
+    flat = flatten(model.fit(history))
+    for windows in (
+        history,
+        rng.normal(size=(7, width)).astype(np.float32) * 3,
+        history[:1],
+        history[:0],
+    ):
         mine = numba_forest.scores(flat, windows)
         its = -model.score_samples(windows) if len(windows) else np.zeros(0)
         np.testing.assert_allclose(mine, its, atol=1e-7, rtol=0)
         np.testing.assert_allclose(mine, forest.scores(flat, windows), rtol=1e-12)
 
 
-def test_a_window_on_the_very_cut_goes_where_scikit_learn_sends_it() -> None:
-    past = np.linspace(0, 1, 64, dtype=np.float32)[:, None] ** 3
-    model = ensemble.IsolationForest(n_estimators=50, random_state=0).fit(past)
-    cuts = np.concatenate([each.tree_.threshold[each.tree_.feature >= 0]
+def test_a_window_exactly_on_a_threshold_goes_where_scikit_learn_sends_it() -> None:
+    history = np.linspace(0, 1, 64, dtype=np.float32)[:, None] ** 3
+    model = ensemble.IsolationForest(n_estimators=50, random_state=0).fit(history)
+    thresholds = np.concatenate([each.tree_.threshold[each.tree_.feature >= 0]
                            for each in model.estimators_])  # fmt: skip
-    windows = np.unique(cuts.astype(np.float32))[:, None]
+    windows = np.unique(thresholds.astype(np.float32))[:, None]
     mine = numba_forest.scores(flatten(model), windows)
     np.testing.assert_allclose(mine, -model.score_samples(windows), atol=1e-7, rtol=0)
 
 
 def test_columns_in_any_memory_order_give_the_same() -> None:
     rng = np.random.default_rng(3)
-    past = rng.normal(size=(50, 8)).astype(np.float32)
-    flat = flatten(ensemble.IsolationForest(random_state=0).fit(past))
-    turned = np.asfortranarray(past)
+    history = rng.normal(size=(50, 8)).astype(np.float32)
+    flat = flatten(ensemble.IsolationForest(random_state=0).fit(history))
+    turned = np.asfortranarray(history)
     np.testing.assert_array_equal(
-        numba_forest.scores(flat, turned), numba_forest.scores(flat, past)
+        numba_forest.scores(flat, turned), numba_forest.scores(flat, history)
     )
 
 
@@ -64,16 +69,18 @@ def test_trees_of_any_shape_end_where_numpy_ends(
 ) -> None:
     rng = np.random.default_rng(seed)
     sizes = [trees << level for level in range(levels + 1)]
-    cuts = [rng.choice([-1.0, 0.0, 0.5, np.inf], size).astype(np.float32) for size in sizes[:-1]]
-    made = Forest(
+    thresholds = [
+        rng.choice([-1.0, 0.0, 0.5, np.inf], size).astype(np.float32) for size in sizes[:-1]
+    ]
+    drawn = Forest(
         feature=[rng.integers(0, width, size) for size in sizes[:-1]],
-        threshold=cuts,
+        threshold=thresholds,
         depth=[rng.uniform(1, 9, size) for size in sizes],
         scale=float(trees * 4),
     )
     windows = rng.choice([-2.0, -1.0, 0.0, 0.5, 3.0], (9, width)).astype(np.float32)
     np.testing.assert_allclose(
-        numba_forest.scores(made, windows), forest.scores(made, windows), rtol=1e-12
+        numba_forest.scores(drawn, windows), forest.scores(drawn, windows), rtol=1e-12
     )
 
 

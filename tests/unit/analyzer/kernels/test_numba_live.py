@@ -1,4 +1,4 @@
-"""What the loops of the live score give is what numpy gives, to the last bit."""
+"""The compiled loops of the live score return exactly what numpy returns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 
 def seconds(rng: np.random.Generator, count: int) -> Floats32:
-    """Noise, columns of few values, of none but one, and of some that are missing at times."""
+    """Return noise, and columns with few values, a constant value or missing values."""
     rows = rng.normal(size=(count, COLUMNS)) * 10.0 ** rng.integers(-3, 3, COLUMNS)
     rows[:, ::3] = rng.integers(-1, 3, rows[:, ::3].shape)
     rows[:, ::7] = 1.5
@@ -42,19 +42,19 @@ def seconds(rng: np.random.Generator, count: int) -> Floats32:
 
 def families(rng: np.random.Generator) -> MetricGroups:
     sizes = rng.multinomial(COLUMNS - 8, np.ones(8) / 8) + 1
-    places = np.full((3, 6), 8, np.intp)
-    places[0, :5], places[1, :3] = np.arange(5), np.arange(5, 8)  # the third has none
+    positions = np.full((3, 6), 8, np.intp)
+    positions[0, :5], positions[1, :3] = np.arange(5), np.arange(5, 8)  # the third has none
     return MetricGroups(
         order=rng.permutation(COLUMNS).astype(np.intp),
         starts=np.cumsum([0, *sizes])[:-1].astype(np.intp),
-        by_subsystem=places,
+        by_subsystem=positions,
         counted=np.array([3.0, 3.0, 1.0]),
         top=3,
     )
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_held_views(rng: np.random.Generator, fast: backend.Backend) -> None:
+def test_sustained_views(rng: np.random.Generator, fast: backend.Backend) -> None:
     mine, its = SustainedViews(SETTINGS.views), SustainedViews(SETTINGS.views)
     before = backend.current()
     for second in seconds(rng, 60):
@@ -68,13 +68,13 @@ def test_held_views(rng: np.random.Generator, fast: backend.Backend) -> None:
 
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
-def test_ranges_of_the_past(rng: np.random.Generator, fast: backend.Backend) -> None:
-    """Of rows that grow, are exchanged, and change their columns, asked for now and then."""
+def test_ranges_of_the_history(rng: np.random.Generator, fast: backend.Backend) -> None:
+    """Ranges of a history that grows, wraps and changes its columns, requested sometimes."""
     settings = LiveSettings(keep=40)
     mine, its = History(settings), History(settings)
-    held, before = SustainedViews(settings.views), backend.current()
+    views_kept, before = SustainedViews(settings.views), backend.current()
     for second, row in enumerate(seconds(rng, 300)):
-        views = held.push(row)
+        views = views_kept.push(row)
         source = rng.permutation(np.arange(-1, COLUMNS - 1)) if second % 90 == 89 else None
         asked = rng.random() < 0.2
         expected = stepped(mine, views, source, asked)
@@ -89,18 +89,18 @@ def test_ranges_of_the_past(rng: np.random.Generator, fast: backend.Backend) -> 
 
 
 @pytest.mark.parametrize("rng", range(10), indirect=True)
-def test_what_stands_at_the_ranks_is_found_without_sorting(
+def test_order_statistics_are_found_without_sorting(
     rng: np.random.Generator, fast: backend.Backend
 ) -> None:
-    """Of values many of which are equal, and of exchanges that move them far, or not at all."""
+    """Values with many equal ones, and replacements that move them far or not at all."""
     rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
     kept = rng.integers(-3, 4, (1, 1, 21)).astype(np.float32)
     ranks, standing = np.array([0, 2, 10, 18, 20]), RankedValues.unknown(1, 1, 5)
     fast.read_ranks(np.sort(kept[:, 0]), ranks, standing)
-    for at in range(40):
+    for step in range(40):
         few = int(rng.integers(1, 22))
         new = rng.choice([0.0, 1.0, 9.0, rng.normal()], (few, 1, 1, 1)).astype(np.float32)
-        fast.store_seconds(new, rows, none, kept, at % 21, standing, ranks)
+        fast.store_seconds(new, rows, none, kept, step % 21, standing, ranks)
         ordered = np.sort(kept[0, 0])
         picks = ordered[ranks]
         np.testing.assert_array_equal(standing.selected[0, 0], picks)
@@ -111,8 +111,8 @@ def test_what_stands_at_the_ranks_is_found_without_sorting(
         assert not standing.stale.any()
 
 
-def test_values_that_are_none_hold_nobody_up(fast: backend.Backend) -> None:
-    """The score lets none in; if one came, a loop without an end would stop all nodes."""
+def test_missing_values_do_not_hang(fast: backend.Backend) -> None:
+    """The score admits none; with one, an endless loop would stop all nodes."""
     rows, none = (np.zeros(1, np.intp), np.zeros(1, np.intp)), np.zeros(1, np.intp)
     kept, ranks = np.arange(9, dtype=np.float32)[None, None], np.array([0, 4, 8])
     standing = RankedValues.unknown(1, 1, 3)
@@ -134,12 +134,12 @@ def test_scores_in_order(rng: np.random.Generator, fast: backend.Backend) -> Non
 
 
 def stepped(
-    past: History, views: Floats32, source: NDArray[np.intp] | None, asked: bool
+    history: History, views: Floats32, source: NDArray[np.intp] | None, asked: bool
 ) -> Ranges | None:
-    past.append(views)
+    history.append(views)
     if source is not None:
-        past.remap(ColumnMap(source, np.zeros(source.size, np.float32)))
-    return past.ranges() if asked else None
+        history.remap(ColumnMap(source, np.zeros(source.size, np.float32)))
+    return history.ranges() if asked else None
 
 
 @pytest.mark.parametrize("rng", range(20), indirect=True)

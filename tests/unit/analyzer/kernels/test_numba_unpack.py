@@ -1,4 +1,4 @@
-"""What the loops take out of messages is what numpy takes out of them."""
+"""The compiled loops unpack from messages what numpy unpacks."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def fast() -> backend.Backend:
 
 
 def assert_same(data: bytes, gauges: wire.Bools | None, fast: backend.Backend) -> None:
-    """Values, masks and all else, of the same types."""
+    """Compare all fields of two messages, with their types."""
     its, mine = wire.decode(data, gauges), wire.decode(data, gauges, fast.unpack)
-    for one in fields(Message):
-        expected, found = getattr(its, one.name), getattr(mine, one.name)
-        np.testing.assert_array_equal(found, expected, one.name, strict=True)
+    for field in fields(Message):
+        expected, found = getattr(its, field.name), getattr(mine, field.name)
+        np.testing.assert_array_equal(found, expected, field.name, strict=True)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("shape", [(10, 17), (10, 1), (10, 0), (1, 5), (100, 3)])
 @pytest.mark.parametrize("bits", [0, 3, 8, 20, 31, 33, 47, 62])
 def test_messages(bits: int, shape: tuple[int, int], missing: float, fast: backend.Backend) -> None:
-    """So many bits take every number of byte planes, those of the firsts apart from the steps'."""
+    """These bit widths need every number of byte planes, for first values and for differences."""
     rng = np.random.default_rng(bits)
     ticks = rng.integers(-(1 << bits), 1 << bits, shape)
     slow = rng.integers(-9, 9, 6) << rng.integers(0, 59)

@@ -18,27 +18,30 @@ from support.synthetic_node import Node
 LOSS = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
 
 
-def recording(seconds: int, fault_at: int | None) -> list[tuple[Message, ChannelTable]]:
+def recording(seconds: int, fault_s: int | None) -> list[tuple[Message, ChannelTable]]:
     node = Node(seed=2)
     return [
-        (node.slice(LOSS if fault_at is not None and 0 <= at - fault_at < 12 else None), node.table)
-        for at in range(seconds)
+        (
+            node.slice(LOSS if fault_s is not None and 0 <= second - fault_s < 12 else None),
+            node.table,
+        )
+        for second in range(seconds)
     ]
 
 
-def test_a_fault_inside_the_warm_up_is_seen_in_hindsight() -> None:
-    (found,) = report.judge(recording(200, fault_at=20), AnalyzerSettings())
+def test_a_fault_inside_the_warm_up_is_found_offline() -> None:
+    (found,) = report.judge(recording(200, fault_s=20), AnalyzerSettings())
     assert found.subsystem is Subsystem.NETWORK
 
 
 def test_a_quiet_or_too_short_recording_gives_nothing() -> None:
     assert report.judge(recording(200, None), AnalyzerSettings()) == []
-    assert report.judge(recording(60, fault_at=20), AnalyzerSettings()) == []
+    assert report.judge(recording(60, fault_s=20), AnalyzerSettings()) == []
     assert report.judge([], AnalyzerSettings()) == []
 
 
-def test_merge_keeps_online_findings_and_marks_added_offline_ones() -> None:
-    (found,) = report.judge(recording(200, fault_at=20), AnalyzerSettings())
+def test_merge_keeps_online_findings_and_marks_added_offline_findings() -> None:
+    (found,) = report.judge(recording(200, fault_s=20), AnalyzerSettings())
     assert report.merge([found], [found]) == [found]
     hour = 3600 * 10**9
     later = replace(
@@ -56,7 +59,7 @@ def _only_note(finding: Finding) -> str:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "kind", "said"),
+    ("value", "unit", "kind", "text"),
     [
         (3.8e8, "ns", Kind.COUNTER, "38 %"),
         (1.25e8, "ns", Kind.RATIO, "125 ms"),
@@ -69,8 +72,10 @@ def _only_note(finding: Finding) -> str:
         (61.0, "celsius", Kind.GAUGE, "61 C"),
     ],
 )
-def test_values_are_told_with_their_unit(value: float, unit: str, kind: Kind, said: str) -> None:
-    assert human(value, unit, kind) == said
+def test_values_are_formatted_with_their_unit(
+    value: float, unit: str, kind: Kind, text: str
+) -> None:
+    assert human(value, unit, kind) == text
 
 
 @pytest.mark.parametrize(

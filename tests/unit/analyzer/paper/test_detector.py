@@ -20,9 +20,9 @@ SUBSYSTEMS = [Subsystem.NETWORK] * 12 + [Subsystem.STORAGE] * 12
 
 
 def healthy(seconds: int, seed: int = 0, width: int = CHANNELS) -> list[Floats]:
-    """Overlapping windows of a steady signal with noise."""
+    """Return overlapping windows of a steady signal with noise."""
     series = np.random.default_rng(seed).normal(100, 3, size=(seconds * 10 + 20, width))
-    return [np.ascontiguousarray(series[at * 10 : at * 10 + 30]) for at in range(seconds)]
+    return [np.ascontiguousarray(series[index * 10 : index * 10 + 30]) for index in range(seconds)]
 
 
 def learned(options: PaperOptions | None = None) -> PaperDetector:
@@ -43,7 +43,7 @@ def burst(channels: list[int], seed: int = 9) -> Floats:
     return window
 
 
-def test_nothing_is_said_before_the_warm_up_is_over() -> None:
+def test_there_is_no_verdict_during_the_warm_up() -> None:
     detector = PaperDetector(NAMES, SUBSYSTEMS, options=PaperOptions(warmup_windows=30))
     for window in healthy(29):
         detector.learn(window)
@@ -120,21 +120,21 @@ def test_event_counters_are_summed_and_static_channels_left_out() -> None:
     roles = [Role.EVENT, Role.STATIC, Role.DYNAMIC]
     names, subsystems = ["net.drops", "mem.total", "net.rate"], [Subsystem.NETWORK] * 3
     detector = PaperDetector(names, subsystems, roles=roles, kinds=[Kind.COUNTER] * 3)
-    for at, window in enumerate(healthy(60, width=3)):
-        window[:, 0], window[:, 1] = at % 2, 7.0
+    for index, window in enumerate(healthy(60, width=3)):
+        window[:, 0], window[:, 1] = index % 2, 7.0
         detector.learn(window)
     window = healthy(1, seed=3, width=3)[0]
     window[:, 0], window[:, 1] = 90.0, 1e9
     window[:, 2] += 500
     verdict = detector.judge(window)
     assert verdict is not None
-    told = {pair.name for pair in verdict.pairs}
-    assert "net.drops__sum_values" in told
-    assert not any(name.startswith("mem.total") for name in told)
-    assert {name for name in told if name.startswith("net.drops")} == {"net.drops__sum_values"}
+    marked = {pair.name for pair in verdict.pairs}
+    assert "net.drops__sum_values" in marked
+    assert not any(name.startswith("mem.total") for name in marked)
+    assert {name for name in marked if name.startswith("net.drops")} == {"net.drops__sum_values"}
 
 
-def test_static_channels_have_no_say() -> None:
+def test_static_channels_are_ignored() -> None:
     roles = [Role.DYNAMIC] * 12 + [Role.STATIC] * 12
     detector = PaperDetector(NAMES, SUBSYSTEMS, roles=roles)
     for window in healthy(60):
@@ -188,12 +188,12 @@ def test_wrong_use_is_refused_with_a_sentence(detector: PaperDetector, tmp_path:
 
 def verdict_of(agreeing: int, percent: int = 60) -> PaperVerdict:
     methods = tuple(
-        MethodScore(name, 1.0, 0.5, at < agreeing, percent) for at, name in enumerate("ABC")
+        MethodScore(name, 1.0, 0.5, index < agreeing, percent) for index, name in enumerate("ABC")
     )
     return PaperVerdict(methods, agreeing >= 2)
 
 
-def test_adjacent_marked_windows_are_one_episode_with_its_strongest_verdict() -> None:
+def test_adjacent_marked_windows_form_an_episode_with_the_strongest_verdict() -> None:
     episodes, marks, strongest = PaperEpisodes(), [0, 2, 3, 2, 1, 2], verdict_of(3)
     ended = []
     for second, agreeing in enumerate(marks):

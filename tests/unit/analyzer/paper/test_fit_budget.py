@@ -1,4 +1,4 @@
-"""The paper's detectors are fitted for an explanation, by few nodes at a time, and let go again."""
+"""The paper's detectors are fitted on demand, for few nodes in parallel, and then released."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_each_node_may_where_nothing_is_shared() -> None:
     assert all(learned(Node(seed=seed), None).verdict() for seed in range(3))
 
 
-def test_what_is_not_asked_for_any_more_is_let_go_and_made_again_alike() -> None:
+def test_unused_detectors_are_released_and_refitted_identically() -> None:
     asked, unasked = Node(), Node()
     kept, fits = learned(asked, None), FitBudget(most=1)
     methods = learned(unasked, fits)

@@ -21,42 +21,44 @@ def layout(channels: int) -> ChannelLayout:
 
 
 def of(
-    ticks: Ints, missing: NDArray[np.bool_] | None = None, at: ChannelLayout | None = None
+    ticks: Ints, missing: NDArray[np.bool_] | None = None, given_layout: ChannelLayout | None = None
 ) -> DecodedSlice:
     none = np.zeros(ticks.shape, np.bool_)
-    return DecodedSlice(ticks, none if missing is None else missing, at or layout(ticks.shape[1]))
+    return DecodedSlice(
+        ticks, none if missing is None else missing, given_layout or layout(ticks.shape[1])
+    )
 
 
-def sealed(one: DecodedSlice) -> EncodedSlice:
-    """As it would come over the wire, of counters and gauges by turns."""
-    gauges = np.arange(one.ticks.shape[1]) % 2 > 0
+def sealed(plain: DecodedSlice) -> EncodedSlice:
+    """Return the slice in its wire format, with alternating counters and gauges."""
+    gauges = np.arange(plain.ticks.shape[1]) % 2 > 0
     nothing = np.zeros(0, np.int64)
     message = wire.Message(
-        "n", bytes(16), 1, 1, 1, bytes(8), one.ticks, nothing, one.missing, nothing > 0
+        "n", bytes(16), 1, 1, 1, bytes(8), plain.ticks, nothing, plain.missing, nothing > 0
     )
-    return EncodedSlice(wire.encode(message, gauges), gauges, one.length, one.layout)
+    return EncodedSlice(wire.encode(message, gauges), gauges, plain.length, plain.layout)
 
 
 def slices(count: int, channels: int = 3, ticks: int = 10) -> Ints:
     return np.arange(count * ticks * channels).reshape(count, ticks, channels)
 
 
-def pushed(ring: WindowRing, one: DecodedSlice | EncodedSlice) -> Floats | None:
-    ring.push(one)
+def pushed(ring: WindowRing, item: DecodedSlice | EncodedSlice) -> Floats | None:
+    ring.push(item)
     return ring.window() if ring.complete else None
 
 
 def test_a_window_is_the_last_three_slices_every_slice() -> None:
-    ring, made = WindowRing(), slices(5)
-    windows = [pushed(ring, of(ticks)) for ticks in made]
+    ring, drawn = WindowRing(), slices(5)
+    windows = [pushed(ring, of(ticks)) for ticks in drawn]
     assert windows[:2] == [None, None]
     for last in range(2, 5):
-        np.testing.assert_array_equal(windows[last], made[last - 2 : last + 1].reshape(30, 3))
+        np.testing.assert_array_equal(windows[last], drawn[last - 2 : last + 1].reshape(30, 3))
         assert (window := windows[last]) is not None
         assert window.flags.c_contiguous
 
 
-def test_slices_cut_from_columns_still_make_contiguous_windows() -> None:
+def test_slices_taken_from_columns_still_make_contiguous_windows() -> None:
     ring, wide = WindowRing(2), slices(2, channels=6)
     ring.push(of(wide[0][:, ::2]))
     window = pushed(ring, of(np.asfortranarray(wide[1][:, ::2])))
@@ -66,26 +68,26 @@ def test_slices_cut_from_columns_still_make_contiguous_windows() -> None:
 
 
 def test_slices_kept_as_they_came_make_the_same_windows() -> None:
-    ring, decoded, made = WindowRing(2), WindowRing(2), slices(4)
-    for at, ticks in enumerate(made):
-        one = of(ticks, ticks % 7 == at)
-        expected, found = pushed(decoded, one), pushed(ring, sealed(one))
+    ring, decoded, drawn = WindowRing(2), WindowRing(2), slices(4)
+    for index, ticks in enumerate(drawn):
+        plain = of(ticks, ticks % 7 == index)
+        expected, found = pushed(decoded, plain), pushed(ring, sealed(plain))
         np.testing.assert_array_equal(found, expected)
-    shorter = sealed(of(made[0][:5]))
+    shorter = sealed(of(drawn[0][:5]))
     ring.push(shorter)
     assert not ring.complete
 
 
 def test_no_window_spans_a_gap() -> None:
-    ring, made = WindowRing(), slices(6)
-    ring.push(of(made[0]))
-    ring.push(of(made[1]))
+    ring, drawn = WindowRing(), slices(6)
+    ring.push(of(drawn[0]))
+    ring.push(of(drawn[1]))
     ring.reset()
-    complete = [pushed(ring, of(ticks)) is not None for ticks in made[2:]]
+    complete = [pushed(ring, of(ticks)) is not None for ticks in drawn[2:]]
     assert complete == [False, False, True, True]
 
 
-def test_slices_of_another_length_begin_anew() -> None:
+def test_slices_of_another_length_restart_the_window() -> None:
     ring = WindowRing(2)
     ring.push(of(np.zeros((10, 3), np.int64)))
     assert pushed(ring, of(np.zeros((5, 3), np.int64))) is None
@@ -96,7 +98,7 @@ def test_slices_of_another_length_begin_anew() -> None:
 
 def test_channels_are_picked_and_scaled_and_those_gone_are_missing() -> None:
     picked = ChannelLayout(np.array([2, 3, 0]), np.array([0.5, 1.0, 10.0]))
-    window = pushed(WindowRing(1), of(np.array([[1, 2, 3], [4, 5, 6]]), at=picked))
+    window = pushed(WindowRing(1), of(np.array([[1, 2, 3], [4, 5, 6]]), given_layout=picked))
     np.testing.assert_array_equal(window, [[1.5, np.nan, 10.0], [3.0, np.nan, 40.0]])
 
 
@@ -117,11 +119,11 @@ def test_a_window_of_no_slices_is_refused() -> None:
     st.booleans(),
 )
 def test_a_kept_warm_up_gives_the_very_windows_there_were(
-    course: list[int | None], length: int, as_they_came: bool
+    events: list[int | None], length: int, as_they_came: bool
 ) -> None:
-    """A number makes a slice, nothing is a gap."""
-    ring, kept, seen = WindowRing(length), WarmupSlices(4), []
-    for seed in course:
+    """A number is the seed of a slice, None is a gap."""
+    ring, kept, observed = WindowRing(length), WarmupSlices(4), []
+    for seed in events:
         if kept.complete:
             break
         if seed is None:
@@ -131,12 +133,12 @@ def test_a_kept_warm_up_gives_the_very_windows_there_were(
         rng = np.random.default_rng(seed)
         bounds = np.iinfo(np.int64)
         ticks = rng.integers(bounds.min, bounds.max, (2, 3), endpoint=True)
-        one = of(ticks, rng.random((2, 3)) < 0.1)
-        window = pushed(ring, one)
-        kept.add(sealed(one) if as_they_came else one, window=window is not None)
-        seen += [] if window is None else [window]
+        plain = of(ticks, rng.random((2, 3)) < 0.1)
+        window = pushed(ring, plain)
+        kept.add(sealed(plain) if as_they_came else plain, window=window is not None)
+        observed += [] if window is None else [window]
     again = list(kept.windows(WindowRing(length)))
-    assert kept.complete == (len(seen) >= 4)
-    assert len(again) == len(seen)
-    for window, before in zip(again, seen, strict=True):
+    assert kept.complete == (len(observed) >= 4)
+    assert len(again) == len(observed)
+    for window, before in zip(again, observed, strict=True):
         np.testing.assert_array_equal(window, before)

@@ -1,4 +1,4 @@
-"""Findings with a selection: evidence by those who were kept; scores by all unless asked."""
+"""Findings with a selection: evidence from kept metrics; scores from all by default."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITING = {
 PRESSURE, RUNNING, SWITCHES = "cpu.pressure.some", "cpu.procs_running", "cpu.context_switches"
 
 
-def shown(by: str, *gone: str, scored: bool = False) -> AppliedSelection:
+def selection_of(by: str, *gone: str, scored: bool = False) -> AppliedSelection:
     dropped = tuple(DroppedMetric(name, by, 0.9) for name in gone)
     return AppliedSelection(Selection(0.5, (KeptMetric(by, ""),), dropped), scored=scored)
 
@@ -44,16 +44,16 @@ def of(name: str, evidence: Sequence[Evidence]) -> Evidence | None:
     return next((row for row in evidence if row.metric == name), None)
 
 
-def test_who_went_is_told_once_by_who_stands_for_it() -> None:
-    plain, selected = found(NO_SELECTION).evidence, found(shown(PRESSURE, RUNNING)).evidence
+def test_dropped_metrics_are_reported_once_by_their_representative() -> None:
+    plain, selected = found(NO_SELECTION).evidence, found(selection_of(PRESSURE, RUNNING)).evidence
     assert of(RUNNING, plain) is not None
     assert of(RUNNING, selected) is None
     assert of(PRESSURE, selected) == of(PRESSURE, plain)
     assert sum(row.metric == PRESSURE for row in selected) == 1
 
 
-def test_who_stands_for_it_is_told_with_its_own_values() -> None:
-    row = of(SWITCHES, found(shown(SWITCHES, PRESSURE)).evidence)
+def test_a_representative_has_its_own_values() -> None:
+    row = of(SWITCHES, found(selection_of(SWITCHES, PRESSURE)).evidence)
     assert row is not None
     assert 3900 < float(row.value) < 4100
     assert float(row.baseline) < 400
@@ -61,7 +61,7 @@ def test_who_stands_for_it_is_told_with_its_own_values() -> None:
 
 
 def test_nothing_else_of_the_finding_changes() -> None:
-    plain, selected = found(NO_SELECTION), found(shown(PRESSURE, RUNNING))
+    plain, selected = found(NO_SELECTION), found(selection_of(PRESSURE, RUNNING))
     for name in ("id", "severity", "claim", "hypothesis", "score_percent", "methods"):
         assert getattr(plain, name) == getattr(selected, name)
 
@@ -69,8 +69,10 @@ def test_nothing_else_of_the_finding_changes() -> None:
 def test_scores_leave_out_what_went_only_when_asked() -> None:
     plain = judged(NO_SELECTION).status().over[Subsystem.CPU]
     assert plain > 1
-    assert judged(shown(SWITCHES, PRESSURE, RUNNING)).status().over[Subsystem.CPU] == plain
-    few = judged(shown(SWITCHES, PRESSURE, RUNNING, scored=True)).status().over[Subsystem.CPU]
+    assert judged(selection_of(SWITCHES, PRESSURE, RUNNING)).status().over[Subsystem.CPU] == plain
+    few = (
+        judged(selection_of(SWITCHES, PRESSURE, RUNNING, scored=True)).status().over[Subsystem.CPU]
+    )
     assert few < 1
 
 
@@ -80,8 +82,8 @@ def test_offline_mode_applies_the_selection_too() -> None:
         (node.slice(WAITING if 120 <= second < 134 else None), node.table) for second in range(220)
     ]
     (plain,) = recording.judge(slices, SETTINGS)
-    (told,) = recording.judge(slices, SETTINGS, selection=shown(PRESSURE, RUNNING))
+    (finding,) = recording.judge(slices, SETTINGS, selection=selection_of(PRESSURE, RUNNING))
     assert of(RUNNING, plain.evidence) is not None
-    assert of(RUNNING, told.evidence) is None
-    every = shown(SWITCHES, PRESSURE, RUNNING, scored=True)
+    assert of(RUNNING, finding.evidence) is None
+    every = selection_of(SWITCHES, PRESSURE, RUNNING, scored=True)
     assert recording.judge(slices, SETTINGS, selection=every) == []

@@ -1,4 +1,4 @@
-"""Who stays, who stands for whom, what it costs, and where the curve bends."""
+"""Which metrics stay, which represent others, the lost information, and the knee of the curve."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def item(name: str, instance: str = "") -> MetricInstance:
 
 
 def workload(r: np.ndarray, name: str = "job", labels: tuple[str, ...] = NAMES) -> Workload:
-    """One run whose matrix is this; all moved but those with 0 on the diagonal."""
+    """Return a run with this matrix; metrics with 0 on the diagonal are constant."""
     moved = np.diag(r) > 0
     items = tuple(item(label) for label in labels[: len(r)])
     return average(name, [Correlation(items, np.where(r == 0, np.nan, r), moved, 1000)])
@@ -55,8 +55,8 @@ def test_the_known_groups_are_found_and_named_by_the_preferred_metric() -> None:
     assert {(gone.metric, gone.by) for gone in found.dropped} == {
         (gone, by) for by, those in GROUPS for gone in those
     }
-    assert {one.metric for one in found.kept} == {by for by, _ in GROUPS} | {*LONE, *STILL}
-    reasons = {one.metric: one.reason for one in found.kept}
+    assert {each.metric for each in found.kept} == {by for by, _ in GROUPS} | {*LONE, *STILL}
+    reasons = {each.metric: each.reason for each in found.kept}
     assert reasons["cpu.user"] == "represents 3 others"
     assert reasons["cpu.pressure.some"] == "represents 1 other"
     assert reasons["memory.mem_available"].startswith("represents itself")
@@ -68,17 +68,19 @@ def test_the_known_groups_are_found_and_named_by_the_preferred_metric() -> None:
 
 
 def test_the_same_input_gives_the_same_file() -> None:
-    one, two = (select([of_clusters(2)], 0.5).to_yaml() for _ in range(2))
-    assert one == two
+    first, second = (select([of_clusters(2)], 0.5).to_yaml() for _ in range(2))
+    assert first == second
 
 
 @given(seed=st.integers(0, 2**32 - 1), threshold=st.floats(0.01, 0.99))
 @examples(60)
-def test_whoever_goes_has_a_kept_one_and_the_kept_ones_differ(seed: int, threshold: float) -> None:
-    made = random_workload(seed)
-    found = choose(made, preference_orders([made])[0], threshold)
-    strength = np.abs(made.r)
-    assert sorted([*found.kept, *found.represented_by]) == list(range(len(made.items)))
+def test_each_dropped_metric_has_a_representative_and_kept_metrics_differ(
+    seed: int, threshold: float
+) -> None:
+    run = random_workload(seed)
+    found = choose(run, preference_orders([run])[0], threshold)
+    strength = np.abs(run.r)
+    assert sorted([*found.kept, *found.represented_by]) == list(range(len(run.items)))
     for gone, by in found.represented_by.items():
         assert by in found.kept
         assert strength[gone, by] == strength[gone, list(found.kept)].max() > threshold
@@ -94,7 +96,7 @@ def test_a_chain_is_no_group() -> None:
     assert found.represented_by == {1: 0}
 
 
-def test_what_one_workload_keeps_stays_in_all() -> None:
+def test_a_metric_kept_for_a_workload_is_kept_for_all() -> None:
     alike = workload(np.array([[1, 0.9], [0.9, 1]]), "alike")
     apart = workload(np.array([[1, 0.1], [0.1, 1]]), "apart")
     assert [gone.metric for gone in select([alike], 0.5).dropped] == ["cpu.user"]
@@ -104,19 +106,19 @@ def test_what_one_workload_keeps_stays_in_all() -> None:
     assert [basis.name for basis in both.workloads] == ["alike", "apart"]
 
 
-def test_a_workload_in_which_a_metric_stood_still_has_no_say() -> None:
+def test_a_workload_with_a_constant_metric_does_not_decide_on_it() -> None:
     alike = workload(np.array([[1, 0.9], [0.9, 1]]), "alike")
     still = workload(np.array([[0.0, 0], [0, 1]]), "still")
     (gone,) = select([alike, still], 0.5).dropped
     assert (gone.metric, gone.by, gone.r) == ("cpu.user", "cpu.system", 0.9)
 
 
-def test_of_several_stand_ins_the_one_that_fits_worst_case_best() -> None:
+def test_the_representative_has_the_best_worst_case_correlation() -> None:
     # the last goes by the first in one workload and by the second in the other
-    one = np.array([[1, 0.1, 0.95], [0.1, 1, 0.6], [0.95, 0.6, 1]])
-    two = np.array([[1, 0.1, 0.55], [0.1, 1, 0.7], [0.55, 0.7, 1]])
+    first = np.array([[1, 0.1, 0.95], [0.1, 1, 0.6], [0.95, 0.6, 1]])
+    second = np.array([[1, 0.1, 0.55], [0.1, 1, 0.7], [0.55, 0.7, 1]])
     labels = ("cpu.idle", "cpu.system", "cpu.user")
-    found = select([workload(one, "one", labels), workload(two, "two", labels)], 0.5)
+    found = select([workload(first, "one", labels), workload(second, "two", labels)], 0.5)
     (gone,) = found.dropped
     assert (gone.metric, gone.by, gone.r) == ("cpu.user", "cpu.system", 0.65)
 
@@ -130,24 +132,24 @@ def test_priorities_follow_the_catalogue() -> None:
         item("storage.disk.reads", "sda"),  # of a device
         item("cpu.user", "3"),  # of one CPU
     ]
-    ranks = [rank(one) for one in ranked]
+    ranks = [rank(each) for each in ranked]
     assert ranks == sorted(ranks)
     assert len(set(ranks)) == len(ranks)
 
 
-def test_equals_are_ordered_by_how_much_they_tell_of_some_then_by_name() -> None:
+def test_equal_priorities_are_ordered_by_spread_and_then_by_name() -> None:
     # that of the first is 0.35 off its mean either way, of the last 0.25, of the second 0.1
-    telling = np.array([[1, 0.1, 0.8], [0.1, 1, 0.3], [0.8, 0.3, 1]])
+    matrix = np.array([[1, 0.1, 0.8], [0.1, 1, 0.3], [0.8, 0.3, 1]])
     labels = ("cpu.idle", "cpu.system", "cpu.user")
-    made = workload(telling, labels=labels)
-    assert made.spread.tolist() == pytest.approx([0.1225, 0.01, 0.0625])
-    assert [labels[at] for at in preference_orders([made])[0]] == [
+    run = workload(matrix, labels=labels)
+    assert run.spread.tolist() == pytest.approx([0.1225, 0.01, 0.0625])
+    assert [labels[index] for index in preference_orders([run])[0]] == [
         "cpu.idle",
         "cpu.user",
         "cpu.system",
     ]
     alike = workload(np.array([[1, 0.2], [0.2, 1]]))
-    assert [alike.items[at].label for at in preference_orders([alike])[0]] == [
+    assert [alike.items[index].label for index in preference_orders([alike])[0]] == [
         "cpu.system",
         "cpu.user",
     ]
@@ -161,8 +163,8 @@ def test_multi_r2_is_that_of_least_squares(seed: int, kept: int) -> None:
     found = multi_r2(np.corrcoef(values.T), range(kept), range(kept, 7))
     left = values[:, :kept]
     expected = [
-        LinearRegression().fit(left, values[:, at]).score(left, values[:, at])
-        for at in range(kept, 7)
+        LinearRegression().fit(left, values[:, index]).score(left, values[:, index])
+        for index in range(kept, 7)
     ]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -176,9 +178,9 @@ def test_multi_r2_stands_twins_among_the_kept() -> None:
     assert found[0] <= 1.0
 
 
-def test_the_curves_tell_what_each_threshold_costs() -> None:
-    made = of_clusters(3)
-    points = {point.threshold: point for point in curves([made, of_clusters(4)])}
+def test_the_curves_have_the_cost_of_each_threshold() -> None:
+    run = of_clusters(3)
+    points = {point.threshold: point for point in curves([run, of_clusters(4)])}
     assert tuple(points) == THRESHOLDS
     half = points[0.5]
     assert half.kept == half.union == pytest.approx(4 / 10)  # of ten that moved
@@ -187,7 +189,7 @@ def test_the_curves_tell_what_each_threshold_costs() -> None:
     assert points[0.05].kept <= half.kept <= points[0.95].kept
 
 
-def test_where_nothing_goes_nothing_is_lost_or_told() -> None:
+def test_without_dropped_metrics_nothing_is_lost() -> None:
     (point,) = curves([workload(np.array([[1, 0.2], [0.2, 1]]))], [0.5])
     assert (point.kept, point.union) == (1.0, 1.0)
     assert math.isnan(point.multi_r2)
@@ -195,16 +197,18 @@ def test_where_nothing_goes_nothing_is_lost_or_told() -> None:
 
 
 def test_the_union_counts_what_any_workload_keeps() -> None:
-    one = np.array([[1, 0.1, 0.1], [0.1, 1, 0.9], [0.1, 0.9, 1]])
-    two = np.array([[1, 0.9, 0.1], [0.9, 1, 0.1], [0.1, 0.1, 1]])
-    (point,) = curves([workload(one), workload(two)], [0.5])
+    first = np.array([[1, 0.1, 0.1], [0.1, 1, 0.9], [0.1, 0.9, 1]])
+    second = np.array([[1, 0.9, 0.1], [0.9, 1, 0.1], [0.1, 0.1, 1]])
+    (point,) = curves([workload(first), workload(second)], [0.5])
     assert point.kept == pytest.approx(2 / 3)
     assert point.union == 1.0
 
 
 def points(shares: list[float]) -> list[ThresholdPoint]:
-    at = np.linspace(0, 1, len(shares))
-    return [ThresholdPoint(float(x), 1.0, 1.0, y, 1.0) for x, y in zip(at, shares, strict=True)]
+    thresholds = np.linspace(0, 1, len(shares))
+    return [
+        ThresholdPoint(float(x), 1.0, 1.0, y, 1.0) for x, y in zip(thresholds, shares, strict=True)
+    ]
 
 
 def test_the_knee_is_where_the_curve_leaves_the_line_most() -> None:

@@ -54,7 +54,7 @@ def test_a_metric_stands_on_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "must be a mapping with version: 1"),
         ("- 1", "must be a mapping"),
@@ -88,8 +88,8 @@ def test_a_metric_stands_on_a_line() -> None:
         ("[" * 3000, "is not YAML"),
     ],
 )
-def test_what_is_no_selection_is_refused_with_the_reason(text: str, said: str) -> None:
-    with pytest.raises(SelectionError, match="^" + said.replace("{", r"\{")):
+def test_what_is_no_selection_is_refused_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(SelectionError, match="^" + message.replace("{", r"\{")):
         parse(text)
 
 

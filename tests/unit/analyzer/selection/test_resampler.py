@@ -1,4 +1,4 @@
-"""Rows of an even period and their correlations, beside numpy's own."""
+"""Rows with an even period and their correlations, compared with numpy."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def correlated(*pieces: ResampledRows) -> Correlation:
 
 def all_rows(every_ns: int, seconds: int = 6) -> tuple[tuple[MetricInstance, ...], Floats]:
     resampler = Resampler(every_ns)
-    made = [resampler.push(message, TABLE) for message in slices(seconds)]
-    kept = [rows for rows in made if rows is not None]
+    pushed = [resampler.push(message, TABLE) for message in slices(seconds)]
+    kept = [rows for rows in pushed if rows is not None]
     return kept[0].items, np.concatenate([rows.values for rows in kept])
 
 
@@ -51,9 +51,9 @@ def test_correlations_are_numpys_in_whatever_pieces_rows_come(
 ) -> None:
     draw = np.random.default_rng(seed)
     values = draw.standard_normal((rows, 5)) @ draw.standard_normal((5, 5)) + offset
-    cuts = np.sort(draw.integers(0, rows, 3))
+    splits = np.sort(draw.integers(0, rows, 3))
     names = items(5)
-    found = correlated(*(ResampledRows(names, piece) for piece in np.split(values, cuts)))
+    found = correlated(*(ResampledRows(names, piece) for piece in np.split(values, splits)))
     assert found.rows == rows
     assert found.moved.all()
     np.testing.assert_allclose(found.r, np.corrcoef(values.T), atol=1e-5 if offset else 1e-9)
@@ -65,11 +65,11 @@ def test_of_a_pair_only_rows_with_both_count() -> None:
     values[::3, 0] = np.nan
     values[1::4, 1] = np.nan
     found = correlated(ResampledRows(items(3), values))
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        both = ~np.isnan(values[:, [one, other]]).any(axis=1)
-        expected = np.corrcoef(values[both][:, [one, other]].T)[0, 1]
-        assert found.r[one, other] == pytest.approx(expected, abs=1e-9)
-        assert found.r[other, one] == found.r[one, other]
+    for first, other in ((0, 1), (0, 2), (1, 2)):
+        both = ~np.isnan(values[:, [first, other]]).any(axis=1)
+        expected = np.corrcoef(values[both][:, [first, other]].T)[0, 1]
+        assert found.r[first, other] == pytest.approx(expected, abs=1e-9)
+        assert found.r[other, first] == found.r[first, other]
 
 
 def test_what_stands_still_or_is_never_read_has_no_correlation() -> None:
@@ -82,7 +82,7 @@ def test_what_stands_still_or_is_never_read_has_no_correlation() -> None:
     assert not np.isnan(found.r[0, 3])
 
 
-def test_few_rows_in_common_tell_nothing() -> None:
+def test_few_common_rows_give_no_correlation() -> None:
     values = np.random.default_rng(3).standard_normal((50, 2))
     values[9:, 1] = np.nan
     found = correlated(ResampledRows(items(2), values))
@@ -126,7 +126,7 @@ def test_a_row_is_the_mean_of_what_it_spans() -> None:
     np.testing.assert_allclose(windows, seconds.reshape(2, 3, len(names)).mean(axis=1))
 
 
-def test_a_slow_channel_is_held_and_counts_over_its_slice() -> None:
+def test_a_slow_channel_is_repeated_over_its_slice() -> None:
     table = ChannelTable(FAST[2:3], FAST[8:9] + FAST[3:4])
     (message,) = slices(1)
     message = replace(
@@ -171,24 +171,24 @@ def test_a_workload_is_the_mean_of_its_runs_that_know() -> None:
         if seed == 2:
             values[:, 2] = 1.0  # stood still in this run
         runs.append(correlated(ResampledRows(items(3), values)))
-    made = average("job", runs)
-    assert (made.runs, made.rows) == (3, 900)
-    assert made.r[0, 1] == pytest.approx(np.mean([run.r[0, 1] for run in runs]))
-    assert made.r[0, 2] == pytest.approx(np.mean([run.r[0, 2] for run in runs[:2]]))
-    assert made.moved.all()
+    mean = average("job", runs)
+    assert (mean.runs, mean.rows) == (3, 900)
+    assert mean.r[0, 1] == pytest.approx(np.mean([run.r[0, 1] for run in runs]))
+    assert mean.r[0, 2] == pytest.approx(np.mean([run.r[0, 2] for run in runs[:2]]))
+    assert mean.moved.all()
 
 
 def test_runs_on_other_hosts_join_by_name() -> None:
     draw = np.random.default_rng(6)
-    one, two = draw.standard_normal((50, 2)), draw.standard_normal((50, 3))
-    made = average(
+    first, two = draw.standard_normal((50, 2)), draw.standard_normal((50, 3))
+    mean = average(
         "job",
         [
-            correlated(ResampledRows(items(2), one)),
+            correlated(ResampledRows(items(2), first)),
             correlated(ResampledRows(items(3)[::-1], two[:, ::-1])),
         ],
     )
-    expected = (np.corrcoef(one.T)[0, 1] + np.corrcoef(two.T)[0, 1]) / 2
-    assert made.r[0, 1] == pytest.approx(expected)
-    assert made.r[1, 2] == pytest.approx(np.corrcoef(two.T)[1, 2])
-    assert np.diag(made.r).tolist() == [1.0, 1.0, 1.0]
+    expected = (np.corrcoef(first.T)[0, 1] + np.corrcoef(two.T)[0, 1]) / 2
+    assert mean.r[0, 1] == pytest.approx(expected)
+    assert mean.r[1, 2] == pytest.approx(np.corrcoef(two.T)[1, 2])
+    assert np.diag(mean.r).tolist() == [1.0, 1.0, 1.0]

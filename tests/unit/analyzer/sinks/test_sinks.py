@@ -1,4 +1,4 @@
-"""Sinks: rows on disk however the disk behaves, and metrics as a scraper parses them."""
+"""Sinks: rows on disk despite disk errors, and metrics as a scraper parses them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Sever
 from reveal_contract.metric import Subsystem
 
 
-def update(change: str = "Opened", at: str = "a", **other: Any) -> FindingUpdate:
+def update(change: str = "Opened", identity: str = "a", **other: Any) -> FindingUpdate:
     given: dict[str, Any] = {
         "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.HIGH,
         "state": State.RESOLVED if change == "Resolved" else State.OPEN,
         "first_seen_ns": 1, "last_seen_ns": 2, "claim": "täglich", **other,
     }  # fmt: skip
-    return FindingUpdate(FindingChange(change), Finding(id=at, **given))
+    return FindingUpdate(FindingChange(change), Finding(id=identity, **given))
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_one_row_a_change_in_the_file_at_once(tmp_path: Path) -> None:
+def test_each_change_is_written_immediately_as_a_row(tmp_path: Path) -> None:
     sink = JsonlSink(tmp_path / "f.jsonl")
     for change in ("Suspected", "Opened", "Changed", "Resolved"):
         sink.write(update(change))
@@ -48,8 +48,12 @@ def test_rows_are_appended_after_those_of_an_earlier_run(tmp_path: Path) -> None
     sink = JsonlSink(path)
     sink.write(update())
     sink.close()
-    old, cut, new = path.read_text().splitlines()
-    assert (json.loads(old)["id"], cut, json.loads(new)["id"]) == ("old", '{"id": "cut o', "a")
+    old, truncated, new = path.read_text().splitlines()
+    assert (json.loads(old)["id"], truncated, json.loads(new)["id"]) == (
+        "old",
+        '{"id": "cut o',
+        "a",
+    )
 
 
 class Disk:
@@ -71,22 +75,22 @@ def test_a_full_disk_keeps_rows_until_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     sink = JsonlSink(tmp_path / "f.jsonl")
-    sink.write(update(at="first"))
+    sink.write(update(identity="first"))
     disk = Disk(room=100)
     monkeypatch.setattr("reveal_analyzer.sinks.jsonl.os.write", disk.write)
-    sink.write(update(at="second"))
-    sink.write(update(at="third"))
+    sink.write(update(identity="second"))
+    sink.write(update(identity="third"))
     assert [row["id"] for row in rows(sink.path)] == ["first"], "half a row stayed"
     assert len(sink.kept) == 2
     assert caplog.text.count("cannot be written") == 1, "said more than once"
     disk.room = 1 << 20
-    sink.write(update(at="fourth"))
+    sink.write(update(identity="fourth"))
     assert [row["id"] for row in rows(sink.path)] == ["first", "second", "third", "fourth"]
     assert "written to" in caplog.text
     sink.close()
 
 
-def test_a_disk_that_stays_full_is_bounded_and_said(
+def test_rows_for_a_full_disk_are_bounded_and_the_loss_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     if not Path("/dev/full").exists():
@@ -94,14 +98,14 @@ def test_a_disk_that_stays_full_is_bounded_and_said(
     monkeypatch.setattr("reveal_analyzer.sinks.jsonl.MAX_KEPT", 3)
     sink = JsonlSink(Path("/dev/full"))
     for number in range(5):
-        sink.write(update(at=str(number)))
+        sink.write(update(identity=str(number)))
     assert len(sink.kept) == 3
     assert sink.dropped == 2
     sink.close()
     assert "3 findings could not be written" in caplog.text
 
 
-def test_a_file_that_cannot_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_an_immediate_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="missing"):
         JsonlSink(tmp_path / "missing" / "f.jsonl")
 
@@ -140,25 +144,25 @@ def test_a_scraper_sees_stream_and_findings(free_port: int) -> None:
     metrics.write(update("Opened", "a"))
     metrics.write(update("Opened", "b"))
     metrics.write(update("Opened", "c", node_name="n2", subsystem=Subsystem.NETWORK))
-    seen = scrape(free_port)
-    assert seen["reveal_slices_total", ()] == 5
-    assert seen["reveal_slices_missing_total", ()] == 2
-    assert seen["reveal_messages_refused_total", ()] == 3
-    assert seen["reveal_stream_connected", ()] == 1
-    assert seen["reveal_stream_shards", ()] == 64
-    assert seen["reveal_findings_open", ("n1", "High", "CPU")] == 2
-    assert seen["reveal_findings_open", ("n2", "High", "Network")] == 1
-    assert seen["reveal_findings_total", ("High", "CPU")] == 2
-    assert seen["reveal_suspicions_total", ("CPU",)] == 1
-    assert seen["reveal_verdict_seconds_bucket", ("0.05",)] == 1
-    assert seen["reveal_verdict_seconds_bucket", ("0.025",)] == 0
-    assert any(name == "reveal_build_info" for name, _ in seen)
+    samples = scrape(free_port)
+    assert samples["reveal_slices_total", ()] == 5
+    assert samples["reveal_slices_missing_total", ()] == 2
+    assert samples["reveal_messages_refused_total", ()] == 3
+    assert samples["reveal_stream_connected", ()] == 1
+    assert samples["reveal_stream_shards", ()] == 64
+    assert samples["reveal_findings_open", ("n1", "High", "CPU")] == 2
+    assert samples["reveal_findings_open", ("n2", "High", "Network")] == 1
+    assert samples["reveal_findings_total", ("High", "CPU")] == 2
+    assert samples["reveal_suspicions_total", ("CPU",)] == 1
+    assert samples["reveal_verdict_seconds_bucket", ("0.05",)] == 1
+    assert samples["reveal_verdict_seconds_bucket", ("0.025",)] == 0
+    assert any(name == "reveal_build_info" for name, _ in samples)
 
 
 def test_open_findings_follow_severity_and_resolution() -> None:
     metrics = Metrics()
 
-    def shown() -> dict[str, float]:
+    def open_by_severity() -> dict[str, float]:
         return {
             sample.labels["severity"]: sample.value
             for family in metrics.registry.collect()
@@ -171,17 +175,17 @@ def test_open_findings_follow_severity_and_resolution() -> None:
     metrics.write(update("Opened", "b"))
     worse = replace(first.finding, severity=Severity.CRITICAL)
     metrics.write(FindingUpdate(FindingChange.CHANGED, worse))
-    assert shown() == {"High": 1, "Critical": 1}
+    assert open_by_severity() == {"High": 1, "Critical": 1}
     metrics.write(FindingUpdate(FindingChange.RESOLVED, replace(worse, state=State.RESOLVED)))
-    assert shown() == {"High": 1}
+    assert open_by_severity() == {"High": 1}
     metrics.write(update("Opened", "c", node_name="n2"))
     metrics.forget("n1")
-    assert shown() == {"High": 1}
+    assert open_by_severity() == {"High": 1}
     metrics.forget("n2")
-    assert shown() == {}
+    assert open_by_severity() == {}
 
 
-def test_a_taken_port_is_one_sentence(free_port: int) -> None:
+def test_a_port_in_use_is_a_readable_error(free_port: int) -> None:
     with socket.socket() as holder:
         holder.bind(("0.0.0.0", free_port))
         holder.listen()

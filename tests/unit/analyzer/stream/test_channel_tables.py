@@ -1,4 +1,4 @@
-"""Channel tables are remembered while somebody uses them."""
+"""Channel tables stay in the cache while they are used."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from reveal_analyzer.stream.channel_tables import UNUSED_SECONDS, ChannelTables
 from reveal_contract.channels import Channel, ChannelTable
 from support.fake_clock import Clock
 
-MADE = [ChannelTable((Channel("cpu.user", str(cpu)),), ()) for cpu in range(3)]
+TABLES = [ChannelTable((Channel("cpu.user", str(cpu)),), ()) for cpu in range(3)]
 
 
 class Catalogue:
     """The tables that collectors announced."""
 
     def hmget(self, _: str, keys: list[str]) -> list[str | None]:
-        announced = {one.key.hex(): one.to_json() for one in MADE}
+        announced = {table.key.hex(): table.to_json() for table in TABLES}
         return [announced.get(key) for key in keys]
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(channel_tables.time, "monotonic", made)
-    return made
+    result = Clock()
+    monkeypatch.setattr(channel_tables.time, "monotonic", result)
+    return result
 
 
 def test_a_table_that_nobody_uses_is_forgotten_and_fetched_again(clock: Clock) -> None:
     known, client = ChannelTables(), Catalogue()
-    first, second, third = (one.key for one in MADE)
+    first, second, third = (table.key for table in TABLES)
 
     def fetch(key: bytes) -> Any:
         return known.fetch(client, [key])  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Who is first for a shard: the same answer everywhere, even, and stable when members change."""
+"""The owner of a shard: equal everywhere, evenly spread, and stable when members change."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_pauses_grow_to_a_limit_with_jitter(failures: int) -> None:
     assert FIRST_PAUSE / 2 <= pause_after(failures) <= LONGEST_PAUSE
 
 
-def test_pauses_differ_so_that_analyzers_do_not_return_at_the_same_time() -> None:
+def test_pauses_differ_so_that_analyzers_do_not_return_together() -> None:
     pauses = [pause_after(20) for _ in range(20)]
     assert len(set(pauses)) > 15
     assert min(pauses) >= LONGEST_PAUSE / 2

@@ -1,4 +1,4 @@
-"""The place of a slice: whatever comes twice, late, after gaps or from a new collector."""
+"""The position of a slice: repeats, late slices, gaps and restarted collectors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_collector_restarted_after_the_clock_was_set_back_is_heard() -> None:
     assert progress.accept(message("n", 1, start_ns=back + SECOND)) == SlicePosition()
 
 
-def test_a_repeat_older_than_what_is_remembered_is_still_one() -> None:
+def test_a_repeat_older_than_the_memory_is_still_a_repeat() -> None:
     progress = NodeSequence()
     for sequence in range(REMEMBERED + 50):
         progress.accept(message("n", sequence))
@@ -51,13 +51,13 @@ def test_memory_of_a_node_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("sequence", [0, 5, 6])
-def test_a_collector_that_restarts_at_once_is_a_new_beginning(sequence: int) -> None:
+def test_a_collector_that_restarts_immediately_is_a_restart(sequence: int) -> None:
     progress = NodeSequence()
     for number in range(6):
         progress.accept(message("n", number))
     start = T0 + 5 * SECOND + 1_300_000_000
-    place = progress.accept(message("n", sequence, start_ns=start))
-    assert place == (SlicePosition(restarted=True) if sequence < 6 else SlicePosition())
+    position = progress.accept(message("n", sequence, start_ns=start))
+    assert position == (SlicePosition(restarted=True) if sequence < 6 else SlicePosition())
 
 
 @dataclass(frozen=True)
@@ -83,16 +83,16 @@ def test_each_slice_is_accepted_once_with_the_gap_before_it(runs: list[Run]) -> 
         last = None
         for sequence in run.slices:
             sent = message("n", sequence, start_ns=start + sequence * SECOND)
-            place = progress.accept(sent)
+            position = progress.accept(sent)
             if last is None:
-                assert place in (SlicePosition(), SlicePosition(restarted=True)) or (
-                    number and place.gap
+                assert position in (SlicePosition(), SlicePosition(restarted=True)) or (
+                    number and position.gap
                 )
             else:
-                assert place == SlicePosition(gap=sequence - last - 1)
+                assert position == SlicePosition(gap=sequence - last - 1)
             last = sequence
-        for at in run.repeats:
-            sequence = run.slices[at % len(run.slices)]
+        for index in run.repeats:
+            sequence = run.slices[index % len(run.slices)]
             again = message("n", sequence, start_ns=start + sequence * SECOND)
             assert progress.accept(again) == SlicePosition(repeat=True)
         start += 400 * SECOND  # the next collector starts later

@@ -1,4 +1,4 @@
-"""Who is named in a finding: pods by their share of the host's counter, one uid each."""
+"""Which subjects a finding names: pods by their share of the host's counter, by uid."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def changed(
     used: Used, identities: list[Identity], subsystem: Subsystem = Subsystem.CPU, host: float = 2.0,
     metric: str = "",
 ) -> NamedSubjects:  # fmt: skip
-    """Two minutes of CPU use; the episode is the second one of them."""
+    """Return who is named after two minutes of CPU use, the second of which is the episode."""
     channels = [Channel(metric or USAGE, name, Kind.COUNTER) for name in used]
     table = ChannelTable((*channels, Channel("cpu.run_time", "0", Kind.COUNTER)), ())
     history = SubjectHistory(lambda: identities)
-    made = column_plan(table)
+    columns = column_plan(table)
     for second in range(120):
         values = [each[second >= 60] * 1e9 for each in used.values()]
-        seen = np.array([*values, host * 1e9])
-        history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
+        observed = np.array([*values, host * 1e9])
+        history.push(Second(columns, second * NS_PER_SECOND, observed[:0], observed))
     return history.culprits(
         CulpritQuery((metric,) if metric else (), subsystem),
         60 * NS_PER_SECOND,
@@ -54,66 +54,66 @@ def test_a_pod_that_grew_is_named_with_its_share_of_the_host() -> None:
     assert (named.subjects, named.first) == ((), "ml/a")
 
 
-def test_a_pod_that_was_held_back_in_the_minute_before_is_not_named_for_the_next_one() -> None:
+def test_a_pod_throttled_only_in_the_minute_before_is_not_named() -> None:
     throttled = {"ml/now": (0.0, 0.9), "ml/before": (0.8, 0.0)}
     named = changed(
         throttled, [pod("now"), pod("before", "u2")], metric="cpu.subject.throttled_time"
     )
-    assert [one.name for one in named.pods] == ["now"]
+    assert [each.name for each in named.pods] == ["now"]
 
 
 def test_what_a_subject_inside_used_is_not_its_parents() -> None:
     inner = Identity("/docker/c/pod", SubjectKind.CGROUP, "7", parent="/docker/c")
     outer = Identity("/docker/c", CONTAINER, "c")
     named = changed({"/docker/c": (0.2, 1.2), "/docker/c/pod": (0.1, 1.1)}, [outer, inner])
-    assert [(one.name, one.kind, one.share_percent) for one in named.subjects] == [
+    assert [(each.name, each.kind, each.share_percent) for each in named.subjects] == [
         ("/docker/c/pod", "Cgroup", 55)
     ]
 
 
-def test_a_pod_made_again_is_not_compared_with_the_one_before() -> None:
+def test_a_recreated_pod_is_not_compared_with_its_predecessor() -> None:
     old = pod("a", "old", until_ns=60 * NS_PER_SECOND)
     new = pod("a", "new", since_ns=60 * NS_PER_SECOND)
     named = changed({"ml/a": (1.0, 1.1)}, [new, old])
-    assert [(one.uid, one.share_percent, one.change_percent) for one in named.pods] == [
-        ("new", 55, 55)  # one pod of one name, compared with what it was itself
+    assert [(each.uid, each.share_percent, each.change_percent) for each in named.pods] == [
+        ("new", 55, 55)  # the new pod, compared with its own values
     ]  # fmt: skip
 
 
-def test_a_pod_that_is_gone_is_named_where_none_took_its_place() -> None:
+def test_a_removed_pod_is_named_unless_it_was_replaced() -> None:
     gone = pod("a", "old", until_ns=60 * NS_PER_SECOND)
     named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 0.3)}, [gone, pod("b", "u2")])
-    assert [(one.uid, one.share_percent) for one in named.pods] == [("old", 0)]
+    assert [(each.uid, each.share_percent) for each in named.pods] == [("old", 0)]
 
 
 def test_a_pod_that_was_gone_before_it_began_has_no_part_in_it() -> None:
     gone = pod("a", "old", until_ns=50 * NS_PER_SECOND)
     named = changed({"ml/a": (1.0, 0.0), "ml/b": (0.3, 1.3)}, [gone, pod("b", "u2")])
-    assert [one.name for one in named.pods] == ["b"]
+    assert [each.name for each in named.pods] == ["b"]
 
 
 def test_a_container_carries_its_pods_uid() -> None:
     worker = Identity("ml/a/w", CONTAINER, "c1", "ml", "a", "w", parent="ml/a")
     named = changed({"ml/a": (0.3, 1.3), "ml/a/w": (0.2, 1.2)}, [pod("a"), worker])
-    assert [(one.uid, one.container) for one in named.pods] == [("u1", "w")]
+    assert [(each.uid, each.container) for each in named.pods] == [("u1", "w")]
 
 
 @pytest.mark.parametrize("subsystem", [Subsystem.NETWORK, Subsystem.GPU])
-def test_what_only_cpu_time_tells_is_inferred(subsystem: Subsystem) -> None:
+def test_a_subject_named_by_cpu_time_alone_is_inferred(subsystem: Subsystem) -> None:
     named = changed({"ml/a": (0.2, 1.2)}, [pod("a", host_network=True)], subsystem)
     assert named.pods[0].confidence is Confidence.INFERRED
 
 
-def test_where_nobody_changed_the_pods_that_were_there_are_said() -> None:
+def test_without_a_change_the_present_pods_are_co_located() -> None:
     used = {"ml/a": (0.5, 0.5), "ml/idle": (0.0, 0.0), "/system.slice/x.service": (0.4, 0.4)}
     named = changed(used, [pod("a"), pod("idle", "u2")])
-    assert [(one.name, one.confidence) for one in named.pods] == [("a", Confidence.CO_LOCATED)]
+    assert [(each.name, each.confidence) for each in named.pods] == [("a", Confidence.CO_LOCATED)]
     assert named.subjects == ()
 
 
 def test_without_a_subject_table_names_are_those_of_the_channels() -> None:
     named = changed({"/system.slice/x.service": (0.1, 1.0), "pgrp:job[7]": (0.1, 0.9)}, [])
-    assert [(one.kind, one.confidence) for one in named.subjects] == [
+    assert [(each.kind, each.confidence) for each in named.subjects] == [
         ("Unit", Confidence.MEASURED), ("ProcessGroup", Confidence.INFERRED)
     ]  # fmt: skip
 
@@ -121,16 +121,16 @@ def test_without_a_subject_table_names_are_those_of_the_channels() -> None:
 def test_a_pod_stays_named_by_a_finding_that_outlasts_its_collector() -> None:
     announced = [pod("job")]
     channels = (Channel("cpu.subject.throttled_time", "ml/job", Kind.COUNTER),)
-    history, made = SubjectHistory(lambda: announced), column_plan(ChannelTable(channels, ()))
+    history, columns = SubjectHistory(lambda: announced), column_plan(ChannelTable(channels, ()))
     for second in range(100):
-        seen = np.array([9e8 if second >= 70 else 0.0])
-        history.push(Second(made, second * NS_PER_SECOND, seen[:0], seen))
+        observed = np.array([9e8 if second >= 70 else 0.0])
+        history.push(Second(columns, second * NS_PER_SECOND, observed[:0], observed))
     query = CulpritQuery(("cpu.subject.throttled_time",), Subsystem.CPU)
     opened = history.culprits(query, 70 * NS_PER_SECOND, 80 * NS_PER_SECOND)
     announced.clear()
     over = history.culprits(query, 70 * NS_PER_SECOND, 100 * NS_PER_SECOND)
     assert over.names == opened.names == ("ml/job",)
-    assert [one.uid for one in over.pods] == ["u1"]
+    assert [each.uid for each in over.pods] == ["u1"]
 
 
 WAITING, RETRANS = "cpu.subject.pressure", "network.subject.retrans_segs"

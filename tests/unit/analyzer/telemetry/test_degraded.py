@@ -1,4 +1,4 @@
-"""What collectors cannot measure, and the telemetry in the profile's status."""
+"""Degraded collectors, and the telemetry in the profile's status."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_gpu_without_permission_is_degraded() -> None:
     ]
 
 
-def test_reduced_operation_is_one_reason() -> None:
+def test_reduced_operation_is_a_single_reason() -> None:
     (found,) = degradations(
         "n1", collector_report(degraded=["over budget: no ethtool", "slow disk"])
     )
@@ -117,7 +117,7 @@ def snapshot(time_s: float, **other: Any) -> Snapshot:
     return Snapshot(time_s, **given)
 
 
-def test_states_are_summed_and_old_ones_removed(client: redis.Redis) -> None:
+def test_states_are_summed_and_old_states_removed(client: redis.Redis) -> None:
     first, second = StateStore(client, "p", "one"), StateStore(client, "p", "two")
     first.put(TelemetryState(2, 1, (Degradation("A", 1, "n1: a"),)))
     second.put(TelemetryState(3, 0))
@@ -139,7 +139,7 @@ def test_reports_of_collectors_are_read_from_redis(client: redis.Redis) -> None:
     assert (found.reason, found.nodes) == ("PerfUnavailable", 2)
 
 
-def test_the_profile_is_written_on_change_each_half_minute_at_most(client: redis.Redis) -> None:
+def test_the_profile_is_written_on_change_no_more_than_twice_a_minute(client: redis.Redis) -> None:
     api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
     writer.step(api, snapshot(1000))
     assert api.profiles["p"]["status"]["telemetry"] == telemetry(TelemetryState(1, 1))

@@ -1,4 +1,4 @@
-"""The client of the Kubernetes API on a real connection: what it asks, and what a no amounts to."""
+"""The Kubernetes API client on a real connection: its requests, and how it maps errors."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Handler(BaseHTTPRequestHandler):
             "body": json.loads(body) if body else None, "agent": self.headers["User-Agent"],
             "authorization": self.headers["Authorization"],
         })  # fmt: skip
-        status, told, headers = self.server.answers.pop(0)
-        data = told if isinstance(told, bytes) else json.dumps(told).encode()
+        status, answer, headers = self.server.answers.pop(0)
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
         for key, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(key, value)
@@ -62,17 +62,17 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
-        yield made
-        made.shutdown()
+    with Server() as result:
+        threading.Thread(target=result.serve_forever, daemon=True).start()
+        yield result
+        result.shutdown()
 
 
 @pytest.fixture
 def api(server: Server, tmp_path: Path) -> Iterator[KubernetesApi]:
-    made = connect(kubeconfig(tmp_path, f"http://127.0.0.1:{server.server_port}"))
-    yield made
-    made.close()
+    client = connect(kubeconfig(tmp_path, f"http://127.0.0.1:{server.server_port}"))
+    yield client
+    client.close()
 
 
 def kubeconfig(folder: Path, url: str) -> Path:
@@ -87,8 +87,8 @@ def kubeconfig(folder: Path, url: str) -> Path:
 
 
 def status(code: int, reason: str, **details: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"kind": "Status", "code": code, "reason": reason, "message": "why"}
-    return {**made, "details": details} if details else made
+    result: dict[str, Any] = {"kind": "Status", "code": code, "reason": reason, "message": "why"}
+    return {**result, "details": details} if details else result
 
 
 def test_what_is_asked(api: KubernetesApi, server: Server) -> None:
@@ -155,7 +155,7 @@ def test_lists_come_page_by_page(api: KubernetesApi, server: Server) -> None:
         (301, b"", UnavailableError),
     ],
 )
-def test_what_a_no_amounts_to(
+def test_an_error_status_maps_to_an_exception(
     api: KubernetesApi, server: Server, code: int, body: Any, kind: type[Exception]
 ) -> None:
     server.answers = [(code, body, {})]
@@ -164,7 +164,7 @@ def test_what_a_no_amounts_to(
     assert type(caught.value) is kind
     assert str(code) in str(caught.value)
     assert "POST /apis/reveal.dev/v1alpha1/anomalyreports" in str(caught.value)
-    assert len(server.asked) == 1  # nothing is asked again behind our back
+    assert len(server.asked) == 1  # the client library does not retry by itself
 
 
 def test_how_long_to_leave_it_alone() -> None:

@@ -51,7 +51,7 @@ def test_a_configuration_finding_has_no_event() -> None:
     assert event_policy.changed(setting, Severity.LOW, was_open=True) == []
 
 
-def test_a_resolved_finding_has_one_event_of_its_time() -> None:
+def test_a_resolved_finding_has_an_event_with_its_duration() -> None:
     over = finding(state=State.RESOLVED, resolved_ns=AT + 60 * SECOND)
     (event,) = event_policy.changed(over, Severity.HIGH, was_open=True)
     assert (event.reason.name, event.time_ns) == ("AnomalyResolved", AT + 60 * SECOND)

@@ -1,4 +1,4 @@
-"""The ledger: what is worth a write, who is behind what is open, too many, two analyzers."""
+"""The report store: which changes are written, orphaned reports, and several analyzers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_fifty_updates_in_five_minutes_are_two_writes() -> None:
     assert harness.reasons == ["AnomalyDetected"]
 
 
-def test_a_new_pod_is_written_at_once_and_a_new_order_of_pods_is_not() -> None:
+def test_a_new_pod_is_written_immediately_and_a_new_order_of_pods_is_not() -> None:
     a, b, c = (Pod("ml", name, f"uid-{name}", "", 60, 60, Confidence.MEASURED) for name in "abc")
     harness = StoreHarness()
     harness.update(opened())
@@ -109,7 +109,7 @@ def test_a_configuration_finding_is_refreshed_each_hour_and_has_no_events() -> N
     assert harness.reasons == []
 
 
-def test_severity_cause_and_subsystem_are_written_at_once_and_the_spec_stays() -> None:
+def test_severity_cause_and_subsystem_are_written_immediately_and_the_spec_stays() -> None:
     harness = StoreHarness()
     harness.update(opened())
     harness.deliver()
@@ -185,7 +185,7 @@ def test_an_open_report_of_the_api_continues_without_another_event() -> None:
 
 
 def test_a_young_report_of_another_analyzer_repeats_its_event_under_the_same_name() -> None:
-    """The first may have died between the report and its Event; the API knows one that it has."""
+    """The other analyzer may have died before its Event; the API ignores a repeated name."""
     harness = StoreHarness(listed=False)
     harness.update(opened())
     harness.list(report(finding(first_seen_ns=AT - 14 * MINUTE), "p", 1))
@@ -194,7 +194,7 @@ def test_a_young_report_of_another_analyzer_repeats_its_event_under_the_same_nam
 
 
 def test_a_new_finding_adopts_an_orphaned_report() -> None:
-    """After a take-over the analysis begins anew: the same fault has another identity."""
+    """After a take-over the analysis restarts, and the same fault gets another identity."""
     harness = StoreHarness(listed=False)
     there = report(finding("cpu-before"), "p", 1)
     other = report(finding("gpu-1", subsystem=Subsystem.GPU), "p", 1)
@@ -287,14 +287,14 @@ def test_reports_of_a_silent_node_are_resolved_after_15_minutes() -> None:
     harness = StoreHarness()
     harness.update(opened())
     harness.deliver()
-    seen = NodeSnapshot(harness.now, 0.0)
+    snapshot = NodeSnapshot(harness.now, 0.0)
     while harness.now + 30 < 1000 + module.SILENT_S:
         harness.now += 30
-        harness.observe(replace(harness.snapshot(), nodes={"n1": seen}))
+        harness.observe(replace(harness.snapshot(), nodes={"n1": snapshot}))
         harness.deliver()
     assert "has sent nothing for 15 minutes" not in str(harness.written[-1].status)
     harness.now += 60
-    harness.observe(replace(harness.snapshot(), nodes={"n1": seen}))
+    harness.observe(replace(harness.snapshot(), nodes={"n1": snapshot}))
     harness.deliver()
     assert "has sent nothing for 15 minutes" in harness.written[-1].status["notes"][-1]
     harness.update(changed())  # it came back, and is still so
@@ -305,10 +305,12 @@ def test_a_reset_analysis_does_not_observe_earlier_findings() -> None:
     harness = StoreHarness()
     harness.update(opened())
     harness.run(30)
-    anew = harness.now
+    restarted_ns = harness.now
     for _ in range(0, int(module.ORPHANED_S) + 30, 10):
         harness.now += 10
-        harness.observe(replace(harness.snapshot(), nodes={"n1": NodeSnapshot(harness.now, anew)}))
+        harness.observe(
+            replace(harness.snapshot(), nodes={"n1": NodeSnapshot(harness.now, restarted_ns)})
+        )
         harness.deliver()
     assert harness.written[-1].status["state"] == "Resolved"
 

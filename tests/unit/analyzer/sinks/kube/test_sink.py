@@ -1,4 +1,4 @@
-"""The sink around its API: outages, refusals, restarts; each thing is told once."""
+"""The sink and its API: outages, refusals and restarts; each change is reported once."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    made.sink.close()
+    result = Bench(tmp_path)
+    yield result
+    result.sink.close()
 
 
-def test_one_report_one_event_and_its_end(bench: Bench) -> None:
+def test_a_finding_has_a_report_and_an_event_and_is_resolved(bench: Bench) -> None:
     bench.update(opened())
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
-    made = bench.api.reports["p-n1-cpu-1"]
-    assert made["metadata"]["ownerReferences"][0]["uid"] == "puid"
-    assert made["status"]["profileGeneration"] == 3
+    stored = bench.api.reports["p-n1-cpu-1"]
+    assert stored["metadata"]["ownerReferences"][0]["uid"] == "puid"
+    assert stored["status"]["profileGeneration"] == 3
     (event,) = bench.api.events.values()
     assert event["regarding"] == {
         "apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1-uid",
@@ -53,7 +53,7 @@ def test_one_report_one_event_and_its_end(bench: Bench) -> None:
     bench.update(resolved())
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected", "AnomalyResolved"])
     assert bench.state == "Resolved"
-    assert made["metadata"]["labels"]["reveal.dev/state"] == "Resolved"
+    assert stored["metadata"]["labels"]["reveal.dev/state"] == "Resolved"
     assert bench.sink.counts()["report created"] == 1
 
 
@@ -76,7 +76,7 @@ def test_a_node_that_the_api_does_not_know_has_its_event_all_the_same(bench: Ben
     "call", ["create_report", "apply_report_status", "create_event", "node_uid", "profile",
              "open_reports"],
 )  # fmt: skip
-def test_an_outage_at_any_step_and_all_is_told_once(call: str, tmp_path: Path) -> None:
+def test_an_outage_in_any_step_repeats_nothing(call: str, tmp_path: Path) -> None:
     api = FakeKube()
     failures = iter(range(3))
 
@@ -97,8 +97,8 @@ def test_an_outage_at_any_step_and_all_is_told_once(call: str, tmp_path: Path) -
     bench.sink.close()
 
 
-def test_one_that_the_api_fails_at_stops_no_other_and_its_event_is_given_up(bench: Bench) -> None:
-    """As a broken webhook of one namespace does: 500 for that Event, for days."""
+def test_a_persistent_error_of_an_event_stops_no_other_and_is_given_up(bench: Bench) -> None:
+    """A broken webhook of a namespace answers an Event with 500 for days."""
     bad = Pod("broken", "train-0", "u", "", 80, 50, Confidence.MEASURED)
     post = bench.api.create_event
 
@@ -117,7 +117,7 @@ def test_one_that_the_api_fails_at_stops_no_other_and_its_event_is_given_up(benc
     bench.until(lambda: bench.api.reasons().count("AnomalyResolved") == 1)
 
 
-def test_when_it_fails_at_all_of_them_it_is_away(bench: Bench) -> None:
+def test_the_api_is_unavailable_when_every_request_fails(bench: Bench) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
     bench.api.fail = lambda name, about: UnavailableError("500 etcd", SERVER_ERROR)
     bench.update(*(opened(f"cpu-{n}") for n in range(20)))
@@ -127,8 +127,8 @@ def test_when_it_fails_at_all_of_them_it_is_away(bench: Bench) -> None:
     assert len(bench.api.events) == 20
 
 
-def test_an_answer_that_was_lost_makes_no_second_one(bench: Bench) -> None:
-    """The write arrived, its answer did not."""
+def test_a_lost_response_creates_no_duplicate(bench: Bench) -> None:
+    """The request arrives, but its response does not."""
     done: set[str] = set()
     create, post = bench.api.create_report, bench.api.create_event
 
@@ -138,9 +138,9 @@ def test_an_answer_that_was_lost_makes_no_second_one(bench: Bench) -> None:
             raise UnavailableError("timed out")
 
     def create_and_lose(body: Any) -> Any:
-        made = create(body)
+        created = create(body)
         lost("report")
-        return made
+        return created
 
     def post_and_lose(namespace: str, body: Any) -> None:
         post(namespace, body)
@@ -187,7 +187,7 @@ def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
     second.sink.close()
 
 
-def test_a_restart_between_report_and_event_tells_the_event(tmp_path: Path) -> None:
+def test_a_restart_between_report_and_event_sends_the_event(tmp_path: Path) -> None:
     api = FakeKube()
     api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
     first = Bench(tmp_path, api)
@@ -204,7 +204,7 @@ def test_a_restart_between_report_and_event_tells_the_event(tmp_path: Path) -> N
     assert api.reasons() == ["AnomalyDetected"]
 
 
-def test_one_who_takes_over_between_report_and_event_tells_the_event(tmp_path: Path) -> None:
+def test_a_take_over_between_report_and_event_sends_the_event(tmp_path: Path) -> None:
     api = FakeKube()
     api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
     first = Bench(tmp_path / "a", api)
@@ -212,7 +212,7 @@ def test_one_who_takes_over_between_report_and_event_tells_the_event(tmp_path: P
     first.until(lambda: "apply_report_status" in api.writes)
     first.sink.close()
     api.fail = lambda name, about: None
-    for number in range(2):  # what the first of them told the second does not tell again
+    for number in range(2):  # the second one does not repeat what the first one reported
         second = Bench(tmp_path / f"b{number}", api)
         second.update(opened(f"cpu-anew-{number}"))
         second.until(second.idle)
@@ -231,7 +231,7 @@ def test_the_end_delivers_what_is_left(tmp_path: Path) -> None:
     assert not (tmp_path / FILE).exists()
 
 
-def test_what_is_not_granted_is_said_once_and_waits(
+def test_a_missing_permission_is_logged_once_and_retried(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
@@ -285,7 +285,7 @@ def test_events_that_are_not_taken_stop_no_report(
     assert caplog.text.count("403 Forbidden: events") == 1
 
 
-def test_a_report_that_somebody_deleted_is_made_again(bench: Bench) -> None:
+def test_a_deleted_report_is_created_again(bench: Bench) -> None:
     bench.update(opened())
     bench.until(lambda: bench.idle() and "p-n1-cpu-1" in bench.api.reports)
     bench.api.reports.clear()
@@ -367,7 +367,9 @@ def test_a_write_never_waits_for_the_api(bench: Bench) -> None:
     bench.api.fail = lambda name, about: None
 
 
-def test_a_defect_costs_a_turn_and_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_exception_costs_an_iteration_and_is_logged(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     bench.api.fail = lambda name, about: ZeroDivisionError("a defect")
     bench.update(opened())
     bench.until(lambda: "a round of the Kubernetes sink failed" in caplog.text)

@@ -21,8 +21,8 @@ from support.finding_factory import AT, finding, largest
 from support.property_tests import examples
 
 
-def entry(one: Finding | None = None) -> ReportEntry:
-    found = one or finding()
+def entry(given: Finding | None = None) -> ReportEntry:
+    found = given or finding()
     return ReportEntry(found.id, report(found, "p", 1), found.severity)
 
 

@@ -13,7 +13,7 @@ from support.finding_factory import changed, finding, opened, resolved
 from support.report_store_harness import StoreHarness, flood
 
 
-def test_too_many_become_one_summary() -> None:
+def test_too_many_findings_become_a_summary() -> None:
     harness = StoreHarness(reports_per_minute=10)
     flood(harness, 100)
     written = harness.deliver() + harness.deliver()
@@ -68,7 +68,7 @@ def test_a_summarized_finding_that_grows_is_reported_individually() -> None:
     assert grown.report.name in [each.name for each in harness.deliver()]
 
 
-def test_the_summary_is_written_once_a_minute_and_resolved_at_the_end() -> None:
+def test_the_summary_is_written_once_a_minute_and_finally_resolved() -> None:
     harness = StoreHarness(reports_per_minute=10)
     flood(harness, 100)
 
