@@ -131,7 +131,7 @@ def _selection(recordings: Sequence[tuple[str, int, Path]]) -> dict[str, Any]:
     for workload, _, path in recordings:
         files.setdefault(workload, []).append(path)
     workloads, _ = metric_selection.correlated(files, traces.SAMPLE_NS)
-    selection, points, bend = metric_selection.chosen(workloads, THRESHOLD)
+    selection, points, knee = metric_selection.chosen(workloads, THRESHOLD)
     moved = {
         item.label
         for each in workloads
@@ -144,8 +144,8 @@ def _selection(recordings: Sequence[tuple[str, int, Path]]) -> dict[str, Any]:
         "kept": sum(each.metric in moved for each in selection.kept),
         "dropped": len(selection.dropped),
         "stoodStill": len(selection.kept) + len(selection.dropped) - len(moved),
-        "knee": bend,
-        "curves": as_json(selection, points, bend)["curves"],
+        "knee": knee,
+        "curves": as_json(selection, points, knee)["curves"],
     }
 
 

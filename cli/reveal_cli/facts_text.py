@@ -1,30 +1,23 @@
-"""A node's facts in a few lines for people; ``--json`` has all of them."""
+"""The most important facts of a node as text; ``--json`` has all of them."""
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from rich.padding import Padding
+
 from reveal_analyzer.formatting import human
+from reveal_cli.terminal import grid
 from reveal_contract import cpulist
 from reveal_contract.facts import Device, Disk, Facts
 from reveal_contract.metric import Kind
 
-_LABEL = 9
 
-
-def facts_lines(facts: Facts, columns: int) -> list[str]:
-    """One paragraph a topic; what is not known is left out."""
-    return [
-        line
-        for label, words in _topics(facts)
-        if (text := ", ".join(word for word in words if word))
-        for line in textwrap.wrap(
-            text, columns, initial_indent=f"  {label:<{_LABEL}}",
-            subsequent_indent=" " * (_LABEL + 2), break_on_hyphens=False,
-        )
-    ]  # fmt: skip
+def facts_grid(facts: Facts) -> Padding:
+    """Return one row for each topic; unknown facts are left out."""
+    topics = ((label, ", ".join(filter(None, words))) for label, words in _topics(facts))
+    return grid(((label, text) for label, text in topics if text), indent=2)
 
 
 def _topics(facts: Facts) -> Iterator[tuple[str, Iterable[str]]]:
@@ -55,7 +48,7 @@ def _cpu(facts: Facts) -> Iterator[str]:
     yield f"{cpu.cores} cores" if cpu.cores else ""
     yield f"{len(cpulist.parse(cpu.online))} CPUs online" if cpu.online else ""
     yield f"isolated {cpu.isolated}" if cpu.isolated else ""
-    yield from sorted({f"{one.driver} {one.governor}" for one in cpu.policies})
+    yield from sorted({f"{policy.driver} {policy.governor}" for policy in cpu.policies})
     yield {True: "boost", False: "no boost", None: ""}[cpu.boost]
 
 
@@ -68,15 +61,17 @@ def _memory(facts: Facts) -> Iterator[str]:
             size = human(pool.size, "bytes", Kind.GAUGE)
             yield f"{pool.total} huge pages of {size} ({pool.free} free)"
     yield f"THP {memory.thp}" if memory.thp else ""
-    yield from (f"swap {one.name} {human(one.size, 'bytes', Kind.GAUGE)}" for one in memory.swaps)
+    yield from (
+        f"swap {swap.name} {human(swap.size, 'bytes', Kind.GAUGE)}" for swap in memory.swaps
+    )
 
 
 def _counted(facts: Facts, kind: str) -> Iterator[str]:
-    """``8 x NVIDIA H100 (PCIe x16 32 GT/s)``: alike ones once."""
+    """Yield equal devices once, with their number: ``8 x NVIDIA H100 (PCIe x16 32 GT/s)``."""
     names = {gpu.pci: gpu.name for gpu in facts.gpus}
     devices = [device for device in facts.devices if device.kind == kind]
-    alike = Counter((names.get(one.address) or one.ids, _link(one)) for one in devices)
-    for (name, link), count in alike.items():
+    equal = Counter((names.get(device.address) or device.ids, _link(device)) for device in devices)
+    for (name, link), count in equal.items():
         yield f"{count} x {name}{link}"
 
 
@@ -96,6 +91,6 @@ def _network(facts: Facts) -> Iterator[str]:
 
 
 def _disk(facts: Facts, disk: Disk) -> str:
-    # what a guest is told of spinning is its hypervisor's guess
+    # in a guest the rotational flag is a guess of its hypervisor
     kind = ["spinning"] if disk.rotational and not facts.kernel.virtual else []
     return f"{disk.name} ({' '.join(word for word in [disk.model, *kind, disk.scheduler] if word)})"

@@ -10,7 +10,7 @@ _SUSPECTED_SECONDS = 5
 
 
 class FindingLog:
-    """The latest state of every finding, and what is suspected right now."""
+    """The latest state of each finding, and the suspicions of the last seconds."""
 
     def __init__(self) -> None:
         self._findings: dict[str, Finding] = {}
@@ -19,17 +19,17 @@ class FindingLog:
 
     @property
     def findings(self) -> list[Finding]:
-        """In the order of their onset."""
-        return in_order(self._findings.values())
+        """Return the findings in the order of their onset."""
+        return by_onset(self._findings.values())
 
     @property
     def suspected(self) -> list[Finding]:
         return [finding for _, finding in self._suspected]
 
-    def take(self, updates: Iterable[FindingUpdate]) -> list[Finding]:
-        """Note the updates of one second; the findings that were opened by them.
+    def update(self, updates: Iterable[FindingUpdate]) -> list[Finding]:
+        """Apply the updates of one second and return the findings that they opened.
 
-        A suspicion is said once: it is shown until it becomes a finding or has grown old.
+        A suspicion stays until a finding opens or five seconds have passed.
         """
         self._second += 1
         opened = []
@@ -48,5 +48,6 @@ class FindingLog:
         return opened
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
+def by_onset(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings in the order of their onset."""
     return sorted(findings, key=lambda finding: (finding.first_seen_ns, finding.id))

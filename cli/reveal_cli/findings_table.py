@@ -1,94 +1,104 @@
-"""The table of findings as people read it: pure functions from findings to lines."""
+"""The table of findings that the commands print, and the texts of its cells."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Column
+from rich.text import Text
+
 from reveal_analyzer.formatting import human
-from reveal_cli.options import clock
+from reveal_cli.options import format_duration
+from reveal_cli.terminal import grid, table
 from reveal_contract import catalogue
-from reveal_contract.finding import Evidence, Finding
+from reveal_contract.finding import Evidence, Finding, Severity
 from reveal_contract.metric import Kind
 
-MIN_WIDTH, MAX_WIDTH = 80, 120
-_GAP = 2
-# claim, subject and evidence share what the narrow columns leave, in these parts
-_SHARES = (5, 3, 4)
-_EVIDENCE_SHOWN = 3
+# on a narrower terminal a finding is a list of its fields
+_TABLE_WIDTH = 100
+_EVIDENCE_ROWS = 3
+_STYLES = {
+    Severity.CRITICAL: "bold red",
+    Severity.HIGH: "red",
+    Severity.MEDIUM: "yellow",
+    Severity.LOW: "cyan",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    title: str
-    width: int
+@dataclass(frozen=True)
+class FindingsTable:
+    """The findings as a table, or as a list of fields where the terminal is narrow."""
 
+    findings: Sequence[Finding]
 
-def findings_table(findings: Sequence[Finding], width: int = MAX_WIDTH) -> list[str]:
-    """One block of lines a finding, none wider than ``width`` (held within 80 to 120)."""
-    columns = _columns(max(MIN_WIDTH, min(width, MAX_WIDTH)))
-    lines = [_line(columns, [column.title for column in columns])]
-    lines.append(_line(columns, ["-" * column.width for column in columns]))
-    dated = len({_local(finding.first_seen_ns).date() for finding in findings}) > 1
-    for finding in findings:
-        cells = [
-            textwrap.wrap(cell, column.width) or [""]
-            for cell, column in zip(_cells(finding, dated), columns, strict=True)
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._list() if options.max_width < _TABLE_WIDTH else self._table()
+
+    def _table(self) -> RenderableType:
+        # claim, subject and evidence share what the narrow columns leave
+        rows = table(
+            Column("TIME", width=8), Column("SUBSYSTEM"), Column("SEVERITY"),
+            Column("STATE", width=8), Column("CLAIM", ratio=5), Column("SUBJECT", ratio=3),
+            Column("EVIDENCE", ratio=4), expand=True,
+        )  # fmt: skip
+        for finding in self.findings:
+            rows.add_row(*self._fields(finding).values())
+        return rows
+
+    def _list(self) -> RenderableType:
+        rows = [
+            (name.lower(), text)
+            for finding in self.findings
+            for name, text in [*self._fields(finding).items(), ("", "")]
         ]
-        cells[-1] = [
-            line
-            for evidence in finding.evidence[:_EVIDENCE_SHOWN]
-            for line in textwrap.wrap(evidence_text(evidence), columns[-1].width)
-        ]
-        for row in range(max(len(cell) for cell in cells)):
-            lines.append(_line(columns, [cell[row] if row < len(cell) else "" for cell in cells]))
-    return lines
+        return grid(rows[:-1])
 
+    def _fields(self, finding: Finding) -> dict[str, RenderableType]:
+        evidence = finding.evidence[:_EVIDENCE_ROWS]
+        return {
+            "TIME": self._time(finding),
+            "SUBSYSTEM": finding.subsystem.value,
+            "SEVERITY": Text(finding.severity.value, style=_STYLES[finding.severity]),
+            "STATE": finding.state.value,
+            "CLAIM": _claim_with_impact(finding),
+            "SUBJECT": subject_text(finding),
+            "EVIDENCE": "\n".join(map(evidence_text, evidence)),
+        }
 
-def advice(findings: Sequence[Finding]) -> list[str]:
-    """What to do about the hypotheses named, each said once."""
-    said = {}
-    for finding in findings:
-        if finding.hypothesis is not None and finding.hypothesis.remediation:
-            said[finding.hypothesis.name] = finding.hypothesis.remediation
-    return [f"{name}: {remedy}" for name, remedy in said.items()]
+    def _time(self, finding: Finding) -> str:
+        """Return onset and length, with the day where the findings are of several days."""
+        days = {_local(finding.first_seen_ns).date() for finding in self.findings}
+        day = f"{_local(finding.first_seen_ns):%d %b} " if len(days) > 1 else ""
+        seconds = (finding.last_seen_ns - finding.first_seen_ns) / 1e9
+        return f"{day}{local_time(finding.first_seen_ns)} for {format_duration(max(1.0, seconds))}"
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """A metric with its value beside the usual one: ``cpu.pressure.some 93 % (usual 5 %)``."""
-    where = f"{{{evidence.instance}}}" if evidence.instance else ""
-    usual = f" (usual {_amount(evidence.baseline, evidence)})" if evidence.baseline else ""
-    return f"{evidence.metric}{where} {_amount(evidence.value, evidence)}{usual}"
-
-
-def _amount(number: str, evidence: Evidence) -> str:
-    """A decimal string as people read it; as it stands where it is no plain amount."""
-    try:
-        row = catalogue.find(evidence.metric)
-        # a ratio of times is shown as the share it is, like the counters it is made of
-        kind = row.kind if row.kind is Kind.GAUGE else Kind.COUNTER
-        return human(float(number), row.unit, kind)
-    except (catalogue.UnknownMetricError, ValueError):
-        return f"{number} {evidence.unit}".rstrip()
+    """Return a metric with its value and baseline: ``cpu.busy 93 % (baseline 5 %)``."""
+    instance = f"{{{evidence.instance}}}" if evidence.instance else ""
+    baseline = f" (baseline {_amount(evidence.baseline, evidence)})" if evidence.baseline else ""
+    return f"{evidence.metric}{instance} {_amount(evidence.value, evidence)}{baseline}"
 
 
 def subject_text(finding: Finding) -> str:
-    """The subject at fault, or "-" where none was found to be."""
+    """Return the subject that causes the finding, or "-" where none was identified."""
     if finding.pods:
         return f"{finding.pods[0].namespace}/{finding.pods[0].name}"
     return finding.subjects[0].name if finding.subjects else "-"
 
 
 def claim_text(finding: Finding) -> str:
-    """The claim with the subject, where it does not name it already."""
-    who = subject_text(finding)
-    return finding.claim if who == "-" or who in finding.claim else f"{finding.claim} ({who})"
+    """Return the claim, followed by the subject unless the claim names it."""
+    subject = subject_text(finding)
+    named = subject == "-" or subject in finding.claim
+    return finding.claim if named else f"{finding.claim} ({subject})"
 
 
 def local_time(ns: int) -> str:
-    """The time of day on this machine."""
+    """Return the time of day in this machine's zone."""
     return f"{_local(ns):%H:%M:%S}"
 
 
@@ -96,23 +106,19 @@ def _local(ns: int) -> datetime:
     return datetime.fromtimestamp(ns // 1_000_000_000).astimezone()
 
 
-def _cells(finding: Finding, dated: bool) -> list[str]:
-    """``dated`` tells the day too, where findings are of several."""
-    seconds = (finding.last_seen_ns - finding.first_seen_ns) / 1e9
-    day = f"{_local(finding.first_seen_ns):%d %b} " if dated else ""
-    return [
-        f"{day}{local_time(finding.first_seen_ns)} for {clock(max(1.0, seconds))}",
-        finding.subsystem.value,
-        finding.severity.value,
-        finding.state.value,
-        _claim(finding),
-        subject_text(finding),
-        "",
-    ]
+def _amount(number: str, evidence: Evidence) -> str:
+    """Return a decimal string with a readable unit; unchanged where it is not a plain amount."""
+    try:
+        row = catalogue.find(evidence.metric)
+        # a ratio of times is displayed as a share, like the counters it is computed from
+        kind = row.kind if row.kind is Kind.GAUGE else Kind.COUNTER
+        return human(float(number), row.unit, kind)
+    except (catalogue.UnknownMetricError, ValueError):
+        return f"{number} {evidence.unit}".rstrip()
 
 
-def _claim(finding: Finding) -> str:
-    """The claim, and what it cost the job that lost most, where it does not say so itself."""
+def _claim_with_impact(finding: Finding) -> str:
+    """Return the claim and the slowdown of the job that lost most, unless the claim states it."""
     impact = finding.impact
     if impact is None or finding.claim.startswith(f"Steps of {impact.subject} "):
         return finding.claim
@@ -120,21 +126,3 @@ def _claim(finding: Finding) -> str:
         f"{finding.claim}; steps of {impact.subject} take {impact.slowdown_percent:.1f} % longer"
         f" ({impact.low_percent:.1f} to {impact.high_percent:.1f})"
     )
-
-
-def _columns(width: int) -> list[_Column]:
-    narrow = [_Column("TIME", 8), _Column("SUBSYSTEM", 9), _Column("SEVERITY", 8)]
-    narrow.append(_Column("STATE", 8))
-    rest = width - sum(column.width + _GAP for column in narrow) - 2 * _GAP
-    parts = [rest * share // sum(_SHARES) for share in _SHARES]
-    parts[0] += rest - sum(parts)
-    wide = [
-        _Column(title, part)
-        for title, part in zip(("CLAIM", "SUBJECT", "EVIDENCE"), parts, strict=True)
-    ]
-    return narrow + wide
-
-
-def _line(columns: Sequence[_Column], cells: Sequence[str]) -> str:
-    padded = (cell.ljust(column.width + _GAP) for column, cell in zip(columns, cells, strict=True))
-    return "".join(padded).rstrip()

@@ -1,8 +1,7 @@
-"""SIGINT, SIGTERM and SIGHUP as a wish to end, taken where ending is safe.
+"""SIGINT, SIGTERM and SIGHUP as a request to end, honored where ending is safe.
 
-By default a signal only sets a flag, so that nothing is torn apart while processes and
-sockets are being made; long computations and imports run under ``raising()``, where a
-signal ends them at once.
+By default a signal only sets a flag, so that it cannot interrupt the creation of processes and
+sockets.  Long computations and imports run under ``raising()``, where a signal ends them at once.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """The user wants out; not an ``Exception``, so that no library takes it for its own."""
+    """The user asked to end.  Not an ``Exception``, so that no library catches it."""
 
 
 class Interrupt:
-    """Whether and when the user asked to end; ``install`` once, in the main thread."""
+    """Records whether and when the user asked to end; ``install`` once, in the main thread."""
 
     def __init__(self) -> None:
-        self._asked_at: float | None = None
+        self._request_time: float | None = None
         self._raises = False
 
     def install(self) -> None:
@@ -33,19 +32,19 @@ class Interrupt:
 
     @property
     def requested(self) -> bool:
-        return self._asked_at is not None
+        return self._request_time is not None
 
     def left(self, grace: float) -> float:
-        """Seconds left of ``grace`` seconds since the first signal; all of it before one."""
-        if self._asked_at is None:
+        """Return what is left of ``grace`` seconds since the first signal; all before a signal."""
+        if self._request_time is None:
             return grace
-        return max(0.0, self._asked_at + grace - time.monotonic())
+        return max(0.0, self._request_time + grace - time.monotonic())
 
     @contextmanager
     def raising(self, limit: float | None = None) -> Iterator[None]:
-        """Let a signal, or ``limit`` seconds going by, end the block with ``Interrupted``.
+        """End the block with ``Interrupted`` on a signal, or after ``limit`` seconds.
 
-        One that came before the block ends it at once, unless there is a ``limit`` for that.
+        A signal from before the block ends it at once, unless there is a ``limit``.
         """
         if limit is None and self.requested:
             raise Interrupted
@@ -62,10 +61,10 @@ class Interrupt:
                 signal.signal(signal.SIGALRM, previous)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self._asked_at is None:
-            self._asked_at = time.monotonic()
+        if self._request_time is None:
+            self._request_time = time.monotonic()
         if self._raises:
-            self._raises = False  # once is enough: clean-up must not be cut off by a second
+            self._raises = False  # once only: a second signal must not interrupt the clean-up
             raise Interrupted
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:

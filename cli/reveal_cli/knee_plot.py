@@ -1,4 +1,4 @@
-"""The three curves of a selection as a picture; needs matplotlib (the extra ``plot``)."""
+"""The plot of a selection's three curves; needs matplotlib (the extra ``plot``)."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from matplotlib.figure import Figure
 from reveal_analyzer.selection.curves import ThresholdPoint
 from reveal_cli.errors import CliError
 
-# told apart by people who do not see all colours, and in grey by their markers
+# colors that color-blind readers can distinguish; markers do it in gray print
 _LINES = (
     ("kept", "kept share", "#0072b2", "o"),
-    ("multi_r2", "multi-R² of those that go on those that stay", "#d55e00", "s"),
-    ("max_r", "mean max |r| of those that go", "#009e73", "^"),
+    ("multi_r2", "multi-R² of dropped metrics, by those kept", "#d55e00", "s"),
+    ("max_r", "mean max |r| of dropped metrics", "#009e73", "^"),
 )
 
 
-def draw(path: Path, points: Sequence[ThresholdPoint], used: float, bend: float | None) -> None:
-    """Write a PNG or SVG by the file's suffix; raises ``CliError`` where it cannot be written."""
+def draw(path: Path, points: Sequence[ThresholdPoint], used: float, knee: float | None) -> None:
+    """Write a PNG or SVG, by the file's suffix; raises ``CliError`` where it cannot be written."""
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     axes = figure.add_subplot()
     _curves(axes, points)
-    _mark(axes, used, bend)
+    _mark(axes, used, knee)
     axes.set_xlabel("threshold on |r|")
     axes.set_ylabel("share, R², |r|")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1.03)
     axes.grid(alpha=0.3)
-    # below the picture: inside it there is always a curve in the way
+    # below the plot: inside it would cover a curve
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     try:
-        # a date in the file would make two runs differ
+        # without a date: two runs must give the same file
         figure.savefig(path, dpi=150, metadata=_metadata(path))
     except OSError as error:
         raise CliError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _curves(axes: Axes, points: Sequence[ThresholdPoint]) -> None:
-    at = [point.threshold for point in points]
-    for name, label, colour, marker in _LINES:
+    thresholds = [point.threshold for point in points]
+    for name, label, color, marker in _LINES:
         values = [getattr(point, name) for point in points]
-        axes.plot(at, values, color=colour, marker=marker, markersize=4, label=label)
+        axes.plot(thresholds, values, color=color, marker=marker, markersize=4, label=label)
 
 
-def _mark(axes: Axes, used: float, bend: float | None) -> None:
-    both = used == bend
+def _mark(axes: Axes, used: float, knee: float | None) -> None:
+    both = used == knee
     axes.axvline(used, color="black", linewidth=1, label=f"used{' (knee)' * both}: {used:g}")
-    if bend is not None and not both:
-        axes.axvline(bend, color="grey", linestyle="--", linewidth=1, label=f"knee: {bend:g}")
+    if knee is not None and not both:
+        axes.axvline(knee, color="gray", linestyle="--", linewidth=1, label=f"knee: {knee:g}")
 
 
 def _metadata(path: Path) -> dict[str, str | None]:

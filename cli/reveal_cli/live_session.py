@@ -1,7 +1,7 @@
-"""One host watched end to end: private Redis, collector process, analyzer here.
+"""A live scan of one host: private Redis, collector process, and the analyzer in this process.
 
-Everything that must not outlive the scan is entered on one stack, in the order of need, and
-leaves in reverse, whatever happens.
+What must not outlive the scan is entered on one stack in the order of need, and is closed in
+reverse order on every way out.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reveal_cli.collector_process import Keeper
-from reveal_cli.configuration_hints import Hints
+from reveal_cli.collector_process import CollectorSupervisor
+from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import CliError
 from reveal_cli.finding_log import FindingLog
 from reveal_cli.findings_table import claim_text, local_time
 from reveal_cli.interrupt import Interrupt
-from reveal_cli.progress import Progress, View
+from reveal_cli.progress import Progress, ProgressView
 from reveal_cli.recordings import Recording
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from reveal_analyzer.stream.reader import Received, StreamReader
     from reveal_cli.broker import Broker
 
-FIRST_SLICE = 20.0  # a collector that delivers nothing for so long never will, s
-# what the collector gets to end in order, s; killed, it loses the slice it is at
-_STOPPING, _HURRY = 1.5, 0.3
-_SUBJECT_SLICES = 5  # how often the recording is told who the subjects are
-_AWAY_SAID = 3.0  # a Redis away for shorter is no news, s
+FIRST_SLICE = 20.0  # a collector that delivers nothing for this long has failed, s
+# time for the collector to stop, s; when it is killed, its last slice is lost
+_STOP_S, _INTERRUPTED_STOP_S = 1.5, 0.3
+_SUBJECT_SLICES = 5  # the recording gets the names of subjects every so many slices
+_MIN_AWAY_S = 3.0  # a shorter absence of Redis is not worth a warning, s
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to watch and for how long; ``redis_url`` "" means a private server."""
+class ScanPlan:
+    """What to scan and for how long; an empty ``redis_url`` means a private server."""
 
     node: str
     duration: float
@@ -58,16 +58,16 @@ class Plan:
 
     @property
     def profile(self) -> str:
-        """Keys of our own, so that scans on one Redis never read each other's slices."""
+        """Return the prefix of this scan's keys: scans on one Redis must not mix their slices."""
         return f"scan-{self.node}-{os.getpid()}"
 
 
 @dataclass
-class Watched:
-    """What a session saw, for the table, the summary and the exit code."""
+class ScanState:
+    """The findings and counts of a scan, for the table, the summary and the exit code."""
 
     finding_log: FindingLog = field(default_factory=FindingLog)
-    hints: Hints = field(default_factory=Hints)
+    hints: ConfigurationHints = field(default_factory=ConfigurationHints)
     started_ns: int = 0
     ended_ns: int = 0
     slices: int = 0
@@ -75,70 +75,69 @@ class Watched:
     refused: int = 0
     channels: int = 0
     restarts: int = 0
-    away_seconds: float = 0.0
+    redis_away_seconds: float = 0.0
     seconds: float = 0.0
     judged: bool = False
     failed: bool = False
     warmup_load: dict[str, float] = field(default_factory=dict)
     collector: dict[str, Any] = field(default_factory=dict)
-    troubles: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
-EachTurn = Callable[[float, Watched], None]
+OnTick = Callable[[float, ScanState], None]
 
 
-class Session:
-    """Watches until the time is over or the user interrupts; ``run`` gives what was seen.
+class LiveSession:
+    """Watches until the time is over or the user interrupts.
 
-    ``each_turn`` is called about twenty times a second with the seconds watched so far and what
-    was seen, and once more, with infinity, when watching ends: the demo's fault lives there.
+    ``on_tick`` is called about twenty times a second with the seconds watched so far and the
+    state, and once with infinity when watching ends: the demo runs its fault there.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ScanPlan,
         recording: Recording,
         progress: Progress,
         interrupt: Interrupt,
-        each_turn: EachTurn,
+        on_tick: OnTick,
     ) -> None:
         self.plan = plan
-        self.watched = Watched()
+        self.state = ScanState()
         self._recording, self._progress, self._interrupt = recording, progress, interrupt
-        self._each_turn = each_turn
-        self._first_at: float | None = None
+        self._on_tick = on_tick
+        self._first_slice_time: float | None = None
         self._away_since: float | None = None
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._server: Broker | None = None
         self._table = b""
         self._subjects: tuple[Identity, ...] = ()
-        self._areas: frozenset[Subsystem] = frozenset()
+        self._subsystems: frozenset[Subsystem] = frozenset()
 
-    def run(self) -> Watched:
-        """Watch; raises ``CliError`` if it could not begin, ``Interrupted`` before it did."""
-        self.watched.started_ns = self.watched.ended_ns = time.time_ns()
+    def run(self) -> None:
+        """Watch; raises ``CliError`` if the scan cannot start, ``Interrupted`` before it starts."""
+        self.state.started_ns = self.state.ended_ns = time.time_ns()
         with contextlib.ExitStack() as stack:
-            url = self.plan.redis_url or self._broker(stack)
+            url = self.plan.redis_url or self._start_redis(stack)
             flags = ("--profile", self.plan.profile, *self.plan.host_flags)
-            collector = stack.enter_context(Keeper(flags, url))
+            collector = stack.enter_context(CollectorSupervisor(flags, url))
             with self._interrupt.raising():
-                reader, analyzer, client, facts = self._analysis(url)
+                reader, analyzer, client, facts = self._connect(url)
             stack.callback(client.close)
             stack.callback(reader.close)
             if self.plan.redis_url:
-                stack.callback(_forget, client, self.plan)
+                stack.callback(_delete_keys, client, self.plan)
             try:
                 self._watch(reader, analyzer, collector, facts)
             finally:
-                self.watched.ended_ns = time.time_ns()
-                self._each_turn(math.inf, self.watched)
-            collector.process.stop(_HURRY if self._interrupt.requested else _STOPPING)
-            self._take(reader, analyzer)
-            self.watched.finding_log.take(analyzer.finish())
-            self.watched.collector = _collector_state(client, self.plan.node)
-        return self.watched
+                self.state.ended_ns = time.time_ns()
+                self._on_tick(math.inf, self.state)
+            collector.process.stop(_INTERRUPTED_STOP_S if self._interrupt.requested else _STOP_S)
+            self._read_slices(reader, analyzer)
+            self.state.finding_log.update(analyzer.finish())
+            self.state.collector = _collector_state(client, self.plan.node)
 
-    def _broker(self, stack: contextlib.ExitStack) -> str:
+    def _start_redis(self, stack: contextlib.ExitStack) -> str:
         from reveal_cli.broker import Broker, BrokerError  # noqa: PLC0415 - redis is an extra
 
         try:
@@ -147,8 +146,8 @@ class Session:
             raise CliError(str(error)) from None
         return server.url
 
-    def _analysis(self, url: str) -> tuple[StreamReader, NodeAnalyzer, redis.Redis, FactsFeed]:
-        import redis  # noqa: PLC0415 - heavy, and wanted only here
+    def _connect(self, url: str) -> tuple[StreamReader, NodeAnalyzer, redis.Redis, FactsFeed]:
+        import redis  # noqa: PLC0415 - heavy, and used only here
 
         from reveal_analyzer.configuration.feed import FactsFeed  # noqa: PLC0415
         from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415
@@ -162,99 +161,108 @@ class Session:
         return reader, analyzer, client, FactsFeed(client)
 
     def _watch(
-        self, reader: StreamReader, analyzer: NodeAnalyzer, collector: Keeper, facts: FactsFeed
+        self,
+        reader: StreamReader,
+        analyzer: NodeAnalyzer,
+        collector: CollectorSupervisor,
+        facts: FactsFeed,
     ) -> None:
-        began = time.monotonic()
-        while not self._over(began) and not self._interrupt.requested:
-            self._take(reader, analyzer)  # waits for the rest of a tick of the stream
-            self._take_facts(facts)
-            self._look_after(reader, collector)
-            self._each_turn(self._elapsed, self.watched)
+        start = time.monotonic()
+        while not self._is_over(start) and not self._interrupt.requested:
+            self._read_slices(reader, analyzer)  # blocks for up to one poll of the stream
+            self._read_facts(facts)
+            self._check_parts(reader, collector)
+            self._on_tick(self._elapsed, self.state)
             self._show(analyzer)
 
     @property
     def _elapsed(self) -> float:
-        return 0.0 if self._first_at is None else time.monotonic() - self._first_at
+        if self._first_slice_time is None:
+            return 0.0
+        return time.monotonic() - self._first_slice_time
 
-    def _over(self, began: float) -> bool:
-        if self._first_at is None and time.monotonic() - began > FIRST_SLICE:
+    def _is_over(self, start: float) -> bool:
+        if self._first_slice_time is None and time.monotonic() - start > FIRST_SLICE:
             raise CliError(
-                f"the collector delivered nothing within {FIRST_SLICE:.0f} s;"
-                " `reveal doctor` says what this host gives"
+                f"the collector sent nothing for {FIRST_SLICE:.0f} s;"
+                " `reveal doctor` lists what can be read on this host"
             )
         return self._elapsed >= self.plan.duration
 
-    def _take(self, reader: StreamReader, analyzer: NodeAnalyzer) -> None:
-        """Judge and keep what has arrived."""
+    def _read_slices(self, reader: StreamReader, analyzer: NodeAnalyzer) -> None:
+        """Judge and record the slices that have arrived."""
         received = reader.poll()
         for slice_ in received:
-            self._one(slice_, analyzer, reader)
+            self._process(slice_, analyzer, reader)
         if received:
             reader.ack(received)
-            self.watched.seconds = self._elapsed
-            self.watched.refused = reader.counts.refused
+            self.state.seconds = self._elapsed
+            self.state.refused = reader.counts.refused
 
-    def _take_facts(self, feed: FactsFeed) -> None:
-        """What the collector found out about the host, when there is news."""
+    def _read_facts(self, feed: FactsFeed) -> None:
+        """Evaluate the configuration rules when the collector has published new facts."""
         for facts in feed.poll([self.plan.node], time.monotonic()):
             self._recording.facts(facts)
-            self.watched.hints.take(facts, time.time_ns())
+            self.state.hints.update(facts, time.time_ns())
 
-    def _one(self, slice_: Received, analyzer: NodeAnalyzer, reader: StreamReader) -> None:
-        seen = self.watched
-        self._first_at = self._first_at or time.monotonic()
-        seen.slices += 1
-        seen.lost += slice_.gap
-        seen.channels = len(slice_.table.fast) + len(slice_.table.slow)
+    def _process(self, slice_: Received, analyzer: NodeAnalyzer, reader: StreamReader) -> None:
+        state = self.state
+        self._first_slice_time = self._first_slice_time or time.monotonic()
+        state.slices += 1
+        state.lost += slice_.gap
+        state.channels = len(slice_.table.fast) + len(slice_.table.slow)
         if slice_.gap:
             self._warn(f"{slice_.gap} slices lost before {local_time(slice_.message.start_ns)}")
-        if seen.slices % _SUBJECT_SLICES == 1:
-            self._note_subjects(reader.subjects(self.plan.node))
+        if state.slices % _SUBJECT_SLICES == 1:
+            self._record_subjects(reader.subjects(self.plan.node))
         self._recording.message(slice_.data, slice_.table)
-        for finding in seen.finding_log.take(self._judge(slice_, analyzer)):
+        for finding in state.finding_log.update(self._judge(slice_, analyzer)):
             self._progress.event(f"found {_event(finding)}")
         if slice_.table.key != self._table:
-            self._table, self._areas = slice_.table.key, _areas(slice_.table)
+            self._table, self._subsystems = slice_.table.key, _subsystems(slice_.table)
         status = analyzer.status()
-        seen.judged = seen.judged or not status.learning
-        seen.warmup_load = dict(status.warmup_load)
+        state.judged = state.judged or not status.learning
+        state.warmup_load = dict(status.warmup_load)
 
-    def _note_subjects(self, subjects: tuple[Identity, ...]) -> None:
+    def _record_subjects(self, subjects: tuple[Identity, ...]) -> None:
         if subjects != self._subjects:
             self._recording.note({"node": self.plan.node, "subjects": to_rows(subjects)})
             self._subjects = subjects
 
     def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[FindingUpdate]:
-        """A slice that cannot be judged is said, once for each reason, and passed over."""
+        """Judge a slice; one that fails is skipped, with one warning for each reason."""
         try:
             return analyzer.analyze(slice_.message, slice_.table)
-        except Exception as error:  # a defect: the slices after it shall still be judged
+        except Exception as error:  # a defect: the slices after it can still be judged
             self._warn_once(f"a slice could not be judged ({type(error).__name__}: {error})")
             return []
 
-    def _look_after(self, reader: StreamReader, collector: Keeper) -> None:
-        """The collector, the connection and the recording, each said when it fails."""
-        if said := collector.check(time.monotonic(), delivered=self._first_at is not None):
-            self._warn(said)
-        self.watched.restarts = collector.restarts
+    def _check_parts(self, reader: StreamReader, collector: CollectorSupervisor) -> None:
+        """Warn of a failure of the collector, the connection or the recording."""
+        delivered = self._first_slice_time is not None
+        if warning := collector.check(time.monotonic(), delivered=delivered):
+            self._warn(warning)
+        self.state.restarts = collector.restarts
         if self._recording.problem:
             self._warn_once(self._recording.problem)
-        self._follow_connection(reader.connected)
+        self._check_connection(reader.connected)
 
-    def _follow_connection(self, connected: bool) -> None:
+    def _check_connection(self, connected: bool) -> None:
         now = time.monotonic()
         if not connected:
             self._away_since = self._away_since or now
             if self._server is not None and not self._server.alive:
-                self._revive(self._server)
+                self._restart_redis(self._server)
         elif self._away_since is not None:
             away, self._away_since = now - self._away_since, None
-            self.watched.away_seconds += away
-            if away >= _AWAY_SAID:
-                self._warn(f"Redis was away for {away:.0f} s; what was kept meanwhile arrives now")
+            self.state.redis_away_seconds += away
+            if away >= _MIN_AWAY_S:
+                self._warn(
+                    f"Redis was unreachable for {away:.0f} s; the collector sends what it kept"
+                )
 
-    def _revive(self, server: Broker) -> None:
-        """The private Redis anew; what was in it the collector does not have any more."""
+    def _restart_redis(self, server: Broker) -> None:
+        """Start the private Redis again, empty: slices that were in it are lost."""
         try:
             server.restart()
             self._warn("the private Redis ended; it is started again")
@@ -262,44 +270,45 @@ class Session:
             self._warn_once(f"the private Redis ended and cannot be started again: {error}")
 
     def _warn_once(self, line: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
-            self.watched.failed = True
+        if line not in self._warned:
+            self._warned.add(line)
+            self.state.failed = True
             self._warn(line)
 
     def _warn(self, line: str) -> None:
-        self.watched.troubles.append(line)
-        self._progress.say(line)
+        self.state.warnings.append(line)
+        self._progress.warn(line)
 
     def _show(self, analyzer: NodeAnalyzer) -> None:
-        status = analyzer.status()
+        status, state = analyzer.status(), self.state
         left = self.plan.settings.warmup_seconds - self._elapsed
-        phase = "starting" if self._first_at is None else "watching"
-        if status.learning and self._first_at is not None:
-            phase = "learning what is normal here"
+        phase = "starting" if self._first_slice_time is None else "watching"
+        if status.learning and self._first_slice_time is not None:
+            phase = "learning the baseline"
         away = 0.0 if self._away_since is None else time.monotonic() - self._away_since
-        self._progress.show(
-            View(
+        scores = {name: score for name, score in status.over.items() if name in self._subsystems}
+        self._progress.update(
+            ProgressView(
                 node=self.plan.node,
                 phase=phase,
                 elapsed=self._elapsed,
                 duration=self.plan.duration,
-                slices=self.watched.slices,
-                lost=self.watched.lost,
-                channels=self.watched.channels,
+                slices=state.slices,
+                lost=state.lost,
+                channels=state.channels,
                 warmup_left=max(0.0, left) if status.learning else 0.0,
-                findings=len(self.watched.finding_log.findings),
-                over={area: score for area, score in status.over.items() if area in self._areas},
-                suspected=[_event(finding) for finding in self.watched.finding_log.suspected],
+                findings=len(state.finding_log.findings),
+                scores=scores,
+                suspected=[_event(finding) for finding in state.finding_log.suspected],
                 changed=list(status.changed),
-                heartbeats=list(status.heartbeats),
-                trouble=f"Redis is away since {away:.0f} s" if away >= 1 else "",
+                step_times=list(status.heartbeats),
+                warning=f"Redis has been unreachable for {away:.0f} s" if away >= 1 else "",
             )
         )
 
 
-def _areas(table: ChannelTable) -> frozenset[Subsystem]:
-    """The subsystems this host gives channels of."""
+def _subsystems(table: ChannelTable) -> frozenset[Subsystem]:
+    """Return the subsystems for which this host has channels."""
     found = set()
     for metric in {channel.metric for channel in (*table.fast, *table.slow)}:
         with contextlib.suppress(catalogue.UnknownMetricError):  # of a newer collector
@@ -308,22 +317,22 @@ def _areas(table: ChannelTable) -> frozenset[Subsystem]:
 
 
 def _event(finding: Finding) -> str:
-    when = local_time(finding.first_seen_ns)
-    return f"{when} {finding.subsystem.value} {finding.severity.value}: {claim_text(finding)}"
+    time_ = local_time(finding.first_seen_ns)
+    return f"{time_} {finding.subsystem.value} {finding.severity.value}: {claim_text(finding)}"
 
 
 def _collector_state(client: redis.Redis, node: str) -> dict[str, Any]:
-    """What the collector last said of itself; empty if Redis cannot tell any more."""
+    """Return the last state that the collector published; empty where Redis cannot be read."""
     with contextlib.suppress(Exception):  # for the summary only: never a reason to fail
-        said = client.hget(names.NODES_KEY, node)
-        state = json.loads(said) if isinstance(said, bytes) else {}
+        published = client.hget(names.NODES_KEY, node)
+        state = json.loads(published) if isinstance(published, bytes) else {}
         return state if isinstance(state, dict) else {}
     return {}
 
 
-def _forget(client: redis.Redis, plan: Plan) -> None:
-    """Take our keys out of a Redis that is not ours."""
-    with contextlib.suppress(Exception):  # it may be gone; the streams are bounded anyway
+def _delete_keys(client: redis.Redis, plan: ScanPlan) -> None:
+    """Delete the keys of this scan from a Redis that others use, too."""
+    with contextlib.suppress(Exception):  # Redis may be gone; the streams are bounded anyway
         for key in _own_keys(plan.profile):
             client.delete(key)
 

@@ -1,4 +1,4 @@
-"""Recordings as ``reveal select`` uses them: what each workload's metrics have in common."""
+"""Selects metrics from recordings for ``reveal select``: correlations, thresholds, doubts."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from reveal_analyzer.selection.workload import Workload, average
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.recordings import Slices
 
-_ENOUGH = 2  # rows for each metric that stays, below which a fit on them tells little
+_MIN_ROWS = 2  # rows for each kept metric; a regression on fewer fits by chance
 
 
-def by_workload(files: Sequence[Path], named: Sequence[Sequence[str]]) -> dict[str, list[Path]]:
-    """The recordings of each workload: ``files`` are one each, ``named`` are NAME=FILE FILE...
+def by_workload(files: Sequence[Path], workloads: Sequence[Sequence[str]]) -> dict[str, list[Path]]:
+    """Return the recordings of each workload.
 
-    Raises ``CliError`` for what names no workload, or two of them alike.
+    Each of ``files`` is a workload of its own; ``workloads`` are lists NAME=FILE, FILE, ...
+    Raises ``CliError`` for a workload without a name, or two recordings of one name.
     """
     found: dict[str, list[Path]] = {}
     for path in files:
         if path.stem in found:
             raise CliError(
-                f"two recordings are called {path.stem}: say with --workload NAME=FILE whether"
-                " they are of one workload",
+                f"two recordings are named {path.stem}: if they are of one workload, pass them with"
+                " --workload NAME=FILE FILE",
                 USAGE,
             )
         found[path.stem] = [path]
-    for first, *others in named:
+    for first, *others in workloads:
         name, equals, file = first.partition("=")
         if not (name and equals and file):
             raise CliError(f"--workload {first}: write NAME=FILE, then more files of it", USAGE)
@@ -44,26 +45,26 @@ def by_workload(files: Sequence[Path], named: Sequence[Sequence[str]]) -> dict[s
 def correlated(
     workloads: Mapping[str, Sequence[Path]], every_ns: int
 ) -> tuple[list[Workload], list[str]]:
-    """The averaged correlations of each workload, and what of the files was not used.
+    """Return the averaged correlations of each workload, and warnings about its files.
 
-    Raises ``CliError`` where a file is of no use, or nothing moved in any.
+    Raises ``CliError`` where a file cannot be used, or no metric changed in any of them.
     """
-    made, warnings = [], []
+    result, warnings = [], []
     for name, paths in workloads.items():
         runs = []
         for path in paths:
             slices = Slices(path)
             runs += _runs(path, slices, every_ns)
             if slices.truncated:
-                warnings.append(f"{path} is cut off; it is used up to there")
-        made.append(average(name, runs))
-    if not any(each.moved.any() for each in made):
-        raise CliError("no metric moved in these recordings: there is nothing to select from")
-    return made, warnings
+                warnings.append(f"{path} is incomplete; it is used up to its end")
+        result.append(average(name, runs))
+    if not any(workload.moved.any() for workload in result):
+        raise CliError("no metric changed in these recordings: there is nothing to select from")
+    return result, warnings
 
 
 def _runs(path: Path, slices: Slices, every_ns: int) -> list[Correlation]:
-    """Each node of a recording is a run of its own."""
+    """Return one run for each node of a recording."""
     nodes: dict[str, tuple[Resampler, CorrelationSums]] = {}
     for message, table in slices:
         if message.node not in nodes:
@@ -80,28 +81,28 @@ def _runs(path: Path, slices: Slices, every_ns: int) -> list[Correlation]:
 def chosen(
     workloads: Sequence[Workload], threshold: float | None
 ) -> tuple[Selection, tuple[ThresholdPoint, ...], float | None]:
-    """The selection at a threshold (None: at the knee), the curves, and their knee."""
+    """Return the selection at a threshold (``None``: at the knee), the curves, and their knee."""
     points = curves(workloads)
-    bend = knee(points)
-    wanted = bend if threshold is None else threshold
-    if wanted is None:
+    knee_threshold = knee(points)
+    used = knee_threshold if threshold is None else threshold
+    if used is None:
         raise CliError("MULTI-R2 has no knee here: give --threshold a number")
-    return select(workloads, wanted), points, bend
+    return select(workloads, used), points, knee_threshold
 
 
 def doubts(workloads: Sequence[Workload], selection: Selection) -> list[str]:
-    """Where the figures promise more than the recordings can tell."""
-    kept = {each.metric for each in selection.kept}
-    said = []
-    for each in workloads:
+    """Return a warning for each workload whose recordings are too short for its figures."""
+    kept = {row.metric for row in selection.kept}
+    warnings = []
+    for workload in workloads:
         moving = sum(
             1
-            for item, moved in zip(each.items, each.moved, strict=True)
+            for item, moved in zip(workload.items, workload.moved, strict=True)
             if moved and item.label in kept
         )
-        if each.rows < _ENOUGH * moving:
-            said.append(
-                f"{each.name}: {each.rows} rows for {moving} metrics that stay: with so few its"
+        if workload.rows < _MIN_ROWS * moving:
+            warnings.append(
+                f"{workload.name}: {workload.rows} rows for {moving} kept metrics are too few: its"
                 " MULTI-R2 is near 1 by chance"
             )
-    return said
+    return warnings

@@ -19,6 +19,8 @@ from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, Set
 _T = TypeVar("_T")
 
 FOREVER = math.inf
+OFFLINE = "offline"
+_MODE_ALIASES = {"report": OFFLINE}  # its name until version 0.1
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?\Z", re.ASCII)
 _TIME = re.compile(
     r"(?:(\d{1,6})h)?(?:(\d{1,8})m)?(?:(\d{1,12}(?:\.\d{1,9})?)(s|ms|us|ns)?)?\Z", re.ASCII
@@ -28,7 +30,7 @@ _MAX_NODE_BYTES = 253
 
 
 def duration(text: str) -> float:
-    """Seconds in "90", "90s", "3m", "1h30m"; infinity for "0" and "forever"."""
+    """Return the seconds of "90", "90s", "3m", "1h30m"; infinity for "0" and "forever"."""
     word = text.strip().lower()
     if word == "forever":
         return FOREVER
@@ -42,7 +44,7 @@ def duration(text: str) -> float:
 
 
 def nanoseconds(text: str) -> int:
-    """Nanoseconds in "0.5", "3s", "100ms", "2m", "1h30m"; a number alone is seconds."""
+    """Return the nanoseconds of "0.5", "3s", "100ms", "2m", "1h30m"; a bare number is seconds."""
     match = _TIME.match(text.strip().lower())
     if match is None or not any(match.groups()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 100ms, 3s, 2m or 1h30m")
@@ -53,30 +55,32 @@ def nanoseconds(text: str) -> int:
 
 @dataclass(frozen=True)
 class Length:
-    """So many samples, or so long: only one is not 0."""
+    """A number of samples, or a time; the other is 0."""
 
     samples: int = 0
     ns: int = 0
 
-    def at(self, period_ns: int) -> int:
-        """In samples of this period, at least one."""
+    def in_samples(self, period_ns: int) -> int:
+        """Return the length in samples of this period, at least one."""
         return self.samples or max(1, round(self.ns / max(1, period_ns)))
 
 
 def length(text: str) -> Length:
-    """Samples in "30", a time in "3s"; neither may be 0."""
+    """Return the samples of "30" or the time of "3s"; neither may be 0."""
     plain = text.isascii() and text.isdecimal()
-    made = Length(samples=int(text)) if plain else Length(ns=nanoseconds(text))
-    if made == Length():
-        raise argparse.ArgumentTypeError(f"{text!r} is no length: write 30 (samples) or 3s")
-    return made
+    result = Length(samples=int(text)) if plain else Length(ns=nanoseconds(text))
+    if result == Length():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a length: write 30 (samples) or 3s")
+    return result
 
 
 def severity(text: str) -> Severity:
+    """Return the severity of this name, in any case."""
     return _choice(text, {level.value.lower(): level for level in Severity}, "severity")
 
 
 def sensitivity(text: str) -> str:
+    """Return the sensitivity of this name, in any case."""
     return _choice(text, {word.lower(): word for word in SENSITIVITIES}, "sensitivity")
 
 
@@ -89,27 +93,27 @@ def _choice(text: str, known: dict[str, _T], what: str) -> _T:
 
 
 def add_judging(
-    parser: argparse.ArgumentParser, warmup: str = "60s", *, whole: bool = False
+    parser: argparse.ArgumentParser, warmup: str = "60s", *, offline: bool = False
 ) -> None:
-    """What decides how slices are judged, live or from a recording.
+    """Add the flags that decide how data is judged.
 
-    ``whole`` adds the judgement of a recording or table as a whole, and leaves the mode ``None``
-    where none was asked for.
+    ``offline`` adds the mode for recordings and tables, and makes ``None`` the default mode.
     """
     group = parser.add_argument_group("judging")
     group.add_argument(
         "--warmup", metavar="TIME", type=duration, default=duration(warmup),
-        help=f"how long to learn what is normal before judging (default {warmup}, at least 10s)",
+        help=f"how long to learn the baseline before judging (default {warmup}, at least 10s)",
     )  # fmt: skip
     group.add_argument(
         "--sensitivity", metavar="LEVEL", type=sensitivity, default="Low",
-        help="low (default: few false findings), medium or high (weaker faults, more false ones)",
+        help="low (default: few false findings), medium or high (smaller faults are found, with"
+        " more false findings)",
     )  # fmt: skip
-    _add_mode(group, whole)
+    _add_mode(group, offline)
     group.add_argument(
         "--hypotheses", metavar="FILE", type=Path, action="append", default=[],
-        help="known causes of your own, also a folder of such files (docs/how-to/add-a-cause.md);"
-        " may be given again",
+        help="a file of your own causes, or a folder of such files (docs/how-to/add-a-cause.md);"
+        " can be given several times",
     )  # fmt: skip
     group.add_argument(
         "--fail-on", metavar="SEVERITY", type=severity,
@@ -117,52 +121,56 @@ def add_judging(
     )  # fmt: skip
 
 
-def _add_mode(group: argparse._ArgumentGroup, whole: bool) -> None:
-    if whole:
+def _add_mode(group: argparse._ArgumentGroup, offline: bool) -> None:
+    if offline:
         group.add_argument(
-            "--mode", choices=("report", *MODES),
-            help="report (default for tables): every sample against all others; online (default"
-            " for recordings): each by its past, a recording also as a whole; paper: two of three"
-            " detectors agree",
+            "--mode", choices=(OFFLINE, *MODES), type=lambda name: _MODE_ALIASES.get(name, name),
+            help="offline (default for tables; alias: report): judge each second against the whole"
+            " recording or table; online (default for recordings): against the time before it, and"
+            " recordings also as a whole; paper: report where two of three detectors agree",
         )  # fmt: skip
         return
     group.add_argument(
         "--mode", choices=MODES, default="online",
-        help="online (default): harm in units that matter; paper: two of three detectors agree",
+        help="online (default): score the harm in amounts that matter; paper: report where two of"
+        " three detectors agree",
     )  # fmt: skip
 
 
 def add_host(parser: argparse.ArgumentParser) -> None:
-    """Which host is read and which of its sources."""
-    group = parser.add_argument_group("what is read")
+    """Add the flags that choose the host and its sources."""
+    group = parser.add_argument_group("host and sources")
     group.add_argument("--node", default=platform.node() or "localhost", help=argparse.SUPPRESS)
-    for name, place in (("proc", "/proc"), ("sys", "/sys"), ("cgroup", "/sys/fs/cgroup")):
+    for name, path in (("proc", "/proc"), ("sys", "/sys"), ("cgroup", "/sys/fs/cgroup")):
         group.add_argument(
-            f"--{name}-root", metavar="DIR", type=Path, default=Path(place),
-            help=f"where the host's {place} is seen (default {place})",
+            f"--{name}-root", metavar="DIR", type=Path, default=Path(path),
+            help=f"where {path} of the host is mounted (default {path})",
         )  # fmt: skip
-    for word, what in (("include", "read only this source"), ("exclude", "leave this source out")):
+    for word, what in (
+        ("include", "read this source only"),
+        ("exclude", "do not read this source"),
+    ):
         group.add_argument(
             f"--{word}-source", metavar="NAME", action="append", default=[],
-            help=f"{what}; may be given again (`reveal catalog` lists the sources)",
+            help=f"{what}; can be given several times (`reveal catalog` lists the sources)",
         )  # fmt: skip
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """How the times of a table are told."""
+    """Add the flags that say how the times of a table are read."""
     group = parser.add_argument_group("tables")
     group.add_argument(
         "--time", metavar="COLUMN",
-        help="the column that tells the time (default: found): RFC 3339 or epoch numbers",
+        help="the column with the times, in RFC 3339 or as epoch numbers (default: detected)",
     )  # fmt: skip
     group.add_argument(
         "--period", metavar="TIME", type=nanoseconds,
-        help="time from row to row of a table without times, such as 100ms (default 1s)",
+        help="time between two rows of a table that has no times, such as 100ms (default 1s)",
     )  # fmt: skip
 
 
 def check_host(arguments: argparse.Namespace) -> None:
-    """Refuse a node name or root that cannot be used, before anything is started."""
+    """Raise ``CliError`` for a node name or root that cannot be used."""
     if not 1 <= len(arguments.node.encode()) <= _MAX_NODE_BYTES:
         raise CliError(f"--node must be a name of 1 to {_MAX_NODE_BYTES} bytes", USAGE)
     for name in ("proc", "sys", "cgroup"):
@@ -172,12 +180,12 @@ def check_host(arguments: argparse.Namespace) -> None:
         except OSError as error:
             raise CliError(
                 f"--{name}-root {root} cannot be read ({error.strerror}):"
-                f" name a directory that shows the host's {name} files"
+                f" name the directory where the host's {name} files are mounted"
             ) from None
 
 
 def analyzer_settings(arguments: argparse.Namespace, **more: int) -> AnalyzerSettings:
-    """The settings these flags ask for; one usage error lists all that is wrong with them."""
+    """Return the settings of these flags; one usage error lists all that is wrong with them."""
     if math.isinf(arguments.warmup):
         raise CliError("--warmup must end: give a time such as 60s", USAGE)
     try:
@@ -186,7 +194,7 @@ def analyzer_settings(arguments: argparse.Namespace, **more: int) -> AnalyzerSet
                 "mode": arguments.mode if arguments.mode in MODES else "online",
                 "sensitivity": arguments.sensitivity,
                 "warmupSeconds": int(arguments.warmup),
-                "hypotheses": _readable_hypotheses(arguments.hypotheses),
+                "hypotheses": _checked_hypotheses(arguments.hypotheses),
                 **more,
             }
         )
@@ -194,8 +202,8 @@ def analyzer_settings(arguments: argparse.Namespace, **more: int) -> AnalyzerSet
         raise CliError(str(error), USAGE) from None
 
 
-def _readable_hypotheses(files: Sequence[Path]) -> list[str]:
-    """The files' names, once they were read without a mistake."""
+def _checked_hypotheses(files: Sequence[Path]) -> list[str]:
+    """Return the names of the files; raises ``CliError`` for a mistake in one of them."""
     from reveal_analyzer.hypotheses.loader import (  # noqa: PLC0415 - needs an extra
         HypothesisError,
         load,
@@ -210,8 +218,8 @@ def _readable_hypotheses(files: Sequence[Path]) -> list[str]:
     return names
 
 
-def clock(seconds: float) -> str:
-    """Seconds as people read them: 45s, 2m05s, 1h02m."""
+def format_duration(seconds: float) -> str:
+    """Return seconds as 45s, 2m05s or 1h02m."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"

@@ -1,4 +1,4 @@
-"""What a scan writes: ``--output DIR`` with findings, recording and summary, each whole."""
+"""Files that a scan writes into ``--output DIR``: findings, recording and summary."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reveal_cli.errors import CliError
-from reveal_cli.live_session import Plan, Watched
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding, rfc3339
+
+if TYPE_CHECKING:
+    from reveal_cli.live_session import ScanPlan, ScanState
 
 FINDINGS, RECORDING, SUMMARY = "findings.jsonl", "recording.rvl", "summary.json"
 
 
 def claim_directory(directory: Path) -> Path:
-    """Make the directory and, in it, the recording: whoever makes that file owns the rest."""
+    """Create the directory and its recording; whoever creates that file owns the other files.
+
+    Raises ``CliError`` where another scan was there first, or nothing can be written.
+    """
     recording = directory / RECORDING
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -28,7 +33,7 @@ def claim_directory(directory: Path) -> Path:
         raise CliError(
             f"{recording} exists already: name another directory or remove it"
             if recording.exists()
-            else f"{directory} is not a directory: name one for --output"
+            else f"{directory} is not a directory: name a directory for --output"
         ) from None
     except OSError as error:
         raise CliError(f"cannot write to {directory}: {error.strerror}") from None
@@ -36,74 +41,74 @@ def claim_directory(directory: Path) -> Path:
 
 
 def jsonl(findings: Iterable[Finding]) -> str:
+    """Return findings as JSON, one a line."""
     return "".join(json.dumps(finding.to_dict()) + "\n" for finding in findings)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """The new content or the old one, never a part."""
-    write_parts(path, [text])
+def write_atomically(path: Path, parts: Iterable[str]) -> None:
+    """Write a file so that it has the new content or the old one, never a part.
 
-
-def write_parts(path: Path, parts: Iterable[str]) -> None:
-    """As ``write_whole``, of more than fits in memory: written beside, then renamed."""
-    beside = path.with_name(f".{path.name}.new")
+    Raises ``CliError``.
+    """
+    new = path.with_name(f".{path.name}.new")
     try:
-        with beside.open("w") as file:
+        with new.open("w") as file:
             file.writelines(parts)
-        beside.replace(path)
+        new.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
         raise CliError(f"cannot write {path}: {error.strerror}") from None
 
 
 class FindingsFile:
-    """``findings.jsonl`` kept up to date while a scan runs; one failure ends the keeping."""
+    """``findings.jsonl``, kept up to date while a scan runs until a write fails."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._text: str | None = None
 
-    def keep(self, findings: Iterable[Finding]) -> None:
-        """Write if anything changed; raises ``CliError`` once if that fails."""
+    def write(self, findings: Iterable[Finding]) -> None:
+        """Write the findings if they changed; raises ``CliError`` once if that fails."""
         if self._path is None or (text := jsonl(findings)) == self._text:
             return
         path, self._path = self._path, None
-        write_whole(path, text)
+        write_atomically(path, [text])
         self._path, self._text = path, text
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings to stdout as JSON, one a line."""
     sys.stdout.write(jsonl(findings))
     sys.stdout.flush()
 
 
 def summary(
-    plan: Plan, watched: Watched, findings: Sequence[Finding], interrupted: bool
+    plan: ScanPlan, state: ScanState, findings: Sequence[Finding], interrupted: bool
 ) -> dict[str, Any]:
-    """What ``summary.json`` holds: enough to know how far the findings can be trusted."""
+    """Return the content of ``summary.json``: how far the findings can be trusted."""
     settings = plan.settings
     return {
         "node": plan.node,
-        "startTime": rfc3339(watched.started_ns),
-        "endTime": rfc3339(watched.ended_ns),
+        "startTime": rfc3339(state.started_ns),
+        "endTime": rfc3339(state.ended_ns),
         "interrupted": interrupted,
         "mode": settings.mode,
         "sensitivity": settings.sensitivity,
         "warmupSeconds": settings.warmup_seconds,
-        "watchedSeconds": round(watched.seconds, 1),
-        "judgedSeconds": round(judged_seconds(plan, watched), 1),
-        "slices": {"received": watched.slices, "lost": watched.lost, "refused": watched.refused},
-        "channels": watched.channels,
-        "redisAwaySeconds": round(watched.away_seconds, 1),
-        "collectorRestarts": watched.restarts,
-        "warmupLoad": {name: round(load, 3) for name, load in watched.warmup_load.items()},
-        "missingSources": missing(watched.collector),
-        "degraded": watched.collector.get("degraded", []),
-        "troubles": watched.troubles,
+        "watchedSeconds": round(state.seconds, 1),
+        "judgedSeconds": round(judged_seconds(plan, state), 1),
+        "slices": {"received": state.slices, "lost": state.lost, "refused": state.refused},
+        "channels": state.channels,
+        "redisAwaySeconds": round(state.redis_away_seconds, 1),
+        "collectorRestarts": state.restarts,
+        "warmupLoad": {name: round(load, 3) for name, load in state.warmup_load.items()},
+        "missingSources": missing_sources(state.collector),
+        "degraded": state.collector.get("degraded", []),
+        "troubles": state.warnings,
         "findings": {"total": len(findings), "bySubsystem": _counts(findings)},
         "configuration": {
-            "total": len(watched.hints.findings),
-            "bySubsystem": _counts(watched.hints.findings),
+            "total": len(state.hints.findings),
+            "bySubsystem": _counts(state.hints.findings),
         },
         "versions": {
             "reveal": VERSION,
@@ -113,17 +118,20 @@ def summary(
     }
 
 
-def judged_seconds(plan: Plan, watched: Watched) -> float:
-    """How long was judged, after the time it took to learn."""
-    if not watched.judged:
+def judged_seconds(plan: ScanPlan, state: ScanState) -> float:
+    """Return how long was judged: the time after the warm-up."""
+    if not state.judged:
         return 0.0
-    return max(0.0, watched.seconds - plan.settings.warmup_seconds)
+    return max(0.0, state.seconds - plan.settings.warmup_seconds)
 
 
-def missing(collector: Mapping[str, Any]) -> list[Mapping[str, str]]:
-    """The sources this host does not give, as the collector said: source, reason, remedy."""
-    said = collector.get("missing", [])
-    return [row for row in said if isinstance(row, dict)] if isinstance(said, list) else []
+def missing_sources(collector: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """Return the sources missing on the host, as its collector reports them.
+
+    Each has ``source``, ``reason`` and ``remedy``.
+    """
+    reported = collector.get("missing", [])
+    return [row for row in reported if isinstance(row, dict)] if isinstance(reported, list) else []
 
 
 def _counts(findings: Sequence[Finding]) -> dict[str, int]:

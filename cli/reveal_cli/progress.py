@@ -1,32 +1,33 @@
-"""Live progress on a terminal: one block that is drawn over itself, and lines above it.
-
-``block`` decides what is shown and is pure; ``Terminal`` and ``Quiet`` put it on stderr.
-"""
+"""Progress of a scan on stderr: a live block on a terminal, warnings alone elsewhere."""
 
 from __future__ import annotations
 
+import math
 import os
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO
 
-from reveal_cli.options import clock
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from reveal_cli.options import format_duration
+from reveal_cli.terminal import console
 from reveal_contract.metric import Subsystem
 
-BAR = 24
-_AT_CUT = (
-    16  # cells of the bar that a score at its cut fills; the rest shows by how much it is over
-)
-_LABEL = 11
-_SHOWN = 3
-_SHADES = {"bold": "1", "red": "31", "yellow": "33", "green": "32", "dim": "2"}
+_REFRESH_S = 0.25
+_BAR_WIDTH = 24
+_MAX_ROWS = 3  # of each list of the block
 
 
 @dataclass(frozen=True)
-class View:
-    """What is known at this moment.  ``over`` maps subsystems to score over cut."""
+class ProgressView:
+    """The state of a scan.  ``scores`` are multiples of the threshold of each subsystem."""
 
     node: str
     phase: str
@@ -37,117 +38,115 @@ class View:
     channels: int = 0
     warmup_left: float = 0.0
     findings: int = 0
-    over: Mapping[Subsystem, float] = field(default_factory=dict)
+    scores: Mapping[Subsystem, float] = field(default_factory=dict)
     suspected: Sequence[str] = ()
     changed: Sequence[str] = ()
-    heartbeats: Sequence[str] = ()
-    trouble: str = ""
+    step_times: Sequence[str] = ()
+    warning: str = ""
 
 
 class Progress(Protocol):
-    def show(self, view: View) -> None:
-        """Draw the state of this moment."""
+    """Where a scan reports its progress."""
 
-    def say(self, line: str) -> None:
-        """A line that stays: a warning."""
+    def update(self, view: ProgressView) -> None:
+        """Draw the current state."""
+
+    def warn(self, line: str) -> None:
+        """Print a warning."""
 
     def event(self, line: str) -> None:
-        """A line that stays, for those who watch: a finding was opened."""
+        """Print a line for those who watch, such as a new finding."""
 
-    def clear(self) -> None:
-        """Take the block away."""
+    def stop(self) -> None:
+        """Remove the block and restore the cursor."""
 
 
-class Quiet:
-    """Not a terminal: warnings only."""
+class PlainProgress:
+    """Prints warnings only: stderr is no terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
 
-    def show(self, view: View) -> None:
-        pass
+    def update(self, view: ProgressView) -> None:
+        """Draw nothing."""
 
-    def say(self, line: str) -> None:
+    def warn(self, line: str) -> None:
         print(f"reveal: {line}", file=self._stream, flush=True)
 
     def event(self, line: str) -> None:
-        pass
+        """Print nothing."""
 
-    def clear(self) -> None:
-        pass
+    def stop(self) -> None:
+        """Do nothing: there is no block."""
 
 
-class Terminal:
-    """Draws on a terminal with the cursor movements every terminal knows."""
+class LiveProgress:
+    """Redraws a block in place; warnings and events stay above it."""
 
-    def __init__(self, stream: TextIO, paint: bool) -> None:
-        self._stream = stream
-        self._paint = paint
-        self._drawn = 0
+    def __init__(self, target: Console) -> None:
+        self._console = target
+        # without the thread that refreshes: it would delay the scan's own
+        self._live = Live(
+            console=target, auto_refresh=False, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._next = 0.0
 
-    def show(self, view: View) -> None:
-        width = shutil.get_terminal_size().columns
-        lines = block(view, width - 1, self._paint)
-        self._put([*lines])
-        self._drawn = len(lines)
+    def update(self, view: ProgressView) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _REFRESH_S
+            self._live.start()
+            self._live.update(progress_block(view), refresh=True)
 
-    def say(self, line: str) -> None:
-        self._put([shade(f"reveal: {line}", "yellow", self._paint)])
+    def warn(self, line: str) -> None:
+        self._console.print(Text(f"reveal: {line}", style="yellow"))
 
     def event(self, line: str) -> None:
-        self._put([line])
+        self._console.print(Text(line))
 
-    def clear(self) -> None:
-        self._put([])
-
-    def _put(self, lines: Sequence[str]) -> None:
-        """Replace the block by ``lines``; the next block goes below them."""
-        up = f"\x1b[{self._drawn}A" if self._drawn else ""
-        self._stream.write(f"{up}\r\x1b[J" + "".join(f"{line}\n" for line in lines))
-        self._stream.flush()
-        self._drawn = 0
+    def stop(self) -> None:
+        self._live.stop()
 
 
 def open_progress(stream: TextIO | None = None) -> Progress:
-    """The block on a terminal, warnings only elsewhere."""
+    """Return the live block for a terminal that can redraw, else warnings only."""
     stream = stream or sys.stderr
     if not stream.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        return Quiet(stream)
-    return Terminal(stream, paint="NO_COLOR" not in os.environ)
+        return PlainProgress(stream)
+    return LiveProgress(console(stream))
 
 
-def block(view: View, width: int, paint: bool = False) -> list[str]:
-    """The lines of the block, each at most ``width`` columns wide."""
-    lines = [(_headline(view), "bold")]
-    for subsystem, over in view.over.items():
-        colour = "red" if over >= 1 else "yellow" if over >= 0.6 else "green"
-        lines.append((f"  {subsystem.value:<{_LABEL}}{bar(over)} {over:5.2f}", colour))
-    if view.over:
-        lines.append((f"{'':<{2 + _LABEL + _AT_CUT}}└ 1.00: a fault", "dim"))
+def progress_block(view: ProgressView) -> RenderableType:
+    """Return the block: a headline, a bar for each subsystem, and what is suspected."""
+    lines: list[RenderableType] = [_line(_headline(view), "bold")]
+    if view.scores:
+        lines += [_bars(view.scores), _line("  a full bar is a finding", "dim")]
     lines += _listed("suspected", view.suspected, "yellow")
     lines += _listed("changed", view.changed, "dim")
-    lines += _listed("heartbeat", view.heartbeats, "dim")
-    if view.trouble:
-        lines.append((f"  {view.trouble}", "yellow"))
-    return [shade(line[:width], colour, paint) for line, colour in lines]
+    lines += _listed("steps", view.step_times, "dim")
+    if view.warning:
+        lines.append(_line(f"  {view.warning}", "yellow"))
+    return Group(*lines)
 
 
-def bar(over: float) -> str:
-    """A score over its cut; two thirds of the bar are the cut itself."""
-    filled = max(0, min(BAR, round(over * _AT_CUT)))
-    cells = "█" * filled + "·" * (BAR - filled)
-    return f"{cells[:_AT_CUT]}│{cells[_AT_CUT:]}"
+def _bars(scores: Mapping[Subsystem, float]) -> Table:
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    for subsystem, score in scores.items():
+        style = "red" if score >= 1 else "yellow" if score >= 0.6 else "green"
+        bar = ProgressBar(
+            total=1.0, completed=min(1.0, score), width=_BAR_WIDTH,
+            complete_style=style, finished_style=style,
+        )  # fmt: skip
+        rows.add_row(f"  {subsystem.value}", bar, Text(f"{score:.2f}", style=style))
+    return rows
 
 
-def shade(text: str, colour: str, paint: bool) -> str:
-    return f"\x1b[{_SHADES[colour]}m{text}\x1b[0m" if paint else text
-
-
-def _headline(view: View) -> str:
-    of = "" if view.duration == float("inf") else f" of {clock(view.duration)}"
-    parts = [f"reveal · {view.node}", f"{clock(view.elapsed)}{of}", view.phase]
+def _headline(view: ProgressView) -> str:
+    total = "" if math.isinf(view.duration) else f" of {format_duration(view.duration)}"
+    parts = [f"reveal · {view.node}", f"{format_duration(view.elapsed)}{total}", view.phase]
     if view.warmup_left > 0:
-        parts[-1] += f" ({clock(view.warmup_left)} to go)"
+        parts[-1] += f" ({format_duration(view.warmup_left)} left)"
     if view.slices:
         lost = f", {view.lost} lost" if view.lost else ""
         parts.append(f"{view.slices} slices of {view.channels} channels{lost}")
@@ -156,10 +155,12 @@ def _headline(view: View) -> str:
     return " · ".join(parts)
 
 
-def _listed(title: str, lines: Sequence[str], colour: str) -> list[tuple[str, str]]:
-    shown = [
-        (f"  {title if not at else '':<{_LABEL}}{line}", colour) for at, line in enumerate(lines)
-    ]
-    if len(shown) > _SHOWN:
-        return [*shown[:_SHOWN], (f"  {'':<{_LABEL}}and {len(shown) - _SHOWN} more", colour)]
-    return shown
+def _listed(title: str, lines: Sequence[str], style: str) -> Iterator[Text]:
+    for number, line in enumerate(lines[:_MAX_ROWS]):
+        yield _line(f"  {title if number == 0 else '':<9}  {line}", style)
+    if len(lines) > _MAX_ROWS:
+        yield _line(f"  {'':<9}  and {len(lines) - _MAX_ROWS} more", style)
+
+
+def _line(text: str, style: str) -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""Every metric of an input, ranked for spans of time by how far it left its usual range."""
+"""Every metric of an input, ranked for spans of time by how far it left its baseline."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from reveal_analyzer.tables.findings import percent
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_analyzer.tables.scoring.api import Ranked, Table, rank_spans
 from reveal_cli import recording_input, table_input
-from reveal_cli.analysis import FileKind, healthy_recording, kind
+from reveal_cli.analysis import FileKind, baseline_recording, file_kind
 from reveal_cli.errors import CliError
-from reveal_cli.table_input import Against
-from reveal_cli.time_spans import Covered, resolve
+from reveal_cli.table_input import NodeInput
+from reveal_cli.time_spans import TimeRange, resolve
 from reveal_contract.finding import rfc3339
 from reveal_contract.metric import Kind, Subsystem
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A metric's place; ``node`` is "" where there is only one.
+class RankedMetric:
+    """One metric of a ranking; ``node`` is "" where the input has one node only.
 
-    ``told`` are value and baseline as people read them.
+    ``value`` and ``baseline`` are decimal strings, ``value_text`` and ``baseline_text`` have units.
     """
 
     node: str
@@ -39,9 +39,11 @@ class Entry:
     percent: int
     value: str
     baseline: str
-    told: tuple[str, str]
+    value_text: str
+    baseline_text: str
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the metric as JSON has it."""
         row: dict[str, Any] = {"node": self.node} if self.node else {}
         return row | {
             "metric": self.metric,
@@ -54,56 +56,57 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Explained:
-    """A span, its first and last sample, with all metrics, the oddest first."""
+class SpanRanking:
+    """A span from its first to its last sample, and all metrics, the most abnormal first."""
 
     begin: str
     end: str
-    ranking: tuple[Entry, ...]
+    ranking: tuple[RankedMetric, ...]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the span as JSON has it."""
         return {
             "from": self.begin,
             "to": self.end,
-            "ranking": [entry.to_dict() for entry in self.ranking],
+            "ranking": [metric.to_dict() for metric in self.ranking],
         }
 
 
 @dataclass(frozen=True)
 class _Input:
-    """What is explained: the nodes' tables, how their metrics are told, and when they were seen."""
+    """The nodes' tables, their times, and how to display both."""
 
-    nodes: Sequence[Against]
-    entry: Callable[[str, Ranked], Entry]
-    covered: Covered
-    show: Callable[[int], str]
+    nodes: Sequence[NodeInput]
+    metric: Callable[[str, Ranked], RankedMetric]
+    times: TimeRange
+    format_time: Callable[[int], str]
     warnings: Sequence[str]
 
 
-def explain(arguments: argparse.Namespace) -> tuple[list[Explained], Sequence[str]]:
-    """Each span's ranking, in the order asked for, and what of the input was not used."""
-    recording = kind(arguments.input) is FileKind.RECORDING
-    given = _recording(arguments) if recording else _table(arguments)
-    wanted = [resolve(one, given.covered) for one in arguments.span]
-    ranked = [_of_node(one, wanted) for one in given.nodes]
-    lone = len(given.nodes) == 1
-    explained = []
-    for place, span in enumerate(arguments.span):
-        parts = [each[place] for each in ranked if each[place].rows]
+def explain(arguments: argparse.Namespace) -> tuple[list[SpanRanking], Sequence[str]]:
+    """Return the ranking of each span, in the order of the flags, and warnings about the input."""
+    is_recording = file_kind(arguments.input) is FileKind.RECORDING
+    data = _recording(arguments) if is_recording else _table(arguments)
+    spans = [resolve(span, data.times) for span in arguments.span]
+    ranked = [_ranked_spans(node, spans) for node in data.nodes]
+    several = len(data.nodes) > 1
+    result = []
+    for index, span in enumerate(arguments.span):
+        parts = [of_node[index] for of_node in ranked if of_node[index].rows]
         if not parts:
-            raise CliError(f"--span {span} holds no sample")
+            raise CliError(f"--span {span} has no sample")
         rows = [(part.node, row) for part in parts for row in part.rows]
-        if not lone:
-            rows.sort(key=lambda pair: -pair[1].score)  # stable: equals stay in the nodes' order
-        entries = tuple(given.entry("" if lone else node, row) for node, row in rows)
+        if several:
+            rows.sort(key=lambda pair: -pair[1].score)  # stable: equals keep the nodes' order
+        metrics = tuple(data.metric(node if several else "", row) for node, row in rows)
         first, last = min(part.first_ns for part in parts), max(part.last_ns for part in parts)
-        explained.append(Explained(given.show(first), given.show(last), entries))
-    return explained, given.warnings
+        result.append(SpanRanking(data.format_time(first), data.format_time(last), metrics))
+    return result, data.warnings
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What a node shows of a span; no ``rows`` where it holds no sample of it."""
+class _NodeSpan:
+    """The ranking of one node in one span; without ``rows`` where the node has no sample."""
 
     node: str
     rows: Sequence[Ranked] = ()
@@ -111,17 +114,17 @@ class _Part:
     last_ns: int = 0
 
 
-def _of_node(one: Against, wanted: Sequence[tuple[int, int]]) -> list[_Part]:
-    seen = one.table.times_ns
+def _ranked_spans(node: NodeInput, spans_ns: Sequence[tuple[int, int]]) -> list[_NodeSpan]:
+    times = node.table.times_ns
     spans = []
-    for begin, end in wanted:
-        first, last = np.searchsorted(seen, [begin, end + 1]).tolist()
+    for begin, end in spans_ns:
+        first, last = np.searchsorted(times, [begin, end + 1]).tolist()
         spans.append((first, last))
-    rankings = iter(rank_spans(one.table, [s for s in spans if s[0] < s[1]], one.baseline))
+    rankings = iter(rank_spans(node.table, [s for s in spans if s[0] < s[1]], node.baseline))
     return [
-        _Part(one.node, next(rankings), int(seen[first]), int(seen[last - 1]))
+        _NodeSpan(node.node, next(rankings), int(times[first]), int(times[last - 1]))
         if first < last
-        else _Part(one.node)
+        else _NodeSpan(node.node)
         for first, last in spans
     ]
 
@@ -130,61 +133,64 @@ def _table(arguments: argparse.Namespace) -> _Input:
     data = table_input.load(arguments.input, arguments)
     clock, times = data.clock, data.times_ns
     return _Input(
-        nodes=table_input.against(data, arguments.baseline, arguments),
-        entry=lambda node, row: _entry(node, row, row.name, row.feature, subsystem_of(row.name)),
-        covered=Covered(int(times[0]), int(times[-1]), clock.zone, clock.absolute),
-        show=rfc3339 if clock.absolute else clock.show,
+        nodes=table_input.with_baselines(data, arguments.baseline, arguments),
+        metric=lambda node, row: _metric(node, row, row.name, row.feature, subsystem_of(row.name)),
+        times=TimeRange(int(times[0]), int(times[-1]), clock.zone, clock.absolute),
+        format_time=rfc3339 if clock.absolute else clock.show,
         warnings=[f"{arguments.input}: {note}" for note in data.notes],
     )
 
 
 def _recording(arguments: argparse.Namespace) -> _Input:
     recording_input.refuse_table_flags(arguments)
-    seen = recording_input.tables(arguments.input)
+    tables = recording_input.node_tables(arguments.input)
     path: Path | None = arguments.baseline
-    healthy = recording_input.tables(healthy_recording(path)) if path else {}
-    columns = {label: column for one in seen.values() for label, column in one.columns.items()}
+    healthy = recording_input.node_tables(baseline_recording(path)) if path else {}
+    columns = {
+        label: column for table in tables.values() for label, column in table.columns.items()
+    }
     nodes = [
-        Against(node, one.table(), _healthy(path, healthy, node)) for node, one in seen.items()
+        NodeInput(node, table.table(), _baseline(path, healthy, node))
+        for node, table in tables.items()
     ]
-    times = [int(at) for one in nodes for at in one.table.times_ns[[0, -1]]]
+    times = [int(time_ns) for node in nodes for time_ns in node.table.times_ns[[0, -1]]]
     return _Input(
         nodes=nodes,
-        entry=lambda node, row: _of_column(node, row, columns[row.name]),
-        covered=Covered(min(times), max(times)),
-        show=rfc3339,
+        metric=lambda node, row: _metric_of_column(node, row, columns[row.name]),
+        times=TimeRange(min(times), max(times)),
+        format_time=rfc3339,
         warnings=(),
     )
 
 
-def _healthy(path: Path | None, healthy: Mapping[str, RecordingTable], node: str) -> Table | None:
-    """The baseline's table of a node; of another one where that is all it holds."""
+def _baseline(path: Path | None, healthy: Mapping[str, RecordingTable], node: str) -> Table | None:
+    """Return the baseline of a node, or the only table where it is of a node of another name."""
     if path is None:
         return None
     if node not in healthy and len(healthy) > 1:
-        raise CliError(f"--baseline {path} holds nothing of {node}")
+        raise CliError(f"--baseline {path} has no data of {node}")
     return healthy.get(node, next(iter(healthy.values()))).table()
 
 
-def _of_column(node: str, row: Ranked, column: Column) -> Entry:
+def _metric_of_column(node: str, row: Ranked, column: Column) -> RankedMetric:
     metric = column.metric
-    where = f"{{{column.instance}}}" if column.instance else ""
-    # a ratio of times is shown as the share it is, like the counters it is made of
+    instance = f"{{{column.instance}}}" if column.instance else ""
+    # a ratio of times is displayed as a share, like the counters it is computed from
     kind = metric.kind if metric.kind is Kind.GAUGE else Kind.COUNTER
-    told = human(row.value, metric.unit, kind), human(row.baseline, metric.unit, kind)
-    return _entry(node, row, f"{metric.name}{where}", column.feature, metric.subsystem, told)
+    texts = human(row.value, metric.unit, kind), human(row.baseline, metric.unit, kind)
+    name = f"{metric.name}{instance}"
+    return _metric(node, row, name, column.feature, metric.subsystem, texts)
 
 
-def _entry(
+def _metric(
     node: str,
     row: Ranked,
-    metric: str,
+    name: str,
     feature: str,
     subsystem: Subsystem | None,
-    told: tuple[str, str] | None = None,
-) -> Entry:
-    value, baseline = decimal(row.value), decimal(row.baseline)
-    return Entry(
-        node, metric, feature, subsystem, percent(row.score), value, baseline,
-        told or (value, baseline),
-    )  # fmt: skip
+    texts: tuple[str, str] | None = None,
+) -> RankedMetric:
+    numbers = decimal(row.value), decimal(row.baseline)
+    return RankedMetric(
+        node, name, feature, subsystem, percent(row.score), *numbers, *(texts or numbers)
+    )

@@ -1,4 +1,4 @@
-"""Recordings for ``analyze`` and ``explain``: judged live and as a whole, or read as tables."""
+"""Recordings as input of ``analyze`` and ``explain``: judged, or read as tables."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.selection.file import SelectionError, load
-from reveal_cli.analysis import Judged, healthy_recording
-from reveal_cli.configuration_hints import Hints
+from reveal_cli.analysis import Analysis, baseline_recording
+from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import USAGE, CliError
-from reveal_cli.options import Length, analyzer_settings
-from reveal_cli.output_files import missing
+from reveal_cli.options import OFFLINE, Length, analyzer_settings
+from reveal_cli.output_files import missing_sources
 from reveal_cli.recordings import Slices
 from reveal_cli.replay import Replay, judge_whole, replay
 from reveal_cli.scores_csv import LiveScores
-from reveal_cli.summary_text import Seen, closing
+from reveal_cli.summary_text import Coverage, summary_blocks
 from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
@@ -28,53 +28,54 @@ from reveal_contract.wire import Message
 _TICK_NS = 100_000_000
 
 
-def judge(path: Path, arguments: argparse.Namespace) -> Judged:
-    """Judge second by second as ``scan`` would have, and once more as a whole."""
+def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
+    """Judge a recording second by second as ``scan`` would have, and as a whole."""
     settings = _settings(arguments)
-    shown = selected(arguments)
+    selection = _selection(arguments)
     slices = Slices(path)
     live = LiveScores()
-    seen = replay(
+    replayed = replay(
         slices,
         settings,
-        baseline=_learned_from(arguments.baseline),
-        each=live.note if arguments.scores else None,
-        shown=shown,
+        baseline=_baseline_reader(arguments.baseline),
+        on_second=live.add if arguments.scores else None,
+        selection=selection,
     )
-    if not seen.slices:
+    if not replayed.slices:
         raise CliError(f"{path} holds no slices: nothing to judge")
-    hints = Hints()
-    for facts, at_ns in slices.facts:
-        hints.take(facts, at_ns or seen.first_ns)
-    known = [] if arguments.mode == "report" else seen.finding_log.findings
-    findings = judge_whole(path, known, settings, shown)
-    extent = _extent(seen, slices, settings, learned=bool(arguments.baseline))
-    return Judged(
+    hints = ConfigurationHints()
+    for facts, time_ns in slices.facts:
+        hints.update(facts, time_ns or replayed.first_ns)
+    # the offline mode ignores the live judgement
+    known = [] if arguments.mode == OFFLINE else replayed.finding_log.findings
+    findings = judge_whole(path, known, settings, selection)
+    coverage = _coverage(replayed, slices, settings, has_baseline=bool(arguments.baseline))
+    return Analysis(
         findings=findings,
         hints=hints.findings,
-        lines=lambda columns: closing(findings, extent, columns, hints.findings),
+        blocks=lambda: summary_blocks(findings, coverage, hints.findings),
         scores=live.lines,
-        warnings=[f"{path} is cut off; it is judged up to there"] if slices.truncated else [],
+        warnings=[f"{path} is incomplete; it is judged up to its end"] if slices.truncated else [],
     )
 
 
-def _learned_from(
+def _baseline_reader(
     path: Path | None,
 ) -> Callable[[str], Iterator[tuple[Message, ChannelTable]]] | None:
-    return partial(_healthy, healthy_recording(path)) if path else None
+    return partial(_node_slices, baseline_recording(path)) if path else None
 
 
-def _healthy(path: Path, node: str) -> Iterator[tuple[Message, ChannelTable]]:
-    """What a baseline holds of a node; of another one where that is all it holds."""
+def _node_slices(path: Path, node: str) -> Iterator[tuple[Message, ChannelTable]]:
+    """Return the slices of a node, or of the only node where a file has one of another name."""
     names = {message.node for message, _ in Slices(path)}
-    wanted = node if node in names else next(iter(names), "")
+    chosen = node if node in names else next(iter(names), "")
     if node not in names and len(names) != 1:
-        raise CliError(f"--baseline {path} holds nothing of {node}")
-    return ((message, table) for message, table in Slices(path) if message.node == wanted)
+        raise CliError(f"--baseline {path} has no data of {node}")
+    return ((message, table) for message, table in Slices(path) if message.node == chosen)
 
 
-def tables(path: Path) -> dict[str, RecordingTable]:
-    """The seconds of each node of a recording as a table; raises ``CliError``."""
+def node_tables(path: Path) -> dict[str, RecordingTable]:
+    """Return the seconds of each node of a recording as a table; raises ``CliError``."""
     nodes: dict[str, RecordingTable] = {}
     for message, table in Slices(path):
         nodes.setdefault(message.node, RecordingTable()).push(message, table)
@@ -83,15 +84,15 @@ def tables(path: Path) -> dict[str, RecordingTable]:
     return nodes
 
 
-def selected(arguments: argparse.Namespace) -> AppliedSelection:
-    """What of the metrics findings tell and scores see; raises ``CliError``."""
+def _selection(arguments: argparse.Namespace) -> AppliedSelection:
+    """Return the metrics that findings name and scores use; raises ``CliError``."""
     if arguments.selection is None:
         if arguments.score_selected:
             raise CliError("--score-selected needs a --selection", USAGE)
         return NO_SELECTION
     if arguments.mode == "paper" and not arguments.score_selected:
         raise CliError(
-            "--mode paper tells what its detectors see: --selection goes with --score-selected",
+            "--mode paper names the metrics of its detectors: --selection needs --score-selected",
             USAGE,
         )
     try:
@@ -101,22 +102,24 @@ def selected(arguments: argparse.Namespace) -> AppliedSelection:
 
 
 def refuse_table_flags(arguments: argparse.Namespace) -> None:
-    """Raises ``CliError`` for flags that say how a table is read."""
+    """Raise ``CliError`` for flags that say how a table is read."""
     for flag in ("time", "period"):
         if getattr(arguments, flag) is not None:
-            raise CliError(f"--{flag} is for tables: a recording tells its times itself", USAGE)
+            raise CliError(f"--{flag} is for tables: a recording has times of its own", USAGE)
 
 
 def _settings(arguments: argparse.Namespace) -> AnalyzerSettings:
-    """The flags' settings; what only tables can do is refused."""
+    """Return the settings of the flags; raises ``CliError`` for flags of tables only."""
     refuse_table_flags(arguments)
     if arguments.scores and arguments.mode == "paper":
         raise CliError(
-            "--scores of a recording is the live score: it goes with --mode online or report", USAGE
+            "--scores of a recording needs --mode online or offline: it writes the live score",
+            USAGE,
         )
-    if arguments.baseline and arguments.mode == "report":
+    if arguments.baseline and arguments.mode == OFFLINE:
         raise CliError(
-            "--mode report holds a recording against itself: --baseline goes with online or paper",
+            "--mode offline compares a recording with itself: --baseline needs --mode online or"
+            " paper",
             USAGE,
         )
     if arguments.stride is not None and _nanoseconds(arguments.stride) != NS_PER_SECOND:
@@ -125,31 +128,36 @@ def _settings(arguments: argparse.Namespace) -> AnalyzerSettings:
         return analyzer_settings(arguments)
     window, rest = divmod(_nanoseconds(arguments.window), NS_PER_SECOND)
     if rest:
-        raise CliError("--window of a recording must be whole seconds, as its slices are", USAGE)
+        raise CliError("--window of a recording must be whole seconds: slices are 1s long", USAGE)
     return analyzer_settings(arguments, windowSeconds=window)
 
 
-def _nanoseconds(wanted: Length) -> int:
-    return wanted.ns or wanted.samples * _TICK_NS
+def _nanoseconds(length: Length) -> int:
+    return length.ns or length.samples * _TICK_NS
 
 
-def _extent(seen: Replay, slices: Slices, settings: AnalyzerSettings, *, learned: bool) -> Seen:
+def _coverage(
+    replayed: Replay, slices: Slices, settings: AnalyzerSettings, *, has_baseline: bool
+) -> Coverage:
     collector: dict[str, Any] = next(
         (note["collector"] for note in slices.notes if "collector" in note), {}
     )
-    watched = (seen.last_ns - seen.first_ns) / 1e9 + 1
-    judged = any(not analyzer.status().learning for analyzer in seen.analyzers.values())
-    return Seen(
+    analyzers = replayed.analyzers.values()
+    watched = (replayed.last_ns - replayed.first_ns) / 1e9 + 1
+    learning = 0 if has_baseline else settings.warmup_seconds
+    judged = any(not analyzer.status().learning for analyzer in analyzers)
+    return Coverage(
         watched=watched,
-        judged=max(0.0, watched - (0 if learned else settings.warmup_seconds)) if judged else 0.0,
+        judged=max(0.0, watched - learning) if judged else 0.0,
         warmup=settings.warmup_seconds,
-        slices=seen.slices,
-        channels=seen.channels,
-        lost=seen.lost,
+        slices=replayed.slices,
+        channels=replayed.channels,
+        lost=replayed.lost,
         load={
             name: amount
-            for analyzer in seen.analyzers.values()
+            for analyzer in analyzers
             for name, amount in analyzer.status().warmup_load.items()
         },
-        missing=missing(collector),
+        missing_sources=len(missing_sources(collector)),
+        recorded=True,
     )

@@ -1,4 +1,4 @@
-"""Recordings as the commands use them: written while watching, read slice by slice."""
+"""Recordings: written while a scan runs, read slice by slice."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from reveal_contract.wire import Message, WireError, decode, gauges
 class Recording:
     """The recording of a running scan: in ``path``, or in a file without a name.
 
-    A file without a name (its only link is our descriptor) leaves nothing behind however
-    the process ends.  What a full disk does not take is left out; ``problem`` tells the first
-    such failure, and ``left_out`` counts.
+    A file without a name (its only link is a descriptor of this process) leaves nothing behind,
+    however the process ends.  Records that do not fit on a full disk are left out: ``problem``
+    describes the first such failure, ``left_out`` counts them.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -41,19 +41,19 @@ class Recording:
             raise CliError(f"cannot write {self._name}: {error.strerror}") from None
 
     def message(self, data: bytes, table: ChannelTable) -> None:
-        with self._failures_told():
+        with self._failures_counted():
             self._writer.message(data, table)
 
     def facts(self, facts: Facts) -> None:
-        with self._failures_told():
+        with self._failures_counted():
             self._writer.facts(facts.to_json())
 
     def note(self, note: dict[str, Any]) -> None:
-        with self._failures_told():
+        with self._failures_counted():
             self._writer.note(note)
 
     def close(self) -> None:
-        with self._failures_told():
+        with self._failures_counted():
             self._writer.close()
         self._close_unnamed()
 
@@ -64,19 +64,19 @@ class Recording:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
     @contextlib.contextmanager
-    def _failures_told(self) -> Iterator[None]:
+    def _failures_counted(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             self.left_out += 1
             self.problem = self.problem or (
                 f"cannot write {self._name} ({error.strerror}):"
-                " the scan goes on, what does not fit is missing from its recording"
+                " the scan continues, its recording is incomplete"
             )
 
     def _close_unnamed(self) -> None:
@@ -88,11 +88,9 @@ class Recording:
 class Slices:
     """Iterates over the slices of a recording.
 
-    ``notes`` fill up as they are met, and so do ``facts``, each with the start of the slice
-    before it (0: none).
-
-    Raises ``CliError`` where the file cannot be read or is damaged; ``truncated`` is true
-    afterwards if the file was cut off (it is then read up to there).
+    ``notes`` and ``facts`` are filled while iterating; facts have the start of the slice before
+    them (0 without one).  Raises ``CliError`` where the file cannot be read or is damaged.  After
+    the iteration ``truncated`` is true for a file that is incomplete and was read up to its end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -105,15 +103,15 @@ class Slices:
         return self._reader.truncated
 
     def subjects(self, node: str) -> list[Identity]:
-        """Who the node's subjects were, as far as the recording has been read.
+        """Return the node's subjects, as far as the recording has been read.
 
-        Raises ``CliError`` for a note that cannot be used.
+        Raises ``CliError`` for a malformed note.
         """
         known: dict[tuple[str, str], Identity] = {}
         try:
             for note in self.notes:
                 if "subjects" in note and note.get("node") == node:
-                    known |= {(one.instance, one.uid): one for one in from_rows(note["subjects"])}
+                    known |= {(row.instance, row.uid): row for row in from_rows(note["subjects"])}
         except SubjectsError as error:
             raise CliError(f"{self._reader.path}: {error}") from None
         return list(known.values())

@@ -1,7 +1,7 @@
-"""From slices to the final list of findings: live ones kept, the whole judged, both merged.
+"""Judges recordings: second by second as a live scan would, and as a whole.
 
-The analyzer's modules are imported where they are used: they are heavy, and `--help`,
-`catalog` and a wrong flag need none of them.
+The analyzer's modules are imported where they are used: they are heavy, and ``--help``, ``catalog``
+and a wrong flag need none of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reveal_cli.finding_log import FindingLog, in_order
+from reveal_cli.finding_log import FindingLog, by_onset
 from reveal_cli.recordings import Slices
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
@@ -28,13 +28,12 @@ def replay(
     settings: AnalyzerSettings,
     *,
     baseline: Callable[[str], Iterable[tuple[Message, ChannelTable]]] | None = None,
-    each: Callable[[NodeAnalyzer, Message], None] | None = None,
-    shown: AppliedSelection | None = None,
+    on_second: Callable[[NodeAnalyzer, Message], None] | None = None,
+    selection: AppliedSelection | None = None,
 ) -> Replay:
-    """Judge a recording second by second, exactly as it would have been judged live.
+    """Judge a recording second by second, exactly as a live scan would have judged it.
 
-    What is normal for a node is learned from its ``baseline`` first; ``each`` is called after
-    every second.  ``shown`` is a selection of metrics.
+    A node learns its ``baseline`` first; ``on_second`` is called after each second.
     """
     from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415 - heavy
     from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
@@ -45,22 +44,22 @@ def replay(
         if analyzer is None:
             subjects = partial(slices.subjects, message.node)
             analyzer = NodeAnalyzer(
-                message.node, settings, subjects=subjects, selection=shown or NO_SELECTION
+                message.node, settings, subjects=subjects, selection=selection or NO_SELECTION
             )
             result.analyzers[message.node] = analyzer
             for earlier in baseline(message.node) if baseline else ():
                 analyzer.analyze(*earlier, silent=True)
-        result.finding_log.take(analyzer.analyze(message, table))
+        result.finding_log.update(analyzer.analyze(message, table))
         result.count(message, table)
-        if each is not None:
-            each(analyzer, message)
+        if on_second is not None:
+            on_second(analyzer, message)
     for analyzer in result.analyzers.values():
-        result.finding_log.take(analyzer.finish())
+        result.finding_log.update(analyzer.finish())
     return result
 
 
 class Replay:
-    """What a pass over a recording saw and found."""
+    """The findings and counts of one pass over a recording."""
 
     def __init__(self) -> None:
         self.finding_log = FindingLog()
@@ -73,10 +72,11 @@ class Replay:
         self._sequences: dict[tuple[str, bytes], int] = {}
 
     def count(self, message: Message, table: ChannelTable) -> None:
-        stretch = (message.node, message.boot)
-        before = self._sequences.get(stretch, message.sequence - 1)
-        self.lost += max(0, message.sequence - before - 1)
-        self._sequences[stretch] = message.sequence
+        """Count a slice, and the slices lost since the one before it of the same boot."""
+        boot = (message.node, message.boot)
+        previous = self._sequences.get(boot, message.sequence - 1)
+        self.lost += max(0, message.sequence - previous - 1)
+        self._sequences[boot] = message.sequence
         self.slices += 1
         self.channels = len(table.fast) + len(table.slow)
         self.first_ns = self.first_ns or message.start_ns
@@ -87,11 +87,11 @@ def judge_whole(
     path: Path,
     live: list[Finding],
     settings: AnalyzerSettings,
-    shown: AppliedSelection | None = None,
+    selection: AppliedSelection | None = None,
 ) -> list[Finding]:
-    """The live findings joined with those that the recording as a whole shows.
+    """Return the live findings merged with those of the recording judged as a whole.
 
-    A recording may hold several nodes: each is judged by itself.
+    Each node of the recording is judged by itself.
     """
     from reveal_analyzer.offline import recording  # noqa: PLC0415 - heavy
     from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
@@ -102,6 +102,6 @@ def judge_whole(
         of_node = (pair for pair in slices if pair[0].node == node)
         known = [finding for finding in live if finding.node_name == node]
         subjects = partial(slices.subjects, node)
-        whole = recording.judge(of_node, settings, subjects, shown or NO_SELECTION)
+        whole = recording.judge(of_node, settings, subjects, selection or NO_SELECTION)
         findings += recording.merge(known, whole)
-    return in_order(findings)
+    return by_onset(findings)

@@ -1,4 +1,4 @@
-"""A whole scan: watch live, judge the recording once more, merge, write what was asked for."""
+"""A complete scan: watch live, judge the recording as a whole, merge, write the files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from reveal_cli.errors import CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
-from reveal_cli.live_session import EachTurn, Plan, Session, Watched
+from reveal_cli.live_session import LiveSession, OnTick, ScanPlan, ScanState
 from reveal_cli.output_files import (
     FINDINGS,
     SUMMARY,
     FindingsFile,
     claim_directory,
     summary,
-    write_whole,
+    write_atomically,
 )
 from reveal_cli.progress import Progress
 from reveal_cli.recordings import Recording
@@ -23,40 +23,46 @@ from reveal_cli.replay import judge_whole
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding
 
-# from a signal to the end of the last judgement, s: 2 s are promised for everything
+# time for the last judgement after a signal, s: the whole end must take less than 2 s
 _GRACE = 1.1
 
 
 @dataclass
-class Result:
-    """What came of a scan; ``failed`` if something that was asked for could not be done.
+class ScanResult:
+    """The result of a scan; ``failed`` if a file or judgement that was asked for is incomplete.
 
-    ``findings`` are anomalies; ``watched`` has the hints on how the host is set up.
+    ``findings`` are anomalies; ``state`` has the configuration hints.
     """
 
-    watched: Watched
+    state: ScanState
     findings: list[Finding]
     failed: bool
 
 
-def scan(
-    plan: Plan,
+def run_scan(
+    plan: ScanPlan,
     directory: Path | None,
     progress: Progress,
     interrupt: Interrupt,
-    each_turn: EachTurn = lambda _, __: None,
-) -> Result:
-    """Scan and leave the outputs whole, also when it fails (``CliError``) or is interrupted."""
+    on_tick: OnTick = lambda _, __: None,
+) -> ScanResult:
+    """Scan this host; the files are complete also when the scan fails or is interrupted.
+
+    Raises ``CliError``.
+    """
     with Recording(claim_directory(directory) if directory else None) as recording:
         recording.note({"reveal": VERSION, "node": plan.node})
-        scan_ = _Scan(plan, directory, recording, progress, interrupt)
-        return scan_.run(each_turn)
+        runner = _ScanRunner(plan, directory, recording, progress, interrupt)
+        try:
+            return runner.run(on_tick)
+        finally:
+            progress.stop()
 
 
-class _Scan:
+class _ScanRunner:
     def __init__(
         self,
-        plan: Plan,
+        plan: ScanPlan,
         directory: Path | None,
         recording: Recording,
         progress: Progress,
@@ -64,71 +70,75 @@ class _Scan:
     ) -> None:
         self._plan, self._directory, self._recording = plan, directory, recording
         self._progress, self._interrupt = progress, interrupt
-        self._kept = FindingsFile(directory / FINDINGS if directory else None)
+        self._findings_file = FindingsFile(directory / FINDINGS if directory else None)
         self._failed = False
-        self.watched = Watched()
+        self._state = ScanState()
 
-    def run(self, each_turn: EachTurn) -> Result:
-        def turn(elapsed: float, watched: Watched) -> None:
-            each_turn(elapsed, watched)
-            self._keep([*watched.finding_log.findings, *watched.hints.findings])
+    def run(self, on_tick: OnTick) -> ScanResult:
+        def tick(elapsed: float, state: ScanState) -> None:
+            on_tick(elapsed, state)
+            self._write_findings([*state.finding_log.findings, *state.hints.findings])
 
-        session = Session(self._plan, self._recording, self._progress, self._interrupt, turn)
-        self.watched, failure = session.watched, None
+        session = LiveSession(self._plan, self._recording, self._progress, self._interrupt, tick)
+        self._state, failure = session.state, None
         try:
             session.run()
         except Interrupted:
             pass
         except CliError as error:
-            self.watched.troubles.append(str(error))
+            self._state.warnings.append(str(error))
             failure = error
         findings = self._conclude()
         self._write(findings)
         if failure is not None:
             raise failure
-        return Result(self.watched, findings, self._failed or self.watched.failed)
+        return ScanResult(self._state, findings, self._failed or self._state.failed)
 
     def _conclude(self) -> list[Finding]:
-        """The live findings joined with those of the whole, unless the user cannot wait."""
-        self._progress.clear()
-        self._recording.note({"collector": self.watched.collector})
-        live = self.watched.finding_log.findings
-        if not self.watched.judged:
+        """Return the live findings merged with those of the whole recording.
+
+        After an interrupt without enough time, or where judging fails, only the live ones.
+        """
+        self._progress.stop()
+        self._recording.note({"collector": self._state.collector})
+        live = self._state.finding_log.findings
+        if not self._state.judged:
             return live
         limit = self._interrupt.left(_GRACE) if self._interrupt.requested else None
         try:
             with self._interrupt.raising(limit):
                 return judge_whole(self._recording.path, live, self._plan.settings)
         except Interrupted:
+            rest = "; `reveal analyze` judges the whole recording" if self._directory else ""
             self._warn(
-                "interrupted before the recording was judged as a whole: these are the live"
-                " findings" + ("; `reveal analyze` does the rest" if self._directory else "")
+                "interrupted before the recording was judged as a whole: only live findings are"
+                f" listed{rest}"
             )
-        except Exception as error:  # what was found live must not be lost with it
+        except Exception as error:  # the live findings must not be lost with it
             self._warn(
-                f"the recording could not be judged as a whole ({type(error).__name__}: {error}):"
-                " these are the live findings",
+                f"the recording cannot be judged as a whole ({type(error).__name__}: {error}):"
+                " only live findings are listed",
                 failed=True,
             )
         return live
 
-    def _keep(self, findings: list[Finding]) -> None:
+    def _write_findings(self, findings: list[Finding]) -> None:
         try:
-            self._kept.keep(findings)
+            self._findings_file.write(findings)
         except CliError as error:
             self._warn(str(error), failed=True)
 
     def _write(self, findings: list[Finding]) -> None:
-        self._keep([*findings, *self.watched.hints.findings])
+        self._write_findings([*findings, *self._state.hints.findings])
         if self._directory is None:
             return
-        row = summary(self._plan, self.watched, findings, self._interrupt.requested)
+        row = summary(self._plan, self._state, findings, self._interrupt.requested)
         try:
-            write_whole(self._directory / SUMMARY, json.dumps(row, indent=1) + "\n")
+            write_atomically(self._directory / SUMMARY, [json.dumps(row, indent=1) + "\n"])
         except CliError as error:
             self._warn(str(error), failed=True)
 
     def _warn(self, line: str, *, failed: bool = False) -> None:
         self._failed = self._failed or failed
-        self.watched.troubles.append(line)
-        self._progress.say(line)
+        self._state.warnings.append(line)
+        self._progress.warn(line)

@@ -1,4 +1,4 @@
-"""``--scores FILE.csv``: one row a sample, in the order of the input; made as it is written."""
+"""The CSV of ``--scores``: one row for each sample, in the order of the input."""
 
 from __future__ import annotations
 
@@ -19,68 +19,70 @@ if TYPE_CHECKING:
     from reveal_analyzer.tables.scoring.api import Scores
 
 HEADER = ("time", "score", "threshold", "anomalous")
-_NODE = "node"  # the last column where there are several
+_NODE = "node"  # the last column where there are several nodes
 
 
-def of_table(data: Dataset, scored: Sequence[Scores]) -> Iterator[str]:
-    """Lines for a table; ``scored`` are its nodes', in their order.
+def table_lines(data: Dataset, scored: Sequence[Scores]) -> Iterator[str]:
+    """Yield the lines for a table; ``scored`` has the scores of its nodes, in their order.
 
-    Of several nodes a row tells the one whose score is highest over its threshold, as a
-    multiple of it: the threshold is 1 then.
+    A row of several nodes has the node whose score is highest in multiples of its threshold; score
+    and threshold are then such multiples.
     """
     several = len(scored) > 1
     methods = list(scored[0].methods)
     yield _line([*HEADER, *methods, *([_NODE] if several else [])])
-    worst = _worst(scored)
+    worst = _worst_nodes(scored)
     for row in data.rows.tolist():
         node = int(worst[row])
-        one = scored[node]
-        scale = one.threshold if several and one.threshold > 0 else 1.0
+        scores = scored[node]
+        scale = scores.threshold if several and scores.threshold > 0 else 1.0
         cells = [
             data.clock.show(int(data.times_ns[row])),
-            _number(one.score[row] / scale),
-            _number(one.threshold / scale),
-            "1" if one.anomalous[row] else "0",
-            *(_number(one.methods[name][row] / scale) for name in methods),
+            _number(scores.score[row] / scale),
+            _number(scores.threshold / scale),
+            "1" if scores.anomalous[row] else "0",
+            *(_number(scores.methods[name][row] / scale) for name in methods),
         ]
         yield _line([*cells, data.nodes[node].node] if several else cells)
 
 
-def _worst(scored: Sequence[Scores]) -> NDArray[np.intp]:
-    """Which node's score is highest over its threshold, sample by sample."""
-    over = [
-        np.nan_to_num(one.score / (one.threshold if one.threshold > 0 else 1.0)) for one in scored
+def _worst_nodes(scored: Sequence[Scores]) -> NDArray[np.intp]:
+    """Return the index of the node whose score is highest over its threshold, for each sample."""
+    multiples = [
+        np.nan_to_num(scores.score / (scores.threshold if scores.threshold > 0 else 1.0))
+        for scores in scored
     ]
-    return np.asarray(np.argmax(over, axis=0))
+    return np.asarray(np.argmax(multiples, axis=0))
 
 
 @dataclass
 class LiveScores:
-    """The live score of a recording, second by second: of each subsystem over its cut.
+    """The live scores of a recording: each second, each subsystem, in multiples of its threshold.
 
-    ``note`` is called after each second; the score is that of the worst subsystem, its
-    threshold 1.  While a node is being learned its score is empty.
+    The score of a row is that of the worst subsystem; it is empty while the node is in warm-up.
     """
 
     seconds: list[tuple[int, str, Mapping[Subsystem, float]]] = field(default_factory=list)
 
-    def note(self, analyzer: NodeAnalyzer, message: Message) -> None:
+    def add(self, analyzer: NodeAnalyzer, message: Message) -> None:
+        """Add the scores after one second."""
         status = analyzer.status()
-        over = {} if status.learning else dict(status.over)
-        self.seconds.append((message.start_ns, message.node, over))
+        scores = {} if status.learning else dict(status.over)
+        self.seconds.append((message.start_ns, message.node, scores))
 
     def lines(self) -> Iterator[str]:
+        """Yield the lines of the CSV."""
         several = len({node for _, node, _ in self.seconds}) > 1
         yield _line([*HEADER, *Subsystem, *([_NODE] if several else [])])
-        for start_ns, node, over in self.seconds:
-            highest = max(over.values(), default=float("nan"))
+        for start_ns, node, scores in self.seconds:
+            highest = max(scores.values(), default=float("nan"))
             cells = [rfc3339(start_ns), _number(highest), "1", "1" if highest > 1 else "0"]
-            cells += [_number(over.get(area, float("nan"))) for area in Subsystem]
+            cells += [_number(scores.get(subsystem, float("nan"))) for subsystem in Subsystem]
             yield _line([*cells, node] if several else cells)
 
 
 def _number(value: float) -> str:
-    """Six significant digits; nothing where there is no number."""
+    """Return six significant digits, or nothing for NaN."""
     return "" if value != value else f"{value:.6g}"  # noqa: PLR0124 - NaN
 
 
@@ -89,5 +91,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _quoted(cell: str) -> str:
-    """RFC 4180."""
+    """Quote a cell as RFC 4180 says, where it needs quotes."""
     return '"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\n\r') else cell

@@ -1,26 +1,29 @@
-"""The last lines of a scan or an analysis: what was found, for how long, and what was not seen."""
+"""What a scan or an analysis prints at its end: findings, remedies, and how far they reach."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reveal_cli.configuration_hints import hint_lines
+from rich.console import RenderableType
+
+from reveal_cli.configuration_hints import hint_blocks
 from reveal_cli.errors import DONE, FOUND
-from reveal_cli.findings_table import MAX_WIDTH, MIN_WIDTH, advice, findings_table
-from reveal_cli.options import clock
+from reveal_cli.findings_table import FindingsTable
+from reveal_cli.options import format_duration
+from reveal_cli.terminal import grid
 from reveal_contract.finding import Finding, FindingKind, Severity
 
-# waiting for so much of the warm-up, a host hides the faults that make it wait
+# share of time spent waiting during the warm-up, from which the baseline hides faults
 _LOADED = 0.3
 
 
 @dataclass(frozen=True)
-class Seen:
-    """How far the findings reach: times in seconds, losses in slices."""
+class Coverage:
+    """What the findings are based on: times in seconds, received and lost slices.
+
+    ``recorded`` is true for a recording, which may be of another host.
+    """
 
     watched: float
     judged: float
@@ -28,38 +31,37 @@ class Seen:
     slices: int
     channels: int
     lost: int = 0
-    away: float = 0.0
+    redis_away: float = 0.0
     load: Mapping[str, float] = field(default_factory=dict)
-    missing: Sequence[Mapping[str, str]] = ()
+    missing_sources: int = 0
+    recorded: bool = False
 
 
-def width() -> int:
-    """Of the terminal the data goes to; the widest table for a file or pipe."""
-    if not sys.stdout.isatty():
-        return MAX_WIDTH
-    return max(MIN_WIDTH, min(shutil.get_terminal_size().columns, MAX_WIDTH))
-
-
-def closing(
-    findings: Sequence[Finding],
-    seen: Seen,
-    columns: int = MAX_WIDTH,
-    hints: Sequence[Finding] = (),
-) -> list[str]:
-    """The whole of what is printed for people at the end; ``hints`` are no anomalies."""
-    lines = []
+def summary_blocks(
+    findings: Sequence[Finding], coverage: Coverage, hints: Sequence[Finding] = ()
+) -> list[RenderableType]:
+    """Return all that is printed at the end; ``hints`` are configuration findings."""
+    blocks: list[RenderableType] = []
     if findings:
-        lines += [*findings_table(findings, columns), ""]
-        if said := advice(findings):
-            lines += ["What to do", *_wrapped(said, columns, "  "), ""]
-    lines += _wrapped([_verdict(findings, seen), *_reservations(seen)], columns, "")
-    return lines + hint_lines(hints, columns)
+        blocks += [FindingsTable(findings), ""]
+        if remedies := remedies_of(findings):
+            blocks += ["What to do", grid(remedies.items(), indent=2), ""]
+    return [*blocks, _verdict(findings, coverage), *_limits(coverage), *hint_blocks(hints)]
+
+
+def remedies_of(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return the remedy of each hypothesis that a finding names."""
+    return {
+        finding.hypothesis.name: finding.hypothesis.remediation
+        for finding in findings
+        if finding.hypothesis is not None and finding.hypothesis.remediation
+    }
 
 
 def exit_code(findings: Sequence[Finding], fail_on: Severity | None) -> int:
-    """3 where a finding is at least as severe as the user asked to fail on, else 0.
+    """Return 3 where a finding is at least as severe as ``fail_on``, else 0.
 
-    How a host is set up makes nobody fail who asked for worse than ``Low``.
+    Configuration findings count only where the user asked for ``Low``.
     """
     if fail_on is None:
         return DONE
@@ -67,60 +69,51 @@ def exit_code(findings: Sequence[Finding], fail_on: Severity | None) -> int:
     return FOUND if any(f.severity.rank >= fail_on.rank for f in counted) else DONE
 
 
-def _wrapped(lines: Sequence[str], columns: int, indent: str) -> list[str]:
-    deeper = indent + "  "
-    return [
-        part
-        for line in lines
-        for part in textwrap.wrap(line, columns, initial_indent=indent, subsequent_indent=deeper)
-    ]
-
-
-def _verdict(findings: Sequence[Finding], seen: Seen) -> str:
+def _verdict(findings: Sequence[Finding], coverage: Coverage) -> str:
     if findings:
-        many = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
-        return f"{many} in {clock(seen.watched)}: {_extent(seen)}."
-    if not seen.judged:
+        count = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
+        return f"{count} in {format_duration(coverage.watched)}: {_extent(coverage)}."
+    if not coverage.judged:
         return (
-            f"Nothing was judged: it ended after {clock(seen.watched)}, while still learning"
-            f" what is normal ({clock(seen.warmup)})."
+            f"Nothing was judged: the data ended after {format_duration(coverage.watched)}, within"
+            f" the {format_duration(coverage.warmup)} in which the baseline is learned."
         )
-    return f"Nothing is wrong, as far as can be seen: {_extent(seen)}."
+    return f"Nothing is wrong, as far as can be seen: {_extent(coverage)}."
 
 
-def _extent(seen: Seen) -> str:
-    lost = f"{seen.lost} lost" if seen.lost else "none lost"
+def _extent(coverage: Coverage) -> str:
+    lost = f"{coverage.lost} lost" if coverage.lost else "none lost"
     return (
-        f"{clock(seen.judged)} judged after {clock(seen.warmup)} of learning,"
-        f" {seen.slices} slices of {seen.channels} channels, {lost}"
+        f"{format_duration(coverage.judged)} judged after {format_duration(coverage.warmup)} of"
+        f" learning, {coverage.slices} slices of {coverage.channels} channels, {lost}"
     )
 
 
-def _reservations(seen: Seen) -> list[str]:
+def _limits(coverage: Coverage) -> list[str]:
+    """Return what limits the verdict: losses, load while learning, sources that are missing."""
     lines = []
-    if seen.away:
-        lines.append(f"Redis was away for {clock(seen.away)}; slices lost: {seen.lost}.")
-    if seen.load:
-        lines.append(_load(seen.load))
-    if seen.missing:
-        lines.append(f"Not seen here: {', '.join(map(_source, seen.missing))}.")
+    if coverage.redis_away:
+        away = format_duration(coverage.redis_away)
+        lines.append(f"Redis was unreachable for {away}; slices lost: {coverage.lost}.")
+    if coverage.load:
+        lines.append(_load(coverage.load))
+    if count := coverage.missing_sources:
+        host = "the recorded host" if coverage.recorded else "this host"
+        command = "`reveal doctor` there" if coverage.recorded else "`reveal doctor`"
+        sources = f"{count} source{'s' if count > 1 else ''}"
+        lines.append(f"Not available on {host}: {sources}; {command} lists them.")
     return lines
 
 
 def _load(load: Mapping[str, float]) -> str:
-    """How loaded the host was while it was learned: cores, and shares of time waited."""
+    """Return the load of the host while the baseline was learned: cores, shares of time waited."""
     parts = [f"{load['cpu.busy']:.1f} cores busy"] if "cpu.busy" in load else []
     parts += [
-        f"{share:.0%} of the time waiting for {name.partition('.')[0]}"
+        f"{100 * share:.0f} % of the time waiting for {name.partition('.')[0]}"
         for name, share in load.items()
         if name.endswith(".pressure.some")
     ]
     line = f"While learning: {', '.join(parts)}."
     if max((share for name, share in load.items() if name != "cpu.busy"), default=0) >= _LOADED:
-        line += " Such load was taken for normal: scan again on a quieter host to see more."
+        line += " The baseline includes this load: scan again on a quieter host to find more."
     return line
-
-
-def _source(missing: Mapping[str, str]) -> str:
-    """A missing source with its reason, as the collector reports it."""
-    return f"{missing.get('source', '?')} ({missing.get('reason', 'no reason given')})"

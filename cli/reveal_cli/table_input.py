@@ -1,21 +1,22 @@
-"""Tables of anyone's as ``analyze`` and ``explain`` use them: read, scored, told."""
+"""Tables as input of ``analyze`` and ``explain``: read, scored, summarized."""
 
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from rich.console import RenderableType
 
 from reveal_analyzer.tables.findings import Case
 from reveal_analyzer.tables.findings import findings as findings_of
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError
 from reveal_analyzer.tables.ingest.reader import Dataset, NodeTable, Options, read
 from reveal_analyzer.tables.scoring.api import (
+    MODES,
     SampleSettings,
     Table,
     TooLargeError,
@@ -24,10 +25,10 @@ from reveal_analyzer.tables.scoring.api import (
 )
 from reveal_analyzer.tables.scoring.online import warm_up_rows
 from reveal_cli import scores_csv
-from reveal_cli.analysis import Judged, kind
+from reveal_cli.analysis import Analysis, file_kind
 from reveal_cli.errors import USAGE, CliError
-from reveal_cli.findings_table import findings_table
-from reveal_cli.options import clock
+from reveal_cli.findings_table import FindingsTable
+from reveal_cli.options import format_duration
 from reveal_contract.finding import Finding
 from reveal_contract.sensitivity import SENSITIVITIES
 
@@ -37,9 +38,9 @@ Findings = dict[str, list[Finding]]
 def load(
     path: Path, arguments: argparse.Namespace, counters: frozenset[str] | None = None
 ) -> Dataset:
-    """Read a table with the flags that say how; raises ``CliError``.
+    """Read a table as the flags say; raises ``CliError``.
 
-    ``counters`` are the metrics to be taken as rates (``None``: found).
+    ``counters`` are the metrics to convert to rates (``None``: detect them).
     """
     options = Options(arguments.time or "", arguments.period or 0, counters=counters)
     try:
@@ -49,75 +50,80 @@ def load(
 
 
 @dataclass(frozen=True)
-class Against:
-    """A node's table and the healthy one it is held against."""
+class NodeInput:
+    """The table of one node, and the healthy one that it is compared with."""
 
     node: str
     table: Table
     baseline: Table | None
 
 
-def against(data: Dataset, path: Path | None, arguments: argparse.Namespace) -> list[Against]:
-    """Each node with its baseline out of a file; with ``path`` ``None`` there is none."""
+def with_baselines(
+    data: Dataset, path: Path | None, arguments: argparse.Namespace
+) -> list[NodeInput]:
+    """Return each node with its baseline from a file, or none where ``path`` is ``None``."""
     if path is None:
-        return [Against(part.node, part.table, None) for part in data.nodes]
-    if kind(path) is FileKind.RECORDING:
-        raise CliError(f"--baseline {path} is a recording: a table needs a table", USAGE)
+        return [NodeInput(part.node, part.table, None) for part in data.nodes]
+    if file_kind(path) is FileKind.RECORDING:
+        raise CliError(
+            f"--baseline {path} is a recording: the baseline of a table must be a table", USAGE
+        )
     healthy = load(path, arguments, data.counters)
-    return [_held_against(part, data, healthy) for part in data.nodes]
+    return [_with_baseline(part, data, healthy) for part in data.nodes]
 
 
-def _held_against(part: NodeTable, data: Dataset, healthy: Dataset) -> Against:
-    lone = len(data.nodes) == len(healthy.nodes) == 1
-    fitting = [one.table for one in healthy.nodes if lone or one.node == part.node]
-    if not fitting:
-        raise CliError(f"--baseline {healthy.path} holds nothing of {part.node}")
-    if not set(fitting[0].names) & set(part.table.names):
+def _with_baseline(part: NodeTable, data: Dataset, healthy: Dataset) -> NodeInput:
+    # with one node each, a table and its baseline belong together under any name
+    single = len(data.nodes) == len(healthy.nodes) == 1
+    matching = [node.table for node in healthy.nodes if single or node.node == part.node]
+    if not matching:
+        raise CliError(f"--baseline {healthy.path} has no data of {part.node}")
+    if not set(matching[0].names) & set(part.table.names):
         raise CliError(f"--baseline {healthy.path} and {data.path} have no column in common")
-    return Against(part.node, part.table, fitting[0])
+    return NodeInput(part.node, part.table, matching[0])
 
 
-def judge(path: Path, arguments: argparse.Namespace) -> Judged:
-    """Score a table and tell what stands out of it."""
+def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
+    """Score a table and return its findings."""
     data = load(path, arguments)
-    cases = [_case(one, path, arguments) for one in against(data, arguments.baseline, arguments)]
+    nodes = with_baselines(data, arguments.baseline, arguments)
+    cases = [_case(node, path, arguments) for node in nodes]
     findings = {case.node: findings_of(case) for case in cases}
-    return Judged(
+    return Analysis(
         findings=[finding for some in findings.values() for finding in some],
-        lines=partial(_lines, data, cases, findings),
-        scores=partial(scores_csv.of_table, data, [case.scores for case in cases]),
+        blocks=partial(_blocks, data, cases, findings),
+        scores=partial(scores_csv.table_lines, data, [case.scores for case in cases]),
         warnings=[f"{path}: {note}" for note in data.notes],
     )
 
 
-def _case(one: Against, path: Path, arguments: argparse.Namespace) -> Case:
-    mode = arguments.mode or "report"
+def _case(node: NodeInput, path: Path, arguments: argparse.Namespace) -> Case:
+    mode = arguments.mode if arguments.mode in MODES else MODES[0]  # the first is offline
     window, stride = (
-        wanted.at(one.table.period_ns) if wanted else None
-        for wanted in (arguments.window, arguments.stride)
+        length.in_samples(node.table.period_ns) if length else None
+        for length in (arguments.window, arguments.stride)
     )
-    usual = usual_cut(mode, beside_baseline=bool(one.baseline and len(one.baseline)))
+    default = usual_cut(mode, beside_baseline=bool(node.baseline and len(node.baseline)))
     factor = SENSITIVITIES[arguments.sensitivity].table_factor
-    cut = None if mode == "paper" else factor * usual  # the paper's is a number of votes
+    threshold = None if mode == "paper" else factor * default  # the paper's counts detectors
     try:
-        settings = SampleSettings(window, stride, cut)
-        scores = score(one.table, mode, one.baseline, settings)
+        settings = SampleSettings(window, stride, threshold)
+        scores = score(node.table, mode, node.baseline, settings)
     except TooLargeError as error:
         raise CliError(f"{path}: {error}") from None
     except ValueError as error:
         raise CliError(str(error), USAGE) from None
-    return Case(one.node, one.table, mode, scores, one.baseline)
+    return Case(node.node, node.table, mode, scores, node.baseline)
 
 
-def _lines(data: Dataset, cases: Sequence[Case], findings: Findings, columns: int) -> list[str]:
-    """The findings of each node as a table, and what was looked at."""
-    lines = []
+def _blocks(data: Dataset, cases: Sequence[Case], findings: Findings) -> list[RenderableType]:
+    """Return a table of the findings of each node, and what was judged."""
+    blocks: list[RenderableType] = []
     for node, some in findings.items():
         if some:
             title = [f"{node}:"] if len(findings) > 1 else []
-            lines += [*title, *findings_table(some, columns), ""]
-    verdict = _verdict(data, cases, sum(map(len, findings.values())))
-    return lines + textwrap.wrap(verdict, columns)
+            blocks += [*title, FindingsTable(some), ""]
+    return [*blocks, _verdict(data, cases, sum(map(len, findings.values())))]
 
 
 def _verdict(data: Dataset, cases: Sequence[Case], count: int) -> str:
@@ -125,16 +131,16 @@ def _verdict(data: Dataset, cases: Sequence[Case], count: int) -> str:
     seconds = (int(table.times_ns[-1]) - int(table.times_ns[0]) + table.period_ns) / 1e9
     metrics = sum(len(part.table.names) for part in data.nodes)
     nodes = f" of {len(data.nodes)} nodes" if len(data.nodes) > 1 else ""
-    looked = f"{len(data.rows)} samples of {metrics} metrics{nodes}"
+    extent = f"{len(data.rows)} samples of {metrics} metrics{nodes}"
     if len(table) > 1:
-        looked += f", one every {table.period_ns / 1e9:g} s"
+        extent += f", one every {table.period_ns / 1e9:g} s"
     if (learned := _learned(cases)) == len(table):
-        return f"Nothing was judged: {looked}; {_why_nothing(cases[0])}."
+        return f"Nothing was judged: {extent}; {_why_nothing(cases[0])}."
     if learned:
-        looked += f", the first {_lasting(learned, table)} learned from: their score is 0"
+        extent += f"; the first {_samples(learned, table)} are the baseline and have score 0"
     if not count:
-        return f"Nothing stands out in {clock(seconds)}: {looked}."
-    return f"{count} finding{'s' if count > 1 else ''} in {clock(seconds)}: {looked}."
+        return f"Nothing is abnormal in {format_duration(seconds)}: {extent}."
+    return f"{count} finding{'s' if count > 1 else ''} in {format_duration(seconds)}: {extent}."
 
 
 def _why_nothing(case: Case) -> str:
@@ -142,19 +148,19 @@ def _why_nothing(case: Case) -> str:
     needed = warm_up_rows(case.table.period_ns)
     if case.mode == "online" and known <= needed:
         return (
-            f"--mode online learns from the first {_lasting(needed, case.table)}"
-            " before it judges one; --mode report needs no such time"
+            f"--mode online learns from the first {_samples(needed, case.table)}"
+            " before it judges; --mode offline needs no such time"
         )
-    return "these are too few, or nothing in them ever changes"
+    return "there are too few samples, or no value ever changes"
 
 
-def _lasting(samples: int, table: Table) -> str:
-    """``1440 samples (24h00m)``."""
-    return f"{samples} samples ({clock(samples * table.period_ns / 1e9)})"
+def _samples(count: int, table: Table) -> str:
+    """Return ``1440 samples (24h00m)``."""
+    return f"{count} samples ({format_duration(count * table.period_ns / 1e9)})"
 
 
 def _learned(cases: Sequence[Case]) -> int:
-    """Rows at the beginning without a score: they were learned from, or cannot be judged."""
+    """Return the number of first rows without a score: the baseline, or too few to judge."""
     return min(
         int(np.argmax(case.scores.score > 0)) if case.scores.score.any() else len(case.table)
         for case in cases

@@ -1,4 +1,4 @@
-"""Spans of time as people write them: ``FROM/TO``, found in what a table or recording covers."""
+"""Spans of time as users write them, ``FROM/TO``, and their place in a table or recording."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reveal_contract.finding import rfc3339
 from reveal_contract.time_units import NS_PER_DAY, NS_PER_SECOND
 
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d{1,9})?)?\Z", re.ASCII)
-_MOST_DAYS = 4000  # a clock time is looked for on so many; who records longer names the day
+_MAX_DAYS = 4000  # on which a clock time is searched; longer data needs dates
 
 
 @dataclass(frozen=True)
-class Covered:
-    """What there is to look at: from the first to the last sample, ``zone`` that of clock times.
+class TimeRange:
+    """The first and the last sample of a table or recording, and the zone of its clock times.
 
-    ``absolute`` is false where times count from a start of their own.
+    ``absolute`` is false where its times count from 0 and have no date.
     """
 
     first_ns: int
@@ -41,7 +41,7 @@ class Span:
 
 
 def span(text: str) -> Span:
-    """An argument's type: two ends of one kind with a slash between them."""
+    """Return the span of an argument: two times of one kind with a slash between them."""
     begin, slash, end = (part.strip() for part in text.partition("/"))
     try:
         kinds = {_kind(begin), _kind(end)}
@@ -55,26 +55,27 @@ def span(text: str) -> Span:
     return Span(begin, end)
 
 
-def resolve(wanted: Span, covered: Covered) -> tuple[int, int]:
-    """Both ends in nanoseconds, the end included; raises ``CliError`` where they fit nowhere."""
-    match _kind(wanted.begin):
+def resolve(asked: Span, data: TimeRange) -> tuple[int, int]:
+    """Return both ends in nanoseconds, the end included.
+
+    Raises ``CliError`` for a span outside of the data.
+    """
+    match _kind(asked.begin):
         case "clock":
-            return _by_clock(wanted, covered)
+            return _by_clock(asked, data)
         case "moment":
-            begin, end = (_moment(part, covered) for part in (wanted.begin, wanted.end))
+            begin, end = (_moment(part, data) for part in (asked.begin, asked.end))
         case _:
-            begin, end = (
-                covered.first_ns + nanoseconds(part) for part in (wanted.begin, wanted.end)
-            )
+            begin, end = (data.first_ns + nanoseconds(part) for part in (asked.begin, asked.end))
     if end < begin:
-        raise CliError(f"--span {wanted} ends before it begins")
-    if end < covered.first_ns or begin > covered.last_ns:
-        raise CliError(f"--span {wanted} lies outside of what there is: {_extent(covered)}")
+        raise CliError(f"--span {asked} ends before it begins")
+    if end < data.first_ns or begin > data.last_ns:
+        raise CliError(f"--span {asked} is outside of the data: {_extent(data)}")
     return begin, end
 
 
 def _kind(text: str) -> str:
-    """``clock``, ``offset`` or ``moment``; raises ``ValueError`` for what is none."""
+    """Return ``clock``, ``offset`` or ``moment``; raises ``ValueError`` for other text."""
     if _CLOCK.match(text):
         time.fromisoformat(_two_digits(text))
         return "clock"
@@ -86,44 +87,44 @@ def _kind(text: str) -> str:
     return "offset"
 
 
-def _moment(text: str, covered: Covered) -> int:
-    if not covered.absolute:
-        raise CliError(
-            f"the times here count from a start of their own: write --span in seconds, not {text}"
-        )
+def _moment(text: str, data: TimeRange) -> int:
+    if not data.absolute:
+        raise CliError(f"the times here have no date: write --span in seconds, not {text}")
     moment = datetime.fromisoformat(text)
-    return _ns(moment if moment.tzinfo else _in_zone(moment, covered.zone))
+    return _ns(moment if moment.tzinfo else _in_zone(moment, data.zone))
 
 
-def _by_clock(wanted: Span, covered: Covered) -> tuple[int, int]:
-    """The one day on which these clock times were seen."""
-    if not covered.absolute:
-        raise CliError(f"the times here count from a start of their own: {wanted} is on no clock")
-    found = _days(wanted, covered)
+def _by_clock(asked: Span, data: TimeRange) -> tuple[int, int]:
+    """Return the ends on the only day of the data that has these clock times."""
+    if not data.absolute:
+        raise CliError(f"the times here have no date: write --span in seconds, not {asked}")
+    found = _days(asked, data)
     if len(found) == 1:
         return found[0]
     if not found:
-        raise CliError(f"--span {wanted} lies outside of what there is: {_extent(covered)}")
-    raise CliError(f"{wanted} came on {len(found)} days: write --span with the date, in RFC 3339")
+        raise CliError(f"--span {asked} is outside of the data: {_extent(data)}")
+    raise CliError(
+        f"{asked} is in the data on {len(found)} days: write --span with the date, in RFC 3339"
+    )
 
 
-def _days(wanted: Span, covered: Covered) -> list[tuple[int, int]]:
-    begin, end = (time.fromisoformat(_two_digits(part)) for part in (wanted.begin, wanted.end))
-    day = datetime.fromtimestamp(covered.first_ns // NS_PER_SECOND - 86_400, UTC).date()
-    days = min(_MOST_DAYS, (covered.last_ns - covered.first_ns) // NS_PER_DAY + 3)
+def _days(asked: Span, data: TimeRange) -> list[tuple[int, int]]:
+    begin, end = (time.fromisoformat(_two_digits(part)) for part in (asked.begin, asked.end))
+    day = datetime.fromtimestamp(data.first_ns // NS_PER_SECOND - 86_400, UTC).date()
+    days = min(_MAX_DAYS, (data.last_ns - data.first_ns) // NS_PER_DAY + 3)
     found = []
-    for after in range(days):
-        date = day + timedelta(days=after)
-        first = _ns(_in_zone(datetime.combine(date, begin), covered.zone))
+    for number in range(days):
+        date = day + timedelta(days=number)
+        first = _ns(_in_zone(datetime.combine(date, begin), data.zone))
         later = date + timedelta(days=end < begin)  # over midnight
-        last = _ns(_in_zone(datetime.combine(later, end), covered.zone))
-        if first <= covered.last_ns and last >= covered.first_ns:
+        last = _ns(_in_zone(datetime.combine(later, end), data.zone))
+        if first <= data.last_ns and last >= data.first_ns:
             found.append((first, last))
     return found
 
 
 def _in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """In the zone of the data, else in this machine's."""
+    """Return a time in the zone of the data, else in this machine's zone."""
     return moment.replace(tzinfo=zone) if zone else moment.astimezone()
 
 
@@ -136,7 +137,7 @@ def _two_digits(text: str) -> str:
     return text if text.index(":") == 2 else f"0{text}"
 
 
-def _extent(covered: Covered) -> str:
-    if not covered.absolute:
-        return f"0 to {(covered.last_ns - covered.first_ns) / NS_PER_SECOND:g} s"
-    return f"{rfc3339(covered.first_ns)} to {rfc3339(covered.last_ns)}"
+def _extent(data: TimeRange) -> str:
+    if not data.absolute:
+        return f"0 to {(data.last_ns - data.first_ns) / NS_PER_SECOND:g} s"
+    return f"{rfc3339(data.first_ns)} to {rfc3339(data.last_ns)}"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 
-from reveal_cli.collector_process import CollectorProcess, Keeper
+from reveal_cli.collector_process import CollectorProcess, CollectorSupervisor
 from reveal_contract import names
 from reveal_contract.names import REDIS_VARIABLE
 from support.polling import wait_until
@@ -70,9 +70,9 @@ def test_the_environment_holds_it_and_a_flag_wins(guarded: tuple[redis.Redis, st
 
 def test_the_collector_of_a_scan_gets_it_so(guarded: tuple[redis.Redis, str]) -> None:
     client, url = guarded
-    with Keeper(FLAGS, url) as keeper:
+    with CollectorSupervisor(FLAGS, url) as supervisor:
         await_slices(client)
-        assert "cret" not in command_line(keeper.process.pid)
+        assert "cret" not in command_line(supervisor.process.pid)
 
 
 def test_a_recording_goes_nowhere_else(

@@ -1,1 +1,1 @@
-"""One file a command: ``add(commands)`` declares it, ``run(arguments, interrupt)`` does it."""
+"""One module for each command: ``add`` declares its flags, ``run`` executes it."""

@@ -1,6 +1,6 @@
-"""``reveal demo``: a steady real job, a real fault put on this host, and the finding.
+"""``reveal demo``: a steady real job, a real fault on this host, and the finding.
 
-Nothing is played: the job computes, the fault takes what it takes, and the scan is the one of
+Nothing is simulated: the job computes, the fault takes real resources, and the scan is the one of
 ``reveal scan``.  The fault is bounded and undoes itself, also when the demo is interrupted.
 """
 
@@ -16,8 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import RenderableType
+
 from reveal_cli.collector_process import host_flags
-from reveal_cli.commands.scan import seen
+from reveal_cli.commands.scan import coverage
 from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.faults import (
     FAULTS,
@@ -32,43 +34,53 @@ from reveal_cli.faults import (
 )
 from reveal_cli.findings_table import claim_text
 from reveal_cli.interrupt import Interrupt
-from reveal_cli.live_session import Plan, Watched
-from reveal_cli.options import add_host, analyzer_settings, clock, duration, sensitivity
+from reveal_cli.live_session import ScanPlan, ScanState
+from reveal_cli.options import (
+    add_host,
+    analyzer_settings,
+    duration,
+    format_duration,
+    sensitivity,
+)
 from reveal_cli.progress import Progress, open_progress
-from reveal_cli.scan_runner import scan
-from reveal_cli.summary_text import closing, width
+from reveal_cli.scan_runner import run_scan
+from reveal_cli.summary_text import summary_blocks
+from reveal_cli.terminal import grid, show, table
 from reveal_cli.workloads import Workload, WorkloadError
 from reveal_contract.finding import Finding
 from reveal_contract.metric import Subsystem
 
-_QUIET, _FAULT, _AFTER = 10.0, 20.0, 12.0  # after the warm-up, s
-# a finding that begins outside of these is not the fault's; one slice is a second long
+_QUIET_S, _FAULT_S, _AFTER_S = 10.0, 20.0, 12.0  # after the warm-up
+# a finding that begins outside of these has another cause; one slice is a second long
 _EARLY_NS, _LATE_NS = 1_500_000_000, 5_000_000_000
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its flags."""
     parser = commands.add_parser(
         "demo",
         help="put a real, harmless fault on this host and show that it is found",
-        description="Starts a steady job, learns what is normal, puts a real fault on this host"
-        f" for {_FAULT:.0f} s, undoes it, and shows what was expected and what was found. Takes"
-        " about a minute and a half. Needs no root for many of the faults.",
-        epilog="Exit codes: 0 the fault was found, 1 it was not (or an error), 2 wrong usage.",
+        description="Starts a steady job, learns the baseline, puts a real fault on this host for"
+        f" {_FAULT_S:.0f} s, undoes it, and prints what was expected and what was found. Takes"
+        " about a minute and a half. Many of the faults need no root.",
+        epilog="Example: reveal demo --fault cpu_quota. Exit codes: 0 the fault was found, 1 it was"
+        " not found (or an error), 2 wrong usage.",
     )
     parser.add_argument(
         "--fault", metavar="NAME", default="cpu_contend",
-        help="which fault (default cpu_contend; see --list)",
+        help="the fault to inject (default cpu_contend; see --list)",
     )  # fmt: skip
     parser.add_argument(
-        "--list", action="store_true", help="list the faults and which of them work here, and end"
+        "--list", action="store_true", help="list the faults and whether they work on this host"
     )
     parser.add_argument(
         "--warmup", metavar="TIME", type=duration, default=duration("45s"),
-        help="how long to learn what is normal first (default 45s)",
+        help="how long to learn the baseline first (default 45s)",
     )  # fmt: skip
     parser.add_argument(
-        "--output", metavar="DIR", type=Path, help="keep findings, recording and summary here"
-    )
+        "--output", metavar="DIR", type=Path,
+        help="write findings.jsonl, recording.rvl and summary.json to this directory",
+    )  # fmt: skip
     parser.set_defaults(run=run, mode="online", redis="", hypotheses=[])
     parser.add_argument(
         "--sensitivity", metavar="LEVEL", type=sensitivity, default="Low",
@@ -78,37 +90,42 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
+    """List the faults, or inject one and print whether it was found."""
     if arguments.list:
-        print("\n".join(menu(FAULTS)))
+        show(fault_list(FAULTS))
         return DONE
     plan = _plan(arguments)
     with contextlib.ExitStack() as stack:
         progress = open_progress()
-        turn = FaultTurn(_fault(arguments.fault), plan.settings.warmup_seconds, progress)
-        _set_up(stack, turn)
-        result = scan(plan, arguments.output, progress, interrupt, turn.act)
-    print("\n".join(closing(result.findings, seen(plan, result.watched), width())))
-    print("\n".join(["", *turn.verdict(result.findings)]))
-    return DONE if turn.caught(result.findings) else ERROR
+        schedule = FaultSchedule(_fault(arguments.fault), plan.settings.warmup_seconds, progress)
+        _prepare(stack, schedule)
+        result = run_scan(plan, arguments.output, progress, interrupt, schedule.on_tick)
+    show(*summary_blocks(result.findings, coverage(plan, result.state)))
+    show("", *schedule.verdict(result.findings))
+    return DONE if schedule.matching(result.findings) else ERROR
 
 
-def menu(faults: Sequence[Fault]) -> list[str]:
-    """The faults with what they do and why one cannot be had here."""
-    lines = [f"{'NAME':<18}{'AREA':<17}{'STRENGTH':<10}{'HERE':<6}WHAT IT IS"]
+def fault_list(faults: Sequence[Fault]) -> RenderableType:
+    """Return a table of the faults, with the reason where one does not work on this host."""
+    rows = table("NAME", "SUBSYSTEM", "STRENGTH", "HERE", "FAULT")
     for fault in faults:
-        # the job that is there in the demo cannot be asked before it runs
-        why = fault.unsupported_reason(FaultTarget(process_group=os.getpid(), scratch=_scratch()))
-        area = ", ".join(sorted(subsystem.value for subsystem in fault.subsystems))
-        strength = "weak" if fault.weak else "full"
-        here = "no" if why else "yes"
-        tail = f"{fault.about} ({why})" if why else fault.about
-        lines.append(f"{fault.name:<18}{area:<17}{strength:<10}{here:<6}{tail}")
-    return lines
+        # the demo's job cannot be examined before it runs: this process stands for it
+        reason = fault.unsupported_reason(
+            FaultTarget(process_group=os.getpid(), scratch=_scratch())
+        )
+        rows.add_row(
+            fault.name,
+            ", ".join(sorted(subsystem.value for subsystem in fault.subsystems)),
+            "weak" if fault.weak else "strong",
+            "no" if reason else "yes",
+            f"{fault.about}\nNot here: {reason}" if reason else fault.about,
+        )
+    return rows
 
 
 @dataclass
-class FaultTurn:
-    """The fault within a scan: when it comes and goes, and whether it was found."""
+class FaultSchedule:
+    """Starts and ends the fault within a scan, and decides whether it was found."""
 
     fault: Fault
     warmup: float
@@ -121,25 +138,26 @@ class FaultTurn:
 
     @property
     def job(self) -> str:
-        """The job that the fault can be felt by: packets matter to a server."""
+        """Return the job that suffers from the fault: network faults need a server."""
         return "server" if Subsystem.NETWORK in self.fault.subsystems else "train"
 
-    def act(self, elapsed: float, watched: Watched) -> None:
-        """Start the fault after the quiet stretch, end it when its time or the scan is over."""
-        begin = self.warmup + _QUIET
+    def on_tick(self, elapsed: float, state: ScanState) -> None:
+        """Start the fault when it is due, and end it with its time or with the scan."""
+        start = self.warmup + _QUIET_S
         if self.injection is None:
             return
-        if not self.onset_ns and begin <= elapsed < math.inf:
+        if not self.onset_ns and start <= elapsed < math.inf:
             self._start(self.injection)
-        if self.onset_ns and not self.end_ns and elapsed >= begin + _FAULT:
+        if self.onset_ns and not self.end_ns and elapsed >= start + _FAULT_S:
             self.injection.stop()
             self.end_ns = time.time_ns()
-            self.progress.event(f"the fault {self.fault.name} is over")
-        if self.onset_ns and self.found_after is None and self.caught(watched.finding_log.findings):
+            self.progress.event(f"the fault {self.fault.name} has ended")
+        not_found_yet = self.onset_ns and self.found_after is None
+        if not_found_yet and self.matching(state.finding_log.findings):
             self.found_after = (time.time_ns() - self.onset_ns) / 1e9
 
-    def caught(self, findings: Sequence[Finding]) -> list[Finding]:
-        """The findings of the fault's areas that began in its time."""
+    def matching(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings of the fault's subsystems that began while it was active."""
         if not self.onset_ns:
             return []
         until = (self.end_ns or time.time_ns()) + _LATE_NS
@@ -150,8 +168,8 @@ class FaultTurn:
             and self.onset_ns - _EARLY_NS <= finding.first_seen_ns <= until
         ]
 
-    def hidden(self, findings: Sequence[Finding]) -> bool:
-        """Whether another trouble of this host was going on, of which the fault became a part."""
+    def is_part_of_another(self, findings: Sequence[Finding]) -> bool:
+        """Return whether a finding of another cause was open, which then includes the fault."""
         return any(
             finding.first_seen_ns <= (self.end_ns or time.time_ns())
             and finding.last_seen_ns >= self.onset_ns
@@ -159,22 +177,26 @@ class FaultTurn:
             for finding in findings
         )
 
-    def verdict(self, findings: Sequence[Finding]) -> list[str]:
-        """Expected beside found, in words."""
-        areas = " or ".join(sorted(subsystem.value for subsystem in self.fault.subsystems))
-        whom = f", by {self.subject}" if self.subject else ""
-        lines = [f"expected  {areas}: {self.fault.kind} ({self.fault.about}){whom}"]
+    def verdict(self, findings: Sequence[Finding]) -> list[RenderableType]:
+        """Return what was expected and what was found."""
+        subsystems = " or ".join(sorted(subsystem.value for subsystem in self.fault.subsystems))
+        culprit = f", by {self.subject}" if self.subject else ""
+        expected = f"{subsystems}: {self.fault.kind} ({self.fault.about}){culprit}"
+        return [grid([("expected", expected), ("found", self._found(findings))])]
+
+    def _found(self, findings: Sequence[Finding]) -> str:
         if not self.onset_ns:
-            return [*lines, "found     the demo ended before the fault began"]
-        caught = self.caught(findings)
-        if not caught and self.hidden(findings):
-            return [*lines, "found     only as part of another trouble of this host (see above)"]
-        if not caught:
-            return [*lines, "found     nothing of it: the demo failed"]
-        delay = f" after {clock(self.found_after)}" if self.found_after else " in the recording"
-        for finding in caught[:1]:
-            lines.append(f"found     {finding.subsystem.value}{delay}: {claim_text(finding)}")
-        return lines
+            return "the demo ended before the fault began"
+        matching = self.matching(findings)
+        if not matching:
+            if self.is_part_of_another(findings):
+                return "only as part of another fault of this host (see above)"
+            return "nothing: the demo failed"
+        first = matching[0]
+        delay = "in the recording"
+        if self.found_after:
+            delay = f"after {format_duration(self.found_after)}"
+        return f"{first.subsystem.value} {delay}: {claim_text(first)}"
 
     def _start(self, injection: Injection) -> None:
         try:
@@ -185,11 +207,11 @@ class FaultTurn:
         self.progress.event(f"the fault {self.fault.name} begins: {self.fault.about}")
 
 
-def _plan(arguments: argparse.Namespace) -> Plan:
+def _plan(arguments: argparse.Namespace) -> ScanPlan:
     settings = analyzer_settings(arguments)
-    return Plan(
+    return ScanPlan(
         node=arguments.node,
-        duration=settings.warmup_seconds + _QUIET + _FAULT + _AFTER,
+        duration=settings.warmup_seconds + _QUIET_S + _FAULT_S + _AFTER_S,
         settings=settings,
         host_flags=tuple(host_flags(arguments)),
     )
@@ -199,24 +221,26 @@ def _fault(name: str) -> Fault:
     try:
         return find(name)
     except UnknownFaultError as error:
-        raise CliError(f"{error}; `reveal demo --list` explains them", USAGE) from None
+        raise CliError(f"{error}; `reveal demo --list` describes them", USAGE) from None
 
 
-def _set_up(stack: contextlib.ExitStack, turn: FaultTurn) -> None:
-    """Clear what a killed demo left, start the job, and see that the fault can be had."""
+def _prepare(stack: contextlib.ExitStack, schedule: FaultSchedule) -> None:
+    """Clean up after a killed demo, start the job, and check that the fault works here."""
     try:
         sweep()
-        job = stack.enter_context(Workload(turn.job, _scratch()))
-        if why := turn.fault.unsupported_reason(job.target):
-            raise CliError(f"{turn.fault.name} cannot be had here: {why}; see `reveal demo --list`")
-        turn.fault.prepare(job.target)
-        turn.injection = turn.fault.on(job.target)
+        job = stack.enter_context(Workload(schedule.job, _scratch()))
+        if reason := schedule.fault.unsupported_reason(job.target):
+            raise CliError(
+                f"{schedule.fault.name} does not work here: {reason}; see `reveal demo --list`"
+            )
+        schedule.fault.prepare(job.target)
+        schedule.injection = schedule.fault.on(job.target)
     except (FaultError, LedgerError, WorkloadError) as error:
-        raise CliError(f"the demo cannot begin: {error}") from None
-    stack.callback(turn.injection.stop)
+        raise CliError(f"the demo cannot start: {error}") from None
+    stack.callback(schedule.injection.stop)
 
 
 def _scratch() -> Path:
-    """A directory on a disk: /tmp is often in memory."""
-    lasting = Path("/var/tmp")  # noqa: S108 - files in it get names of their own
-    return lasting if os.access(lasting, os.W_OK) else Path(tempfile.gettempdir())
+    """Return a directory on a disk: /tmp is often in memory."""
+    on_disk = Path("/var/tmp")  # noqa: S108 - files in it get names of their own
+    return on_disk if os.access(on_disk, os.W_OK) else Path(tempfile.gettempdir())

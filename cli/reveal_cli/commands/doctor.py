@@ -1,20 +1,22 @@
-"""``reveal doctor``: what this host is, how it is set up, and what it withholds."""
+"""``reveal doctor``: this host, its configuration, and what cannot be read on it and why."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reveal_cli.commands.catalog import take_inventory
-from reveal_cli.configuration_hints import hint_lines
+from rich.console import RenderableType
+from rich.text import Text
+
+from reveal_cli.commands.catalog import diagnose_host
+from reveal_cli.configuration_hints import hint_blocks
 from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_host, check_host
-from reveal_cli.summary_text import width
+from reveal_cli.terminal import grid, show
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding
 
@@ -23,12 +25,13 @@ if TYPE_CHECKING:
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its flags."""
     parser = commands.add_parser(
         "doctor",
-        help="say how this host is set up, and what would let Reveal see more on it",
-        description="Says what this host is, what in its configuration costs performance and how"
-        " to fix it (docs/reference/configuration-rules.md), and what it or the rights of this"
-        " user withhold, what it would give, and how to grant it. Changes nothing.",
+        help="check the configuration of this host, and what Reveal cannot read on it",
+        description="Describes this host and what in its configuration costs performance, with the"
+        " fix (docs/reference/configuration-rules.md). Lists what cannot be read on this host or"
+        " with the rights of this user: why, what it adds, and how to get it. Changes nothing.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     add_host(parser)
@@ -36,21 +39,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
+    """Print the facts, the configuration hints and what is missing."""
     check_host(arguments)
     with interrupt.raising():
-        found = take_inventory(arguments)
-        facts = take_facts(arguments)
-        hints = judged(facts)
-        server = _server()
+        diagnosis = diagnose_host(arguments)
+        facts = read_facts(arguments)
+        hints = configuration_findings(facts)
+        server = _redis_server()
     if arguments.json:
-        print(json.dumps(as_json(found, facts, hints, server), indent=1))
+        print(json.dumps(as_json(diagnosis, facts, hints, server), indent=1))
     else:
-        print("\n".join([*setup(facts, hints, width()), *report(found, server, width())]))
+        show(*configuration_blocks(facts, hints), *missing_blocks(diagnosis, server))
     return DONE
 
 
-def take_facts(arguments: argparse.Namespace) -> Facts:
-    """The facts of the host these flags name, GPU libraries and drivers asked as well."""
+def read_facts(arguments: argparse.Namespace) -> Facts:
+    """Return the facts of the host of these flags, with those of GPU libraries and drivers."""
     from reveal_collector.facts.device_queries import all_queries  # noqa: PLC0415 - an extra
     from reveal_collector.facts.inventory import FactsReader  # noqa: PLC0415
     from reveal_collector.readers.source import Roots  # noqa: PLC0415
@@ -59,22 +63,23 @@ def take_facts(arguments: argparse.Namespace) -> Facts:
     return FactsReader(arguments.node, roots, all_queries(roots)).read()
 
 
-def judged(facts: Facts) -> list[Finding]:
-    """What the rules say of the facts, the worst first."""
+def configuration_findings(facts: Facts) -> list[Finding]:
+    """Return the findings of the configuration rules, the most severe first."""
     from reveal_analyzer.configuration.evaluate import evaluate  # noqa: PLC0415 - an extra
 
     return sorted(evaluate(facts, time.time_ns()), key=lambda finding: -finding.severity.rank)
 
 
 def as_json(
-    found: Diagnosis, facts: Facts, hints: Sequence[Finding], server: str
+    diagnosis: Diagnosis, facts: Facts, hints: Sequence[Finding], server: str
 ) -> dict[str, Any]:
+    """Return all of it as JSON has it."""
     return {
         "facts": json.loads(facts.to_json()),
         "configuration": [hint.to_dict() for hint in hints],
-        "channels": len(found.rows),
+        "channels": len(diagnosis.rows),
         "redis": server,
-        "advice": [_advice_row(advice) for advice in found.advice],
+        "advice": [_advice_row(advice) for advice in diagnosis.advice],
     }
 
 
@@ -83,35 +88,42 @@ def _advice_row(advice: Advice) -> dict[str, str]:
     return {"lacking": advice.missing, "gives": advice.gives, "remedy": advice.remedy}
 
 
-def setup(facts: Facts, hints: Sequence[Finding], columns: int) -> list[str]:
-    """What the host is, and what of it costs performance."""
-    from reveal_cli.facts_text import facts_lines  # noqa: PLC0415 - an extra
+def configuration_blocks(facts: Facts, hints: Sequence[Finding]) -> list[RenderableType]:
+    """Return the facts, and the hints on the configuration."""
+    from reveal_cli.facts_text import facts_grid  # noqa: PLC0415 - an extra
 
     none = ["Configuration: no rule is broken, as far as can be seen."]
-    return [*facts_lines(facts, columns), "", *(hint_lines(hints, columns) or none), ""]
+    return [facts_grid(facts), "", *(hint_blocks(hints) or none), ""]
 
 
-def report(found: Diagnosis, server: str, columns: int) -> list[str]:
-    """The advice, the most rewarding first."""
-    lines = [f"{len(found.rows)} channels can be read here. {server}", ""]
-    if not found.advice:
+def missing_blocks(diagnosis: Diagnosis, server: str) -> list[RenderableType]:
+    """Return what can be read, and each missing item with its fix, the most useful first."""
+    lines: list[RenderableType] = [f"{len(diagnosis.rows)} channels can be read. {server}", ""]
+    if not diagnosis.advice:
         return [*lines, "Nothing is missing."]
-    for number, advice in enumerate(found.advice, 1):
-        lines.append(f"{number}. {advice.missing}")
-        for title, text in (("would give", advice.gives), ("to grant it", advice.remedy)):
-            if text:
-                lines += textwrap.wrap(
-                    f"{title}: {text}", columns, initial_indent="   ", subsequent_indent="     "
-                )
-    return lines
+    sources = len(diagnosis.missing)
+    other = len(diagnosis.advice) - sources
+    count = f"{sources} source{'' if sources == 1 else 's'}"
+    limits = f", and {other} other limit{'' if other == 1 else 's'}" if other else ""
+    title = f"Not available on this host: {count}{limits}, the most useful first."
+    return [*lines, title, grid(_advice_rows(diagnosis.advice))]
 
 
-def _server() -> str:
-    """Whether a scan finds a Redis server to start."""
+def _advice_rows(advice: Sequence[Advice]) -> Iterator[tuple[RenderableType, RenderableType]]:
+    for number, item in enumerate(advice, 1):
+        yield f"{number:>3}.", Text(item.missing, style="bold")
+        if item.gives:
+            yield "", f"adds: {item.gives}"
+        if item.remedy:
+            yield "", f"fix:  {item.remedy}"
+
+
+def _redis_server() -> str:
+    """Return whether a scan finds a Redis server to start."""
     from reveal_cli.broker import BrokerError, find_server  # noqa: PLC0415 - redis is an extra
 
     try:
         server = find_server()
     except BrokerError as error:
-        return f"A scan cannot run: {error}."
-    return f"Redis {'.'.join(map(str, server.version))} is there for `reveal scan`."
+        return f"`reveal scan` cannot run: {error}."
+    return f"`reveal scan` uses Redis {'.'.join(map(str, server.version))}."

@@ -1,4 +1,4 @@
-"""``reveal record``: this host's slices into a file, judged later by ``reveal analyze``."""
+"""``reveal record``: record this host into a file for ``reveal analyze``."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from pathlib import Path
 from reveal_cli.collector_process import CollectorProcess, host_flags
 from reveal_cli.errors import DONE, CliError
 from reveal_cli.interrupt import Interrupt
-from reveal_cli.options import add_host, check_host, clock, duration
+from reveal_cli.options import add_host, check_host, duration, format_duration
 from reveal_contract.recording import MAGIC
 
-_STOPPING = 1.5  # what the collector gets to end its file in order, s
+_STOP_S = 1.5  # time for the collector to end its file in order, s
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its flags."""
     parser = commands.add_parser(
         "record",
-        help="record this host into a file, to be judged later",
-        description="Samples this host into FILE (about 3 KB a second); `reveal analyze FILE`"
-        " judges it, here or elsewhere. End it at any time with Ctrl-C.",
+        help="record this host into a file, to judge it later",
+        description="Samples this host into FILE (about 3 KB a second). `reveal analyze FILE`"
+        " judges it, here or on another machine. Ctrl-C ends it at any time.",
+        epilog="Example: reveal record slow.rvl --duration 10m",
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="where to; must not exist yet")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the file to write; must be new")
     parser.add_argument(
         "--duration", metavar="TIME", type=duration, default=duration("3m"),
         help="how long to record (default 3m; 0 or forever: until Ctrl-C)",
@@ -35,20 +37,23 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
+    """Record until the time is over or the user interrupts."""
     check_host(arguments)
     _claim(arguments.file)
     flags = ["--record", str(arguments.file), *host_flags(arguments)]
     with CollectorProcess(flags) as collector:
-        until = time.monotonic() + arguments.duration
-        while not interrupt.requested and time.monotonic() < until:
+        end = time.monotonic() + arguments.duration
+        while not interrupt.requested and time.monotonic() < end:
             if collector.returncode is not None:
-                _drop_empty(arguments.file)
+                _remove_empty(arguments.file)
                 raise collector.failure()
             time.sleep(0.05)
-        collector.stop(_STOPPING)
+        collector.stop(_STOP_S)
     if sys.stderr.isatty():
         size = arguments.file.stat().st_size
-        length = "" if math.isinf(arguments.duration) else f", {clock(arguments.duration)}"
+        length = (
+            "" if math.isinf(arguments.duration) else f", {format_duration(arguments.duration)}"
+        )
         print(f"{arguments.file}: {size / 1e6:.1f} MB{length}", file=sys.stderr)
     return DONE
 
@@ -62,7 +67,7 @@ def _claim(path: Path) -> None:
         raise CliError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _drop_empty(path: Path) -> None:
-    """Nothing was recorded: the next try may have the name."""
+def _remove_empty(path: Path) -> None:
+    """Remove a file without records, so that the next try can use its name."""
     if path.stat().st_size <= len(MAGIC):
         path.unlink()

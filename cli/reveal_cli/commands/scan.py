@@ -1,4 +1,4 @@
-"""``reveal scan``: watch this host, judge it live and once more as a whole, say what is wrong."""
+"""``reveal scan``: watch this host, judge it live and as a whole, print what is wrong."""
 
 from __future__ import annotations
 
@@ -8,37 +8,40 @@ from pathlib import Path
 from reveal_cli.collector_process import host_flags
 from reveal_cli.errors import ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
-from reveal_cli.live_session import Plan, Watched
+from reveal_cli.live_session import ScanPlan, ScanState
 from reveal_cli.options import (
     add_host,
     add_judging,
     analyzer_settings,
     check_host,
-    clock,
     duration,
+    format_duration,
 )
-from reveal_cli.output_files import judged_seconds, missing, print_findings
+from reveal_cli.output_files import judged_seconds, missing_sources, print_findings
 from reveal_cli.progress import open_progress
-from reveal_cli.scan_runner import scan
-from reveal_cli.summary_text import Seen, closing, exit_code, width
+from reveal_cli.scan_runner import run_scan
+from reveal_cli.summary_text import Coverage, exit_code, summary_blocks
+from reveal_cli.terminal import show
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its flags."""
     parser = commands.add_parser(
         "scan",
-        help="watch this host and say what is wrong with it",
-        description="Learns for a while what is normal on this host, then watches it and says"
-        " which subsystem, metric and program lost performance to what. Needs no set-up;"
-        " run as root it sees more. End it at any time with Ctrl-C.",
-        epilog="Exit codes: 0 done, 1 error, 2 wrong usage, 3 with --fail-on when one was found.",
+        help="watch this host and report what is wrong with it",
+        description="Learns the baseline of this host, then watches it and reports which subsystem"
+        " lost performance, by which metrics, and which program causes it. Needs no set-up; as root"
+        " it reads more. Ctrl-C ends it at any time.",
+        epilog="Example: reveal scan --duration 10m --output out --fail-on high. Exit codes:"
+        " 0 done, 1 error, 2 wrong usage, 3 with --fail-on when such a finding exists.",
     )
     parser.add_argument(
         "--duration", metavar="TIME", type=duration, default=duration("3m"),
-        help="how long to watch, learning included (default 3m; 0 or forever: until Ctrl-C)",
+        help="how long to watch, warm-up included (default 3m; 0 or forever: until Ctrl-C)",
     )  # fmt: skip
     parser.add_argument(
         "--output", metavar="DIR", type=Path,
-        help="keep findings.jsonl, recording.rvl and summary.json in this directory",
+        help="write findings.jsonl, recording.rvl and summary.json to this directory",
     )  # fmt: skip
     parser.add_argument(
         "--json", action="store_true",
@@ -54,27 +57,28 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
-    plan = plan_of(arguments)
+    """Scan this host and print the findings."""
+    plan = scan_plan(arguments)
     check_host(arguments)
-    result = scan(plan, arguments.output, open_progress(), interrupt)
-    hints = result.watched.hints.findings
+    result = run_scan(plan, arguments.output, open_progress(), interrupt)
+    hints = result.state.hints.findings
     if arguments.json:
         print_findings([*result.findings, *hints])
     else:
-        print("\n".join(closing(result.findings, seen(plan, result.watched), width(), hints)))
+        show(*summary_blocks(result.findings, coverage(plan, result.state), hints))
     return ERROR if result.failed else exit_code([*result.findings, *hints], arguments.fail_on)
 
 
-def plan_of(arguments: argparse.Namespace) -> Plan:
-    """The plan these flags ask for; a usage error where nothing could be judged."""
+def scan_plan(arguments: argparse.Namespace) -> ScanPlan:
+    """Return the plan of these flags; raises ``CliError`` where nothing could be judged."""
     settings = analyzer_settings(arguments)
     if arguments.duration <= settings.warmup_seconds:
         raise CliError(
-            f"--duration {clock(arguments.duration)} is not longer than --warmup"
-            f" {clock(settings.warmup_seconds)}: nothing would be judged",
+            f"--duration {format_duration(arguments.duration)} must be longer than --warmup"
+            f" {format_duration(settings.warmup_seconds)}: nothing would be judged",
             USAGE,
         )
-    return Plan(
+    return ScanPlan(
         node=arguments.node,
         duration=arguments.duration,
         settings=settings,
@@ -83,16 +87,16 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     )
 
 
-def seen(plan: Plan, watched: Watched) -> Seen:
-    """How far the findings of a scan reach."""
-    return Seen(
-        watched=watched.seconds,
-        judged=judged_seconds(plan, watched),
+def coverage(plan: ScanPlan, state: ScanState) -> Coverage:
+    """Return what the findings of a scan are based on."""
+    return Coverage(
+        watched=state.seconds,
+        judged=judged_seconds(plan, state),
         warmup=plan.settings.warmup_seconds,
-        slices=watched.slices,
-        channels=watched.channels,
-        lost=watched.lost,
-        away=watched.away_seconds,
-        load=watched.warmup_load,
-        missing=missing(watched.collector),
+        slices=state.slices,
+        channels=state.channels,
+        lost=state.lost,
+        redis_away=state.redis_away_seconds,
+        load=state.warmup_load,
+        missing_sources=len(missing_sources(state.collector)),
     )

@@ -1,4 +1,4 @@
-"""``reveal select``: which metrics say the same in recordings, and which one stands for them."""
+"""``reveal select``: find metrics of recordings that move together, and keep one of each group."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import RenderableType
+from rich.table import Column
+
 from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import nanoseconds
-from reveal_cli.output_files import write_whole
+from reveal_cli.output_files import write_atomically
+from reveal_cli.terminal import show, table
 
 if TYPE_CHECKING:
     from reveal_analyzer.selection.curves import ThresholdPoint
@@ -26,36 +30,37 @@ _PLOTS = (".png", ".svg")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its flags."""
     parser = commands.add_parser(
         "select",
-        help="find the metrics of recordings that say the same as others",
-        description="Correlates all metrics of each workload, averaged over its recordings, and"
-        " keeps one of those that move together: what is of the whole host before what is of one"
-        " CPU, what is read before what is derived, what hurts before mere activity, what is cheap"
-        " before what is dear. A metric goes only where another stands for it in every workload."
-        " Prints what each threshold would keep and lose. The selection is for storage and"
-        " display (`reveal analyze --selection`); scores see everything unless asked otherwise."
-        " docs/explanation/paper.md tells more.",
+        help="find metrics of recordings that carry the same information",
+        description="Finds groups of metrics that always move together and keeps one of each group:"
+        " a metric of the whole host before one of a CPU, a measured one before a derived one, one"
+        " that does harm before mere activity, a cheap one before an expensive one. A metric is"
+        " dropped only where another stands for it in every workload. Prints what each threshold"
+        " keeps and loses. The selection is for storage and display (`reveal analyze --selection`):"
+        " scores use all metrics unless asked otherwise. docs/explanation/paper.md has the method.",
+        epilog="Example: reveal select train.rvl serve.rvl --threshold knee -o selection.yaml",
     )
     parser.add_argument(
         "recordings", metavar="RECORDING", nargs="*", type=Path,
-        help="a recording (.rvl), each a workload of its own",
+        help="a recording (.rvl); each is a workload of its own",
     )  # fmt: skip
     parser.add_argument(
         "--workload", metavar=("NAME=FILE", "FILE"), nargs="+", action="append", default=[],
-        help="recordings of one workload, averaged; may be given again",
+        help="recordings of one workload, which are averaged; can be given several times",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="FILE.yaml", type=Path, help="write the selection to this file"
     )
     parser.add_argument(
         "--threshold", metavar="R", type=threshold, default=0.5,
-        help="the |r| beyond which two metrics say the same, or knee: where MULTI-R2 bends"
-        " (default 0.5, the paper's)",
+        help="the |r| above which two metrics carry the same information, or knee: where MULTI-R2"
+        " bends (default 0.5, as in the paper)",
     )  # fmt: skip
     parser.add_argument(
         "--every", metavar="TIME", type=nanoseconds, default=nanoseconds("100ms"),
-        help="what is averaged into one row: 100ms (a sample, the default), 1s, 3s (a window)",
+        help="the time averaged into one row: 100ms (one sample, the default), 1s, 3s (a window)",
     )  # fmt: skip
     parser.add_argument(
         "--plot", metavar="FILE", type=Path, help="draw the curves (.png or .svg; needs matplotlib)"
@@ -65,7 +70,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def threshold(text: str) -> float | None:
-    """A number between 0 and 1; None for "knee"."""
+    """Return a number between 0 and 1, or ``None`` for "knee"."""
     if text.strip().lower() == KNEE:
         return None
     try:
@@ -80,25 +85,26 @@ def threshold(text: str) -> float | None:
 
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
+    """Select the metrics, write the file and the plot, print the curves."""
     if arguments.plot and arguments.plot.suffix.lower() not in _PLOTS:
         raise CliError(f"--plot {arguments.plot}: must end in {' or '.join(_PLOTS)}", USAGE)
     with interrupt.raising():
         from reveal_cli import metric_selection  # noqa: PLC0415 - heavy, and needs an extra
 
         files = metric_selection.by_workload(arguments.recordings, arguments.workload)
-        draw = _drawing() if arguments.plot else None  # told before the work, not after
+        draw = _drawing() if arguments.plot else None  # fails before the work, not after it
         workloads, warnings = metric_selection.correlated(files, arguments.every)
-        selection, points, bend = metric_selection.chosen(workloads, arguments.threshold)
+        selection, points, knee = metric_selection.chosen(workloads, arguments.threshold)
         for warning in (*warnings, *metric_selection.doubts(workloads, selection)):
             print(f"reveal: {warning}", file=sys.stderr)
         if arguments.output:
-            write_whole(arguments.output, selection.to_yaml())
+            write_atomically(arguments.output, [selection.to_yaml()])
         if draw is not None:
-            draw(arguments.plot, points, selection.threshold, bend)
+            draw(arguments.plot, points, selection.threshold, knee)
         if arguments.json:
-            print(json.dumps(as_json(selection, points, bend)))
+            print(json.dumps(as_json(selection, points, knee)))
         else:
-            print("\n".join(_text(workloads, selection, points, bend)))
+            show(*_blocks(workloads, selection, points, knee))
     return DONE
 
 
@@ -107,15 +113,15 @@ def _drawing() -> Any:
         from reveal_cli.knee_plot import draw  # noqa: PLC0415 - needs an extra
     except ImportError:
         raise CliError(
-            "--plot needs matplotlib: pip install 'reveal-telemetry[plot]', or leave --plot out"
+            "--plot needs matplotlib: pip install 'reveal-telemetry[plot]', or omit --plot"
         ) from None
     return draw
 
 
 def as_json(
-    selection: Selection, points: Sequence[ThresholdPoint], bend: float | None
+    selection: Selection, points: Sequence[ThresholdPoint], knee: float | None
 ) -> dict[str, Any]:
-    """The file's content, the curves (null where nothing goes) and the knee."""
+    """Return the file's content, the curves (null where nothing is dropped) and the knee."""
     rows = [
         {
             name: None if math.isnan(value) else round(value, 4)
@@ -125,47 +131,50 @@ def as_json(
     ]
     names = {"kept": "keptShare", "union": "unionShare", "multi_r2": "multiR2", "max_r": "maxR"}
     curves = [{names.get(name, name): value for name, value in row.items()} for row in rows]
-    return {**selection.to_dict(), "knee": bend, "curves": curves}
+    return {**selection.to_dict(), "knee": knee, "curves": curves}
 
 
-def _text(
+def _blocks(
     workloads: Sequence[Workload],
     selection: Selection,
     points: Sequence[ThresholdPoint],
-    bend: float | None,
-) -> list[str]:
-    """The three curves, then what the selection amounts to."""
-    lines = ["THRESHOLD    KEPT  JOINT  MULTI-R2  MAX |R|"]
+    knee: float | None,
+) -> Iterator[RenderableType]:
+    """Yield the three curves as a table, and what the selection keeps."""
+    titles = ("THRESHOLD", "KEPT", "JOINT", "MULTI-R2", "MAX |R|")
+    rows = table(*(Column(title, justify="right") for title in titles), "")
     for point in points:
         marks = [
-            word
-            for word, at in (("used", selection.threshold), (KNEE, bend))
-            if at == point.threshold
+            name
+            for name, marked in (("used", selection.threshold), (KNEE, knee))
+            if marked == point.threshold
         ]
-        told = "".join(f"{_share(value):>10}" for value in (point.multi_r2, point.max_r))
-        lines.append(
-            f"{point.threshold:>9.2f}{point.kept:>8.0%}{point.union:>8.0%}{told}"
-            f"  {', '.join(marks)}".rstrip()
-        )
-    moved = {
+        rows.add_row(
+            f"{point.threshold:.2f}", f"{point.kept:.0%}", f"{point.union:.0%}",
+            _number(point.multi_r2), _number(point.max_r), ", ".join(marks),
+        )  # fmt: skip
+    yield rows
+    yield ""
+    changed = {
         item.label
-        for each in workloads
-        for item, moves in zip(each.items, each.moved, strict=True)
-        if moves
+        for workload in workloads
+        for item, moved in zip(workload.items, workload.moved, strict=True)
+        if moved
     }
-    stay = sum(each.metric in moved for each in selection.kept)
-    still = len(selection.kept) - stay
-    lines += [
-        "",
-        f"Over |r| {selection.threshold:g}: {stay} of {len(moved)} metrics that moved stay"
-        f" ({stay / len(moved):.0%}), others stand for the {len(selection.dropped)} that go;"
-        f" {still} stood still and stay.",
-        f"MULTI-R2 bends at {bend:g}." if bend is not None else "MULTI-R2 has no knee.",
-        "KEPT: share of the metrics that moved, mean over workloads; JOINT: over all of them;",
-        "MULTI-R2: variance of those that go which all that stay tell; MAX |R|: with the closest.",
-    ]
-    return lines
+    kept = sum(row.metric in changed for row in selection.kept)
+    constant = len(selection.kept) - kept
+    yield (
+        f"Above |r| {selection.threshold:g}: {kept} of {len(changed)} metrics that changed are kept"
+        f" ({kept / len(changed):.0%}), and stand for the {len(selection.dropped)} that are"
+        f" dropped; {constant} never changed and are kept."
+    )
+    yield f"MULTI-R2 bends at {knee:g}." if knee is not None else "MULTI-R2 has no knee."
+    yield (
+        "KEPT: share of the metrics that changed, averaged over the workloads; JOINT: over all of"
+        " them; MULTI-R2: variance of the dropped metrics that the kept ones explain; MAX |R|:"
+        " correlation of a dropped metric with the closest kept one."
+    )
 
 
-def _share(value: float) -> str:
+def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""Signals set a flag by default, and end long work under ``raising``."""
+"""Signals: a flag by default; under ``raising`` they end long work."""
 
 import os
 import signal
@@ -28,8 +28,8 @@ def test_raising_ends_the_block_and_only_once(interrupt: Interrupt) -> None:
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)  # must not cut off the cleaning up
-    os.kill(os.getpid(), signal.SIGTERM)  # nor reach beyond the block
+            os.kill(os.getpid(), signal.SIGTERM)  # must not interrupt the clean-up
+    os.kill(os.getpid(), signal.SIGTERM)  # and has no effect after the block
 
 
 def test_an_earlier_signal_ends_the_block_immediately(interrupt: Interrupt) -> None:
@@ -38,7 +38,7 @@ def test_an_earlier_signal_ends_the_block_immediately(interrupt: Interrupt) -> N
         pytest.fail("the block was entered")
 
 
-def test_a_limit_ends_even_a_block_that_began_after_the_signal(interrupt: Interrupt) -> None:
+def test_a_limit_ends_a_block_that_began_after_the_signal(interrupt: Interrupt) -> None:
     os.kill(os.getpid(), signal.SIGINT)
     began = time.monotonic()
     with pytest.raises(Interrupted), interrupt.raising(limit=0.05):
@@ -53,7 +53,7 @@ def test_a_limit_not_reached_leaves_no_alarm(interrupt: Interrupt) -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_what_is_left_of_the_grace_runs_from_the_first_signal(interrupt: Interrupt) -> None:
+def test_the_grace_time_runs_from_the_first_signal(interrupt: Interrupt) -> None:
     assert interrupt.left(2) == 2
     os.kill(os.getpid(), signal.SIGTERM)
     assert 1 < interrupt.left(2) <= 2

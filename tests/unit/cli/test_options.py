@@ -1,4 +1,4 @@
-"""Arguments: accepted values, and a readable error for all others."""
+"""Arguments: what is accepted, and the sentence that refuses the rest."""
 
 import argparse
 import math
@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_cli.__main__ import build_parser, main
-from reveal_cli.commands.scan import plan_of
+from reveal_cli.commands.scan import scan_plan
 from reveal_cli.errors import DONE, ERROR, USAGE, CliError
-from reveal_cli.options import clock, duration, severity
+from reveal_cli.options import duration, format_duration, severity
 from reveal_contract.finding import Severity
 
 
@@ -20,21 +20,23 @@ from reveal_contract.finding import Severity
     [("90", 90), ("90s", 90), ("3m", 180), ("1h30m", 5400), ("2m05s", 125), (" 3M ", 180),
      ("0", math.inf), ("forever", math.inf), ("0s", math.inf)],
 )  # fmt: skip
-def test_a_duration_is_parsed(text: str, seconds: float) -> None:
+def test_duration_accepts_what_users_write(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
 @pytest.mark.parametrize(
     "text", ["", "-5", "3x", "m", "1.5h", "5m3h", "inf", "nan", "\uff11\uff12"]
 )
-def test_an_invalid_duration_is_a_readable_error(text: str) -> None:
+def test_duration_refuses_the_rest_in_a_sentence(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 3m"):
         duration(text)
 
 
 @given(st.integers(1, 100_000))
-def test_clock_is_read_back_as_about_the_same(seconds: int) -> None:
-    assert duration(clock(seconds)) == pytest.approx(seconds, abs=60 if seconds >= 3600 else 0)
+def test_a_formatted_duration_is_read_back_as_about_the_same(seconds: int) -> None:
+    assert duration(format_duration(seconds)) == pytest.approx(
+        seconds, abs=60 if seconds >= 3600 else 0
+    )
 
 
 def test_severity_is_known_in_any_case() -> None:
@@ -56,7 +58,7 @@ def test_wrong_usage_exits_with_2(flags: list[str], capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     "command", ["scan", "record", "analyze", "explain", "catalog", "doctor", "demo"]
 )
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         build_parser().parse_args([command, "--help"])
     assert ended.value.code == DONE
@@ -73,12 +75,12 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 )
 def test_a_plan_that_can_judge_nothing_is_wrong_usage(flags: list[str], message: str) -> None:
     with pytest.raises(CliError, match=message) as refused:
-        plan_of(build_parser().parse_args(["scan", *flags]))
+        scan_plan(build_parser().parse_args(["scan", *flags]))
     assert refused.value.code == USAGE
 
 
 def test_flags_reach_the_collector_and_the_settings() -> None:
-    plan = plan_of(
+    plan = scan_plan(
         build_parser().parse_args(
             ["scan", "--proc-root", "/tmp/p", "--exclude-source", "psi", "--exclude-source", "stat",
              "--warmup", "20s", "--sensitivity", "HIGH", "--mode", "paper"]
@@ -91,14 +93,14 @@ def test_flags_reach_the_collector_and_the_settings() -> None:
     assert plan.settings.mode == "paper"
 
 
-def test_known_causes_of_the_user_are_read_before_anything_starts(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("version: 1\nhypotheses: []\n")
-    plan = plan_of(build_parser().parse_args(["scan", "--hypotheses", str(mine)]))
-    assert plan.settings.hypotheses == (str(mine),)
-    mine.write_text("version: 9\n")
+def test_causes_of_the_user_are_checked_before_anything_starts(tmp_path: Path) -> None:
+    own = tmp_path / "mine.yaml"
+    own.write_text("version: 1\nhypotheses: []\n")
+    plan = scan_plan(build_parser().parse_args(["scan", "--hypotheses", str(own)]))
+    assert plan.settings.hypotheses == (str(own),)
+    own.write_text("version: 9\n")
     with pytest.raises(CliError, match=r"mine.yaml.*version: 1") as refused:
-        plan_of(build_parser().parse_args(["scan", "--hypotheses", str(mine)]))
+        scan_plan(build_parser().parse_args(["scan", "--hypotheses", str(own)]))
     assert refused.value.code == USAGE
 
 
@@ -106,6 +108,15 @@ def test_an_unreadable_root_is_refused_before_anything_starts(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(["scan", "--proc-root", "/nowhere"]) == ERROR
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert "--proc-root /nowhere cannot be read" in message
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "--proc-root /nowhere cannot be read" in error
+
+
+def test_report_is_an_alias_of_the_offline_mode() -> None:
+    parser = build_parser()
+    for name in ("offline", "report"):
+        assert parser.parse_args(["analyze", "x.csv", "--mode", name]).mode == "offline"
+    assert parser.parse_args(["analyze", "x.csv"]).mode is None
+    with pytest.raises(SystemExit):
+        parser.parse_args(["scan", "--mode", "offline"])

@@ -26,7 +26,7 @@ def test_the_page_is_current() -> None:
 
 
 def test_every_row_stands_on_the_page_once() -> None:
-    tables = page(catalogue.rows()).partition("## By the field's names")[0].splitlines()
+    tables = page(catalogue.rows()).partition("## By names of other tools")[0].splitlines()
     for row in catalogue.rows():
         assert sum(line.startswith(f"| `{row.name}` |") for line in tables) == 1, row.name
 
@@ -121,11 +121,11 @@ def test_search_lists_this_hosts_metrics_and_why_others_are_missing(
     assert main(catalog(tmp_path, "--search", "TCPDSACKOfoRecv")) == 0
     assert "network.tcp_ext.tcpdsack_ofo_recv" in capsys.readouterr().out
     assert main(catalog(tmp_path, "--search", "RAMWatt")) == 0
-    assert "Not here: " in capsys.readouterr().out
+    assert "Not available here: " in capsys.readouterr().out
     assert main(catalog(tmp_path, "--search", "Busy%")) == 0
     assert "Computed by the analyzer." in capsys.readouterr().out
     assert main(catalog(tmp_path, "--search", "qwertz")) == 0
-    assert "No metric fits 'qwertz'" in capsys.readouterr().out
+    assert "No metric matches 'qwertz'" in capsys.readouterr().out
 
 
 def test_markdown_is_the_page(capsys: pytest.CaptureFixture[str], own_signals: None) -> None:

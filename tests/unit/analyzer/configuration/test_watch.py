@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.configuration.evaluate import evaluate
 from reveal_analyzer.configuration.watch import ConfigurationTracker
-from reveal_cli.configuration_hints import Hints, hint_lines
+from reveal_cli.configuration_hints import ConfigurationHints, hint_blocks
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.summary_text import exit_code
+from reveal_cli.terminal import plain_text
 from reveal_contract.facts import (
     Cpu,
     Device,
@@ -90,21 +91,21 @@ def test_any_facts_are_judged(facts: Facts) -> None:
 
 
 def test_hints_are_displayed_worst_first_and_fixed_hints_are_marked() -> None:
-    hints = Hints()
+    hints = ConfigurationHints()
     slow = replace(SOUND, node="m", cpu=Cpu(clock_flags=("constant_tsc",)),
                    kernel=Kernel(clocksource="hpet"))  # fmt: skip
-    hints.take(NARROW, 1)
-    hints.take(slow, 1)
-    hints.take(SOUND, 2)
-    text = "\n".join(hint_lines(hints.findings, 100))
-    assert text.startswith("Configuration: 2 hints\n  Medium: m: The kernel keeps time with hpet")
-    assert "to mend it: the kernel rejected the TSC" in text
+    hints.update(NARROW, 1)
+    hints.update(slow, 1)
+    hints.update(SOUND, 2)
+    text = plain_text(*hint_blocks(hints.findings))
+    assert text.startswith("Configuration: 2 hints\n  Medium  m: The kernel keeps time with hpet")
+    assert "fix: the kernel rejected the TSC" in text
     assert "n: The PCIe link of GPU 0000:3b:00.0 runs on 8 of 16 lanes" in text
-    assert text.count("(mended meanwhile)") == text.count("to mend it") == 1
-    assert hint_lines([], 100) == []
+    assert text.count("(fixed meanwhile)") == text.count("fix: ") == 1
+    assert hint_blocks([]) == []
 
 
-def test_how_a_host_is_set_up_fails_only_who_asked_for_everything() -> None:
+def test_configuration_findings_count_for_fail_on_low_only() -> None:
     findings = evaluate(BUSY, 1)
     assert [finding.severity for finding in findings] == [Severity.MEDIUM]
     assert exit_code(findings, Severity.LOW) == FOUND

@@ -1,4 +1,4 @@
-"""``reveal analyze`` and ``reveal explain`` on tables from other tools, called as a user does."""
+"""``reveal analyze`` and ``reveal explain`` on tables of other tools, called as users do."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Capture = pytest.CaptureFixture[str]
 def values(fault: bool = True, seed: int = 1) -> np.ndarray:
     """Steady metrics; from FIRST to LAST all are unsteady, reads and retransmissions most."""
     random = np.random.default_rng(seed)
-    samples = 50 + random.normal(0, 1, (ROWS, len(NAMES)))
+    result = 50 + random.normal(0, 1, (ROWS, len(NAMES)))
     if fault:
         size = np.full(len(NAMES), 8.0)
         size[NAMES.index("disk_read")], size[NAMES.index("tcp_retrans")] = 80, 40
-        samples[FIRST:LAST] += size * random.uniform(0.5, 1.5, (LAST - FIRST, len(NAMES)))
-    return samples
+        result[FIRST:LAST] += size * random.uniform(0.5, 1.5, (LAST - FIRST, len(NAMES)))
+    return result
 
 
 def table(
@@ -72,7 +72,7 @@ def overlaps(finding: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize("mode", ["report", "online", "paper"])
+@pytest.mark.parametrize("mode", ["offline", "online", "paper"])
 def test_a_fault_in_a_table_is_found_in_every_mode(
     faulty: Path, tmp_path: Path, capsys: Capture, mode: str
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_fault_in_a_table_is_found_in_every_mode(
     assert float(first["evidence"][0]["value"]) > float(first["evidence"][0]["baseline"])
     assert first["methods"]
     written = rows(scores)
-    assert [row["time"] for row in written] == [str(START + index) for index in range(ROWS)]
+    assert [row["time"] for row in written] == [str(START + second) for second in range(ROWS)]
     assert list(written[0])[:4] == ["time", "score", "threshold", "anomalous"]
     assert len(written[0]) > 4
     inside = [float(row["score"] or 0) for row in written[FIRST:LAST]]
@@ -105,7 +105,7 @@ def test_a_healthy_table_has_no_findings(tmp_path: Path, capsys: Capture) -> Non
     assert (
         run("analyze", table(tmp_path / "t.csv", values(fault=False)), "--fail-on", "low") == DONE
     )
-    assert "Nothing stands out in 33m20s" in capsys.readouterr().out
+    assert "Nothing is abnormal in 33m20s" in capsys.readouterr().out
 
 
 def test_fail_on_and_json_are_as_for_recordings(faulty: Path, capsys: Capture) -> None:
@@ -114,22 +114,22 @@ def test_fail_on_and_json_are_as_for_recordings(faulty: Path, capsys: Capture) -
     assert any(overlaps(finding) for finding in found)
 
 
-@pytest.mark.parametrize("mode", ["report", "online", "paper"])
+@pytest.mark.parametrize("mode", ["offline", "online", "paper"])
 def test_the_same_input_gives_the_same_bytes(
     faulty: Path, tmp_path: Path, capsys: Capture, mode: str
 ) -> None:
     outputs = []
     for again in ("a", "b"):
-        paths = [tmp_path / f"{again}.jsonl", tmp_path / f"{again}.csv"]
-        run("analyze", faulty, "--mode", mode, "--findings", paths[0], "--scores", paths[1])
-        outputs.append((*(path.read_bytes() for path in paths), capsys.readouterr().out))
+        files = [tmp_path / f"{again}.jsonl", tmp_path / f"{again}.csv"]
+        run("analyze", faulty, "--mode", mode, "--findings", files[0], "--scores", files[1])
+        outputs.append((*(path.read_bytes() for path in files), capsys.readouterr().out))
     assert outputs[0] == outputs[1]
 
 
-def test_a_baseline_defines_normal_values(tmp_path: Path, capsys: Capture) -> None:
+def test_a_baseline_defines_what_is_normal(tmp_path: Path, capsys: Capture) -> None:
     healthy = table(tmp_path / "healthy.csv", values(fault=False, seed=2), start=START - 7200)
     shifted = values(fault=False)[:400]
-    shifted[:, NAMES.index("mem_used")] += 30  # constant: the run itself is even
+    shifted[:, NAMES.index("mem_used")] += 30  # constant, so not abnormal within the run
     path = table(tmp_path / "t.csv", shifted)
     assert run("analyze", path, "--fail-on", "low") == DONE
     flags = ("--mode", "online", "--baseline", healthy, "--fail-on", "low", "--json")
@@ -141,37 +141,35 @@ def test_a_baseline_defines_normal_values(tmp_path: Path, capsys: Capture) -> No
 
 def test_a_table_too_short_to_judge_is_not_called_healthy(tmp_path: Path, capsys: Capture) -> None:
     path = table(tmp_path / "t.csv", values(fault=False)[:20])
-    for mode in ("report", "online"):
+    for mode in ("offline", "online"):
         assert run("analyze", path, "--mode", mode) == DONE
         assert "Nothing was judged" in capsys.readouterr().out
 
 
-def test_online_mode_prints_the_length_of_the_warm_up(tmp_path: Path, capsys: Capture) -> None:
+def test_online_mode_states_its_warm_up(tmp_path: Path, capsys: Capture) -> None:
     path = table(tmp_path / "t.csv", values())
     assert run("analyze", path, "--mode", "online") == DONE
     output = " ".join(capsys.readouterr().out.split())
-    assert "the first 1440 samples (24m00s) learned from: their score is 0" in output
+    assert "the first 1440 samples (24m00s) are the baseline and have score 0" in output
     short = table(tmp_path / "s.csv", values(fault=False)[:600])
     assert run("analyze", short, "--mode", "online") == DONE
     output = " ".join(capsys.readouterr().out.split())
     assert "Nothing was judged: 600 samples" in output
-    assert (
-        "--mode online learns from the first 1440 samples (24m00s) before it judges one" in output
-    )
-    assert run("analyze", path, "--mode", "report") == DONE
-    assert "learned from" not in capsys.readouterr().out
+    assert "--mode online learns from the first 1440 samples (24m00s) before it judges;" in output
+    assert run("analyze", path, "--mode", "offline") == DONE
+    assert "are the baseline" not in capsys.readouterr().out
 
 
 def test_a_baseline_must_be_of_the_same_kind_and_have_columns_in_common(
     faulty: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    other = table(tmp_path / "o.csv", values(), tuple(f"x{index}" for index in range(len(NAMES))))
+    other = table(tmp_path / "o.csv", values(), tuple(f"x{number}" for number in range(len(NAMES))))
     assert run("analyze", faulty, "--baseline", other) == ERROR
     assert "no column in common" in capsys.readouterr().err
     assert run("analyze", faulty, "--baseline", recording(tmp_path / "r.rvl", 20)) == USAGE
-    assert "a table needs a table" in capsys.readouterr().err
+    assert "the baseline of a table must be a table" in capsys.readouterr().err
     assert run("explain", tmp_path / "r.rvl", "--span", "0/5", "--baseline", faulty) == USAGE
-    assert "a recording needs a recording" in capsys.readouterr().err
+    assert "the baseline of a recording must be a recording" in capsys.readouterr().err
 
 
 def test_windows_are_samples_or_time(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -186,7 +184,7 @@ def test_windows_are_samples_or_time(faulty: Path, tmp_path: Path, capsys: Captu
     assert "a window takes" in capsys.readouterr().err
 
 
-def test_scores_take_a_single_file(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_scores_need_a_single_file(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run("analyze", faulty, faulty, "--scores", tmp_path / "s.csv") == USAGE
     assert "takes one FILE" in capsys.readouterr().err
     assert run("analyze", faulty, "--scores", tmp_path / "none" / "s.csv") == ERROR
@@ -203,7 +201,7 @@ def test_each_input_row_gets_its_score_whatever_its_order(tmp_path: Path) -> Non
     assert turned == [*reversed(plain), plain[0]]
 
 
-def test_several_hosts_are_separated(tmp_path: Path, capsys: Capture) -> None:
+def test_several_hosts_are_judged_separately(tmp_path: Path, capsys: Capture) -> None:
     names = tuple(f"{host}.{name}" for host in ("n1", "n2") for name in NAMES)
     both = np.hstack([values(fault=False, seed=3), values()])
     path, scores = table(tmp_path / "t.csv", both, names), tmp_path / "s.csv"
@@ -221,8 +219,8 @@ def test_several_hosts_are_separated(tmp_path: Path, capsys: Capture) -> None:
     ["time,a,b\n1,2,3\n", "time,a\n" + "1,5\n" * 30, "a\n" + "nan\ninf\n7\n" * 3,
      "time,a,b\n" + "".join(f"{row},5,{row % 2}\n" for row in range(200))],
 )  # fmt: skip
-@pytest.mark.parametrize("mode", ["report", "online", "paper"])
-def test_poor_tables_are_judged_without_python_warnings(
+@pytest.mark.parametrize("mode", ["offline", "online", "paper"])
+def test_poor_tables_are_judged_without_an_exception(
     tmp_path: Path, capsys: Capture, content: str, mode: str
 ) -> None:
     path = tmp_path / "t.csv"
@@ -238,7 +236,7 @@ def test_poor_tables_are_judged_without_python_warnings(
     [("time,a\n", "holds no rows"), ("time,a\n1,x\n", "no column of numbers"),
      ("time,a\n1,2,3\n", "more fields")],
 )  # fmt: skip
-def test_an_invalid_table_is_a_readable_error(
+def test_a_table_that_cannot_be_read_is_an_error_in_a_sentence(
     tmp_path: Path, capsys: Capture, content: str, message: str
 ) -> None:
     path = tmp_path / "t.csv"
@@ -267,10 +265,10 @@ def explain(capsys: Capture) -> Explain:
     "span", [SPAN, "28m20s/28m59s", "2023-11-14T22:41:40Z/2023-11-14T22:42:19Z"]
 )
 def test_explain_ranks_every_metric_of_a_span(faulty: Path, explain: Explain, span: str) -> None:
-    (row,) = explain(faulty, "--span", span)
-    assert (row["from"], row["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
-    assert {entry["metric"] for entry in row["ranking"]} == set(NAMES)
-    first, second, *rest = row["ranking"]
+    (found,) = explain(faulty, "--span", span)
+    assert (found["from"], found["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
+    assert {entry["metric"] for entry in found["ranking"]} == set(NAMES)
+    first, second, *rest = found["ranking"]
     assert set(first) == {"metric", "feature", "subsystem", "scorePercent", "value", "baseline"}
     assert (first["metric"], first["subsystem"]) == ("disk_read", "Storage")
     assert (second["metric"], second["subsystem"]) == ("tcp_retrans", "Network")
@@ -285,9 +283,9 @@ def test_clock_times_are_those_of_the_tables_own_zone(tmp_path: Path, explain: E
         return datetime.fromtimestamp(second, east).isoformat()
 
     path = table(tmp_path / "t.csv", values(), show=show)
-    (row,) = explain(path, "--span", "0:41:40/0:42:19")
-    assert (row["from"], row["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
-    assert row["ranking"][0]["metric"] == "disk_read"
+    (found,) = explain(path, "--span", "0:41:40/0:42:19")
+    assert (found["from"], found["to"]) == ("2023-11-14T22:41:40.000Z", "2023-11-14T22:42:19.000Z")
+    assert found["ranking"][0]["metric"] == "disk_read"
 
 
 def test_explain_takes_several_spans_and_a_baseline(
@@ -301,23 +299,23 @@ def test_explain_takes_several_spans_and_a_baseline(
 
 
 def test_explain_shows_the_first_fifteen(tmp_path: Path, capsys: Capture) -> None:
-    names = tuple(f"cpu_metric_{index}" for index in range(40))
+    names = tuple(f"cpu_metric_{number}" for number in range(40))
     data = np.random.default_rng(0).normal(0, 1, (200, 40))
     data[100:120, 7] += 30
     path = table(tmp_path / "t.csv", data, names)
     assert run("explain", path, "--span", "100/119") == DONE
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "2023-11-14T22:15:00.000Z to 2023-11-14T22:15:19.000Z"
-    assert lines[1].split() == ["METRIC", "FEATURE", "SUBSYSTEM", "SCORE", "VALUE", "USUAL"]
-    assert lines[2].startswith("cpu_metric_7 ")
-    assert lines[-1] == "and 25 more (--json shows all)"
-    assert len(lines) == 18
+    assert lines[1].split() == ["METRIC", "FEATURE", "SUBSYSTEM", "SCORE", "VALUE", "BASELINE"]
+    assert lines[3].startswith("cpu_metric_7 ")
+    assert lines[-1] == "and 25 more (--json prints all)"
+    assert len(lines) == 19
 
 
-def test_explain_of_an_empty_span_is_a_readable_error(faulty: Path, capsys: Capture) -> None:
-    for span, text in (("0.2/0.4", "holds no sample"), ("5000/6000", "outside of what there is")):
+def test_explain_refuses_a_span_without_samples(faulty: Path, capsys: Capture) -> None:
+    for span, message in (("0.2/0.4", "has no sample"), ("5000/6000", "outside of the data")):
         assert run("explain", faulty, "--span", span) == ERROR
-        assert text in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def recording(path: Path, seconds: int, fault: range = range(0)) -> Path:
@@ -330,7 +328,7 @@ def recording(path: Path, seconds: int, fault: range = range(0)) -> Path:
     return path
 
 
-def test_values_of_a_recording_have_their_unit(tmp_path: Path, capsys: Capture) -> None:
+def test_values_of_a_recording_have_units(tmp_path: Path, capsys: Capture) -> None:
     path = recording(tmp_path / "r.rvl", 60)
     assert run("explain", path, "--span", "40/50") == DONE
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -338,16 +336,17 @@ def test_values_of_a_recording_have_their_unit(tmp_path: Path, capsys: Capture) 
     assert memory[-4:] == ["12", "GiB", "12", "GiB"]
 
 
-def test_recordings_are_result_too(tmp_path: Path, explain: Explain) -> None:
+def test_recordings_are_explained_too(tmp_path: Path, explain: Explain) -> None:
     path = recording(tmp_path / "r.rvl", 150, range(100, 112))
-    (result,) = explain(path, "--span", "100/111")
-    assert result["from"] == "2023-11-14T22:15:00.000Z"
-    first = {entry["metric"] for entry in result["ranking"][:6]}
+    (found,) = explain(path, "--span", "100/111")
+    assert found["from"] == "2023-11-14T22:15:00.000Z"
+    first = {entry["metric"] for entry in found["ranking"][:6]}
     assert {"network.tcp.retrans_segs", "network.tcp.out_segs"} & first
-    entry = next(e for e in result["ranking"] if e["metric"] == "network.nic.rx_bytes{eth0}")
+    entry = next(e for e in found["ranking"] if e["metric"] == "network.nic.rx_bytes{eth0}")
     assert (entry["subsystem"], entry["feature"]) == ("Network", "mean")
-    (against,) = explain(path, "--span", "100/111", "--baseline", recording(tmp_path / "h.rvl", 90))
-    assert len(against["ranking"]) == len(result["ranking"])
+    healthy = recording(tmp_path / "h.rvl", 90)
+    (compared,) = explain(path, "--span", "100/111", "--baseline", healthy)
+    assert len(compared["ranking"]) == len(found["ranking"])
 
 
 def test_the_live_score_of_a_recording_is_a_row_a_second(tmp_path: Path, capsys: Capture) -> None:
@@ -356,12 +355,12 @@ def test_the_live_score_of_a_recording_is_a_row_a_second(tmp_path: Path, capsys:
     written = rows(tmp_path / "s.csv")
     assert len(written) == 150
     assert written[0]["time"] == "2023-11-14T22:13:20.000Z"
-    assert (written[0]["score"], written[0]["anomalous"]) == ("", "0")  # during the warm-up
+    assert (written[0]["score"], written[0]["anomalous"]) == ("", "0")  # while it is learned
     assert {row["threshold"] for row in written} == {"1"}
-    lit = [second for second, row in enumerate(written) if row["anomalous"] == "1"]
-    assert set(range(103, 112)) <= set(lit)
+    alarms = [second for second, row in enumerate(written) if row["anomalous"] == "1"]
+    assert set(range(103, 112)) <= set(alarms)
     assert float(written[105]["Network"]) == float(written[105]["score"])
-    assert not [second for second in lit if not 98 <= second <= 130]
+    assert not [second for second in alarms if not 98 <= second <= 130]
 
 
 def test_a_baseline_recording_replaces_the_warm_up(tmp_path: Path, capsys: Capture) -> None:
@@ -380,19 +379,19 @@ def test_a_baseline_recording_replaces_the_warm_up(tmp_path: Path, capsys: Captu
         (("--stride", "2s"), "--stride of a recording is 1s"),
         (("--window", "1500ms"), "must be whole seconds"),
         (("--window", "90s"), "windowSeconds: must be 1 to 60"),
-        (("--mode", "paper", "--scores", "s.csv"), "is the live score"),
-        (("--mode", "report", "--baseline", "r.rvl"), "holds a recording against itself"),
+        (("--mode", "paper", "--scores", "s.csv"), "writes the live score"),
+        (("--mode", "offline", "--baseline", "r.rvl"), "compares a recording with itself"),
     ],
 )
-def test_flags_for_tables_are_refused_for_recordings(
+def test_flags_of_tables_are_refused_for_recordings(
     tmp_path: Path, capsys: Capture, flags: tuple[str, ...], message: str
 ) -> None:
     assert run("analyze", recording(tmp_path / "r.rvl", 20), *flags) == USAGE
     assert message in capsys.readouterr().err
 
 
-def test_report_mode_of_a_recording_is_hindsight_alone(tmp_path: Path, capsys: Capture) -> None:
+def test_offline_mode_ignores_the_live_judgement(tmp_path: Path, capsys: Capture) -> None:
     path = recording(tmp_path / "r.rvl", 200, range(20, 32))
-    assert run("analyze", path, "--mode", "report", "--json") == DONE
+    assert run("analyze", path, "--mode", "offline", "--json") == DONE
     (finding,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert finding["subsystem"] == "Network"

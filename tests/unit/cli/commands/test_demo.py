@@ -1,4 +1,4 @@
-"""What the demo expects, and when it reports that its fault was found."""
+"""When the demo starts and ends its fault, and which findings count as found."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from reveal_cli.__main__ import main
-from reveal_cli.commands.demo import FaultTurn, menu
+from reveal_cli.commands.demo import FaultSchedule, fault_list
 from reveal_cli.errors import DONE, USAGE
 from reveal_cli.faults import FAULTS, Fault, FaultTarget, Injection
 from reveal_cli.finding_log import FindingLog
-from reveal_cli.live_session import Watched
-from reveal_cli.progress import Quiet
+from reveal_cli.live_session import ScanState
+from reveal_cli.progress import PlainProgress
+from reveal_cli.terminal import plain_text
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Subsystem
 
@@ -20,10 +21,10 @@ SECOND = 10**9
 
 
 def finding(second: float, *areas: Subsystem) -> Finding:
-    time_ns = int(second * SECOND)
+    onset = int(second * SECOND)
     return Finding(
-        f"id-{time_ns}", "n", areas[0], Severity.HIGH, State.OPEN, time_ns, time_ns + SECOND,
-        "claim", subsystems=areas,
+        f"id-{onset}", "n", areas[0], Severity.HIGH, State.OPEN, onset, onset + SECOND, "claim",
+        subsystems=areas,
     )  # fmt: skip
 
 
@@ -33,12 +34,12 @@ def calls() -> list[str]:
 
 
 @pytest.fixture
-def turn(calls: list[str]) -> FaultTurn:
+def schedule(calls: list[str]) -> FaultSchedule:
     fault = Fault(
         "quiet", "nothing", frozenset({Subsystem.CPU}), "does nothing",
         lambda _: calls.append("start"),
     )  # fmt: skip
-    result = FaultTurn(fault, 40, Quiet())
+    result = FaultSchedule(fault, 40, PlainProgress())
     result.injection = Stopped(fault, calls)
     return result
 
@@ -55,74 +56,76 @@ class Stopped(Injection):
         self._calls.append("stop")
 
 
-def test_the_fault_comes_after_the_warm_up_and_goes_once(turn: FaultTurn, calls: list[str]) -> None:
-    for elapsed in (0, 49.9):
-        turn.act(elapsed, Watched())
-    assert calls == []
-    turn.act(50, Watched())
-    turn.act(69.9, Watched())
-    assert calls == ["start"]
-    turn.act(70, Watched())
-    turn.act(71, Watched())
-    assert calls == ["start", "stop"]
-
-
-def test_the_end_of_watching_ends_the_fault(turn: FaultTurn, calls: list[str]) -> None:
-    turn.act(50, Watched())
-    turn.act(math.inf, Watched())
-    assert calls == ["start", "stop"]
-
-
-def test_a_fault_that_never_started_is_not_started_on_exit(
-    turn: FaultTurn, calls: list[str]
+def test_the_fault_comes_after_the_warm_up_and_goes_once(
+    schedule: FaultSchedule, calls: list[str]
 ) -> None:
-    turn.act(math.inf, Watched())
+    for elapsed in (0, 49.9):
+        schedule.on_tick(elapsed, ScanState())
     assert calls == []
-    assert "before the fault began" in turn.verdict([])[-1]
+    schedule.on_tick(50, ScanState())
+    schedule.on_tick(69.9, ScanState())
+    assert calls == ["start"]
+    schedule.on_tick(70, ScanState())
+    schedule.on_tick(71, ScanState())
+    assert calls == ["start", "stop"]
+
+
+def test_the_end_of_the_scan_ends_the_fault(schedule: FaultSchedule, calls: list[str]) -> None:
+    schedule.on_tick(50, ScanState())
+    schedule.on_tick(math.inf, ScanState())
+    assert calls == ["start", "stop"]
+
+
+def test_a_fault_that_never_began_stays_so_when_the_scan_ends(
+    schedule: FaultSchedule, calls: list[str]
+) -> None:
+    schedule.on_tick(math.inf, ScanState())
+    assert calls == []
+    assert "before the fault began" in plain_text(*schedule.verdict([]))
 
 
 @pytest.mark.parametrize(
-    ("findings", "expected"),
+    ("findings", "text"),
     [
         ([finding(103, Subsystem.CPU)], "claim"),
-        ([finding(98, Subsystem.CPU)], "nothing of it"),
-        ([finding(126, Subsystem.CPU)], "nothing of it"),
-        ([finding(103, Subsystem.MEMORY)], "nothing of it"),
-        ([finding(103, Subsystem.MEMORY, Subsystem.CPU)], "another trouble"),
-        ([], "nothing of it"),
+        ([finding(98, Subsystem.CPU)], "nothing: the demo failed"),
+        ([finding(126, Subsystem.CPU)], "nothing: the demo failed"),
+        ([finding(103, Subsystem.MEMORY)], "nothing: the demo failed"),
+        ([finding(103, Subsystem.MEMORY, Subsystem.CPU)], "another fault"),
+        ([], "nothing: the demo failed"),
     ],
 )
 def test_only_a_finding_of_its_area_and_time_counts(
-    turn: FaultTurn, findings: Sequence[Finding], expected: str
+    schedule: FaultSchedule, findings: Sequence[Finding], text: str
 ) -> None:
-    turn.onset_ns, turn.end_ns = 100 * SECOND, 120 * SECOND
-    assert bool(turn.caught(findings)) == (expected == "claim")
-    assert expected in turn.verdict(findings)[-1]
+    schedule.onset_ns, schedule.end_ns = 100 * SECOND, 120 * SECOND
+    assert bool(schedule.matching(findings)) == (text == "claim")
+    assert text in plain_text(*schedule.verdict(findings))
 
 
-def test_the_seconds_to_the_finding_are_counted_from_the_onset(turn: FaultTurn) -> None:
-    ledger = FindingLog()
-    watched = Watched(finding_log=ledger)
-    turn.act(50, watched)
-    assert turn.found_after is None
-    opened = replace(finding(1, Subsystem.CPU), first_seen_ns=turn.onset_ns)
-    ledger.take([FindingUpdate(FindingChange.OPENED, opened)])
-    turn.act(55, watched)
-    assert turn.found_after is not None
-    assert 0 <= turn.found_after < 5
+def test_the_seconds_to_the_finding_are_counted_from_the_onset(schedule: FaultSchedule) -> None:
+    log = FindingLog()
+    state = ScanState(finding_log=log)
+    schedule.on_tick(50, state)
+    assert schedule.found_after is None
+    opened = replace(finding(1, Subsystem.CPU), first_seen_ns=schedule.onset_ns)
+    log.update([FindingUpdate(FindingChange.OPENED, opened)])
+    schedule.on_tick(55, state)
+    assert schedule.found_after is not None
+    assert 0 <= schedule.found_after < 5
 
 
-def test_the_menu_names_every_fault() -> None:
-    lines = menu(FAULTS)
-    assert len(lines) == len(FAULTS) + 1
-    assert all(fault.name in line for fault, line in zip(FAULTS, lines[1:], strict=True))
+def test_the_list_names_every_fault() -> None:
+    lines = plain_text(fault_list(FAULTS)).splitlines()[2:]
+    listed = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert listed == [fault.name for fault in FAULTS]
 
 
 def test_an_unknown_fault_is_wrong_usage(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
     assert main(["demo", "--fault", "gremlins"]) == USAGE
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert "'gremlins'" in message
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "'gremlins'" in error
     assert main(["demo", "--list"]) == DONE

@@ -1,4 +1,4 @@
-"""``reveal hypotheses``: the list, a single one, checks of files, and the generated pages."""
+"""``reveal hypotheses``: the list, one in full, checks of files, and the pages made of them."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ hypotheses:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> str:
+def own_file(tmp_path: Path) -> str:
     path = tmp_path / "mine.yaml"
     path.write_text(MINE)
     return str(path)
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = DONE) -> str:
+def output(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = DONE) -> str:
     assert main(["hypotheses", *arguments]) == code
     out, err = capsys.readouterr()
     return out if code == DONE else err
 
 
 def test_the_list_has_every_name_and_marks_certain_hypotheses(
-    capsys: pytest.CaptureFixture[str], mine: str, own_signals: None
+    capsys: pytest.CaptureFixture[str], own_file: str, own_signals: None
 ) -> None:
-    lines = printed(capsys, "--file", mine).splitlines()
+    lines = output(capsys, "--file", own_file).splitlines()
     names = {line[2:].split()[0]: line[0] for line in lines if line[:1] in "* " and line.strip()}
-    for rule in load((mine,)):
+    for rule in load((own_file,)):
         assert names[rule.name] == ("*" if rule.certain else " "), rule.name
     assert "ForkStorm" not in names
-    assert f"[{mine}]" in " ".join(lines)
+    assert f"[{own_file}]" in " ".join(lines)
 
 
-def test_a_single_hypothesis_is_printed_in_full(
+def test_a_hypothesis_is_printed_with_all_its_parts(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
-    text = " ".join(printed(capsys, "swapping").split())
+    text = " ".join(output(capsys, "swapping").split())
     (rule,) = (rule for rule in load() if rule.name == "Swapping")
     for words in (
         rule.claim, rule.remediation, rule.reference, "High, in 3 of 5 seconds",
@@ -64,27 +64,27 @@ def test_a_single_hypothesis_is_printed_in_full(
 def test_an_unknown_name_is_a_usage_error_with_a_hint(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
-    assert "is OOMKill meant?" in printed(capsys, "oom", code=USAGE)
-    assert "`reveal hypotheses` lists all" in printed(capsys, "zzz", code=USAGE)
+    assert "did you mean OOMKill?" in output(capsys, "oom", code=USAGE)
+    assert "`reveal hypotheses` lists all" in output(capsys, "zzz", code=USAGE)
 
 
-def test_json_has_the_fields_of_the_files(
-    capsys: pytest.CaptureFixture[str], mine: str, own_signals: None
+def test_json_has_the_content_of_the_files(
+    capsys: pytest.CaptureFixture[str], own_file: str, own_signals: None
 ) -> None:
-    rows = json.loads(printed(capsys, "--json", "--file", mine))
-    assert {row.pop("name"): row.pop("source") for row in rows}["Mine"] == mine
-    document = json.loads(printed(capsys, "OOMKill", "--json"))
-    assert document.pop("source") == "memory.yaml"
-    (rule,) = parse(json.dumps({"version": 1, "hypotheses": [document]}), "x")
+    rows = json.loads(output(capsys, "--json", "--file", own_file))
+    assert {row.pop("name"): row.pop("source") for row in rows}["Mine"] == own_file
+    row = json.loads(output(capsys, "OOMKill", "--json"))
+    assert row.pop("source") == "memory.yaml"
+    (rule,) = parse(json.dumps({"version": 1, "hypotheses": [row]}), "x")
     assert rule in load()
 
 
 def test_a_check_lists_what_a_file_changes(
-    capsys: pytest.CaptureFixture[str], mine: str, own_signals: None
+    capsys: pytest.CaptureFixture[str], own_file: str, own_signals: None
 ) -> None:
-    lines = printed(capsys, "--check", mine).splitlines()
+    lines = output(capsys, "--check", own_file).splitlines()
     assert lines == [
-        f"{mine}: usable; adds Mine; replaces OOMKill", "taken away: ForkStorm"
+        f"{own_file}: can be used; adds Mine; replaces OOMKill", "disabled: ForkStorm"
     ]  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_used_fails_the_check(
 ) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(MINE.replace("cpu.steal", "cpu.stael"))
-    text = printed(capsys, "--check", str(path), code=ERROR)
+    text = output(capsys, "--check", str(path), code=ERROR)
     assert text == (
         f"reveal: {path}: Mine: expects[0]: metric: cpu.stael is not in the catalogue;"
         " did you mean cpu.steal?\n"
@@ -101,10 +101,10 @@ def test_a_file_that_cannot_be_used_fails_the_check(
 
 
 def test_the_pages_are_current(capsys: pytest.CaptureFixture[str], own_signals: None) -> None:
-    rendered = printed(capsys, "--markdown")
-    assert rendered == page(load())
-    assert rendered == (DOCS / "reference/hypotheses-list.md").read_text(), "run `make docs`"
-    schema = printed(capsys, "--schema")
+    markdown = output(capsys, "--markdown")
+    assert markdown == page(load())
+    assert markdown == (DOCS / "reference/hypotheses-list.md").read_text(), "run `make docs`"
+    schema = output(capsys, "--schema")
     assert schema == (DOCS / "reference/hypotheses.schema.json").read_text(), "run `make docs`"
 
 
@@ -115,9 +115,9 @@ def test_the_example_of_the_guide_can_be_used() -> None:
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:  # noqa: PLR0911 - a case each
-    """Check a value against the subset of JSON Schema that the schema uses."""
+    """As much of JSON Schema as ours uses."""
     if "anyOf" in schema and "type" not in schema:
-        return any(fits(value, alternative) for alternative in schema["anyOf"])
+        return any(fits(value, option) for option in schema["anyOf"])
     if "const" in schema:
         return value == schema["const"] and type(value) is type(schema["const"])
     if "enum" in schema:
@@ -139,8 +139,7 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:  # noqa: PLR0911 - a case 
         and (schema["additionalProperties"] or all(name in known for name in value))
         and all(fits(each, known[name]) for name, each in value.items() if name in known)
         and any(
-            all(n in value for n in alternative["required"])
-            for alternative in schema.get("anyOf", [schema])
+            all(n in value for n in option["required"]) for option in schema.get("anyOf", [schema])
         )
     )
 

@@ -32,12 +32,12 @@ def test_the_curves_are_printed_and_the_file_written(
 ) -> None:
     output = tmp_path / "selection.yaml"
     assert main(["select", *map(str, runs), "-o", str(output)]) == DONE
-    captured = capsys.readouterr()
-    (used,) = [line for line in captured.out.splitlines() if "used" in line]
+    printed = capsys.readouterr()
+    (used,) = [line for line in printed.out.splitlines() if "used" in line]
     assert used.split()[:2] == ["0.50", "40%"]
-    assert "4 of 10 metrics that moved stay (40%)" in captured.out
-    assert "1 stood still and stay" in captured.out
-    assert captured.err == ""
+    assert "4 of 10 metrics that changed are kept (40%)" in " ".join(printed.out.split())
+    assert "1 never changed and are kept" in " ".join(printed.out.split())
+    assert printed.err == ""
     found = load(output)
     assert {(gone.metric, gone.by) for gone in found.dropped} == {
         (gone, by) for by, those in GROUPS for gone in those
@@ -46,9 +46,7 @@ def test_the_curves_are_printed_and_the_file_written(
     assert [basis.rows for basis in found.workloads] == [300] * 3
 
 
-def test_runs_of_the_same_workload_are_averaged(
-    runs: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_runs_of_a_workload_are_averaged(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
     output = tmp_path / "selection.yaml"
     flags = ["--workload", f"job={runs[0]}", str(runs[1]), "--every", "1s", "-o", str(output)]
     assert main(["select", str(runs[2]), *flags]) == DONE
@@ -58,36 +56,36 @@ def test_runs_of_the_same_workload_are_averaged(
 
 def test_json_has_the_selection_and_the_curves(runs: list[Path], capsys: Capture) -> None:
     assert main(["select", str(runs[0]), "--json", "--threshold", "0.9"]) == DONE
-    document = json.loads(capsys.readouterr().out)
-    assert document["threshold"] == 0.9
-    assert len(document["curves"]) == 19
-    assert set(document["curves"][0]) == {"threshold", "keptShare", "unionShare", "multiR2", "maxR"}
-    assert {row["metric"] for row in document["kept"]} >= {by for by, _ in GROUPS} | {*STILL}
-    assert document["knee"] is None or 0 < document["knee"] < 1
+    output = json.loads(capsys.readouterr().out)
+    assert output["threshold"] == 0.9
+    assert len(output["curves"]) == 19
+    assert set(output["curves"][0]) == {"threshold", "keptShare", "unionShare", "multiR2", "maxR"}
+    assert {row["metric"] for row in output["kept"]} >= {by for by, _ in GROUPS} | {*STILL}
+    assert output["knee"] is None or 0 < output["knee"] < 1
 
 
 def test_the_knee_can_be_the_threshold(runs: list[Path], capsys: Capture) -> None:
     code = main(["select", str(runs[0]), "--json", "--threshold", "knee"])
-    captured = capsys.readouterr()
+    output = capsys.readouterr()
     if code == DONE:
-        found = json.loads(captured.out)
+        found = json.loads(output.out)
         assert found["threshold"] == found["knee"]
     else:
-        assert "has no knee" in captured.err
+        assert "has no knee" in output.err
 
 
-def test_few_rows_print_a_warning(runs: list[Path], capsys: Capture) -> None:
+def test_too_few_rows_are_a_warning(runs: list[Path], capsys: Capture) -> None:
     assert main(["select", str(runs[0]), "--every", "6s"]) == DONE
     assert "run0: 5 rows for" in capsys.readouterr().err
 
 
-def test_a_truncated_recording_is_used_up_to_its_end(
+def test_an_incomplete_recording_is_used_up_to_its_end(
     runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    truncated = tmp_path / "cut.rvl"
+    truncated = tmp_path / "truncated.rvl"
     truncated.write_bytes(runs[0].read_bytes()[:-10])
     assert main(["select", str(truncated)]) == DONE
-    assert "cut.rvl is cut off; it is used up to there" in capsys.readouterr().err
+    assert "truncated.rvl is incomplete; it is used up to its end" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -100,11 +98,11 @@ def test_a_truncated_recording_is_used_up_to_its_end(
         (["{folder}/none.rvl"], ERROR, "No such file"),
         (["{folder}/text.rvl"], ERROR, "is not a recording made by reveal"),
         (["{folder}/empty.rvl"], ERROR, "holds no slices"),
-        (["{folder}/still.rvl"], ERROR, "no metric moved"),
+        (["{folder}/still.rvl"], ERROR, "no metric changed"),
         (["{run}", "-o", "{folder}/none/s.yaml"], ERROR, "cannot write"),
     ],
 )
-def test_an_impossible_request_is_a_readable_error(
+def test_an_error_is_a_single_sentence(
     flags: list[str], code: int, message: str, runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "text.rvl").write_text("no recording")
@@ -125,8 +123,8 @@ def _still(path: Path) -> None:
         writer.message(encode(message, gauges(TABLE)), TABLE)
 
 
-def test_two_recordings_of_the_same_name_need_a_workload() -> None:
-    with pytest.raises(CliError, match="two recordings are called run"):
+def test_two_recordings_with_the_same_name_need_a_workload() -> None:
+    with pytest.raises(CliError, match="two recordings are named run"):
         by_workload([Path("a/run.rvl"), Path("b/run.rvl")], [])
     found = by_workload([], [["run=a/run.rvl", "b/run.rvl"], ["run=c.rvl"]])
     assert found == {"run": [Path("a/run.rvl"), Path("b/run.rvl"), Path("c.rvl")]}
@@ -149,15 +147,15 @@ def test_the_plot_is_drawn(runs: list[Path], tmp_path: Path, suffix: str, capsys
     assert path.read_bytes().startswith(start)
 
 
-def test_a_plot_without_matplotlib_names_the_package_to_install(
+def test_a_plot_without_matplotlib_names_what_to_install(
     runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.delitem(sys.modules, "reveal_cli.knee_plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     assert main(["select", str(runs[0]), "--plot", str(tmp_path / "c.png")]) == ERROR
-    captured = capsys.readouterr()
-    assert "pip install 'reveal-telemetry[plot]'" in captured.err
-    assert captured.out == ""
+    output = capsys.readouterr()
+    assert "pip install 'reveal-telemetry[plot]'" in output.err
+    assert output.out == ""
 
 
 def test_a_plot_that_cannot_be_written_is_an_error(

@@ -1,0 +1,78 @@
+"""Recordings as the commands write and read them, also on a full disk and when damaged."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from reveal_cli.__main__ import main
+from reveal_cli.errors import ERROR, CliError
+from reveal_cli.recordings import Recording, Slices
+from reveal_contract.recording import Writer
+from reveal_contract.wire import encode, gauges
+from support.redis_streams import TABLE, message
+
+
+def wire(sequence: int) -> bytes:
+    return encode(message("n", sequence), gauges(TABLE))
+
+
+def fail_full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_recording_without_a_name_is_read_back_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Recording(None) as recording:
+        for sequence in (1, 2):
+            recording.message(wire(sequence), TABLE)
+        recording.note({"a": 1})
+        slices = Slices(recording.path)
+        assert [read.sequence for read, _ in slices] == [1, 2]
+        assert slices.notes == [{"a": 1}]
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_reported_once_and_loses_only_what_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recording(tmp_path / "r.rvl") as recording:
+        recording.message(wire(1), TABLE)
+        with monkeypatch.context() as full:
+            full.setattr(Writer, "message", fail_full)
+            recording.message(wire(2), TABLE)
+            problem = recording.problem
+            recording.message(wire(3), TABLE)
+        recording.message(wire(4), TABLE)
+    assert "No space left on device" in problem
+    assert (recording.problem, recording.left_out) == (problem, 2)
+    assert [read.sequence for read, _ in Slices(tmp_path / "r.rvl")] == [1, 4]
+
+
+def test_a_damaged_message_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    with Writer(tmp_path / "r.rvl") as writer:
+        writer.message(wire(1)[:-1] + b"\0", TABLE)
+    with pytest.raises(CliError, match="checksum"):
+        list(Slices(tmp_path / "r.rvl"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no recording", b"RVLREC\x00\x01M\x00\x00\x00\x00abcd"])
+def test_analyze_reports_a_file_that_it_cannot_read(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str], own_signals: None
+) -> None:
+    path = tmp_path / "bad.rvl"
+    path.write_bytes(content)
+    assert main(["analyze", str(path)]) == ERROR
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert str(path) in error
+
+
+def test_analyze_of_a_file_that_does_not_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], own_signals: None
+) -> None:
+    assert main(["analyze", str(tmp_path / "none.rvl")]) == ERROR
+    assert "No such file" in capsys.readouterr().err

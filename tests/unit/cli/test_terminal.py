@@ -1,0 +1,66 @@
+"""Output on a terminal and in a file: width, colors and characters."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from rich.table import Column
+from rich.text import Text
+
+from reveal_cli.terminal import grid, plain_text, show, table
+
+
+class TerminalStream(io.StringIO):
+    """Text written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, columns: int = 60) -> str:
+    """Return what ``show`` writes of a colored line that is too long for 60 columns."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "stdout", stream)
+    show(Text("word " * 30, style="red"))
+    return stream.getvalue()
+
+
+def test_a_terminal_gets_colors_and_its_own_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    text = shown(TerminalStream(), monkeypatch)
+    assert "\x1b[31m" in text
+    assert text.count("\n") == 3
+
+
+def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in shown(TerminalStream(), monkeypatch)
+
+
+def test_a_file_gets_plain_text_of_one_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    texts = {shown(io.StringIO(), monkeypatch, columns) for columns in (40, 60, 200)}
+    assert texts == {"word " * 23 + "word\n" + "word " * 5 + "word\n"}
+
+
+def test_lines_of_a_table_have_no_trailing_spaces() -> None:
+    rows = table("NAME", "VALUE")
+    rows.add_row("a", "1")
+    rows.add_row("longer", "")
+    assert plain_text(rows).splitlines() == ["NAME    VALUE", "─" * 13, "a       1", "longer"]
+
+
+def test_an_encoding_without_lines_gets_ascii() -> None:
+    rows = table("NAME", Column("VALUE"))
+    rows.add_row("a", "1")
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    assert plain_text(rows, stream=stream).isascii()
+
+
+def test_a_grid_wraps_texts_beside_their_labels() -> None:
+    assert plain_text(grid([("a", "x y z"), ("bb", "[w]")], indent=1), width=8) == (
+        " a   x y\n     z\n bb  [w]\n"
+    )
