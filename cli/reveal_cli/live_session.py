@@ -23,7 +23,6 @@ from reveal_cli.finding_log import FindingLog
 from reveal_cli.findings_table import claim_text, local_time
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.progress import Progress, ProgressView
-from reveal_cli.recordings import Recording
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding, FindingUpdate
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from reveal_analyzer.node import NodeAnalyzer
     from reveal_analyzer.stream.reader import Received, StreamReader
     from reveal_cli.broker import Broker
+    from reveal_cli.recordings import Recording
 
 FIRST_SLICE = 20.0  # a collector that delivers nothing for this long has failed, s
 # time for the collector to stop, s; when it is killed, its last slice is lost

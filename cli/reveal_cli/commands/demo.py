@@ -43,7 +43,6 @@ from reveal_cli.options import (
     sensitivity,
 )
 from reveal_cli.progress import Progress, open_progress
-from reveal_cli.scan_runner import run_scan
 from reveal_cli.summary_text import summary_blocks
 from reveal_cli.terminal import grid, show, table
 from reveal_cli.workloads import Workload, WorkloadError
@@ -91,6 +90,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """List the faults, or inject one and print whether it was found."""
+    from reveal_cli.scan_runner import run_scan  # noqa: PLC0415 - numpy, for --help too
+
     if arguments.list:
         show(fault_list(FAULTS))
         return DONE

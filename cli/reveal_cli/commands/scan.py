@@ -19,7 +19,6 @@ from reveal_cli.options import (
 )
 from reveal_cli.output_files import judged_seconds, missing_sources, print_findings
 from reveal_cli.progress import open_progress
-from reveal_cli.scan_runner import run_scan
 from reveal_cli.summary_text import Coverage, exit_code, summary_blocks
 from reveal_cli.terminal import show
 
@@ -58,6 +57,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Scan this host and print the findings."""
+    from reveal_cli.scan_runner import run_scan  # noqa: PLC0415 - numpy, for --help too
+
     plan = scan_plan(arguments)
     check_host(arguments)
     result = run_scan(plan, arguments.output, open_progress(), interrupt)

@@ -33,7 +33,7 @@ def test_no_line_is_wider_than_the_terminal(claim: str, subject: str, width: int
 
 
 @pytest.mark.parametrize("width", [50, 99, 100, 120])
-def test_every_field_is_printed_at_any_width(width: int) -> None:
+def test_every_field_is_printed_in_any_width(width: int) -> None:
     text = words(table(finding(), width=width))
     for word in ("CPU", "High", "Open", "waiting for CPU", "/a.slice/b.ser", "cpu.pressure.some"):
         assert word in text

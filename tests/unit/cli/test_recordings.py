@@ -52,7 +52,7 @@ def test_a_full_disk_is_reported_once_and_loses_only_what_does_not_fit(
     assert [read.sequence for read, _ in Slices(tmp_path / "r.rvl")] == [1, 4]
 
 
-def test_a_damaged_message_is_reported_in_one_sentence(tmp_path: Path) -> None:
+def test_a_damaged_message_is_reported_in_a_sentence(tmp_path: Path) -> None:
     with Writer(tmp_path / "r.rvl") as writer:
         writer.message(wire(1)[:-1] + b"\0", TABLE)
     with pytest.raises(CliError, match="checksum"):

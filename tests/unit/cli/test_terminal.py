@@ -19,7 +19,7 @@ class TerminalStream(io.StringIO):
         return True
 
 
-def shown(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, columns: int = 60) -> str:
+def output_of(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, columns: int = 60) -> str:
     """Return what ``show`` writes of a colored line that is too long for 60 columns."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -30,19 +30,19 @@ def shown(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, columns: int = 6
 
 def test_a_terminal_gets_colors_and_its_own_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    text = shown(TerminalStream(), monkeypatch)
+    text = output_of(TerminalStream(), monkeypatch)
     assert "\x1b[31m" in text
     assert text.count("\n") == 3
 
 
 def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in shown(TerminalStream(), monkeypatch)
+    assert "\x1b" not in output_of(TerminalStream(), monkeypatch)
 
 
-def test_a_file_gets_plain_text_of_one_width(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_gets_plain_text_of_a_fixed_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    texts = {shown(io.StringIO(), monkeypatch, columns) for columns in (40, 60, 200)}
+    texts = {output_of(io.StringIO(), monkeypatch, columns) for columns in (40, 60, 200)}
     assert texts == {"word " * 23 + "word\n" + "word " * 5 + "word\n"}
 
 
