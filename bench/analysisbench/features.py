@@ -13,7 +13,7 @@ from benchmark_report import Row, median_seconds
 from proc_windows import Floats, recorded_windows
 from reveal_analyzer.features.numpy_impl import calculators
 from reveal_analyzer.features.prepared import prepare
-from reveal_analyzer.features.table import FEATURES, FITS, Family, column_name
+from reveal_analyzer.features.table import FEATURES, FITS, FeatureFamily, column_name
 from reveal_analyzer.kernels.backend import Backend
 
 
@@ -26,7 +26,7 @@ def compare(channels: int, tiers: list[Backend]) -> list[Row]:
         ours = median_seconds(lambda t=tier: t.features(window), calls=300)
         rows.append(row(f"33 features, {tier.name}", channels, theirs, ours))
     theirs = tsfresh_seconds(window, stationarity=False)
-    ours = family_seconds(window, set(Family) - {Family.STATIONARITY})
+    ours = family_seconds(window, set(FeatureFamily) - {FeatureFamily.STATIONARITY})
     return [*rows, row("30 features, no Dickey-Fuller, numpy", channels, theirs, ours)]
 
 
@@ -44,7 +44,7 @@ def family_costs(channels: int) -> list[Row]:
     """What each family of numpy's takes, beside the cost that the table states."""
     window = recorded_windows(1, channels)[0]
     shared = family_seconds(window, set())
-    own = {family: family_seconds(window, {family}) - shared for family in Family}
+    own = {family: family_seconds(window, {family}) - shared for family in FeatureFamily}
     whole = shared + sum(own.values())
     return [
         {
@@ -58,7 +58,7 @@ def family_costs(channels: int) -> list[Row]:
     ]
 
 
-def family_seconds(window: Floats, families: set[Family]) -> float:
+def family_seconds(window: Floats, families: set[FeatureFamily]) -> float:
     chosen = [calculate for family, calculate in calculators().items() if family in families]
 
     def compute() -> None:
@@ -71,7 +71,7 @@ def family_seconds(window: Floats, families: set[Family]) -> float:
 
 
 def tsfresh_seconds(window: Floats, *, stationarity: bool) -> float:
-    named = [f for f in FEATURES if f.family is not Family.STATIONARITY]
+    named = [f for f in FEATURES if f.family is not FeatureFamily.STATIONARITY]
     asked = from_columns([column_name("any", feature) for feature in named])["any"]
     if stationarity:
         asked["augmented_dickey_fuller"] = [

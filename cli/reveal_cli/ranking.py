@@ -15,7 +15,7 @@ from reveal_analyzer.formatting import decimal, human
 from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.tables.findings import percent
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
-from reveal_analyzer.tables.scoring.api import Ranked, Table, rank_spans
+from reveal_analyzer.tables.scoring.api import MetricRank, Table, rank_spans
 from reveal_cli import recording_input, table_input
 from reveal_cli.analysis import FileKind, baseline_recording, file_kind
 from reveal_cli.errors import CliError
@@ -77,7 +77,7 @@ class _Input:
     """The nodes' tables, their times, and how to display both."""
 
     nodes: Sequence[NodeInput]
-    metric: Callable[[str, Ranked], RankedMetric]
+    metric: Callable[[str, MetricRank], RankedMetric]
     times: TimeRange
     format_time: Callable[[int], str]
     warnings: Sequence[str]
@@ -109,7 +109,7 @@ class _NodeSpan:
     """The ranking of one node in one span; without ``rows`` where the node has no sample."""
 
     node: str
-    rows: Sequence[Ranked] = ()
+    rows: Sequence[MetricRank] = ()
     first_ns: int = 0
     last_ns: int = 0
 
@@ -172,7 +172,7 @@ def _baseline(path: Path | None, healthy: Mapping[str, RecordingTable], node: st
     return healthy.get(node, next(iter(healthy.values()))).table()
 
 
-def _metric_of_column(node: str, row: Ranked, column: Column) -> RankedMetric:
+def _metric_of_column(node: str, row: MetricRank, column: Column) -> RankedMetric:
     metric = column.metric
     instance = f"{{{column.instance}}}" if column.instance else ""
     # a ratio of times is displayed as a share, like the counters it is computed from
@@ -184,7 +184,7 @@ def _metric_of_column(node: str, row: Ranked, column: Column) -> RankedMetric:
 
 def _metric(
     node: str,
-    row: Ranked,
+    row: MetricRank,
     name: str,
     feature: str,
     subsystem: Subsystem | None,

@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 from rich.console import RenderableType
 
-from reveal_analyzer.tables.findings import Case
+from reveal_analyzer.tables.findings import ScoredTable
 from reveal_analyzer.tables.findings import findings as findings_of
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError
-from reveal_analyzer.tables.ingest.reader import Dataset, NodeTable, Options, read
+from reveal_analyzer.tables.ingest.reader import Dataset, NodeTable, ReadOptions, read
 from reveal_analyzer.tables.scoring.api import (
     MODES,
     SampleSettings,
     Table,
     TooLargeError,
+    default_threshold,
     score,
-    usual_cut,
 )
 from reveal_analyzer.tables.scoring.online import warm_up_rows
 from reveal_cli import scores_csv
@@ -42,7 +42,7 @@ def load(
 
     ``counters`` are the metrics to convert to rates (``None``: detect them).
     """
-    options = Options(arguments.time or "", arguments.period or 0, counters=counters)
+    options = ReadOptions(arguments.time or "", arguments.period or 0, counters=counters)
     try:
         return read(path, options)
     except TableFileError as error:
@@ -97,13 +97,13 @@ def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
     )
 
 
-def _case(node: NodeInput, path: Path, arguments: argparse.Namespace) -> Case:
+def _case(node: NodeInput, path: Path, arguments: argparse.Namespace) -> ScoredTable:
     mode = arguments.mode if arguments.mode in MODES else MODES[0]  # the first is offline
     window, stride = (
         length.in_samples(node.table.period_ns) if length else None
         for length in (arguments.window, arguments.stride)
     )
-    default = usual_cut(mode, beside_baseline=bool(node.baseline and len(node.baseline)))
+    default = default_threshold(mode, with_baseline=bool(node.baseline and len(node.baseline)))
     factor = SENSITIVITIES[arguments.sensitivity].table_factor
     threshold = None if mode == "paper" else factor * default  # the paper's counts detectors
     try:
@@ -113,10 +113,12 @@ def _case(node: NodeInput, path: Path, arguments: argparse.Namespace) -> Case:
         raise CliError(f"{path}: {error}") from None
     except ValueError as error:
         raise CliError(str(error), USAGE) from None
-    return Case(node.node, node.table, mode, scores, node.baseline)
+    return ScoredTable(node.node, node.table, mode, scores, node.baseline)
 
 
-def _blocks(data: Dataset, cases: Sequence[Case], findings: Findings) -> list[RenderableType]:
+def _blocks(
+    data: Dataset, cases: Sequence[ScoredTable], findings: Findings
+) -> list[RenderableType]:
     """Return a table of the findings of each node, and what was judged."""
     blocks: list[RenderableType] = []
     for node, some in findings.items():
@@ -126,7 +128,7 @@ def _blocks(data: Dataset, cases: Sequence[Case], findings: Findings) -> list[Re
     return [*blocks, _verdict(data, cases, sum(map(len, findings.values())))]
 
 
-def _verdict(data: Dataset, cases: Sequence[Case], count: int) -> str:
+def _verdict(data: Dataset, cases: Sequence[ScoredTable], count: int) -> str:
     table = data.nodes[0].table
     seconds = (int(table.times_ns[-1]) - int(table.times_ns[0]) + table.period_ns) / 1e9
     metrics = sum(len(part.table.names) for part in data.nodes)
@@ -143,7 +145,7 @@ def _verdict(data: Dataset, cases: Sequence[Case], count: int) -> str:
     return f"{count} finding{'s' if count > 1 else ''} in {format_duration(seconds)}: {extent}."
 
 
-def _why_nothing(case: Case) -> str:
+def _why_nothing(case: ScoredTable) -> str:
     known = len(case.table) + (len(case.baseline) if case.baseline else 0)
     needed = warm_up_rows(case.table.period_ns)
     if case.mode == "online" and known <= needed:
@@ -159,7 +161,7 @@ def _samples(count: int, table: Table) -> str:
     return f"{count} samples ({format_duration(count * table.period_ns / 1e9)})"
 
 
-def _learned(cases: Sequence[Case]) -> int:
+def _learned(cases: Sequence[ScoredTable]) -> int:
     """Return the number of first rows without a score: the baseline, or too few to judge."""
     return min(
         int(np.argmax(case.scores.score > 0)) if case.scores.score.any() else len(case.table)

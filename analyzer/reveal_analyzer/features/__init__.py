@@ -1,1 +1,1 @@
-"""Window features: one definition table, computed channel by channel in vectorised numpy."""
+"""Window features: one table of definitions, computed for all channels in vectorized numpy."""

@@ -9,18 +9,18 @@ from reveal_analyzer.features.prepared import Prepared
 
 _LAGS = 3
 _MAX_LAG = 10
-# absolute, as tsfresh has it: a ratio that moves by 1e-5 never has an autocorrelation
+# absolute, as in tsfresh: a ratio that moves by 1e-5 never has an autocorrelation
 _NO_VARIANCE = 1e-8
 _NO_VARIANCE_AGGREGATED = 1e-10
 
 
 def autocorrelation(window: Prepared) -> tuple[Floats, ...]:
-    """Lags 1 to 3, then mean and variance of lags 1 to 10 (to ticks - 1 in a short window).
+    """Return lags 1 to 3, then mean and variance of lags 1 to 10 (to ticks - 1 in a short window).
 
-    Single lags are NaN, the aggregates 0, where the variance is next to nothing.
+    Single lags are NaN, the aggregates 0, if the variance is nearly 0.
     """
     lags = min(_MAX_LAG, window.ticks - 1)
-    by_lag = np.stack([_at_lag(window, lag) for lag in range(1, lags + 1)])
+    by_lag = np.stack([_lagged(window, lag) for lag in range(1, lags + 1)])
     single = np.where(window.variance <= _NO_VARIANCE, np.nan, by_lag[:_LAGS])
     flat = window.variance < _NO_VARIANCE_AGGREGATED
     mean = by_lag.mean(0)
@@ -29,6 +29,6 @@ def autocorrelation(window: Prepared) -> tuple[Floats, ...]:
     return (*single, np.where(flat, 0.0, mean), np.where(flat, 0.0, spread))
 
 
-def _at_lag(window: Prepared, lag: int) -> Floats:
+def _lagged(window: Prepared, lag: int) -> Floats:
     products = (window.centred[:-lag] * window.centred[lag:]).sum(0)
     return np.asarray(products / ((window.ticks - lag) * window.variance))

@@ -12,7 +12,7 @@ from reveal_analyzer.features.prepared import Prepared
 
 
 def changes(window: Prepared) -> tuple[Floats, ...]:
-    """Mean absolute change, sum of absolute changes, mean change, CID normalised and not."""
+    """Return mean absolute change, sum of absolute changes, mean change, CID normalized and not."""
     steps, count = window.steps, window.ticks - 1
     absolute = np.abs(steps).sum(0)
     squared = (steps * steps).sum(0)

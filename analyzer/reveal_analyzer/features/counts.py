@@ -11,7 +11,7 @@ _SMALL = 127
 
 
 def counts(window: Prepared) -> tuple[Floats, ...]:
-    """Samples above the mean, longest run above it, crossings of 0, peaks of support 1 and 3."""
+    """Return counts above the mean, longest run, crossings of 0, peaks of support 1 and 3."""
     above = window.values > window.mean
     positive = window.values > 0.0
     return (
@@ -24,7 +24,7 @@ def counts(window: Prepared) -> tuple[Floats, ...]:
 
 
 def _longest_run(above: Bools) -> Floats:
-    """Each tick's distance from the last tick not above; the largest is the longest run."""
+    """Return the longest run: the largest distance of a tick from the last one not above."""
     kind = np.int8 if len(above) <= _SMALL else np.int32
     ticks = np.arange(len(above), dtype=kind)[:, None]
     last_below = np.maximum.accumulate(np.where(above, kind(-1), ticks), axis=0)
@@ -32,7 +32,7 @@ def _longest_run(above: Bools) -> Floats:
 
 
 def _peaks(values: Floats, support: int) -> Floats:
-    """Samples greater than each of ``support`` neighbours on both sides; edges never are."""
+    """Count samples greater than ``support`` neighbors on both sides; edges never count."""
     ticks, channels = values.shape
     end = ticks - support
     if end <= support:
@@ -46,7 +46,7 @@ def _peaks(values: Floats, support: int) -> Floats:
 
 
 def _tally(flags: Bools) -> Floats:
-    """How many are set along time; in bytes while they suffice, which is several times faster."""
+    """Count the set flags along time, in bytes while they suffice: several times faster."""
     if len(flags) <= _SMALL:
         return np.asarray(flags.view(np.int8).sum(0, dtype=np.int8), np.float64)
     return np.asarray(flags.sum(0), np.float64)

@@ -1,4 +1,4 @@
-"""Which comparisons bring the middle two of so many values to their places."""
+"""Comparator network that finds the middle two of a given number of values."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from reveal_analyzer.arrays import Ints
 
 @lru_cache(maxsize=16)
 def middle_network(count: int) -> Ints:
-    """Comparisons (n, 2), each of a place with a later one that shall hold the larger value.
+    """Return comparisons (n, 2), each of an index with a later one that holds the larger value.
 
-    Batcher's odd-even merge sort ("Sorting networks and their applications", 1968) without what
-    does not matter for the middle.  It sorts a power of two; places beyond ``count`` would hold
-    values larger than all, which stay there.
+    Batcher's odd-even merge sort ("Sorting networks and their applications", 1968) without
+    comparisons that do not affect the middle.  It sorts a power of two; indices beyond ``count``
+    would hold values larger than all others, which never move.
     """
     size = 1 << max(count - 1, 0).bit_length()
     needed = {(count - 1) // 2, count // 2}
@@ -37,7 +37,7 @@ def _sorting(first: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _merging(first: int, count: int, step: int) -> Iterator[tuple[int, int]]:
-    """Merge the sorted halves of every ``step``-th of ``count`` places."""
+    """Merge the sorted halves of every ``step``-th of ``count`` values."""
     if 2 * step >= count:
         yield first, first + step
         return

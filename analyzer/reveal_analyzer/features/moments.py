@@ -1,4 +1,4 @@
-"""Moments and order statistics (the definitions of tsfresh 0.21, which takes pandas' for two)."""
+"""Moments and order statistics, as defined by tsfresh 0.21 (skewness and kurtosis as in pandas)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reveal_analyzer.features.prepared import Prepared
 
 
 def moments(window: Prepared) -> tuple[Floats, ...]:
-    """Sum, mean, variance, deviation, skewness, kurtosis, least, largest, median, energy."""
+    """Return sum, mean, variance, deviation, skewness, kurtosis, min, max, median, energy."""
     ordered = np.sort(window.values, axis=0)
     ticks = window.ticks
     return (
@@ -27,7 +27,7 @@ def moments(window: Prepared) -> tuple[Floats, ...]:
 
 
 def _skewness(window: Prepared) -> Floats:
-    """G1, corrected for bias as pandas does; NaN for a constant window."""
+    """Return G1, corrected for bias as in pandas; NaN for a constant window."""
     n = window.ticks
     third = (window.squares * window.centred).sum(0)
     factor = n * np.sqrt(n - 1.0) / (n - 2.0)
@@ -36,7 +36,7 @@ def _skewness(window: Prepared) -> Floats:
 
 
 def _kurtosis(window: Prepared) -> Floats:
-    """G2 (excess), corrected for bias as pandas does; NaN for a constant window."""
+    """Return G2 (excess), corrected for bias as in pandas; NaN for a constant window."""
     n = float(window.ticks)
     fourth = (window.squares * window.squares).sum(0)
     factor = n * (n + 1.0) * (n - 1.0) / ((n - 2.0) * (n - 3.0))

@@ -1,9 +1,9 @@
-"""All features of a window by compiled loops: equal to ``numpy_impl`` to 1e-12.
+"""All features of a window in compiled loops: equal to ``numpy_impl`` to 1e-12.
 
-The window is cut into blocks of neighbouring channels, the lanes.  Every inner loop runs over
+The window is divided into blocks of neighboring channels, the lanes.  Every inner loop runs over
 the lanes of a block and becomes vector instructions; no reduction runs along a row.  A block's
-window, deviations and sorted copy stay in the first-level cache.  Sums run in numpy's order,
-so that a sample which equals the mean is above it here if and only if it is there.
+window, deviations and sorted copy stay in the first-level cache.  Sums run in numpy's order, so a
+sample is above the mean here exactly if it is there.
 """
 
 from __future__ import annotations
@@ -16,30 +16,33 @@ from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.middle_network import middle_network
 from reveal_analyzer.features.numba_stationarity import stationarity
-from reveal_analyzer.features.table import FEATURES, Family, first_row
+from reveal_analyzer.features.table import FEATURES, FeatureFamily, first_row
 from reveal_analyzer.numba_jit import inlined, kernel
 
-LANES = 64  # fewer are unrolled, which is slower; of more the block leaves the cache
+LANES = 64  # fewer are unrolled, which is slower; with more, the block exceeds the cache
 _ROWS = len(FEATURES)
-_MOMENTS, _CHANGES, _COUNTS = map(first_row, (Family.MOMENTS, Family.CHANGES, Family.COUNTS))
-_TREND, _LAGGED = map(first_row, (Family.TREND, Family.AUTOCORRELATION))
-_STATIONARY, _MEAN_ROW = first_row(Family.STATIONARITY), 1
+_MOMENTS, _CHANGES, _COUNTS = map(
+    first_row, (FeatureFamily.MOMENTS, FeatureFamily.CHANGES, FeatureFamily.COUNTS)
+)
+_TREND, _LAGGED = map(first_row, (FeatureFamily.TREND, FeatureFamily.AUTOCORRELATION))
+_STATIONARY, _MEAN_ROW = first_row(FeatureFamily.STATIONARITY), 1
 # numpy's own order of summation within these lengths (``prepared.pairwise_sum``)
 _FIRST_PAIRWISE, _LAST_PAIRWISE = 8, 128
 
-# what a block sums up, one row of ``sums`` each
+# sums of a block, one row of ``sums`` each
 _TOTAL, _MEAN, _LOW, _HIGH, _ENERGY, _THIRD, _FOURTH, _RAW = range(8)
 _SLANT, _ABOVE, _RUN, _LONGEST, _ABSOLUTE, _SQUARED, _CROSSED = range(8, 15)
-_SPARE, _SUMS = 15, 17  # two rows to work in
+_SCRATCH, _SUMS = 15, 17  # two scratch rows
 
 _LAGS, _SINGLE_LAGS = 10, 3  # as in ``autocorrelation``
 _NO_VARIANCE, _NO_VARIANCE_AGGREGATED = 1e-8, 1e-10
 
 
 def features(window: Floats, adf_lag: int = 1) -> Floats:
-    """Every feature of every channel, as ``numpy_impl.features`` says it.
+    """Return every feature of every channel, as ``numpy_impl.features``.
 
-    A Dickey-Fuller test of another lag than one is not compiled: numpy computes them all then.
+    A Dickey-Fuller test with another lag than one is not compiled; numpy computes all features
+    then.
     """
     if adf_lag != 1:
         return numpy_impl.features(window, adf_lag)
@@ -107,9 +110,9 @@ def _total(values: Floats, parts: Floats, sums: Floats) -> None:
 
 @inlined
 def _deviations(values: Floats, centred: Floats, sums: Floats) -> None:
-    """Deviations from the mean and their powers, extremes, runs above the mean."""
+    """Compute deviations from the mean and their powers, extremes, and runs above the mean."""
     ticks = len(values)
-    for row in range(_ENERGY, _SPARE):
+    for row in range(_ENERGY, _SCRATCH):
         for lane in range(LANES):
             sums[row, lane] = 0.0
     for lane in range(LANES):
@@ -143,7 +146,7 @@ def _deviations(values: Floats, centred: Floats, sums: Floats) -> None:
 
 @inlined
 def _steps(values: Floats, sums: Floats) -> None:
-    """Sizes of the steps from tick to tick, and the crossings of zero."""
+    """Compute the sizes of steps from tick to tick, and the crossings of zero."""
     for tick in range(1, len(values)):
         for lane in range(LANES):
             value, before = values[tick, lane], values[tick - 1, lane]
@@ -155,13 +158,13 @@ def _steps(values: Floats, sums: Floats) -> None:
 
 @inlined
 def _middle(ordered: Floats, pairs: Ints) -> None:
-    """Bring the middle two values of every lane to their places."""
+    """Bring the middle two values of every lane to their index."""
     for pair in range(len(pairs)):
         low, high = pairs[pair, 0], pairs[pair, 1]
         for lane in range(LANES):
-            one, other = ordered[low, lane], ordered[high, lane]
-            ordered[low, lane] = one if one < other else other
-            ordered[high, lane] = other if one < other else one
+            left, right = ordered[low, lane], ordered[high, lane]
+            ordered[low, lane] = left if left < right else right
+            ordered[high, lane] = right if left < right else left
 
 
 @inlined
@@ -205,7 +208,7 @@ def _write_changes(values: Floats, sums: Floats, out: Floats) -> None:
 @inlined
 def _write_counts(values: Floats, sums: Floats, out: Floats) -> None:
     ticks = len(values)
-    near, far = _SPARE, _SPARE + 1
+    near, far = _SCRATCH, _SCRATCH + 1
     for lane in range(LANES):
         sums[near, lane] = 0.0
         sums[far, lane] = 0.0
@@ -238,10 +241,10 @@ def _write_trend(ticks: int, sums: Floats, out: Floats) -> None:
         r = covariance / math.sqrt(times_variance * variance)
         r = 1.0 if r > 1.0 else r
         r = -1.0 if r < -1.0 else r
-        sums[_SPARE, lane] = math.nan if sums[_LOW, lane] == sums[_HIGH, lane] else r
+        sums[_SCRATCH, lane] = math.nan if sums[_LOW, lane] == sums[_HIGH, lane] else r
     _series(ticks - 2, sums)
     for lane in range(out.shape[1]):
-        r = sums[_SPARE, lane]
+        r = sums[_SCRATCH, lane]
         variance = sums[_ENERGY, lane] / ticks
         flat = sums[_LOW, lane] == sums[_HIGH, lane]
         slope = 0.0 if flat else sums[_SLANT, lane] / ticks / times_variance
@@ -249,24 +252,24 @@ def _write_trend(ticks: int, sums: Floats, out: Floats) -> None:
         out[1, lane] = math.sqrt((1.0 - r * r) * variance / times_variance / (ticks - 2))
         out[2, lane] = sums[_MEAN, lane] - slope * (ticks - 1) / 2.0
         out[3, lane] = r
-        out[4, lane] = _slope_p_value(r, ticks - 2, sums[_SPARE + 1, lane])
+        out[4, lane] = _slope_p_value(r, ticks - 2, sums[_SCRATCH + 1, lane])
 
 
 @inlined
 def _series(freedom: int, sums: Floats) -> None:
-    """The finite series of Student's t (``trend.slope_p_value``), by lane."""
+    """Compute the finite series of Student's t (``trend.slope_p_value``) by lane."""
     odd = freedom % 2
     terms = (freedom - odd) // 2
     for lane in range(LANES):
-        sums[_SPARE + 1, lane] = 0.0
+        sums[_SCRATCH + 1, lane] = 0.0
     for k in range(terms - 1, 0, -1):
         ratio = 2.0 * k / (2.0 * k + 1.0) if odd else (2.0 * k - 1.0) / (2.0 * k)
         for lane in range(LANES):
-            r = sums[_SPARE, lane]
-            sums[_SPARE + 1, lane] = (1.0 + sums[_SPARE + 1, lane]) * ((1.0 - r * r) * ratio)
+            r = sums[_SCRATCH, lane]
+            sums[_SCRATCH + 1, lane] = (1.0 + sums[_SCRATCH + 1, lane]) * ((1.0 - r * r) * ratio)
     if terms > 0:
         for lane in range(LANES):
-            sums[_SPARE + 1, lane] += 1.0
+            sums[_SCRATCH + 1, lane] += 1.0
 
 
 @inlined
@@ -286,13 +289,13 @@ def _write_lagged(centred: Floats, lagged: Floats, sums: Floats, out: Floats) ->
     lags = min(_LAGS, ticks - 1)
     for lag in range(1, lags + 1):
         for lane in range(LANES):
-            sums[_SPARE, lane] = 0.0
+            sums[_SCRATCH, lane] = 0.0
         for tick in range(ticks - lag):
             for lane in range(LANES):
-                sums[_SPARE, lane] += centred[tick, lane] * centred[tick + lag, lane]
+                sums[_SCRATCH, lane] += centred[tick, lane] * centred[tick + lag, lane]
         for lane in range(LANES):
             variance = sums[_ENERGY, lane] / ticks
-            lagged[lag - 1, lane] = sums[_SPARE, lane] / ((ticks - lag) * variance)
+            lagged[lag - 1, lane] = sums[_SCRATCH, lane] / ((ticks - lag) * variance)
     for lane in range(out.shape[1]):
         variance = sums[_ENERGY, lane] / ticks
         for lag in range(_SINGLE_LAGS):

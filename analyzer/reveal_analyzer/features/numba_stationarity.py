@@ -1,4 +1,4 @@
-"""The Dickey-Fuller test with one lag by compiled loops: equal to ``stationarity`` to 1e-12."""
+"""Dickey-Fuller test with one lag in compiled loops: equal to ``stationarity`` to 1e-12."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.numba_jit import inlined, kernel
 
 LANES = 64
-_RANK = 1e-12  # as in ``stationarity``, from where the rest comes too
+_RANK = 1e-12  # these constants are those of ``stationarity``
 _TAU_MIN, _TAU_SPLIT, _TAU_MAX = -18.83, -1.61, 2.74
 _ROOT_HALF = math.sqrt(0.5)
 
-# what a block sums up, one row of ``sums`` each
+# sums of a block, one row of ``sums`` each
 _DOT, _TARGET, _STEPS, _LEVELS_BEFORE, _LEVELS, _RESIDUAL, _SUMS = range(7)
 
 
 @kernel
 def stationarity(window: Floats, means: Floats, out: Floats) -> None:
-    """Statistic, p-value and lag of every channel into ``out`` (3, channels), NaN for none.
+    """Write statistic, p-value and lag of every channel to ``out`` (3, channels), NaN for none.
 
     ``window`` is (ticks, channels), ``means`` those of its channels.
     """
     ticks, channels = window.shape
     rows = ticks - 2
-    if rows < 4:  # nothing left over for a residual
+    if rows < 4:  # no degree of freedom for a residual
         out[:] = math.nan
         return
     target = np.zeros((rows, LANES))
@@ -49,7 +49,7 @@ def stationarity(window: Floats, means: Floats, out: Floats) -> None:
 
 @inlined
 def _fit(target: Floats, steps: Floats, levels: Floats, sums: Floats) -> None:
-    """Target ~ level + step before + constant, by projections one after the other."""
+    """Fit target ~ level + previous step + constant, by one projection after the other."""
     _centre(target, sums)
     _centre(steps, sums)
     _centre(levels, sums)
@@ -112,7 +112,7 @@ def _normalise(column: Floats, sums: Floats, squared: int) -> None:
 
 @inlined
 def _take_out(column: Floats, axis: Floats, sums: Floats) -> None:
-    """What of the column the axis explains; how much it was stays in ``_DOT``."""
+    """Subtract the part of the column that the axis explains; its size stays in ``_DOT``."""
     _product(axis, column, sums, _DOT)
     for row in range(len(column)):
         for lane in range(LANES):
@@ -121,7 +121,7 @@ def _take_out(column: Floats, axis: Floats, sums: Floats) -> None:
 
 @inlined
 def _p_value(tau: float) -> float:
-    """MacKinnon's approximation; 0.5 erfc(-z / sqrt 2) is the normal distribution."""
+    """Return MacKinnon's approximation; 0.5 erfc(-z / sqrt 2) is the normal distribution."""
     if tau > _TAU_MAX:
         return 1.0
     if tau < _TAU_MIN:

@@ -1,4 +1,4 @@
-"""What several features of a window share: computed once, then passed to each family."""
+"""Intermediate results that several features of a window share, computed once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAIRWISE_BLOCK = 128
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A window (ticks, channels) with its mean, deviations and steps; all per channel."""
+    """A window (ticks, channels) with its mean, deviations and steps, all per channel."""
 
     values: Floats
     total: Floats
@@ -31,7 +31,7 @@ class Prepared:
 
 
 def prepare(values: Floats) -> Prepared:
-    """Sums, deviations and steps of a window (ticks, channels)."""
+    """Return sums, deviations and steps of a window (ticks, channels)."""
     total = pairwise_sum(values)
     mean = total / len(values)
     centred = values - mean
@@ -51,19 +51,19 @@ def prepare(values: Floats) -> Prepared:
 
 
 def pairwise_sum(values: Floats) -> Floats:
-    """Sum over ticks in the very order in which numpy sums one contiguous series.
+    """Sum over ticks in exactly the order in which numpy sums one contiguous series.
 
-    A plain ``sum(axis=0)`` adds row by row and may differ in the last bit; a sample equal to
-    the mean would then be counted above it here and not in tsfresh.  Beyond 128 ticks numpy
-    halves recursively, and the last bit is left to differ.
+    A plain ``sum(axis=0)`` adds row by row and may differ in the last bit; a sample equal to the
+    mean would then count as above it here and not in tsfresh.  Beyond 128 ticks numpy halves
+    recursively, and the last bit may differ.
     """
     ticks = len(values)
     if not 8 <= ticks <= _PAIRWISE_BLOCK:
         return np.asarray(values.sum(0))
     whole = ticks - ticks % 8
     lanes = values[:8]
-    for at in range(8, whole, 8):
-        lanes = lanes + values[at : at + 8]
+    for first in range(8, whole, 8):
+        lanes = lanes + values[first : first + 8]
     total = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
     total += (lanes[4] + lanes[5]) + (lanes[6] + lanes[7])
     for row in values[whole:]:

@@ -1,8 +1,8 @@
 """Augmented Dickey-Fuller test with a constant and a fixed number of lags.
 
-Equal to ``statsmodels.tsa.stattools.adfuller(x, maxlag=lag, regression="c", autolag=None)``.
-Windows whose regression is rank-deficient (one spike, two values) or fits without a residual
-have no statistic: NaN here, rounding noise there.
+Equal to ``statsmodels.tsa.stattools.adfuller(x, maxlag=lag, regression="c", autolag=None)``.  If
+the regression of a window is rank-deficient (one spike, two values) or leaves no residual, there is
+no statistic: NaN here, rounding noise in statsmodels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.features.prepared import Prepared
 
-_RANK = 1e-12  # a column or residual with less than this share of its energy is rounding
+_RANK = 1e-12  # a column or residual below this share of its energy is rounding
 
 # MacKinnon (1994), "Approximate asymptotic distribution functions for unit-root and
 # cointegration tests", one variable with a constant
@@ -23,14 +23,14 @@ _LARGE_P = (1.7339, 0.93202, -0.12745, -0.010368)
 
 
 def stationarity(window: Prepared, lag: int) -> tuple[Floats, ...]:
-    """Test statistic, p-value and the lag used; NaN where there is no statistic."""
+    """Return test statistic, p-value and the lag used; NaN if there is no statistic."""
     statistic = _statistic(window, lag)
     used = np.where(np.isnan(statistic), np.nan, float(lag))
     return statistic, p_value(statistic), used
 
 
 def p_value(statistic: Floats) -> Floats:
-    """MacKinnon's approximate p-value of the statistic."""
+    """Return MacKinnon's approximate p-value of the statistic."""
     small = np.polynomial.polynomial.polyval(statistic, _SMALL_P)
     large = np.polynomial.polynomial.polyval(statistic, _LARGE_P)
     p = ndtr(np.where(statistic <= _TAU_SPLIT, small, large))
@@ -38,9 +38,9 @@ def p_value(statistic: Floats) -> Floats:
 
 
 def _statistic(window: Prepared, lag: int) -> Floats:
-    """The t value of the level in: step ~ level + ``lag`` earlier steps + constant.
+    """Return the t value of the level in: step ~ level + ``lag`` earlier steps + constant.
 
-    Levels are centred on the window's mean first: a level of 1e9 would cost seven digits.
+    Levels are centered on the window's mean first, as a level of 1e9 would cost seven digits.
     """
     steps, count = window.steps, window.ticks - 1
     rows = count - lag
@@ -65,7 +65,10 @@ def _statistic(window: Prepared, lag: int) -> Floats:
 
 
 def _axis(column: Floats, axes: list[Floats]) -> tuple[Floats, Bools]:
-    """The unit vector of what of ``column`` no earlier axis explains, and where there is any."""
+    """Return the unit vector of the part of ``column`` that no earlier axis explains, if any.
+
+    The second result marks the channels that have such a part.
+    """
     before = _dot(column, column)
     for axis in axes:
         column = column - axis * _dot(axis, column)

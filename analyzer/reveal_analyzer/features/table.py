@@ -1,9 +1,9 @@
-"""The features of a window: names, parameters, what they fit.  Names are exactly tsfresh's.
+"""The features of a window: names, parameters, and the metrics they suit.
 
-A column is called ``<channel>__<feature>[__<parameter>_<value>...]`` as in tsfresh 0.21, so
-that a name turns back into settings (``parse``).  One family has no tsfresh spelling: tsfresh
-always lets AIC choose the lag of the Dickey-Fuller test, which jumps from window to window;
-with the lag fixed the parameters are statsmodels' own (``autolag=None, maxlag=1``).
+Names are exactly tsfresh's: ``<channel>__<feature>[__<parameter>_<value>...]`` as in tsfresh 0.21,
+so that a name turns back into settings (``parse``).  One family has no tsfresh name: tsfresh always
+lets AIC choose the lag of the Dickey-Fuller test, which jumps from window to window.  With a fixed
+lag the parameters are statsmodels' own (``autolag=None, maxlag=1``).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _PARAMETER = re.compile(r'(?P<key>[a-z][a-z_]*?)_(?P<value>"[^"]*"|[^_"]+)\Z')
 
 
 class FeatureNameError(ValueError):
-    """This text is not the name of a feature column; the message says what is wrong with it."""
+    """A text is not the name of a feature column; the message says why."""
 
 
-class Family(StrEnum):
-    """Features computed together; one module each."""
+class FeatureFamily(StrEnum):
+    """Features computed together, in one module each."""
 
     MOMENTS = "moments"
     CHANGES = "changes"
@@ -41,10 +41,10 @@ class Family(StrEnum):
 
 
 class Fit(NamedTuple):
-    """Which kinds of metric a family says something about, and its cost.
+    """Kinds of metric that a family suits, and its cost.
 
-    ``cost`` is relative: the share of the time of all features, in per cent
-    (``bench/analysis.py`` prints what it measures beside it).
+    ``cost`` is the share of the time of all features, in percent (``bench/analysis.py`` prints what
+    it measures beside it).
     """
 
     kinds: frozenset[Kind]
@@ -54,29 +54,29 @@ class Fit(NamedTuple):
 _NUMBERS = frozenset({Kind.COUNTER, Kind.GAUGE, Kind.RATIO})
 _ALL = _NUMBERS | {Kind.STATE}
 
-# codes of a state have no slope and no lag product that would mean anything
-FITS: dict[Family, Fit] = {
-    Family.MOMENTS: Fit(_ALL, 14),
-    Family.CHANGES: Fit(_ALL, 4),
-    Family.COUNTS: Fit(_ALL, 20),
-    Family.TREND: Fit(_NUMBERS, 10),
-    Family.AUTOCORRELATION: Fit(_NUMBERS, 20),
-    Family.STATIONARITY: Fit(_NUMBERS, 32),
+# slopes and lag products of state codes mean nothing
+FITS: dict[FeatureFamily, Fit] = {
+    FeatureFamily.MOMENTS: Fit(_ALL, 14),
+    FeatureFamily.CHANGES: Fit(_ALL, 4),
+    FeatureFamily.COUNTS: Fit(_ALL, 20),
+    FeatureFamily.TREND: Fit(_NUMBERS, 10),
+    FeatureFamily.AUTOCORRELATION: Fit(_NUMBERS, 20),
+    FeatureFamily.STATIONARITY: Fit(_NUMBERS, 32),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature: tsfresh's calculator, its parameters, its family, and how people say it."""
+    """One feature: tsfresh's calculator, its parameters, its family, and its name for people."""
 
     name: str
-    family: Family
+    family: FeatureFamily
     phrase: str
     params: tuple[tuple[str, Parameter], ...] = ()
 
     @property
     def suffix(self) -> str:
-        """The part of a column's name after the channel: ``autocorrelation__lag_1``."""
+        """Return the part of a column's name after the channel: ``autocorrelation__lag_1``."""
         return _suffix(self.name, self.params)
 
 
@@ -93,44 +93,44 @@ class ParsedName(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The parts as a column's name again: the inverse of ``parse``."""
+        """Return the column's name; the inverse of ``parse``."""
         return f"{self.channel}__{_suffix(self.feature, self.params.items())}"
 
 
 def definitions(adf_lag: int = 1) -> tuple[Feature, ...]:
-    """The 33 features, in the order of the rows of ``numpy_impl.features``."""
+    """Return the 33 features, in the order of the rows of ``numpy_impl.features``."""
     return tuple(_definitions(adf_lag))
 
 
 def column_name(channel: str, feature: Feature) -> str:
-    """``cpu.busy{3}`` and ``variance`` as ``cpu.busy{3}__variance``."""
+    """Return the name of a column, such as ``cpu.busy{3}__variance``."""
     return f"{channel}__{feature.suffix}"
 
 
 def parse(name: str) -> ParsedName:
-    """Channel, feature and parameters of a column's name; the inverse of ``column_name``.
+    """Return channel, feature and parameters of a column's name; the inverse of ``column_name``.
 
-    An instance may hold anything, double underscores too.  Raises ``FeatureNameError``.
+    An instance may contain any text, double underscores too.  Raises ``FeatureNameError``.
     """
     brace, end = name.find("{"), name.rfind("}__")
     inside = 0 <= brace < end and "__" not in name[:brace]
-    at = end + 1 if inside else name.find("__")
-    channel, rest = name[:at], name[at + 2 :]
-    if at <= 0 or not rest:
+    separator = end + 1 if inside else name.find("__")
+    channel, rest = name[:separator], name[separator + 2 :]
+    if separator <= 0 or not rest:
         raise FeatureNameError(f"{name!r} is not of the form channel__feature")
     feature, *parts = rest.split("__")
     return ParsedName(channel, feature, dict(_parameter(part, name) for part in parts))
 
 
 def columns(roles: Sequence[Role], kinds: Sequence[Kind] | None = None) -> NDArray[np.bool_]:
-    """Which features each channel gets (paper, section 4.2): a mask (features, channels).
+    """Return which features each channel gets (paper, section 4.2): a mask (features, channels).
 
-    Dynamic channels get every feature that fits their kind, event counters their sum, static
-    ones none: those say something between hosts only.
+    Dynamic channels get every feature that suits their kind, event counters their sum, static
+    channels none, as those differ between hosts only.
     """
-    given = kinds if kinds is not None else [Kind.GAUGE] * len(roles)
+    known_kinds = kinds if kinds is not None else [Kind.GAUGE] * len(roles)
     mask = np.zeros((len(FEATURES), len(roles)), np.bool_)
-    for column, (role, kind) in enumerate(zip(roles, given, strict=True)):
+    for column, (role, kind) in enumerate(zip(roles, known_kinds, strict=True)):
         if role is Role.DYNAMIC:
             mask[:, column] = [kind in FITS[feature.family].kinds for feature in FEATURES]
         elif role is Role.EVENT:
@@ -139,38 +139,40 @@ def columns(roles: Sequence[Role], kinds: Sequence[Kind] | None = None) -> NDArr
 
 
 def column_names(channels: Sequence[str], mask: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Names of the chosen columns, in the order of ``features(X)[mask]``."""
-    rows, places = np.nonzero(mask)
+    """Return the names of the chosen columns, in the order of ``features(X)[mask]``."""
+    rows, channel_indices = np.nonzero(mask)
     suffixes = [feature.suffix for feature in FEATURES]
-    pairs = zip(rows.tolist(), places.tolist(), strict=True)
-    return tuple(f"{channels[place]}__{suffixes[row]}" for row, place in pairs)
+    pairs = zip(rows.tolist(), channel_indices.tolist(), strict=True)
+    return tuple(f"{channels[channel]}__{suffixes[row]}" for row, channel in pairs)
 
 
 def _definitions(adf_lag: int) -> Iterator[Feature]:
-    yield from _plain(Family.MOMENTS, _MOMENTS)
-    yield from _plain(Family.CHANGES, _CHANGES)
+    yield from _plain(FeatureFamily.MOMENTS, _MOMENTS)
+    yield from _plain(FeatureFamily.CHANGES, _CHANGES)
     complexity = "complexity of its course"
-    yield Feature("cid_ce", Family.CHANGES, f"relative {complexity}", (("normalize", True),))
-    yield Feature("cid_ce", Family.CHANGES, complexity, (("normalize", False),))
-    yield from _plain(Family.COUNTS, _COUNTS)
-    yield Feature("number_crossing_m", Family.COUNTS, "count of crossings of zero", (("m", 0),))
+    yield Feature("cid_ce", FeatureFamily.CHANGES, f"relative {complexity}", (("normalize", True),))
+    yield Feature("cid_ce", FeatureFamily.CHANGES, complexity, (("normalize", False),))
+    yield from _plain(FeatureFamily.COUNTS, _COUNTS)
+    yield Feature(
+        "number_crossing_m", FeatureFamily.COUNTS, "count of crossings of zero", (("m", 0),)
+    )
     for support in (1, 3):
         phrase = f"count of peaks of support {support}"
-        yield Feature("number_peaks", Family.COUNTS, phrase, (("n", support),))
+        yield Feature("number_peaks", FeatureFamily.COUNTS, phrase, (("n", support),))
     for attr, phrase in _TREND:
-        yield Feature("linear_trend", Family.TREND, phrase, (("attr", attr),))
+        yield Feature("linear_trend", FeatureFamily.TREND, phrase, (("attr", attr),))
     for lag in (1, 2, 3):
         phrase = f"autocorrelation at lag {lag}"
-        yield Feature("autocorrelation", Family.AUTOCORRELATION, phrase, (("lag", lag),))
+        yield Feature("autocorrelation", FeatureFamily.AUTOCORRELATION, phrase, (("lag", lag),))
     for how, phrase in (("mean", "mean autocorrelation"), ("var", "spread of autocorrelation")):
         aggregate = (("f_agg", how), ("maxlag", 10))
-        yield Feature("agg_autocorrelation", Family.AUTOCORRELATION, phrase, aggregate)
+        yield Feature("agg_autocorrelation", FeatureFamily.AUTOCORRELATION, phrase, aggregate)
     for attr, phrase in _DICKEY_FULLER:
         test = (("attr", attr), ("autolag", None), ("maxlag", adf_lag))
-        yield Feature("augmented_dickey_fuller", Family.STATIONARITY, phrase, test)
+        yield Feature("augmented_dickey_fuller", FeatureFamily.STATIONARITY, phrase, test)
 
 
-def _plain(family: Family, rows: Iterable[tuple[str, str]]) -> Iterator[Feature]:
+def _plain(family: FeatureFamily, rows: Iterable[tuple[str, str]]) -> Iterator[Feature]:
     return (Feature(name, family, phrase) for name, phrase in rows)
 
 
@@ -235,6 +237,6 @@ FEATURES = definitions()
 SUM_ROW = next(row for row, feature in enumerate(FEATURES) if feature.name == "sum_values")
 
 
-def first_row(family: Family) -> int:
-    """The row of ``features`` with which a family begins."""
+def first_row(family: FeatureFamily) -> int:
+    """Return the row of ``features`` with which a family begins."""
     return next(row for row, feature in enumerate(FEATURES) if feature.family is family)

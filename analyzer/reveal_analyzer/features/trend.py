@@ -9,7 +9,7 @@ from reveal_analyzer.features.prepared import Prepared
 
 
 def trend(window: Prepared) -> tuple[Floats, ...]:
-    """Slope, standard error, intercept, r and p-value of a line through the ticks 0, 1, ...
+    """Return slope, standard error, intercept, r and p-value of a line through the ticks 0, 1, ...
 
     A constant window has slope 0 and no r, error or p-value (NaN).
     """
@@ -25,11 +25,11 @@ def trend(window: Prepared) -> tuple[Floats, ...]:
 
 
 def slope_p_value(r: Floats, ticks: int) -> Floats:
-    """Two-sided p-value of a correlation of ``ticks`` points: Student's t with ticks - 2.
+    """Return the two-sided p-value of a correlation by Student's t with ticks - 2.
 
-    The distribution has a finite form (Abramowitz and Stegun 26.7.3 and 26.7.4) in the angle
-    whose sine is r, so no incomplete beta function is needed: exact to 1e-16 absolute, where
-    p-values below about 1e-7 lose relative digits.
+    The distribution has a finite form (Abramowitz and Stegun 26.7.3 and 26.7.4) in the angle whose
+    sine is r, so no incomplete beta function is needed.  It is exact to 1e-16 absolute, so p-values
+    below about 1e-7 lose relative digits.
     """
     freedom = ticks - 2
     sine, cosine_squared = np.abs(r), 1.0 - r * r
@@ -42,7 +42,7 @@ def slope_p_value(r: Floats, ticks: int) -> Floats:
 
 
 def _series(cosine_squared: Floats, terms: int, *, odd: bool) -> Floats:
-    """1 + c/2 + 1*3 c^2/(2*4) + ... (even freedom) or 1 + 2c/3 + 2*4 c^2/(3*5) + ... (odd)."""
+    """Return 1 + c/2 + 1*3 c^2/(2*4) + ..., or 1 + 2c/3 + 2*4 c^2/(3*5) + ... for odd freedom."""
     total = np.zeros_like(cosine_squared)
     for k in range(terms - 1, 0, -1):
         ratio = 2 * k / (2 * k + 1) if odd else (2 * k - 1) / (2 * k)

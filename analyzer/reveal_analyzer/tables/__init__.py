@@ -1,1 +1,1 @@
-"""Tables recorded by other tools: ingest and scoring."""
+"""Tables recorded by other tools: reading, scoring, and findings."""

@@ -1,1 +1,1 @@
-"""Tables that others recorded, read as what the detectors of ``samples`` take."""
+"""Reading of tables from other tools, as input of ``tables.scoring``."""

@@ -1,4 +1,4 @@
-"""Counters among a table's metrics: numbers that only rise, of which only steps say anything."""
+"""Counters among a table's metrics: values that only rise, whose rate is the information."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.time_units import NS_PER_SECOND
 
-# the suffixes that Prometheus' "Metric and label naming" asks of counters, and their like
+# suffixes of counters in Prometheus' "Metric and label naming", and similar ones
 _NAMED = re.compile(r"(_total|_count|_cnt|\.count)(\{.*\})?\Z", re.IGNORECASE)
-_FEWEST = 20  # rows; in fewer a level can rise all the time
-_MOSTLY = 0.5  # of the steps, that rise in a counter whose name does not say so
-_ROWS_A_RESET = 500  # a counter starts anew no more often
+_FEWEST = 20  # rows; in fewer a level may rise all the time
+_MOSTLY = 0.5  # share of rising steps that makes a counter without such a name
+_ROWS_A_RESET = 500  # a counter is reset no more often
 _BLOCK_BYTES = 64 << 20
 
 
 def find(table: Table) -> set[str]:
-    """Names of the metrics that are counters.
+    """Return the names of the metrics that are counters.
 
-    They never fall, but to less than half, and seldom (a restart); and rise most of the time,
-    unless their name tells what they are.
+    A counter never falls except to less than half, and rarely (a restart).  It rises most of the
+    time, unless its name shows that it is a counter.
     """
     rows, width = table.values.shape
     if rows < _FEWEST:
@@ -39,34 +39,36 @@ def find(table: Table) -> set[str]:
     named = np.array([bool(_NAMED.search(name)) for name in table.names], bool)
     rising = np.where(named, rises > 0, rises > _MOSTLY * np.maximum(known, _FEWEST))
     counters = rising & (falls == 0) & (resets <= rows // _ROWS_A_RESET)
-    return {table.names[at] for at in np.flatnonzero(counters)}
+    return {table.names[first] for first in np.flatnonzero(counters)}
 
 
 def make_rates(table: Table, counters: Collection[str]) -> None:
-    """Put the rate per second in the place of these counters, missing where one began anew.
+    """Replace these counters by their rate per second, missing where one was reset.
 
-    The values are changed where they are: a second copy might not fit into memory.
+    The values are changed in place, as a second copy might not fit into memory.
     """
     values = table.values
-    places = np.flatnonzero([name in counters for name in table.names])
-    if not len(places) or not len(table):
+    indices = np.flatnonzero([name in counters for name in table.names])
+    if not len(indices) or not len(table):
         return
     seconds = np.diff(table.times_ns) / NS_PER_SECOND
-    last = values[0, places]
-    for at in range(1, len(values), _rows(values)):
-        block = values[at : at + _rows(values), places]
+    last = values[0, indices]
+    for first in range(1, len(values), _rows(values)):
+        block = values[first : first + _rows(values), indices]
         steps = np.diff(block, axis=0, prepend=last[None])
         last = block[-1]
         steps[steps < 0] = np.nan
-        values[at : at + len(block), places] = steps / seconds[at - 1 : at - 1 + len(block), None]
-    values[0, places] = np.nan
+        values[first : first + len(block), indices] = (
+            steps / seconds[first - 1 : first - 1 + len(block), None]
+        )
+    values[0, indices] = np.nan
 
 
 def _steps(values: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Blocks of rows beside the rows that follow them."""
-    for at in range(0, len(values) - 1, _rows(values)):
-        end = min(at + _rows(values), len(values) - 1)
-        yield values[at:end], values[at + 1 : end + 1]
+    """Yield blocks of rows with the rows that follow them."""
+    for first in range(0, len(values) - 1, _rows(values)):
+        end = min(first + _rows(values), len(values) - 1)
+        yield values[first:end], values[first + 1 : end + 1]
 
 
 def _rows(values: Floats) -> int:

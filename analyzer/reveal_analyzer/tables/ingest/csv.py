@@ -1,6 +1,7 @@
-"""Wide text tables: one row a sample, a column a metric; CSV and what is like it.
+"""Wide text tables, CSV and similar: one row per sample, one column per metric.
 
-Comma, semicolon, tab, bar or blanks between the fields, a header or none, plain, gzip or zstd.
+Fields are separated by comma, semicolon, tab, bar or blanks.  The header is optional.  Files may be
+plain, gzip or zstd.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import BinaryIO
 
 import pandas as pd
 
-from reveal_analyzer.tables.ingest.open import TableFileError, failures_told, text
+from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 
-# values a block of rows holds: 64 MB as numbers, and the parser needs about five times that
+# values in a block of rows: 64 MB as numbers; the parser needs about five times that
 BLOCK_VALUES = 8_000_000
-_MISSING = ("-", "--", "?")  # beside those of pandas: "", NA, N/A, NaN, null, None ...
+_MISSING = ("-", "--", "?")  # in addition to those of pandas: "", NA, N/A, NaN, null, None ...
 _LONGEST_LINE = 64 << 20
 _BLANKS = r"\s+"
 _DECIMAL_COMMA = re.compile(r"(?:^|;)\s*-?\d+,\d+\s*(?:;|$)")
@@ -26,7 +27,7 @@ _DECIMAL_COMMA = re.compile(r"(?:^|;)\s*-?\d+,\d+\s*(?:;|$)")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written; ``names`` are those of the header, or made up."""
+    """How a text table is written; ``names`` come from the header or are generated."""
 
     names: tuple[str, ...]
     separator: str
@@ -35,11 +36,11 @@ class Dialect:
 
 
 class TextTable:
-    """Rows of a text file, block by block; raises ``TableFileError`` where it makes no table."""
+    """Rows of a text file, block by block; raises ``TableFileError`` if it is no table."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with text(path) as file:
+        with open_text(path) as file:
             self._dialect = _dialect(path, file)
 
     @property
@@ -53,9 +54,9 @@ class TextTable:
         return [f"no header: its columns are called {self.names[0]} to {self.names[-1]}"]
 
     def blocks(self) -> Iterator[pd.DataFrame]:
-        """Columns by number; numbers where all of a block are, else texts."""
-        # pandas may raise from any of the reads, and what the decompressor raises passes through
-        with failures_told(self.path), text(self.path) as file:
+        """Yield blocks with columns by number; numbers if all values of a block are, else texts."""
+        # pandas may raise at any read, and errors of the decompressor pass through it
+        with readable_errors(self.path), open_text(self.path) as file:
             try:
                 yield from self._parsed(file)
             except pd.errors.EmptyDataError:
@@ -63,7 +64,7 @@ class TextTable:
             except (pd.errors.ParserError, ValueError) as error:
                 if isinstance(error, TableFileError):
                     raise
-                raise TableFileError(f"{self.path}: {_plainly(error)}") from None
+                raise TableFileError(f"{self.path}: {_parser_message(error)}") from None
 
     def _parsed(self, file: BinaryIO) -> Iterator[pd.DataFrame]:
         width = len(self.names)
@@ -71,7 +72,7 @@ class TextTable:
             file,
             sep=self._dialect.separator,
             header=None,
-            # one more than there are: a field too many shows there, and shifts no other
+            # one extra column: a surplus field lands there instead of shifting the others
             names=list(range(width + 1)),
             skiprows=1 if self._dialect.header else 0,
             decimal=self._dialect.decimal,
@@ -137,16 +138,16 @@ def _numbered(count: int) -> tuple[str, ...]:
 
 
 def _unique(fields: list[str]) -> tuple[str, ...]:
-    """A name that stands again gets a number: ``user``, ``user#2``."""
-    seen: dict[str, int] = {}
+    """Return unique names: a repeated name gets a number, as in ``user``, ``user#2``."""
+    counts: dict[str, int] = {}
     names = []
     for field in fields:
-        seen[field] = count = seen.get(field, 0) + 1
+        counts[field] = count = counts.get(field, 0) + 1
         names.append(field if count == 1 else f"{field}#{count}")
     return tuple(names)
 
 
-def _plainly(error: Exception) -> str:
-    """The parser's own words where they tell a line, without those that tell its insides."""
-    said = str(error).strip().replace("Error tokenizing data. C error: ", "")
-    return f"this is no table: {said}"
+def _parser_message(error: Exception) -> str:
+    """Return the parser's message without its internals."""
+    message = str(error).strip().replace("Error tokenizing data. C error: ", "")
+    return f"this is no table: {message}"

@@ -1,7 +1,7 @@
-"""Rows of numbers of any number in bounded memory: beyond a limit they go to a file.
+"""Buffer for any number of rows in bounded memory: beyond a limit rows go to a mapped file.
 
-The files have no name and end with the process; the system keeps as much of them in memory as
-there is room for.
+The files have no name and end with the process; the kernel keeps as much of them in memory as there
+is room for.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MEMORY_BYTES = 1 << 29
 _BLOCK_BYTES = 64 << 20
 
 
-class Spool:
-    """Takes blocks of rows (any number, ``width``) and gives chosen rows and columns of all."""
+class RowBuffer:
+    """Takes blocks of rows (any number, ``width``) and returns selected rows and columns of all."""
 
     def __init__(self, width: int, memory_bytes: int = MEMORY_BYTES) -> None:
         self.width = width
@@ -31,7 +31,7 @@ class Spool:
         self._file: BinaryIO | None = None
 
     def append(self, block: Floats) -> None:
-        """Raises ``TableFileError`` where the disk is full."""
+        """Add rows; raises ``TableFileError`` if the disk is full."""
         self.rows += len(block)
         if self._file is None and 8 * self.rows * self.width > self._memory_bytes:
             self._file = _unnamed()
@@ -43,21 +43,21 @@ class Spool:
         else:
             _write(self._file, block)
 
-    def take(self, rows: Indices, columns: Indices) -> Floats:
-        """Rows and columns by number, in this order; a mapped file if there are too many.
+    def select(self, rows: Indices, columns: Indices) -> Floats:
+        """Return rows and columns by number, in this order; a mapped file if there are too many.
 
-        The array is the caller's; in a mapped one each column lies in one piece, as it is
-        read by columns and a pass over the whole file for a few of them would take minutes.
+        The caller owns the array.  In a mapped file each column is contiguous: it is read by
+        columns, and a pass over the whole file for a few of them would take minutes.
         """
         if self._file is None and _all(rows, self.rows) and _all(columns, self.width):
             return self._whole()
         shape = len(rows), len(columns)
         fits = 8 * shape[0] * shape[1] <= self._memory_bytes
         out = np.empty(shape) if fits else _mapped(_unnamed(8 * shape[0] * shape[1]), shape, "F")
-        at = 0
-        for block in _picked(self._whole(), rows, columns):
-            out[at : at + len(block)] = block
-            at += len(block)
+        start = 0
+        for block in _selected(self._whole(), rows, columns):
+            out[start : start + len(block)] = block
+            start += len(block)
         return out
 
     def _whole(self) -> Floats:
@@ -73,15 +73,18 @@ def _all(chosen: Indices, count: int) -> bool:
     return len(chosen) == count and bool((chosen == np.arange(count)).all())
 
 
-def _picked(whole: Floats, rows: Indices, columns: Indices) -> Iterator[Floats]:
-    """Block by block: a fancy index of everything at once would hold it twice."""
+def _selected(whole: Floats, rows: Indices, columns: Indices) -> Iterator[Floats]:
+    """Yield the selection in blocks, as a fancy index of everything would need twice the memory."""
     step = max(1, _BLOCK_BYTES // max(1, 8 * whole.shape[1]))
     for first in range(0, len(rows), step):
         yield whole[rows[first : first + step]][:, columns]
 
 
 def _unnamed(size: int = 0) -> BinaryIO:
-    """A new file; its ``size`` is set aside now, as a map of a full disk ends the process."""
+    """Return a new file with ``size`` allocated bytes.
+
+    They are allocated now, as writing to a map on a full disk would end the process.
+    """
     try:
         file = tempfile.TemporaryFile(prefix="reveal-")  # noqa: SIM115 - lives on in a map
         if size:

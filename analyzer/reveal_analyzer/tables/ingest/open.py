@@ -1,4 +1,4 @@
-"""What a file is, told by its first bytes, and its text, decompressed while it is read."""
+"""Detects the kind of a file from its first bytes, and opens text files, decompressing them."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
 # RFC 1952, section 2.3.1; RFC 8878, section 3.1.1; Parquet: File Format
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_LOOKED_AT = 4096
-_PIECE = 1 << 14  # bytes unpacked at a time: what they can grow to is held in memory
+_HEAD_BYTES = 4096
+_PIECE = 1 << 14  # compressed bytes read at once: their content is in memory
 _BUFFER = 1 << 20
 
 
 class TableFileError(ValueError):
-    """A file cannot be used as a table; the text is one sentence that says why."""
+    """A file cannot be used as a table; the message is one sentence with the reason."""
 
 
 class FileKind(StrEnum):
+    """Kinds of input files."""
+
     RECORDING = "recording"
     PARQUET = "Parquet"
     TEXT = "text"
 
 
 def kind_of(path: Path) -> FileKind:
-    """By content, never by name; what is not known is read as text.
+    """Return the kind of a file by content, never by name; unknown content is text.
 
-    Raises ``TableFileError`` for what is certainly none of the three.
+    Raises ``TableFileError`` for content that is certainly none of the three.
     """
-    with failures_told(path), path.open("rb") as file:
-        head = file.read(_LOOKED_AT)
+    with readable_errors(path), path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
     if head.startswith(MAGIC[:6]):
         return FileKind.RECORDING
     if head.startswith(_PARQUET):
@@ -57,24 +59,24 @@ def kind_of(path: Path) -> FileKind:
 
 
 @contextlib.contextmanager
-def text(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a text file, plain or compressed with gzip or zstd."""
-    with failures_told(path), path.open("rb") as file:
+def open_text(path: Path) -> Iterator[BinaryIO]:
+    """Open a text file as bytes, plain or compressed with gzip or zstd."""
+    with readable_errors(path), path.open("rb") as file:
         head = file.read(4)
         file.seek(0)
         if head.startswith(_GZIP):
             with gzip.open(file) as unpacked:
                 yield cast(BinaryIO, unpacked)
         elif head == _ZSTD:
-            yield io.BufferedReader(_Unpacked(file), _BUFFER)
+            yield io.BufferedReader(_ZstdReader(file), _BUFFER)
         else:
             yield file
 
 
-class _Unpacked(io.RawIOBase):
-    """The content of zstd frames; ``EOFError`` where the last one is cut off.
+class _ZstdReader(io.RawIOBase):
+    """The content of zstd frames; raises ``EOFError`` if the last one is truncated.
 
-    The library's own stream ends there without a word, and half a table would be judged.
+    The library's own stream ends there without an error, and half a table would be judged.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -88,15 +90,15 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, into: WriteableBuffer) -> int:
         target = memoryview(into)
-        while not self._ready and self._more():
+        while not self._ready and self._read_piece():
             pass
         count = min(len(target), len(self._ready))
         target[:count] = self._ready[:count]
         self._ready = self._ready[count:]
         return count
 
-    def _more(self) -> bool:
-        """Unpack the next piece; whether there was one."""
+    def _read_piece(self) -> bool:
+        """Decompress the next piece; return whether there was one."""
         packed = self._file.read(_PIECE)
         if not packed:
             if self._begun:
@@ -113,8 +115,8 @@ class _Unpacked(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def failures_told(path: Path) -> Iterator[None]:
-    """What goes wrong while a file is read, as one sentence."""
+def readable_errors(path: Path) -> Iterator[None]:
+    """Raise errors while a file is read as ``TableFileError`` with one sentence."""
     try:
         yield
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError) as error:

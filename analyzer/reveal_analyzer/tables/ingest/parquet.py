@@ -8,15 +8,15 @@ from pathlib import Path
 import pandas as pd
 
 from reveal_analyzer.tables.ingest.csv import BLOCK_VALUES
-from reveal_analyzer.tables.ingest.open import TableFileError, failures_told
+from reveal_analyzer.tables.ingest.open import TableFileError, readable_errors
 
 
 class ParquetTable:
-    """Rows of a Parquet file, block by block; raises ``TableFileError`` where it makes no table."""
+    """Rows of a Parquet file, block by block; raises ``TableFileError`` if it is no table."""
 
     def __init__(self, path: Path) -> None:
         try:
-            import pyarrow  # noqa: PLC0415 - an extra, wanted for this form only
+            import pyarrow  # noqa: PLC0415 - an extra, needed for this format only
             import pyarrow.parquet  # noqa: PLC0415
         except ImportError:
             raise TableFileError(
@@ -24,7 +24,7 @@ class ParquetTable:
             ) from None
         self.path = path
         self._damaged = pyarrow.ArrowException
-        with failures_told(path):
+        with readable_errors(path):
             try:
                 self._file = pyarrow.parquet.ParquetFile(path)
             except pyarrow.ArrowException as error:
@@ -36,9 +36,9 @@ class ParquetTable:
         return []
 
     def blocks(self) -> Iterator[pd.DataFrame]:
-        """Columns by number; nested ones hold objects."""
+        """Yield blocks with columns by number; nested columns hold objects."""
         rows = max(1, BLOCK_VALUES // max(1, len(self.names)))
-        with failures_told(self.path):
+        with readable_errors(self.path):
             try:
                 for batch in self._file.iter_batches(rows):
                     frame = batch.to_pandas(ignore_metadata=True)

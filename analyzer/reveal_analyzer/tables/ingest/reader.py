@@ -1,7 +1,7 @@
-"""A wide table of anyone's as tables of samples, one a node, with what was made of it said.
+"""Reads a wide table of any tool as tables of samples, one per node, with notes on changes.
 
-Read once, block by block: the numbers are held up to 512 MiB and in a mapped temporary file
-beyond that, a block takes some hundred MB while it is parsed, a row of input 16 bytes.
+A file is read once, block by block.  Numbers are kept up to 512 MiB in memory, beyond that in a
+mapped temporary file.  A block takes some hundred MB while it is parsed, a row of input 16 bytes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from reveal_analyzer.arrays import Floats, Indices, Ints
 from reveal_analyzer.tables.ingest import counters, host_names, timestamps
 from reveal_analyzer.tables.ingest.csv import TextTable
-from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, Spool
+from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, RowBuffer
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_analyzer.tables.ingest.parquet import ParquetTable
-from reveal_analyzer.tables.ingest.timestamps import UNREADABLE, Clock
+from reveal_analyzer.tables.ingest.timestamps import UNREADABLE, TimeColumn
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -29,7 +29,7 @@ _NAMED = 5  # columns that a note names
 _MOST_COLUMNS = 1_000_000
 
 
-class Source(Protocol):
+class TableFile(Protocol):
     """A table file: the names of its columns and their values, block by block."""
 
     @property
@@ -42,10 +42,10 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Options:
-    """``time`` names the column of times ("": found); ``period_ns`` is that of numbered rows.
+class ReadOptions:
+    """``time`` names the time column ("": find it); ``period_ns`` is the period of numbered rows.
 
-    ``counters`` are the metrics to be taken as rates; ``None``: those that are evidently counters.
+    ``counters`` are the metrics to read as rates; ``None``: those that are evidently counters.
     """
 
     time: str = ""
@@ -56,7 +56,7 @@ class Options:
 
 @dataclass(frozen=True)
 class NodeTable:
-    """What a file holds of one node."""
+    """The table of one node in a file."""
 
     node: str
     table: Table
@@ -66,12 +66,12 @@ class NodeTable:
 class Dataset:
     """A file's tables, all over the same times.
 
-    ``rows`` (input rows,) says where each row of the file stands in them; ``notes`` are
+    ``rows`` (input rows,) is the row of the tables for each row of the file; ``notes`` are
     sentences on what was left out, and why.
     """
 
     path: Path
-    clock: Clock
+    clock: TimeColumn
     nodes: tuple[NodeTable, ...]
     rows: Indices
     notes: tuple[str, ...]
@@ -82,62 +82,62 @@ class Dataset:
         return self.nodes[0].table.times_ns
 
 
-def read(path: Path, options: Options | None = None) -> Dataset:
-    """Read a table; raises ``TableFileError`` where the file cannot be used as one."""
-    options = options or Options()
-    source: Source = ParquetTable(path) if kind_of(path) is FileKind.PARQUET else TextTable(path)
+def read(path: Path, options: ReadOptions | None = None) -> Dataset:
+    """Read a table; raises ``TableFileError`` if the file cannot be used as one."""
+    options = options or ReadOptions()
+    source: TableFile = ParquetTable(path) if kind_of(path) is FileKind.PARQUET else TextTable(path)
     if len(source.names) > _MOST_COLUMNS:
         raise TableFileError(f"{path} has {len(source.names)} columns: at most {_MOST_COLUMNS}")
-    taken = _Taken(path, source, options)
+    builder = _TableBuilder(path, source, options)
     for block in source.blocks():
-        taken.add(block)
-    return taken.dataset()
+        builder.add(block)
+    return builder.dataset()
 
 
-class _Taken:
-    """What has been read so far."""
+class _TableBuilder:
+    """Collects the blocks of a file and builds its dataset."""
 
-    def __init__(self, path: Path, source: Source, options: Options) -> None:
+    def __init__(self, path: Path, source: TableFile, options: ReadOptions) -> None:
         self._path, self._options = path, options
         self._names = source.names
         self._notes = list(source.notes)
-        self._spool = Spool(len(self._names), options.memory_bytes)
-        self._clock: Clock | None = None
+        self._buffer = RowBuffer(len(self._names), options.memory_bytes)
+        self._clock: TimeColumn | None = None
         self._times: list[Ints] = []
-        self._seen = _Seen(len(self._names))
+        self._contents = _ColumnContents(len(self._names))
 
     def add(self, block: pd.DataFrame) -> None:
         if self._clock is None:
-            self._clock = self._found_clock(block)
+            self._clock = self._find_clock(block)
         if self._clock.column is None:
-            first = self._spool.rows
+            first = self._buffer.rows
             numbers = np.arange(first, first + len(block), dtype=np.int64)
             self._times.append(numbers * self._clock.unit_ns)
         else:
             self._times.append(self._clock.read(block))
-        self._spool.append(self._seen.numbers(block))
+        self._buffer.append(self._contents.numbers(block))
 
     def dataset(self) -> Dataset:
-        if self._clock is None or not self._spool.rows:
+        if self._clock is None or not self._buffer.rows:
             raise TableFileError(f"{self._path} holds no rows: nothing to judge")
         columns = self._kept(self._clock)
         times, chosen, rows = self._ordered(np.concatenate(self._times))
-        named = host_names.split([self._names[at] for at in columns])
+        named = host_names.split_hosts([self._names[index] for index in columns])
         groups: dict[str, list[int]] = {}
-        for place, name in enumerate(named):
-            groups.setdefault(name.host or _stem(self._path), []).append(place)
+        for index, name in enumerate(named):
+            groups.setdefault(name.host or _stem(self._path), []).append(index)
         if named[0].host:
-            self._notes.append(f"host names in column names: {_few(list(groups), 'hosts')}")
+            self._notes.append(f"host names in column names: {_list_some(list(groups), 'hosts')}")
         nodes = []
-        for node, places in groups.items():
-            names = tuple(named[place].metric for place in places)
-            values = self._spool.take(chosen, columns[places])
+        for node, indices in groups.items():
+            names = tuple(named[index].metric for index in indices)
+            values = self._buffer.select(chosen, columns[indices])
             nodes.append(NodeTable(node, Table(times, names, values)))
         counted = self._rates(nodes)
         return Dataset(self._path, self._clock, tuple(nodes), rows, tuple(self._notes), counted)
 
     def _rates(self, nodes: Sequence[NodeTable]) -> frozenset[str]:
-        """Make counters rates; a metric that is one on one node is one on all."""
+        """Convert counters to rates; a metric that is a counter on one node is one on all."""
         counted = self._options.counters
         if counted is None:
             counted = frozenset(name for part in nodes for name in counters.find(part.table))
@@ -145,46 +145,50 @@ class _Taken:
             counters.make_rates(part.table, counted)
         present = sorted({name for part in nodes for name in part.table.names} & counted)
         if present:
-            self._notes.append(f"counters, taken as rates per second: {_few(present, 'columns')}")
+            self._notes.append(
+                f"counters, taken as rates per second: {_list_some(present, 'columns')}"
+            )
         return counted
 
-    def _found_clock(self, block: pd.DataFrame) -> Clock:
+    def _find_clock(self, block: pd.DataFrame) -> TimeColumn:
         options = self._options
         try:
-            found = timestamps.choose(self._names, block, options.time, options.period_ns)
+            clock = timestamps.find_time_column(self._names, block, options.time, options.period_ns)
         except TableFileError as error:
             raise TableFileError(f"{self._path}: {error}") from None
-        if found is not None:
-            if found.absolute and options.period_ns:
-                name = self._names[found.column or 0]
+        if clock is not None:
+            if clock.absolute and options.period_ns:
+                name = self._names[clock.column or 0]
                 self._notes.append(f"--period is not used: column {name} tells the time")
-            return found
+            return clock
         if not options.period_ns:
             self._notes.append(
                 "no column tells the time: rows are taken as one second apart"
                 " (--time names a column, --period the step)"
             )
-        return timestamps.by_rows(options.period_ns or NS_PER_SECOND)
+        return timestamps.numbered_rows(options.period_ns or NS_PER_SECOND)
 
-    def _kept(self, found: Clock) -> Indices:
-        """The metrics: all columns but the time, texts and those without any value."""
-        seen, everything = self._seen, np.arange(len(self._names))
-        metric = ~np.isin(everything, [at for at in (found.column, found.of_day) if at is not None])
-        texts, empty = metric & seen.text, metric & ~seen.text & ~seen.known
-        kept: Indices = np.flatnonzero(metric & ~seen.text & seen.known)
-        for places, why in ((texts, "hold text"), (empty, "are always missing")):
-            if places.any():
-                names = [self._names[at] or f"#{at + 1}" for at in everything[places]]
-                self._notes.append(f"left out, as they {why}: {_few(names, 'columns')}")
-        if seen.infinite.any():
-            names = [self._names[at] for at in everything[seen.infinite]]
-            self._notes.append(f"infinite values count as missing: {_few(names, 'columns')}")
+    def _kept(self, clock: TimeColumn) -> Indices:
+        """Return the metrics: all columns but times, texts and columns without any value."""
+        contents, everything = self._contents, np.arange(len(self._names))
+        metric = ~np.isin(
+            everything, [index for index in (clock.column, clock.of_day) if index is not None]
+        )
+        texts, empty = metric & contents.text, metric & ~contents.text & ~contents.known
+        kept: Indices = np.flatnonzero(metric & ~contents.text & contents.known)
+        for marked, why in ((texts, "hold text"), (empty, "are always missing")):
+            if marked.any():
+                names = [self._names[index] or f"#{index + 1}" for index in everything[marked]]
+                self._notes.append(f"left out, as they {why}: {_list_some(names, 'columns')}")
+        if contents.infinite.any():
+            names = [self._names[index] for index in everything[contents.infinite]]
+            self._notes.append(f"infinite values count as missing: {_list_some(names, 'columns')}")
         if not len(kept):
             raise TableFileError(f"{self._path} holds no column of numbers beside its times")
         return kept
 
     def _ordered(self, times: Ints) -> tuple[Ints, Indices, Indices]:
-        """Rising times, the input row each is of, and where each input row went."""
+        """Return rising times, the input row of each, and the position of each input row."""
         times = self._filled(times)
         order = np.argsort(times, kind="stable")
         if (order[1:] < order[:-1]).any():
@@ -195,13 +199,13 @@ class _Taken:
             self._notes.append(
                 f"{_rows(int((~new).sum()))} the time of another: the last of each time counts"
             )
-        places = np.empty(len(times), np.intp)
-        places[order] = np.cumsum(new) - 1
+        positions = np.empty(len(times), np.intp)
+        positions[order] = np.cumsum(new) - 1
         last = np.concatenate([new[1:], [True]])
-        return rising[last], order[last], places
+        return rising[last], order[last], positions
 
     def _filled(self, times: Ints) -> Ints:
-        """A row whose time cannot be read stands between its neighbours."""
+        """Return times in which a row without a readable time is placed between its neighbors."""
         good = times != UNREADABLE
         if good.all():
             return times
@@ -220,8 +224,8 @@ class _Taken:
 
 
 @dataclass
-class _Seen:
-    """What the columns held: any text, any number, any infinity."""
+class _ColumnContents:
+    """Which columns contain text, numbers, or infinity."""
 
     width: int
     text: NDArray[np.bool_] = field(init=False)
@@ -234,15 +238,15 @@ class _Seen:
         self.infinite = np.zeros(self.width, bool)
 
     def numbers(self, block: pd.DataFrame) -> Floats:
-        """A block as numbers, NaN where there is none."""
+        """Return a block as numbers, NaN where there is none."""
         values = np.full(block.shape, np.nan)
         plain = np.array([_plain(kind) for kind in block.dtypes], bool)
-        places = np.flatnonzero(plain)
-        if len(places):
-            some = block if plain.all() else block.iloc[:, places]
-            values[:, places] = some.to_numpy(np.float64, na_value=np.nan)
-        for at in np.flatnonzero(~plain & ~self.text).tolist():
-            values[:, at], self.text[at] = _coerced(block[at])
+        indices = np.flatnonzero(plain)
+        if len(indices):
+            some = block if plain.all() else block.iloc[:, indices]
+            values[:, indices] = some.to_numpy(np.float64, na_value=np.nan)
+        for index in np.flatnonzero(~plain & ~self.text).tolist():
+            values[:, index], self.text[index] = _coerced(block[index])
         endless = np.isinf(values)
         if endless.any():
             self.infinite |= endless.any(axis=0)
@@ -256,7 +260,7 @@ def _plain(kind: object) -> bool:
 
 
 def _coerced(values: pd.Series) -> tuple[Floats, bool]:
-    """Numbers of a column of objects, and whether anything else is in it."""
+    """Return the numbers of a column of objects, and whether it contains anything else."""
     try:
         numbers = pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError):
@@ -264,9 +268,9 @@ def _coerced(values: pd.Series) -> tuple[Floats, bool]:
     return numbers, bool((np.isnan(numbers) & values.notna().to_numpy()).any())
 
 
-def _few(names: Sequence[str], what: str) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more {what}"
+def _list_some(names: Sequence[str], what: str) -> str:
+    listed = ", ".join(names[:_NAMED])
+    return listed if len(names) <= _NAMED else f"{listed} and {len(names) - _NAMED} more {what}"
 
 
 def _rows(count: int) -> str:
@@ -274,5 +278,5 @@ def _rows(count: int) -> str:
 
 
 def _stem(path: Path) -> str:
-    """``web-1`` of ``web-1.csv.gz``."""
+    """Return ``web-1`` for ``web-1.csv.gz``."""
     return path.name.partition(".")[0] or path.name

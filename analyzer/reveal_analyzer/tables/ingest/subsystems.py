@@ -1,4 +1,4 @@
-"""The subsystem of a metric by its name: the catalogue's, a tool's, else the words in it."""
+"""The subsystem of a metric by its name: from the catalogue, a tool's names, or the words in it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LABELS = re.compile(r"\{.*\}(__\w+)?\Z")
 _CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _TOKEN = re.compile(r"[a-z]+")
 _NOT_WORD = re.compile(r"[^a-z0-9]")
-_LONG = 8  # letters; shorter words of a field's name say little alone
+_LONG = 8  # letters; a shorter word of a field name is ambiguous
 
-# a name that holds one of these is told by it wherever it stands: memory of a GPU is the GPU's,
-# and who waits for I/O waits for storage, whatever counter of the CPU says so
-_TELLING = {
+# these words decide wherever they are in a name: memory of a GPU is the GPU's, and waiting for
+# I/O is storage, although a CPU counter reports it
+_DECISIVE = {
     "gpu": Subsystem.GPU, "nvml": Subsystem.GPU, "dcgm": Subsystem.GPU, "cuda": Subsystem.GPU,
     "nvlink": Subsystem.GPU, "xid": Subsystem.GPU, "vram": Subsystem.GPU, "amdgpu": Subsystem.GPU,
     "nvidia": Subsystem.GPU, "rocm": Subsystem.GPU, "hbm": Subsystem.GPU,
@@ -47,10 +47,10 @@ _BY_WORD = {word: area for area, words in _WORDS.items() for word in words.split
 
 
 def subsystem_of(name: str) -> Subsystem | None:
-    """Where a metric belongs, or ``None`` where its name does not tell.
+    """Return the subsystem of a metric, or ``None`` if its name does not show one.
 
-    Names of the catalogue and of the tools it knows come first; then, from left to right, the
-    words of the name.
+    Names of the catalogue and of known tools come first; then the words of the name, from left to
+    right.
     """
     bare = _LABELS.sub("", name.strip())
     tables = ((bare.casefold(), _by_field_name()), (_plain(bare), _by_field_word()))
@@ -74,7 +74,7 @@ def _by_field_name() -> dict[str, Subsystem]:
 
 @cache
 def _by_field_word() -> dict[str, Subsystem]:
-    """Field names without the file they stand in: ``ActiveOpens`` of ``snmp Tcp ActiveOpens``."""
+    """Return field names without their file: ``ActiveOpens`` of ``snmp Tcp ActiveOpens``."""
     return _unambiguous(
         (_plain(word), row.subsystem)
         for row in catalogue.rows()
@@ -85,7 +85,7 @@ def _by_field_word() -> dict[str, Subsystem]:
 
 
 def _unambiguous(pairs: Iterable[tuple[str, Subsystem]]) -> dict[str, Subsystem]:
-    """Names that belong to one subsystem only."""
+    """Return the names that belong to exactly one subsystem."""
     found: dict[str, set[Subsystem]] = {}
     for name, area in pairs:
         found.setdefault(name, set()).add(area)
@@ -98,6 +98,6 @@ def _plain(name: str) -> str:
 
 def _by_words(name: str) -> Subsystem | None:
     tokens = _TOKEN.findall(_CASE.sub(" ", name).lower())
-    telling = (_TELLING[token] for token in tokens if token in _TELLING)
+    decisive = (_DECISIVE[token] for token in tokens if token in _DECISIVE)
     plain = (_BY_WORD[token] for token in tokens if token in _BY_WORD)
-    return next(telling, None) or next(plain, None)
+    return next(decisive, None) or next(plain, None)

@@ -1,8 +1,8 @@
-"""Which column of a table tells the time, and what its values mean.
+"""Detects the time column of a table and the unit of its values.
 
-Numbers are seconds, ms, us or ns since the epoch by their size, where the column's name says no
-unit; below 10^8 they count from a start of their own.  Texts are ISO 8601 (RFC 3339 among them);
-without a zone they are taken for UTC.
+Numbers are seconds, ms, us or ns since the epoch, by their size if the column's name has no unit.
+Below 10^8 they count from a start of their own.  Texts are ISO 8601 (with RFC 3339); without a zone
+they are UTC.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
 _OF_DAY = re.compile(r"\d\d:\d\d(:\d\d([.,]\d+)?)?\Z")
 _SHORT = re.compile(r"ts?\Z", re.IGNORECASE)  # a temperature may be called so, too
 _ZONE = re.compile(r":\d\d[\d:.,]*\s*(?:(Z)|([+-])(\d\d):?(\d\d)?)\s*\Z", re.IGNORECASE)
-_SHOWN = 4
+_LISTED = 4
 
 
 @dataclass(frozen=True)
-class Clock:
-    """How a table tells the time.
+class TimeColumn:
+    """How a table gives times.
 
-    ``column`` is ``None`` where rows are merely numbered; ``unit_ns`` is what 1 stands for, 0
-    for texts; ``zone`` is that of the texts (``None`` for numbers since the epoch); ``of_day`` is
-    the column of times where ``column`` holds dates alone.
+    ``column`` is ``None`` if rows are only numbered.  ``unit_ns`` is the value of 1, 0 for texts.
+    ``zone`` is that of the texts (``None`` for numbers since the epoch).  ``of_day`` is the column
+    of times if ``column`` has dates only.
     """
 
     column: int | None
@@ -55,7 +55,7 @@ class Clock:
     of_day: int | None = None
 
     def read(self, block: pd.DataFrame) -> Ints:
-        """Nanoseconds, ``UNREADABLE`` where a value is missing or makes no time.
+        """Return nanoseconds, ``UNREADABLE`` where a value is missing or is no time.
 
         ``block`` are rows of the table, its columns by number.
         """
@@ -68,7 +68,7 @@ class Clock:
         return _texts(block[self.column].astype(str) + "T" + block[self.of_day].astype(str))
 
     def show(self, ns: int) -> str:
-        """A time as the table writes it: a number of the same unit, or RFC 3339 in its zone."""
+        """Return a time as the table writes it: a number of the same unit, or RFC 3339."""
         if self.unit_ns and self.column is not None:
             return _decimal(ns, self.unit_ns)
         if not self.absolute:
@@ -86,56 +86,63 @@ def _decimal(ns: int, unit_ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{whole}{fraction}"
 
 
-def by_rows(period_ns: int) -> Clock:
-    return Clock(None, period_ns, absolute=False)
+def numbered_rows(period_ns: int) -> TimeColumn:
+    """Return the time column of rows that are only numbered."""
+    return TimeColumn(None, period_ns, absolute=False)
 
 
-def choose(names: Sequence[str], rows: pd.DataFrame, wanted: str, period_ns: int) -> Clock | None:
-    """The clock of a table by its first rows (columns by number); ``None`` if it has none.
+def find_time_column(
+    names: Sequence[str], rows: pd.DataFrame, requested: str, period_ns: int
+) -> TimeColumn | None:
+    """Return the time column of a table from its first rows; ``None`` if it has none.
 
-    ``wanted`` names the column, "" leaves it to be found: by its name, else a column of times in
-    text, else a first column of numbers that rise like a clock's or a row's.  Raises
-    ``TableFileError`` where the wanted one does not tell the time.
+    ``requested`` names the column.  If it is "", the column is found: by its name, else a column of
+    times in text, else a first column of numbers that rise like a clock's or a row's.  Raises
+    ``TableFileError`` if the requested column has no times.
     """
-    if wanted:
-        at = _place(names, wanted)
-        clock = _of(at, names[at], rows[at], period_ns)
+    if requested:
+        index = _index_of(names, requested)
+        clock = _time_column(index, names[index], rows[index], period_ns)
         if clock is None:
             raise TableFileError(
-                f"column {wanted} holds no times ({_sample(rows[at])}): write RFC 3339, ISO 8601,"
-                " or seconds, ms, us or ns since the epoch"
+                f"column {requested} holds no times ({_sample(rows[index])}):"
+                " write RFC 3339, ISO 8601, or seconds, ms, us or ns since the epoch"
             )
         return clock
-    for at in _candidates(names, rows):
-        clock = _of(at, names[at], rows[at], period_ns)
-        if clock is not None and _trusted(names[at], at, clock, rows[at]):
+    for index in _candidates(names, rows):
+        clock = _time_column(index, names[index], rows[index], period_ns)
+        if clock is not None and _trusted(names[index], index, clock, rows[index]):
             return _with_time_of_day(clock, names, rows)
     return None
 
 
-def _place(names: Sequence[str], wanted: str) -> int:
+def _index_of(names: Sequence[str], requested: str) -> int:
     folded = [name.strip().casefold() for name in names]
-    if wanted in names:
-        return list(names).index(wanted)
-    if wanted.strip().casefold() in folded:
-        return folded.index(wanted.strip().casefold())
-    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    raise TableFileError(f"there is no column {wanted}: the columns are {shown}")
+    if requested in names:
+        return list(names).index(requested)
+    if requested.strip().casefold() in folded:
+        return folded.index(requested.strip().casefold())
+    listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    raise TableFileError(f"there is no column {requested}: the columns are {listed}")
 
 
 def _candidates(names: Sequence[str], rows: pd.DataFrame) -> list[int]:
-    """Columns named like a time, then those of text, then the first."""
-    named = [at for at, name in enumerate(names) if _NAME.match(name)]
-    texts = [at for at, kind in enumerate(rows.dtypes) if not pd.api.types.is_numeric_dtype(kind)]
+    """Return columns with a name for a time, then columns of text, then the first column."""
+    named = [index for index, name in enumerate(names) if _NAME.match(name)]
+    texts = [
+        index for index, kind in enumerate(rows.dtypes) if not pd.api.types.is_numeric_dtype(kind)
+    ]
     return list(dict.fromkeys([*named, *texts, 0])) if names else []
 
 
-def _with_time_of_day(clock: Clock, names: Sequence[str], rows: pd.DataFrame) -> Clock:
-    """With the column of times beside one of dates, if the clock's is one."""
+def _with_time_of_day(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> TimeColumn:
+    """Return the time column with a column of times added, if it has dates only."""
     if clock.column is None or not _all_like(rows[clock.column], _DATE):
         return clock
-    others = (at for at, name in enumerate(names) if at != clock.column and _NAME.match(name))
-    of_day = next((at for at in others if _all_like(rows[at], _OF_DAY)), None)
+    others = (
+        index for index, name in enumerate(names) if index != clock.column and _NAME.match(name)
+    )
+    of_day = next((index for index in others if _all_like(rows[index], _OF_DAY)), None)
     return replace(clock, of_day=of_day)
 
 
@@ -143,14 +150,14 @@ def _all_like(values: pd.Series, pattern: re.Pattern[str]) -> bool:
     return bool(len(values)) and all(pattern.match(str(value)) for value in values)
 
 
-def _trusted(name: str, at: int, clock: Clock, values: pd.Series) -> bool:
-    """Numbers in a column that is not surely named like a time must behave like a clock's."""
+def _trusted(name: str, index: int, clock: TimeColumn, values: pd.Series) -> bool:
+    """Return whether numbers in a column with an uncertain name behave like those of a clock."""
     if not clock.unit_ns or (_NAME.match(name) and (clock.absolute or not _SHORT.match(name))):
         return True
     times = _numbers(values, clock.unit_ns)
     if _SHORT.match(name):
         return bool((np.diff(times) > 0).all())
-    if at != 0 or len(times) < 3 or (times == UNREADABLE).any():
+    if index != 0 or len(times) < 3 or (times == UNREADABLE).any():
         return False
     steps = np.diff(times)
     if _INDEX.match(name):
@@ -158,35 +165,35 @@ def _trusted(name: str, at: int, clock: Clock, values: pd.Series) -> bool:
     return clock.absolute and bool((steps > 0).all()) and bool(steps.max() < 4 * np.median(steps))
 
 
-def _of(at: int, name: str, values: pd.Series, period_ns: int) -> Clock | None:
-    """The clock that a column's values make, if at least half of them make one."""
+def _time_column(index: int, name: str, values: pd.Series, period_ns: int) -> TimeColumn | None:
+    """Return the time column for a column's values if at least half of them are times."""
     if not pd.api.types.is_datetime64_any_dtype(values.dtype):
         known = _floats(values)
         known = known[np.isfinite(known)]
         if len(known) and 2 * len(known) >= len(values):
-            return _numbered(at, name, known, period_ns)
+            return _numbered(index, name, known, period_ns)
     if pd.api.types.is_numeric_dtype(values.dtype):
         return None
     read = _texts(values)
     if not len(read) or (read != UNREADABLE).mean() < 0.5:
         return None
-    return Clock(at, zone=_zone(values))
+    return TimeColumn(index, zone=_zone(values))
 
 
-def _numbered(at: int, name: str, known: Floats, period_ns: int) -> Clock:
+def _numbered(index: int, name: str, known: Floats, period_ns: int) -> TimeColumn:
     match = _NAME.match(name)
     unit = _UNITS.get(_short((match["unit"] if match else "") or ""), 0)
     size = abs(float(known[-1]))
     if unit:
-        return Clock(at, unit, absolute=size * unit >= _EPOCH * NS_PER_SECOND)
+        return TimeColumn(index, unit, absolute=size * unit >= _EPOCH * NS_PER_SECOND)
     if by_size := next((ns for least, ns in _SIZES if size >= least), 0):
-        return Clock(at, by_size)
+        return TimeColumn(index, by_size)
     numbers_rows = bool((known == np.rint(known)).all())
-    return Clock(at, (period_ns if numbers_rows else 0) or NS_PER_SECOND, absolute=False)
+    return TimeColumn(index, (period_ns if numbers_rows else 0) or NS_PER_SECOND, absolute=False)
 
 
 def _short(unit: str) -> str:
-    """``milliseconds``, ``msec`` and ``ms`` are one."""
+    """Return the short unit: ``milliseconds``, ``msec`` and ``ms`` are the same."""
     word = unit.lower()
     if word in ("", "utc"):
         return ""
@@ -196,7 +203,7 @@ def _short(unit: str) -> str:
 
 
 def _numbers(values: pd.Series, unit_ns: int) -> Ints:
-    """Whole numbers exactly; parts of s and ms to the us, which is what a float of today holds."""
+    """Return whole numbers exactly, fractions of s and ms to the us, the precision of a float."""
     if pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans:
         whole = values.to_numpy(np.int64)
         if not len(whole) or max(int(whole.max()), -int(whole.min())) * unit_ns < _FARTHEST:
@@ -226,7 +233,7 @@ def _texts(values: pd.Series) -> Ints:
 
 
 def _zone(values: pd.Series) -> tzinfo:
-    """Of the first text: clock times that people name are meant in it."""
+    """Return the zone of the first text; times that people enter are in this zone."""
     match = _ZONE.search(str(next(iter(values.dropna()), "")))
     if match is None or match[1]:
         return UTC

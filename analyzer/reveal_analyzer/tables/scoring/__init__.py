@@ -1,1 +1,1 @@
-"""Detection on tables of any period: minute-scale telemetry and foreign data."""
+"""Scores of tables in the modes offline, online and paper."""

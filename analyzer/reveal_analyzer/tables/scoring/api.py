@@ -1,4 +1,4 @@
-"""Detection on a table: which samples are abnormal, and which metrics made a span so."""
+"""Detection on a table: which samples are abnormal, and which metrics caused a span of them."""
 
 from __future__ import annotations
 
@@ -10,39 +10,42 @@ import numpy as np
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.tables.scoring import offline, online, paper
 from reveal_analyzer.tables.scoring.paper import TooLargeError
-from reveal_analyzer.tables.scoring.parts import Parts, spans_of
-from reveal_analyzer.tables.scoring.ranking import Ranked, Span
+from reveal_analyzer.tables.scoring.ranking import MetricRank, Span
 from reveal_analyzer.tables.scoring.ranking import rank_spans as _rank_spans
-from reveal_analyzer.tables.scoring.rows import Rows
+from reveal_analyzer.tables.scoring.rows import TableRows
 from reveal_analyzer.tables.scoring.settings import SampleSettings, apart_rows
 from reveal_analyzer.tables.scoring.table import Table
+from reveal_analyzer.tables.scoring.views import ViewScores, spans_of
 
 __all__ = [
     "MODES",
-    "Ranked",
+    "MetricRank",
     "SampleSettings",
     "Scores",
     "Table",
     "TooLargeError",
+    "canonical_mode",
+    "default_threshold",
     "rank",
     "rank_spans",
     "score",
-    "usual_cut",
 ]
 
-MODES = ("report", "online", "paper")
+MODES = ("offline", "online", "paper")
+_ALIASES = {"report": "offline"}
 
-_CUTS = {"report": offline.CUT, "online": online.CUT, "paper": paper.CUT}
+_THRESHOLDS = {"offline": offline.THRESHOLD, "online": online.THRESHOLD, "paper": paper.THRESHOLD}
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What a mode says of each sample of a table (n,).
+    """Scores of each sample of a table (n,) in one mode.
 
-    ``score`` over ``threshold`` is ``anomalous`` (in the paper's mode also one that equals it:
-    two votes).  ``methods`` are the views it is made of, as multiples of their usual level, or
-    of the paper's detectors of their threshold.  ``spans`` are the alarms, (first, end) rows
-    with the end excluded; stretches at most half an hour (or 30 samples) apart are one.
+    A sample is ``anomalous`` if its ``score`` exceeds the ``threshold`` (in paper mode also if it
+    equals it: two detectors agree).  ``methods`` are the views of the score as multiples of their
+    normal level, in paper mode the detectors as multiples of their threshold.  ``spans`` are the
+    alarms, (first, end) rows, end excluded; stretches at most half an hour (or 30 samples) apart
+    are one.
     """
 
     score: Floats
@@ -52,61 +55,67 @@ class Scores:
     spans: list[Span]
 
 
-def usual_cut(mode: str, *, beside_baseline: bool) -> float:
-    """What a score of this mode has to pass to be anomalous, unless the settings say otherwise."""
-    if mode == "report" and beside_baseline:
-        return offline.CUT_BESIDE_BASELINE
-    return _CUTS[mode]
+def canonical_mode(mode: str) -> str:
+    """Return the name of a mode; ``report`` is an older name of ``offline``."""
+    return _ALIASES.get(mode, mode)
+
+
+def default_threshold(mode: str, *, with_baseline: bool) -> float:
+    """Return the threshold of a mode's score, unless the settings have another."""
+    if canonical_mode(mode) == "offline" and with_baseline:
+        return offline.THRESHOLD_WITH_BASELINE
+    return _THRESHOLDS[canonical_mode(mode)]
 
 
 def score(
     table: Table,
-    mode: str = "report",
+    mode: str = "offline",
     baseline: Table | None = None,
     settings: SampleSettings | None = None,
 ) -> Scores:
     """Score every sample of a table, deterministically.
 
-    ``report`` judges the whole run with hindsight, ``online`` each sample by what was before it
-    (without a baseline the first samples, a day's or 120 to 1,440, are learned from and have
-    score 0), ``paper`` as the paper does.  ``baseline`` is telemetry of the same metrics, held
-    to be healthy.  Metrics that never move, or are always missing, are kept and say nothing;
-    a table too short to judge has score 0 throughout.  Raises ``ValueError`` for an unknown
-    mode or a baseline without a metric of the table, ``TooLargeError`` in the paper's mode.
+    ``offline`` (alias ``report``) scores the whole run with all of it as reference.  ``online``
+    scores each sample by earlier ones; without a baseline the first samples (a day's, or 120 to
+    1,440) are learned and have score 0.  ``paper`` follows the paper.  ``baseline`` is healthy
+    telemetry of the same metrics.  Metrics that are constant or always missing have no effect; a
+    table too short to score has score 0 throughout.  Raises ``ValueError`` for an unknown mode or a
+    baseline without a metric of the table, ``TooLargeError`` in paper mode.
     """
-    asked = settings or SampleSettings()
+    chosen = settings or SampleSettings()
+    mode = canonical_mode(mode)
     if mode not in MODES:
         raise ValueError(f"no mode {mode!r}: {', '.join(MODES)}")
-    rows = Rows(table, _fitting(table, baseline))
+    rows = TableRows(table, _usable(table, baseline))
     with np.errstate(all="ignore"):
-        methods, folded = _judged(rows, mode, asked)
-    threshold = asked.cut or usual_cut(mode, beside_baseline=rows.before > 0)
-    over = folded >= threshold if mode == "paper" else folded > threshold
-    return Scores(folded, threshold, over, methods, spans_of(over, apart_rows(table.period_ns)))
+        methods, combined = _mode_scores(rows, mode, chosen)
+    threshold = chosen.threshold or default_threshold(mode, with_baseline=rows.baseline_rows > 0)
+    over = combined >= threshold if mode == "paper" else combined > threshold
+    return Scores(combined, threshold, over, methods, spans_of(over, apart_rows(table.period_ns)))
 
 
-def rank(table: Table, first: int, end: int, baseline: Table | None = None) -> list[Ranked]:
-    """Every metric by how odd it was in samples ``first`` to ``end`` (excluded), oddest first.
+def rank(table: Table, first: int, end: int, baseline: Table | None = None) -> list[MetricRank]:
+    """Return every metric by how abnormal it was in samples ``first`` to ``end`` (excluded).
 
-    Odd compared with the whole table, and the baseline if there is one.  Raises ``ValueError``
-    for a span that is empty or not within the table.
+    It is compared with the whole table, and with the baseline if there is one.  Raises
+    ``ValueError`` for a span that is empty or not within the table.
     """
     return rank_spans(table, [(first, end)], baseline)[0]
 
 
 def rank_spans(
     table: Table, spans: Sequence[Span], baseline: Table | None = None
-) -> list[list[Ranked]]:
-    """``rank`` of several spans for the price of one."""
+) -> list[list[MetricRank]]:
+    """Return ``rank`` of several spans in one pass."""
     with np.errstate(all="ignore"):
-        return _rank_spans(Rows(table, _fitting(table, baseline)), spans)
+        return _rank_spans(TableRows(table, _usable(table, baseline)), spans)
 
 
-def _judged(rows: Rows, mode: str, settings: SampleSettings) -> tuple[Parts, Floats]:
+def _mode_scores(rows: TableRows, mode: str, settings: SampleSettings) -> tuple[ViewScores, Floats]:
     nothing = np.zeros(len(rows.table))
     if not rows.table.names or not len(rows.table):
         return {}, nothing
-    if mode == "report":
+    if mode == "offline":
         long_enough = len(rows) >= offline.LEAST_ROWS
         return offline.judge(rows, settings) if long_enough else ({}, nothing)
     if mode == "online":
@@ -114,8 +123,8 @@ def _judged(rows: Rows, mode: str, settings: SampleSettings) -> tuple[Parts, Flo
     return paper.judge(rows, settings)
 
 
-def _fitting(table: Table, baseline: Table | None) -> Table | None:
-    """The baseline, if it has rows; it must know one of the table's metrics at least."""
+def _usable(table: Table, baseline: Table | None) -> Table | None:
+    """Return the baseline if it has rows; it must have at least one of the table's metrics."""
     if baseline is None or not len(baseline):
         return None
     if not set(baseline.names) & set(table.names):

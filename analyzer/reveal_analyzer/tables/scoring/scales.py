@@ -1,4 +1,4 @@
-"""Centre and spread of each metric, with a floor under the spread; what is missing is left out."""
+"""Center and spread of each metric, with a floor under the spread; missing values are ignored."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
 
-CAP = 30.0  # spreads: beyond, "more" says nothing
+CAP = 30.0  # spreads; a larger distance says nothing more
 
-_FLOOR = 0.03  # of the range: many a metric stands still for most of its time
-_ROUNDING = 1e-9  # of the value: a step below it is rounding, not a change
-_SIZE = 1e6  # spreads: their fourth powers are still numbers in single precision
-_ROWS = 20_000  # rows that are enough for a quantile
-_OUTER = 0.001  # share on either side that does not widen the range
+_FLOOR = 0.03  # of the range: many metrics are constant most of the time
+_ROUNDING = 1e-9  # of the value: a smaller step is rounding
+_SIZE = 1e6  # spreads: their fourth powers fit into single precision
+_ROWS = 20_000  # rows; more are thinned for a quantile
+_OUTER = 0.001  # share on either side that is not part of the range
 _MAD = 1.4826  # median absolute deviation of a normal distribution as its standard deviation
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Centre (m,) and spread (m,) of metrics, in their own units."""
+    """Center (m,) and spread (m,) of metrics, in their own units."""
 
     centre: Floats
     spread: Floats
 
     def distance(self, values: Floats) -> Floats:
-        """Signed distance from the centre in spreads (n, m), capped; 0 where missing.
+        """Return the signed distance from the center in spreads (n, m), capped; 0 where missing.
 
-        A metric that was 0 throughout the reference has no spread: the least departure is as
-        far as anything goes.
+        A metric that was 0 throughout the reference has no spread: any deviation is at the cap.
         """
         distance = (values - self.centre) / self.spread
         np.clip(distance, -CAP, CAP, out=distance)
@@ -38,13 +37,13 @@ class Scale:
         return distance
 
     def in_spreads(self, values: Floats) -> Floats:
-        """The same without the cap, NaN where missing: for sums of squares, whatever the unit."""
+        """Return the same without the cap, NaN where missing: for sums of squares in any unit."""
         spread = np.where(self.spread > 0.0, self.spread, 1.0)
         return np.asarray(np.clip((values - self.centre) / spread, -_SIZE, _SIZE))
 
 
 def robust_scale(values: Floats, floor: Floats | None = None) -> Scale:
-    """Median and scaled median absolute deviation of (n, m), the latter no less than ``floor``."""
+    """Return median and scaled median absolute deviation of (n, m), at least ``floor``."""
     few = thinned(values)
     centre = median(few)
     spread = _MAD * median(np.abs(few - centre))
@@ -52,18 +51,18 @@ def robust_scale(values: Floats, floor: Floats | None = None) -> Scale:
 
 
 def plain_scale(values: Floats, floor: Floats | None = None) -> Scale:
-    """Mean and standard deviation (population) of (n, m), the latter no less than ``floor``."""
+    """Return mean and standard deviation (population) of (n, m), at least ``floor``."""
     spread = deviation(values)
     return Scale(mean(values), np.maximum(spread, least_spread(values) if floor is None else floor))
 
 
 def least_spread(values: Floats) -> Floats:
-    """3 % of the range between the outer thousandths, of the whole range where that is 0; (m,).
+    """Return 3 % of the range between the outer thousandths (m,), of the whole range if that is 0.
 
-    Next to nothing for a metric that never moves, and 0 for one that is 0 or never known.
+    It is nearly 0 for a constant metric, and 0 for one that is 0 or never known.
     """
     ordered, count = _ordered(thinned(values))
-    inner = _at(ordered, count, 1.0 - _OUTER) - _at(ordered, count, _OUTER)
+    inner = _quantile(ordered, count, 1.0 - _OUTER) - _quantile(ordered, count, _OUTER)
     low, high = extremes(values)
     whole = np.where(high > low, high - low, 0.0)
     size = np.where(high >= low, np.maximum(np.abs(low), np.abs(high)), 0.0)
@@ -71,48 +70,48 @@ def least_spread(values: Floats) -> Floats:
 
 
 def extremes(values: Floats) -> tuple[Floats, Floats]:
-    """Smallest and largest value of each metric (m,); infinite, crossed over, where unknown."""
+    """Return smallest and largest value of each metric (m,); (inf, -inf) if unknown."""
     low = np.fmin.reduce(values, axis=0, initial=np.inf)
     return low, np.fmax.reduce(values, axis=0, initial=-np.inf)
 
 
 def median(values: Floats) -> Floats:
-    """Median of the known values of each metric (m,) in one row or more; 0 where none is known."""
+    """Return the median of the known values of each metric (m,); 0 if none is known."""
     ordered, count = _ordered(values)
     below, above = _take(ordered, np.maximum(count - 1, 0) // 2), _take(ordered, count // 2)
     return np.where(count > 0, 0.5 * below + 0.5 * above, 0.0)
 
 
 def mean(values: Floats) -> Floats:
-    """Mean of the known values of each metric (m,); 0 where none is known."""
+    """Return the mean of the known values of each metric (m,); 0 if none is known."""
     known = ~np.isnan(values)
     return np.asarray(np.where(known, values, 0.0).sum(0) / np.maximum(known.sum(0), 1))
 
 
 def deviation(values: Floats) -> Floats:
-    """Standard deviation (population) of the known values of each metric (m,)."""
+    """Return the standard deviation (population) of the known values of each metric (m,)."""
     known = ~np.isnan(values)
     off = np.where(known, values - mean(values), 0.0)
     return np.asarray(np.sqrt(np.einsum("ij,ij->j", off, off) / np.maximum(known.sum(0), 1)))
 
 
 def thinned(values: Floats) -> Floats:
-    """Every k-th row, at most 20,000 of them: enough for a quantile, the same each time."""
+    """Return every k-th row, at most 20,000: enough for a quantile, and always the same."""
     return values[:: max(1, -(-len(values) // _ROWS))]
 
 
 def _ordered(values: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """Values of each metric in order, NaN last, and how many are known."""
+    """Return values of each metric in order, NaN last, and the number of known values."""
     return np.sort(values, axis=0), (~np.isnan(values)).sum(0)
 
 
-def _at(ordered: Floats, count: NDArray[np.intp], quantile: float) -> Floats:
-    """The quantile of each metric, between the two values around it; NaN where none is known."""
+def _quantile(ordered: Floats, count: NDArray[np.intp], quantile: float) -> Floats:
+    """Return a quantile of each metric by linear interpolation; NaN if no value is known."""
     last = np.maximum(count - 1, 0)
-    place = quantile * last
-    row = np.floor(place).astype(np.intp)
+    position = quantile * last
+    row = np.floor(position).astype(np.intp)
     below, above = _take(ordered, row), _take(ordered, np.minimum(row + 1, last))
-    return below + (place - row) * (above - below)
+    return below + (position - row) * (above - below)
 
 
 def _take(ordered: Floats, rows: NDArray[np.intp]) -> Floats:

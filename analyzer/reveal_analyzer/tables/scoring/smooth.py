@@ -1,4 +1,4 @@
-"""Means over neighbouring samples, and the few worst metrics of a sample."""
+"""Means over neighboring samples, and the worst metrics of a sample."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats
 
-TOP = 5  # metrics in a sample's score: one alone is noise, the mean of all drowns a fault
+TOP = 5  # metrics in a sample's score: one alone is noise, and the mean of all hides a fault
 
 
-def centred_mean(values: Floats, width: int) -> Floats:
-    """Mean of ``width`` (odd) samples around each along axis 0, the ends repeated outwards."""
+def centered_mean(values: Floats, width: int) -> Floats:
+    """Return the mean of ``width`` (odd) samples around each along axis 0, with repeated ends."""
     half = width // 2
     ends = [np.repeat(values[:1], half, 0), values, np.repeat(values[-1:], half, 0)]
     padded = np.concatenate(ends)
     count = len(values)
-    return _sum_of([padded[at : at + count] for at in range(width)]) / width
+    return _sum_of([padded[offset : offset + count] for offset in range(width)]) / width
 
 
 def trailing_mean(values: Floats, width: int) -> Floats:
-    """Mean of each sample and up to ``width`` - 1 before it, along axis 0."""
+    """Return the mean of each sample and up to ``width`` - 1 before it, along axis 0."""
     padded = np.concatenate([np.zeros((width - 1, *values.shape[1:])), values])
     count = len(values)
-    total = _sum_of([padded[at : at + count] for at in range(width)])
-    held = np.minimum(np.arange(1, count + 1), width)
-    return total / held.reshape((-1,) + (1,) * (values.ndim - 1))
+    total = _sum_of([padded[offset : offset + count] for offset in range(width)])
+    counts = np.minimum(np.arange(1, count + 1), width)
+    return total / counts.reshape((-1,) + (1,) * (values.ndim - 1))
 
 
 class WorstMetrics:
-    """Mean of the few largest metrics of each sample, gathered from blocks of ``metrics`` in all.
+    """Mean of the largest metrics of each sample, collected from blocks of ``metrics`` in all.
 
-    Five, or a quarter of a table of few metrics: among six the mean of five hides any one.
-    ``least`` asks for more than that quarter; ``several`` says whether the table has so many.
+    Five metrics, or a quarter of a small table, as among six metrics the mean of five hides any
+    one.  ``least`` requires more than that quarter; ``several`` is whether the table has so many
+    metrics.
     """
 
     def __init__(self, metrics: int, least: int = 1) -> None:
@@ -40,16 +41,18 @@ class WorstMetrics:
         self._worst: Floats | None = None
 
     def add(self, values: Floats) -> None:
-        """Take a block of metrics (n, m), whose larger values are worse."""
-        found = values if self._worst is None else np.hstack([self._worst, values])
-        least = max(0, found.shape[1] - self._top)
-        self._worst = np.partition(found, least, axis=1)[:, least:] if least else found
+        """Add a block of metrics (n, m), whose larger values are worse."""
+        values_so_far = values if self._worst is None else np.hstack([self._worst, values])
+        least = max(0, values_so_far.shape[1] - self._top)
+        self._worst = (
+            np.partition(values_so_far, least, axis=1)[:, least:] if least else values_so_far
+        )
 
     def mean(self) -> Floats:
-        """(n,): of what was taken so far."""
+        """Return the mean (n,) of the worst metrics so far."""
         if self._worst is None:
             raise ValueError("there is no metric to pool")
-        # sorted, so that the sum is the same however the blocks were cut
+        # sorted, so that the sum does not depend on the blocks
         return np.asarray(np.sort(self._worst, axis=1).mean(1))
 
 

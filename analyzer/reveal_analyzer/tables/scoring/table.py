@@ -1,4 +1,4 @@
-"""A table of samples of any period: what the detectors of this package read."""
+"""A table of samples of any period, the input of the detectors of this package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Table:
 
     ``times_ns`` (n,) are nanoseconds since the epoch, or since any start, strictly rising;
     ``names`` (m,) are the metrics; ``values`` (n, m) their samples, NaN where one is missing.
-    Raises ``ValueError`` where the shapes do not fit or the times do not rise.
+    Raises ``ValueError`` if the shapes do not fit or the times do not rise.
     """
 
     times_ns: Ints
@@ -35,5 +35,5 @@ class Table:
 
     @property
     def period_ns(self) -> int:
-        """The median step between rows in nanoseconds; 0 where there is no step."""
+        """Return the median step between rows in nanoseconds; 0 with fewer than two rows."""
         return int(np.median(np.diff(self.times_ns))) if len(self) > 1 else 0

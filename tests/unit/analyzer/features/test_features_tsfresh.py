@@ -20,8 +20,8 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.table import (
     FEATURES,
-    Family,
     Feature,
+    FeatureFamily,
     column_name,
     definitions,
 )
@@ -30,8 +30,8 @@ from reveal_analyzer.kernels import backend
 Features = Callable[..., Floats]
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "proc_windows.npz"
-NAMED = [feature for feature in FEATURES if feature.family is not Family.STATIONARITY]
-TREND = next(row for row, f in enumerate(FEATURES) if f.family is Family.TREND)
+NAMED = [feature for feature in FEATURES if feature.family is not FeatureFamily.STATIONARITY]
+TREND = next(row for row, f in enumerate(FEATURES) if f.family is FeatureFamily.TREND)
 STATISTIC = next(row for row, f in enumerate(FEATURES) if f.name == "augmented_dickey_fuller")
 
 
@@ -104,7 +104,7 @@ def assert_equal_to_tsfresh(features: Features, window: Floats, relative: float 
     varies = (window != window[0]).any(0)
     for row, feature in enumerate(NAMED):
         mine, its, nothing = ours[row], theirs[row], rounding(feature, window)
-        if feature.family is Family.TREND:
+        if feature.family is FeatureFamily.TREND:
             mine, its, nothing = (part[varies] for part in (mine, its, nothing))
         np.testing.assert_array_equal(np.isnan(mine), np.isnan(its), err_msg=feature.suffix)
         off = np.abs(mine - its) > relative * np.abs(its) + nothing
@@ -113,7 +113,7 @@ def assert_equal_to_tsfresh(features: Features, window: Floats, relative: float 
 
 def rounding(feature: Feature, window: Floats) -> Floats:
     """Return the magnitude up to which a value is rounding, without relative precision."""
-    if feature.family is not Family.TREND:
+    if feature.family is not FeatureFamily.TREND:
         return np.full(window.shape[1], 1e-12)
     attr = feature.params[0][1]
     if attr in {"pvalue", "rvalue"}:

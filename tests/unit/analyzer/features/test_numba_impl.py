@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from reveal_analyzer.features import numpy_impl
 from reveal_analyzer.features.middle_network import middle_network
-from reveal_analyzer.features.table import FEATURES, Family
+from reveal_analyzer.features.table import FEATURES, FeatureFamily
 from support.property_tests import examples
 
 pytest.importorskip("numba")
@@ -28,7 +28,7 @@ def allowed(window: Floats) -> Floats:
     """Return the allowed rounding by feature and channel; only lines need it."""
     nothing = np.zeros((len(FEATURES), window.shape[1]))
     for row, feature in enumerate(FEATURES):
-        if feature.family is Family.TREND:
+        if feature.family is FeatureFamily.TREND:
             attr = str(feature.params[0][1])
             scale = 1.0 if attr in {"pvalue", "rvalue"} else window.std(0)
             nothing[row] = ROUNDED[attr] * scale

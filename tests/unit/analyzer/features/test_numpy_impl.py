@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.prepared import pairwise_sum
-from reveal_analyzer.features.table import FEATURES, Family
+from reveal_analyzer.features.table import FEATURES, FeatureFamily
 from reveal_analyzer.features.trend import slope_p_value
 
 WINDOWS = hnp.arrays(
@@ -38,7 +38,7 @@ def test_a_channel_has_the_same_features_alone_and_among_others() -> None:
 
 def test_features_the_window_is_too_short_for_are_nan() -> None:
     out = features(np.random.default_rng(0).normal(size=(4, 3)))
-    rows = [row for row, f in enumerate(FEATURES) if f.family is Family.STATIONARITY]
+    rows = [row for row, f in enumerate(FEATURES) if f.family is FeatureFamily.STATIONARITY]
     assert np.isnan(out[rows]).all()
     assert not np.isnan(np.delete(out, rows, axis=0)).any()
 

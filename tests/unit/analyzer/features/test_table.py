@@ -9,8 +9,8 @@ from reveal_analyzer.features.table import (
     FEATURES,
     FITS,
     SUM_ROW,
-    Family,
     Feature,
+    FeatureFamily,
     FeatureNameError,
     column_name,
     column_names,
@@ -96,7 +96,7 @@ def test_the_table_has_the_order_and_number_of_what_each_family_computes() -> No
     window = prepare(np.random.default_rng(0).normal(size=(30, 2)))
     computed = [family for family, calculate in calculators().items() for _ in calculate(window)]
     assert computed == [feature.family for feature in FEATURES]
-    assert set(FITS) == set(Family)
+    assert set(FITS) == set(FeatureFamily)
     assert sum(fit.cost for fit in FITS.values()) == 100
 
 
@@ -109,7 +109,11 @@ def test_dynamic_channels_get_all_events_their_sum_static_none() -> None:
 def test_states_have_no_trend_and_no_lags() -> None:
     mask = columns([Role.DYNAMIC, Role.DYNAMIC], [Kind.STATE, Kind.COUNTER])
     left_out = {FEATURES[row].family for row in np.flatnonzero(~mask[:, 0])}
-    assert left_out == {Family.TREND, Family.AUTOCORRELATION, Family.STATIONARITY}
+    assert left_out == {
+        FeatureFamily.TREND,
+        FeatureFamily.AUTOCORRELATION,
+        FeatureFamily.STATIONARITY,
+    }
     assert mask[:, 1].all()
 
 

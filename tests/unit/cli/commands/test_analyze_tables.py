@@ -181,7 +181,7 @@ def test_windows_are_samples_or_time(faulty: Path, tmp_path: Path, capsys: Captu
         scores.append(out.read_text())
     assert scores[0] == scores[1] != scores[2]
     assert run("analyze", faulty, "--window", "1") == USAGE
-    assert "a window takes" in capsys.readouterr().err
+    assert "a window has at least" in capsys.readouterr().err
 
 
 def test_scores_need_a_single_file(faulty: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.tables.ingest.host_names import Named, split
+from reveal_analyzer.tables.ingest.host_names import HostMetric, split_hosts
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
@@ -62,18 +62,20 @@ METRICS = ("cpu.user", "mem.free", "disk.reads", "net.rx")
 )
 def test_hosts_are_found_wherever_they_stand(pattern: str, hosts: tuple[str, ...]) -> None:
     columns = [pattern.format(host=host, metric=m) for host in hosts for m in METRICS]
-    assert split(columns) == [Named(host, metric) for host in hosts for metric in METRICS]
+    assert split_hosts(columns) == [
+        HostMetric(host, metric) for host in hosts for metric in METRICS
+    ]
 
 
 def test_a_host_of_several_parts_is_one() -> None:
     columns = [f"gpu_node_{at:02d}_{m}" for at in (1, 2) for m in ("cpu", "mem", "disk")]
-    assert {name.host for name in split(columns)} == {"gpu_node_01", "gpu_node_02"}
+    assert {name.host for name in split_hosts(columns)} == {"gpu_node_01", "gpu_node_02"}
 
 
 def test_labels_other_than_the_hosts_stay_with_the_metric() -> None:
     columns = [f'cpu{{instance="n{at}:9100",mode="user"}}' for at in (1, 2)]
     columns += [f'mem{{instance="n{at}:9100"}}' for at in (1, 2)]
-    assert split(columns)[0] == Named("n1", 'cpu{mode="user"}')
+    assert split_hosts(columns)[0] == HostMetric("n1", 'cpu{mode="user"}')
 
 
 @pytest.mark.parametrize(
@@ -92,14 +94,16 @@ def test_labels_other_than_the_hosts_stay_with_the_metric() -> None:
     ],
 )
 def test_what_is_not_evident_stays_a_name(columns: list[str]) -> None:
-    assert split(columns) == [Named("", column) for column in columns]
+    assert split_hosts(columns) == [HostMetric("", column) for column in columns]
 
 
 def test_columns_that_do_not_name_the_lone_host_are_its_own() -> None:
     columns = ["n7.cpu", "n7.mem", "n7.disk", "uptime"]
-    assert split(columns) == [Named("n7", name) for name in ("cpu", "mem", "disk", "uptime")]
+    assert split_hosts(columns) == [
+        HostMetric("n7", name) for name in ("cpu", "mem", "disk", "uptime")
+    ]
     twins = ["n7.cpu", "n7.mem", "n7.disk", "cpu"]
-    assert split(twins) == [Named("", name) for name in twins]
+    assert split_hosts(twins) == [HostMetric("", name) for name in twins]
 
 
 words = st.text(st.sampled_from("abn01-_./:@ {}=\"'é"), max_size=12)
@@ -108,6 +112,6 @@ words = st.text(st.sampled_from("abn01-_./:@ {}=\"'é"), max_size=12)
 @examples(200)
 @given(st.lists(words, max_size=8, unique=True))
 def test_no_two_columns_become_one(columns: list[str]) -> None:
-    made = split(columns)
+    made = split_hosts(columns)
     assert len(made) == len(columns)
     assert len(set(made)) == len(made)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.tables.ingest import mmap_buffer
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
-from reveal_analyzer.tables.ingest.reader import Dataset, Options, read
+from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
 from reveal_analyzer.tables.ingest.timestamps import UNREADABLE
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.recording import MAGIC
@@ -153,12 +153,12 @@ def test_a_table_without_times_is_numbered_and_says_so(write: Write) -> None:
     data = read(write("cpu,mem\n1,2\n3,4\n"))
     assert data.times_ns.tolist() == [0, SECOND]
     assert any("no column tells the time" in note for note in data.notes)
-    data = read(write("cpu,mem\n1,2\n3,4\n"), Options(period_ns=SECOND // 10))
+    data = read(write("cpu,mem\n1,2\n3,4\n"), ReadOptions(period_ns=SECOND // 10))
     assert (data.times_ns.tolist(), data.notes) == ([0, SECOND // 10], ())
 
 
 def test_an_index_is_no_metric(write: Write) -> None:
-    data = read(write(",cpu\n0,7\n1,8\n2,9\n"), Options(period_ns=60 * SECOND))
+    data = read(write(",cpu\n0,7\n1,8\n2,9\n"), ReadOptions(period_ns=60 * SECOND))
     assert lone(data).names == ("cpu",)
     assert data.times_ns.tolist() == [0, 60 * SECOND, 120 * SECOND]
 
@@ -185,12 +185,12 @@ def test_a_date_and_a_time_of_day_are_read_together(write: Write) -> None:
 
 def test_the_time_column_can_be_named_and_must_tell_times(write: Write) -> None:
     path = write("when,at,cpu\nx,2023-11-14T22:13:20Z,1\ny,2023-11-14T22:13:21Z,2\n")
-    assert read(path, Options(time="AT")).times_ns[0] == EPOCH * SECOND
+    assert read(path, ReadOptions(time="AT")).times_ns[0] == EPOCH * SECOND
     assert read(path).times_ns[0] == EPOCH * SECOND  # found by what it holds
     with pytest.raises(TableFileError, match="column when holds no times"):
-        read(path, Options(time="when"))
+        read(path, ReadOptions(time="when"))
     with pytest.raises(TableFileError, match="no column nowhere: the columns are when, at, cpu"):
-        read(path, Options(time="nowhere"))
+        read(path, ReadOptions(time="nowhere"))
 
 
 def test_what_is_no_number_is_left_out_and_said(write: Write) -> None:
@@ -332,7 +332,7 @@ def test_what_does_not_fit_in_memory_is_mapped_and_the_same(
     monkeypatch.setattr("reveal_analyzer.tables.ingest.csv.BLOCK_VALUES", 30)
     rows = "".join(f"{99 - at},{at},x,{at * at}\n" for at in range(60))
     path = write(f"time,a,text,b\n{rows}")
-    large = lone(read(path, Options(memory_bytes=64)))
+    large = lone(read(path, ReadOptions(memory_bytes=64)))
     assert isinstance(large.values, np.memmap)
     small = lone(read(path))
     assert not isinstance(small.values, np.memmap)
@@ -344,7 +344,7 @@ def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    rows = mmap_buffer.Spool(2, memory_bytes=8)
+    rows = mmap_buffer.RowBuffer(2, memory_bytes=8)
     with pytest.raises(TableFileError, match=r"No space left on device.*TMPDIR"):
         rows.append(np.zeros((4, 2)))
 
@@ -371,7 +371,7 @@ def test_counters_become_rates_and_are_said(write: Write) -> None:
     assert lone(data).values[:3, 1].tolist() == [0.0, 1.0, 2.0]
     assert data.notes == ("counters, taken as rates per second: bytes",)
     assert data.counters == {"bytes"}
-    level = read(write(f"time,bytes,queue\n{rows}"), Options(counters=frozenset()))
+    level = read(write(f"time,bytes,queue\n{rows}"), ReadOptions(counters=frozenset()))
     assert lone(level).values[:3, 0].tolist() == [0.0, 3.0, 6.0]
 
 

@@ -123,7 +123,7 @@ class TestScore:
             assert found.anomalous.mean() > 0.9
 
     def test_threshold_is_a_setting(self, faulty: NDArray[np.float64]) -> None:
-        found = score(table(faulty), settings=SampleSettings(cut=1e6))
+        found = score(table(faulty), settings=SampleSettings(threshold=1e6))
         assert found.threshold == 1e6 and not found.anomalous.any()
 
     def test_window_is_a_setting(self, faulty: NDArray[np.float64]) -> None:

@@ -9,8 +9,7 @@ from scipy import stats
 
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import Frames, shape_features, window_features
-from reveal_analyzer.tables.scoring.parts import fold, spans_of, usual
-from reveal_analyzer.tables.scoring.rows import METRICS, Rows
+from reveal_analyzer.tables.scoring.rows import METRICS, TableRows
 from reveal_analyzer.tables.scoring.scales import (
     CAP,
     deviation,
@@ -21,8 +20,9 @@ from reveal_analyzer.tables.scoring.scales import (
     robust_scale,
 )
 from reveal_analyzer.tables.scoring.season import learn_level
-from reveal_analyzer.tables.scoring.smooth import TOP, WorstMetrics, centred_mean, trailing_mean
+from reveal_analyzer.tables.scoring.smooth import TOP, WorstMetrics, centered_mean, trailing_mean
 from reveal_analyzer.tables.scoring.table import Table
+from reveal_analyzer.tables.scoring.views import combine_views, normal_level, spans_of
 from reveal_contract.time_units import NS_PER_DAY
 from support.property_tests import examples
 
@@ -88,7 +88,7 @@ class TestMeans:
 
     def test_centred_repeats_the_ends(self) -> None:
         values = np.array([3.0, 0.0, 0.0, 9.0])
-        assert centred_mean(values, 3).tolist() == [2.0, 1.0, 3.0, 6.0]
+        assert centered_mean(values, 3).tolist() == [2.0, 1.0, 3.0, 6.0]
 
     @examples(50)
     @given(st.integers(1, 30), st.integers(1, 20))
@@ -234,7 +234,7 @@ class TestRows:
     def test_a_baseline_stands_before_the_table_by_the_names_of_metrics(self) -> None:
         before = Table(np.arange(3) * MINUTE, ("b", "x"), np.array([[1.0, 9.0]] * 3))
         after = Table(np.arange(2) * MINUTE, ("a", "b"), np.array([[5.0, 6.0]] * 2))
-        rows = Rows(after, before)
+        rows = TableRows(after, before)
         (values,) = rows.blocks()
         assert values[:, 1].tolist() == [1.0, 1.0, 1.0, 6.0, 6.0]
         assert np.isnan(values[:3, 0]).all() and values[3:, 0].tolist() == [5.0, 5.0]
@@ -243,35 +243,35 @@ class TestRows:
     def test_short_holes_are_held_and_infinite_is_missing(self) -> None:
         values = np.full((12, 1), np.nan)
         values[0], values[1], values[8] = 4.0, np.inf, 2.0
-        (found,) = Rows(table(values)).blocks()
+        (found,) = TableRows(table(values)).blocks()
         assert found[:4, 0].tolist() == [4.0] * 4
         assert np.isnan(found[4:8]).all() and found[8:, 0].tolist() == [2.0] * 4
 
     def test_nothing_is_held_over_a_gap(self) -> None:
         times = np.array([0, 1, 2, 30, 31, 32], np.int64) * MINUTE
         values = np.array([[1.0], [1.0], [1.0], [np.nan], [2.0], [2.0]])
-        rows = Rows(Table(times, ("a",), values))
+        rows = TableRows(Table(times, ("a",), values))
         (found,) = rows.blocks()
         assert rows.since.tolist() == [0, 1, 2, 0, 1, 2]
         assert np.isnan(found[3, 0])
 
     def test_wide_tables_come_in_blocks(self) -> None:
-        blocks = list(Rows(table(noise(5, 2 * METRICS + 1))).blocks())
+        blocks = list(TableRows(table(noise(5, 2 * METRICS + 1))).blocks())
         assert [block.shape[1] for block in blocks] == [METRICS, METRICS, 1]
 
 
 class TestFold:
     def test_what_is_usual_throughout_folds_to_one(self) -> None:
         ones = np.ones(4)
-        assert fold({"a": ones, "b": ones}, {"a": 2.0}) == pytest.approx(ones)
+        assert combine_views({"a": ones, "b": ones}, {"a": 2.0}) == pytest.approx(ones)
 
     def test_agreement_counts_more_than_one_view_far_out(self) -> None:
-        alone = fold({"a": np.array([9.0]), "b": np.array([1.0])}, {})
-        both = fold({"a": np.array([5.0]), "b": np.array([5.0])}, {})
+        alone = combine_views({"a": np.array([9.0]), "b": np.array([1.0])}, {})
+        both = combine_views({"a": np.array([5.0]), "b": np.array([5.0])}, {})
         assert alone[0] < 5.0 == pytest.approx(both[0])
 
     def test_a_view_that_stands_still_has_a_level(self) -> None:
-        assert usual(np.zeros(5)) == usual(np.zeros(0)) > 0.0
+        assert normal_level(np.zeros(5)) == normal_level(np.zeros(0)) > 0.0
 
     def test_alarms_near_each_other_are_one(self) -> None:
         flags = np.array([1, 1, 0, 0, 1, 0, 0, 0, 1], bool)
