@@ -71,7 +71,9 @@ def test_every_source_of_the_host_is_there_inside(
     gone = {source for source, metric in outside - inside if "subject" not in metric}
     if not os.access("/proc/1/root", os.X_OK):  # guarded more than others: our own is not taken
         gone.discard("filesystems")
-        assert missing["filesystems"] == "this process is not permitted to enter the root of the host"
+        assert (
+            missing["filesystems"] == "this process is not permitted to enter the root of the host"
+        )
     assert gone == set()
     assert len({row["metric"] for row in rows}) > 100
 
