@@ -10,7 +10,7 @@ from reveal_analyzer.selection.correlation import Correlation, CorrelationSums
 from reveal_analyzer.selection.curves import ThresholdPoint, curves, knee
 from reveal_analyzer.selection.file import Selection
 from reveal_analyzer.selection.resampler import Resampler
-from reveal_analyzer.selection.workload import Workload, average
+from reveal_analyzer.selection.workload import WorkloadCorrelation, average
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.recordings import Slices
 
@@ -44,7 +44,7 @@ def by_workload(files: Sequence[Path], workloads: Sequence[Sequence[str]]) -> di
 
 def correlated(
     workloads: Mapping[str, Sequence[Path]], every_ns: int
-) -> tuple[list[Workload], list[str]]:
+) -> tuple[list[WorkloadCorrelation], list[str]]:
     """Return the averaged correlations of each workload, and warnings about its files.
 
     Raises ``CliError`` where a file cannot be used, or no metric changed in any of them.
@@ -79,7 +79,7 @@ def _runs(path: Path, slices: Slices, every_ns: int) -> list[Correlation]:
 
 
 def chosen(
-    workloads: Sequence[Workload], threshold: float | None
+    workloads: Sequence[WorkloadCorrelation], threshold: float | None
 ) -> tuple[Selection, tuple[ThresholdPoint, ...], float | None]:
     """Return the selection at a threshold (``None``: at the knee), the curves, and their knee."""
     points = curves(workloads)
@@ -90,7 +90,7 @@ def chosen(
     return select(workloads, used), points, knee_threshold
 
 
-def doubts(workloads: Sequence[Workload], selection: Selection) -> list[str]:
+def doubts(workloads: Sequence[WorkloadCorrelation], selection: Selection) -> list[str]:
     """Return a warning for each workload whose recordings are too short for its figures."""
     kept = {row.metric for row in selection.kept}
     warnings = []

@@ -34,7 +34,7 @@ _PROCESS_GROUP = "pgrp:"  # counted in ticks of 10 ms, too coarse to separate id
 
 
 @dataclass
-class _Subject:
+class _SubjectActivity:
     usage: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))
     received: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))
     since_idle: deque[float] = field(default_factory=lambda: deque(maxlen=_SILENT_S))
@@ -91,7 +91,7 @@ class StallCounter:
     """Counts the stalled subjects of one node, second by second."""
 
     def __init__(self) -> None:
-        self._subjects: dict[str, _Subject] = {}
+        self._subjects: dict[str, _SubjectActivity] = {}
         self._channels: Sequence[Channel] = ()
         self._counters: dict[str, tuple[int, int, int]] = {}
 
@@ -102,7 +102,7 @@ class StallCounter:
             self._subjects = {n: s for n, s in self._subjects.items() if n in self._counters}
         stalled = 0
         for name, (usage, tasks, received) in self._counters.items():
-            subject = self._subjects.setdefault(name, _Subject())
+            subject = self._subjects.setdefault(name, _SubjectActivity())
             count = seconds.item(tasks) if tasks >= 0 else 1.0
             arrived = seconds.item(received) if received >= 0 else 0.0
             stalled += subject.push(seconds.item(usage), count, arrived)

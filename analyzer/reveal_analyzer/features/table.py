@@ -40,7 +40,7 @@ class FeatureFamily(StrEnum):
     STATIONARITY = "stationarity"
 
 
-class Fit(NamedTuple):
+class FamilyFit(NamedTuple):
     """Kinds of metric that a family suits, and its cost.
 
     ``cost`` is the share of the time of all features, in percent (``bench/analysis.py`` prints what
@@ -55,13 +55,13 @@ _NUMBERS = frozenset({Kind.COUNTER, Kind.GAUGE, Kind.RATIO})
 _ALL = _NUMBERS | {Kind.STATE}
 
 # slopes and lag products of state codes mean nothing
-FITS: dict[FeatureFamily, Fit] = {
-    FeatureFamily.MOMENTS: Fit(_ALL, 14),
-    FeatureFamily.CHANGES: Fit(_ALL, 4),
-    FeatureFamily.COUNTS: Fit(_ALL, 20),
-    FeatureFamily.TREND: Fit(_NUMBERS, 10),
-    FeatureFamily.AUTOCORRELATION: Fit(_NUMBERS, 20),
-    FeatureFamily.STATIONARITY: Fit(_NUMBERS, 32),
+FITS: dict[FeatureFamily, FamilyFit] = {
+    FeatureFamily.MOMENTS: FamilyFit(_ALL, 14),
+    FeatureFamily.CHANGES: FamilyFit(_ALL, 4),
+    FeatureFamily.COUNTS: FamilyFit(_ALL, 20),
+    FeatureFamily.TREND: FamilyFit(_NUMBERS, 10),
+    FeatureFamily.AUTOCORRELATION: FamilyFit(_NUMBERS, 20),
+    FeatureFamily.STATIONARITY: FamilyFit(_NUMBERS, 32),
 }
 
 

@@ -19,7 +19,7 @@ from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.windows import (
     ChannelLayout,
     DecodedSlice,
-    EncodedSlice,
+    UndecodedSlice,
     WarmupSlices,
     WindowRing,
 )
@@ -95,9 +95,9 @@ class PaperMethods:
             return self._fitted()
         return self._budget.request(self._now_ns, self._fitted)
 
-    def _slice(self, message: Message, data: bytes) -> DecodedSlice | EncodedSlice:
+    def _slice(self, message: Message, data: bytes) -> DecodedSlice | UndecodedSlice:
         if data:
-            return EncodedSlice(data, self._gauges, len(message.fast), self._layout)
+            return UndecodedSlice(data, self._gauges, len(message.fast), self._layout)
         return DecodedSlice(message.fast, message.fast_missing, self._layout)
 
     def _adopt_table(self, table: ChannelTable) -> None:

@@ -49,7 +49,7 @@ class DecodedSlice:
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedSlice:
+class UndecodedSlice:
     """A slice as the bytes it was sent in, 3 to 10 % of the size, for rarely read windows."""
 
     data: bytes
@@ -72,14 +72,14 @@ class WindowRing:
     def __init__(self, window_slices: int = 3) -> None:
         if window_slices < 1:
             raise ValueError(f"a window has at least one slice, not {window_slices}")
-        self._slices: deque[DecodedSlice | EncodedSlice] = deque(maxlen=window_slices)
+        self._slices: deque[DecodedSlice | UndecodedSlice] = deque(maxlen=window_slices)
 
     @property
     def complete(self) -> bool:
         """Return whether there is a complete window."""
         return len(self._slices) == self._slices.maxlen
 
-    def push(self, item: DecodedSlice | EncodedSlice) -> None:
+    def push(self, item: DecodedSlice | UndecodedSlice) -> None:
         """Add a slice; its arrays must not change later."""
         if self._slices and self._slices[-1].length != item.length:
             self.reset()
@@ -104,15 +104,15 @@ class WarmupSlices:
 
     def __init__(self, windows: int) -> None:
         self._left = windows
-        self._kept: list[EncodedSlice | _Packed | None] = []  # None is a gap
+        self._kept: list[UndecodedSlice | _Packed | None] = []  # None is a gap
 
     @property
     def complete(self) -> bool:
         return self._left <= 0
 
-    def add(self, item: DecodedSlice | EncodedSlice, *, window: bool) -> None:
+    def add(self, item: DecodedSlice | UndecodedSlice, *, window: bool) -> None:
         """Keep a slice; ``window`` says whether it completes a window."""
-        self._kept.append(item if isinstance(item, EncodedSlice) else _Packed.of(item))
+        self._kept.append(item if isinstance(item, UndecodedSlice) else _Packed.of(item))
         self._left -= window
 
     def gap(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.selection.file import DroppedMetric, KeptMetric, Selection, WorkloadSummary
 from reveal_analyzer.selection.priority import preference_orders
-from reveal_analyzer.selection.workload import Workload
+from reveal_analyzer.selection.workload import WorkloadCorrelation
 
 _DIGITS = 3  # of a correlation in the file
 
@@ -32,7 +32,9 @@ class WorkloadChoice:
     represented_by: dict[int, int]
 
 
-def choose(workload: Workload, ordered: Sequence[int], threshold: float) -> WorkloadChoice:
+def choose(
+    workload: WorkloadCorrelation, ordered: Sequence[int], threshold: float
+) -> WorkloadChoice:
     """Choose greedily in this order: drop what correlates beyond the threshold with a kept item.
 
     A dropped metric is represented by the kept one with the highest correlation.
@@ -61,7 +63,10 @@ class CombinedWorkloads:
     mean: Floats
 
     def dropped(
-        self, workloads: Sequence[Workload], choices: Sequence[WorkloadChoice], threshold: float
+        self,
+        workloads: Sequence[WorkloadCorrelation],
+        choices: Sequence[WorkloadChoice],
+        threshold: float,
     ) -> dict[int, int]:
         """Return dropped metrics and their representatives.
 
@@ -83,7 +88,7 @@ class CombinedWorkloads:
         return found
 
 
-def combine(workloads: Sequence[Workload]) -> CombinedWorkloads:
+def combine(workloads: Sequence[WorkloadCorrelation]) -> CombinedWorkloads:
     """Return what the workloads have in common."""
     labels = sorted(
         {
@@ -106,7 +111,7 @@ def combine(workloads: Sequence[Workload]) -> CombinedWorkloads:
     return CombinedWorkloads(tuple(labels), weakest, total / np.maximum(count, 1))
 
 
-def select(workloads: Sequence[Workload], threshold: float) -> Selection:
+def select(workloads: Sequence[WorkloadCorrelation], threshold: float) -> Selection:
     """Return the metrics to keep over all workloads, and representatives of the others.
 
     Kept is the union of what the workloads keep (the paper's diagnostic space) and of metrics that

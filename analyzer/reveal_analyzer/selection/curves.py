@@ -17,7 +17,7 @@ import numpy as np
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.selection.choice import WorkloadChoice, choose, combine
 from reveal_analyzer.selection.priority import preference_orders
-from reveal_analyzer.selection.workload import Workload
+from reveal_analyzer.selection.workload import WorkloadCorrelation
 
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _SINGULAR = 1e-6  # of the largest eigenvalue: smaller ones come from rounding or averaging
@@ -39,7 +39,7 @@ class ThresholdPoint:
 
 
 def curves(
-    workloads: Sequence[Workload], thresholds: Sequence[float] = THRESHOLDS
+    workloads: Sequence[WorkloadCorrelation], thresholds: Sequence[float] = THRESHOLDS
 ) -> tuple[ThresholdPoint, ...]:
     """Return one point per threshold; something must have moved in at least one workload."""
     ordered = preference_orders(workloads)
@@ -88,7 +88,10 @@ def multi_r2(r: Floats, kept: Sequence[int], dropped: Sequence[int]) -> Floats:
 
 
 def _point(
-    workloads: Sequence[Workload], choices: Sequence[WorkloadChoice], threshold: float, union: float
+    workloads: Sequence[WorkloadCorrelation],
+    choices: Sequence[WorkloadChoice],
+    threshold: float,
+    union: float,
 ) -> ThresholdPoint:
     kept = [len(c.kept) / (len(c.kept) + len(c.represented_by)) for c in choices if c.kept]
     losses = [
@@ -98,7 +101,7 @@ def _point(
     return ThresholdPoint(threshold, float(np.mean(kept)), union, float(explained), float(closest))
 
 
-def _losses(workload: Workload, choice: WorkloadChoice) -> tuple[float, float]:
+def _losses(workload: WorkloadCorrelation, choice: WorkloadChoice) -> tuple[float, float]:
     kept, dropped = list(choice.kept), list(choice.represented_by)
     closest = np.abs(workload.r[np.ix_(dropped, kept)]).max(axis=1)
     return float(multi_r2(workload.r, kept, dropped).mean()), float(closest.mean())

@@ -20,7 +20,7 @@ from statistics import fmean
 import numpy as np
 
 from reveal_analyzer.selection.resampler import MetricInstance
-from reveal_analyzer.selection.workload import Workload
+from reveal_analyzer.selection.workload import WorkloadCorrelation
 from reveal_contract.metric import Harm, Lane, Scope
 
 _PARTS = {Scope.NODE: 0, Scope.CPU: 2, Scope.IRQ: 2}
@@ -40,7 +40,7 @@ def rank(item: MetricInstance) -> Rank:
     )
 
 
-def preference_orders(workloads: Sequence[Workload]) -> list[list[int]]:
+def preference_orders(workloads: Sequence[WorkloadCorrelation]) -> list[list[int]]:
     """Return the items of each workload that moved, preferred ones first.
 
     The order is the same for all workloads: if near-equals were preferred in different orders, both

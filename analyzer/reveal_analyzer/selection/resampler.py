@@ -41,7 +41,7 @@ class ResampledRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Layout:
+class _TableItems:
     """Which channels of a table are items; derived metrics follow them."""
 
     plan: ColumnPlan
@@ -49,7 +49,7 @@ class _Layout:
     indices: Indices
 
     @classmethod
-    def of(cls, table: ChannelTable) -> _Layout:
+    def of(cls, table: ChannelTable) -> _TableItems:
         plan = column_plan(table)
         indices = [index for index, channel in enumerate(plan.channels) if is_node_metric(channel)]
         chosen = [plan.channels[index] for index in indices]
@@ -75,7 +75,7 @@ class Resampler:
 
     def __init__(self, every_ns: int) -> None:
         self._every_ns = every_ns
-        self._layout: tuple[ChannelTable, _Layout] | None = None
+        self._layout: tuple[ChannelTable, _TableItems] | None = None
         self._buffer: list[Floats] = []
         self._last: tuple[bytes, int] | None = None
 
@@ -92,7 +92,7 @@ class Resampler:
         means = _means(buffer[: whole * together].reshape(whole, together, -1))
         return ResampledRows(layout.items, _with_ratios(means, layout))
 
-    def _adopt(self, message: Message, table: ChannelTable) -> _Layout:
+    def _adopt(self, message: Message, table: ChannelTable) -> _TableItems:
         """Return the layout of the table; drop buffered ticks that do not join this slice."""
         last, self._last = self._last, (message.boot, message.start_ns)
         joins = (
@@ -101,7 +101,7 @@ class Resampler:
             and 0 < message.start_ns - last[1] < 2 * NS_PER_SECOND
         )
         if self._layout is None or self._layout[0] != table:
-            self._layout, joins = (table, _Layout.of(table)), False
+            self._layout, joins = (table, _TableItems.of(table)), False
         if not joins:
             self._buffer = []
         return self._layout[1]
@@ -129,7 +129,7 @@ def _means(groups: Floats) -> Floats:
         return np.asarray(np.where(known, groups, 0.0).sum(axis=1) / known.sum(axis=1))
 
 
-def _with_ratios(means: Floats, layout: _Layout) -> Floats:
+def _with_ratios(means: Floats, layout: _TableItems) -> Floats:
     formulas = layout.plan.recipe.formulas
     derived = np.array([formulas.run(row) for row in means])
     plan = np.hstack([means[:, layout.indices], derived.reshape(len(means), formulas.ends.size)])

@@ -15,7 +15,7 @@ from reveal_analyzer.selection.resampler import MetricInstance
 
 
 @dataclass(frozen=True, eq=False)
-class Workload:
+class WorkloadCorrelation:
     """The combined recordings of one workload.
 
     ``r`` (items, items) is the mean over the runs that know it, 0 if none does; its diagonal is 1
@@ -42,7 +42,7 @@ class Workload:
         return np.asarray(squares - mean * mean)
 
 
-def average(name: str, runs: Sequence[Correlation]) -> Workload:
+def average(name: str, runs: Sequence[Correlation]) -> WorkloadCorrelation:
     """Return the mean of the runs' matrices; an item may be missing in some of them."""
     items = {item.label: item for run in runs for item in run.items}
     index_of = {label: index for index, label in enumerate(items)}
@@ -58,7 +58,7 @@ def average(name: str, runs: Sequence[Correlation]) -> Workload:
         moved[indices] |= run.moved
     mean = total / np.maximum(count, 1)
     np.fill_diagonal(mean, moved)
-    return Workload(
+    return WorkloadCorrelation(
         name=name,
         items=tuple(items.values()),
         r=mean,

@@ -23,7 +23,7 @@ from reveal_cli.terminal import show, table
 if TYPE_CHECKING:
     from reveal_analyzer.selection.curves import ThresholdPoint
     from reveal_analyzer.selection.file import Selection
-    from reveal_analyzer.selection.workload import Workload
+    from reveal_analyzer.selection.workload import WorkloadCorrelation
 
 KNEE = "knee"
 _PLOTS = (".png", ".svg")
@@ -135,7 +135,7 @@ def as_json(
 
 
 def _blocks(
-    workloads: Sequence[Workload],
+    workloads: Sequence[WorkloadCorrelation],
     selection: Selection,
     points: Sequence[ThresholdPoint],
     knee: float | None,

@@ -8,7 +8,7 @@ from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.paper.windows import (
     ChannelLayout,
     DecodedSlice,
-    EncodedSlice,
+    UndecodedSlice,
     WarmupSlices,
     WindowRing,
 )
@@ -29,21 +29,21 @@ def of(
     )
 
 
-def sealed(plain: DecodedSlice) -> EncodedSlice:
+def sealed(plain: DecodedSlice) -> UndecodedSlice:
     """Return the slice in its wire format, with alternating counters and gauges."""
     gauges = np.arange(plain.ticks.shape[1]) % 2 > 0
     nothing = np.zeros(0, np.int64)
     message = wire.Message(
         "n", bytes(16), 1, 1, 1, bytes(8), plain.ticks, nothing, plain.missing, nothing > 0
     )
-    return EncodedSlice(wire.encode(message, gauges), gauges, plain.length, plain.layout)
+    return UndecodedSlice(wire.encode(message, gauges), gauges, plain.length, plain.layout)
 
 
 def slices(count: int, channels: int = 3, ticks: int = 10) -> Ints:
     return np.arange(count * ticks * channels).reshape(count, ticks, channels)
 
 
-def pushed(ring: WindowRing, item: DecodedSlice | EncodedSlice) -> Floats | None:
+def pushed(ring: WindowRing, item: DecodedSlice | UndecodedSlice) -> Floats | None:
     ring.push(item)
     return ring.window() if ring.complete else None
 

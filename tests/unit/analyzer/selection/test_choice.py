@@ -15,7 +15,7 @@ from reveal_analyzer.selection.correlation import Correlation, CorrelationSums
 from reveal_analyzer.selection.curves import THRESHOLDS, ThresholdPoint, curves, knee, multi_r2
 from reveal_analyzer.selection.priority import preference_orders, rank
 from reveal_analyzer.selection.resampler import MetricInstance, Resampler
-from reveal_analyzer.selection.workload import Workload, average
+from reveal_analyzer.selection.workload import WorkloadCorrelation, average
 from reveal_contract import catalogue
 from support.grouped_metrics import GROUPS, LONE, STILL, TABLE, slices
 from support.property_tests import examples
@@ -28,14 +28,16 @@ def item(name: str, instance: str = "") -> MetricInstance:
     return MetricInstance(catalogue.find(name), instance)
 
 
-def workload(r: np.ndarray, name: str = "job", labels: tuple[str, ...] = NAMES) -> Workload:
+def workload(
+    r: np.ndarray, name: str = "job", labels: tuple[str, ...] = NAMES
+) -> WorkloadCorrelation:
     """Return a run with this matrix; metrics with 0 on the diagonal are constant."""
     moved = np.diag(r) > 0
     items = tuple(item(label) for label in labels[: len(r)])
     return average(name, [Correlation(items, np.where(r == 0, np.nan, r), moved, 1000)])
 
 
-def of_clusters(seed: int, name: str = "job") -> Workload:
+def of_clusters(seed: int, name: str = "job") -> WorkloadCorrelation:
     resampler, moments = Resampler(SAMPLE), CorrelationSums()
     for message in slices(60, seed):
         rows = resampler.push(message, TABLE)
@@ -44,7 +46,7 @@ def of_clusters(seed: int, name: str = "job") -> Workload:
     return average(name, [moments.correlation()])
 
 
-def random_workload(seed: int) -> Workload:
+def random_workload(seed: int) -> WorkloadCorrelation:
     draw = np.random.default_rng(seed)
     values = draw.standard_normal((40, 7)) @ draw.standard_normal((7, 7))
     return workload(np.corrcoef(values.T))
