@@ -1,4 +1,4 @@
-"""What lives is set aside; what was let go is found all the same."""
+"""Living objects are frozen; released ones are still collected."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Node:
 
 @pytest.fixture
 def garbage() -> Iterator[GarbageControl]:
-    made = GarbageControl(0.0)
-    yield made
-    made.close()
+    control = GarbageControl(0.0)
+    yield control
+    control.close()
 
 
-def test_what_lives_is_not_looked_at_again(garbage: GarbageControl) -> None:
+def test_living_objects_are_not_scanned_again(garbage: GarbageControl) -> None:
     node = Node()
     garbage.collect_when_due(0.0)
     assert gc.get_freeze_count() > 0
-    assert not any(one is node for one in gc.get_objects())
+    assert not any(each is node for each in gc.get_objects())
     later, gone = Node(), weakref.ref(Node())
     assert gone() is not None
     garbage.freeze_survivors()
-    assert not any(one is later for one in gc.get_objects())
+    assert not any(each is later for each in gc.get_objects())
     assert gone() is None
 
 
-def test_nodes_that_were_let_go_are_freed_once_somebody_says_so(garbage: GarbageControl) -> None:
+def test_released_nodes_are_freed_on_request(garbage: GarbageControl) -> None:
     node = Node()
     garbage.collect_when_due(0.0)
     gone = weakref.ref(node)
@@ -51,7 +51,7 @@ def test_nodes_that_were_let_go_are_freed_once_somebody_says_so(garbage: Garbage
     assert gone() is None
 
 
-def test_what_was_in_use_when_it_was_set_aside_is_found_once_an_hour(
+def test_frozen_garbage_is_collected_once_an_hour(
     garbage: GarbageControl,
 ) -> None:
     node = Node()
@@ -64,18 +64,18 @@ def test_what_was_in_use_when_it_was_set_aside_is_found_once_an_hour(
     assert gone() is None
 
 
-def test_python_looks_by_itself_again_afterwards() -> None:
-    usual = 700, 10, 10
-    gc.set_threshold(*usual)
+def test_automatic_collection_is_restored_afterwards() -> None:
+    previous = 700, 10, 10
+    gc.set_threshold(*previous)
     garbage = GarbageControl(0.0)
     garbage.collect_when_due(0.0)
-    assert gc.get_threshold() != usual
+    assert gc.get_threshold() != previous
     garbage.close()
-    assert gc.get_threshold() == usual
+    assert gc.get_threshold() == previous
     assert gc.get_freeze_count() == 0
 
 
-def test_everything_is_looked_at_every_five_minutes_at_most(garbage: GarbageControl) -> None:
+def test_a_full_collection_runs_no_more_than_every_five_minutes(garbage: GarbageControl) -> None:
     garbage.note_dropped()
     garbage.collect_when_due(DROPPED_SECONDS)
     node = Node()

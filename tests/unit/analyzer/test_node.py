@@ -1,4 +1,4 @@
-"""One node's analysis, from slices made by hand to findings."""
+"""The analysis of a node, from synthetic slices to findings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_pods_lose_in_network_namespaces_of_their_own_is_packet_loss() -> N
         Channel(f"network.subject.{name}", pod, Kind.COUNTER, 1.0, Lane.SLOW)
         for pod in ("ml/rank-0", "ml/rank-1") for name in ("out_segs", "retrans_segs")
     ]  # fmt: skip
-    # of the host's own connections patterns of loss can be told, which say nothing of the pods'
+    # loss patterns are known only for the host's own connections, not for those of pods
     recoveries = Channel("network.tcp_ext.tcp_sack_recovery", "", Kind.COUNTER)
     table = ChannelTable((*TABLE.fast, recoveries), (*TABLE.slow, *pods))
     node, judge = Node(table), analyzer()
@@ -108,7 +108,7 @@ def test_an_oom_kill_needs_no_baseline(node: Node) -> None:
     assert updates[0].finding.severity.value == "Critical"
 
 
-def test_throttling_names_the_subject_held_back(node: Node) -> None:
+def test_throttling_names_the_throttled_subject(node: Node) -> None:
     judge = analyzer()
     run(judge, node, 30)
     throttled = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
@@ -163,23 +163,25 @@ def test_a_clock_step_is_survived(node: Node, hours: int) -> None:
     judge = analyzer()
     run(judge, node, QUIET_S)
     for _ in range(20):
-        made = node.slice()
-        moved = replace(made, start_ns=made.start_ns + hours * 3600 * NS_PER_SECOND)
+        message = node.slice()
+        moved = replace(message, start_ns=message.start_ns + hours * 3600 * NS_PER_SECOND)
         assert judge.analyze(moved, node.table) == []
 
 
 @pytest.mark.parametrize("seconds", [-7200, -30, 30, 18000])
-def test_a_clock_that_is_set_during_a_fault_leaves_it_one_finding(node: Node, seconds: int) -> None:
+def test_a_clock_that_is_set_during_a_fault_leaves_a_single_finding(
+    node: Node, seconds: int
+) -> None:
     judge = analyzer()
     run(judge, node, QUIET_S)
     updates = run(judge, node, 14, RETRANSMISSION)
     for changed in [RETRANSMISSION] * 12 + [None] * 30:
-        made = node.slice(changed)
-        moved = replace(made, start_ns=made.start_ns + seconds * NS_PER_SECOND)
+        message = node.slice(changed)
+        moved = replace(message, start_ns=message.start_ns + seconds * NS_PER_SECOND)
         updates += judge.analyze(moved, node.table)
-    told = [one for one in updates if one.change is not FindingChange.SUSPECTED]
-    assert len({one.finding.id for one in told}) == 1
-    over = told[-1].finding
+    reported = [update for update in updates if update.change is not FindingChange.SUSPECTED]
+    assert len({update.finding.id for update in reported}) == 1
+    over = reported[-1].finding
     assert over.state is State.RESOLVED
     assert 24 <= (over.last_seen_ns - over.first_seen_ns) / NS_PER_SECOND <= 40
 
@@ -188,12 +190,12 @@ def test_missing_values_are_no_news(node: Node) -> None:
     judge = analyzer()
     run(judge, node, QUIET_S)
     for _ in range(15):
-        made = node.slice(RETRANSMISSION)
-        gone = replace(made, fast_missing=np.ones(made.fast.shape, bool))
+        message = node.slice(RETRANSMISSION)
+        gone = replace(message, fast_missing=np.ones(message.fast.shape, bool))
         assert judge.analyze(gone, node.table) == []
 
 
-def test_a_level_that_stays_is_one_finding_until_the_levels_from_before_return(node: Node) -> None:
+def test_a_lasting_level_is_a_single_finding_until_earlier_levels_return(node: Node) -> None:
     judge = analyzer()
     run(judge, node, QUIET_S)
     during = run(judge, node, 400, RETRANSMISSION)
@@ -206,10 +208,10 @@ def test_a_level_that_stays_is_one_finding_until_the_levels_from_before_return(n
 
 @pytest.mark.parametrize("lasts", [90, 400])
 @pytest.mark.parametrize("fault", [RETRANSMISSION, {"cpu.pressure.some": 9.5e5}])
-def test_a_level_that_was_learned_and_left_is_told_when_it_comes_again(
+def test_a_learned_level_that_ended_is_reported_when_it_returns(
     node: Node, fault: dict[str, float], lasts: int
 ) -> None:
-    """Between the two the node is told another table of channels."""
+    """Between the two the node gets another channel table."""
     judge = analyzer()
     run(judge, node, QUIET_S)
     assert "Opened" in changes(run(judge, node, lasts, fault))
@@ -272,21 +274,21 @@ def test_a_collector_that_starts_again_in_half_a_minute_makes_no_second_finding(
     assert changes(after) == ["Resolved"]
 
 
-@pytest.mark.parametrize(("usual", "now"), [(2.0, 5.0), (45.0, 60.0)])
-def test_loss_that_is_more_than_ever_is_told_though_some_is_usual(
-    node: Node, usual: float, now: float
+@pytest.mark.parametrize(("normal", "now"), [(2.0, 5.0), (45.0, 60.0)])
+def test_loss_above_its_history_is_reported_although_some_loss_is_normal(
+    node: Node, normal: float, now: float
 ) -> None:
     judge = analyzer()
     sent = {"network.tcp.out_segs": 8000.0}
-    run(judge, node, QUIET_S, {**sent, "network.tcp.retrans_segs": usual})
+    run(judge, node, QUIET_S, {**sent, "network.tcp.retrans_segs": normal})
     updates = run(judge, node, 14, {**sent, "network.tcp.retrans_segs": now})
     assert "Opened" in changes(updates)
     hypothesis = updates[-1].finding.hypothesis
     assert hypothesis is not None and hypothesis.name == "PacketLoss"
 
 
-def test_a_fault_that_comes_by_fits_and_starts_is_found_again(node: Node) -> None:
-    """Each fit is as short as what a node does by habit; what was told of is none."""
+def test_an_intermittent_fault_is_found_again(node: Node) -> None:
+    """Each burst is as short as normal behavior of a node, but a reported fault is not normal."""
     judge = analyzer()
     run(judge, node, QUIET_S)
     for _ in range(2):
@@ -316,7 +318,7 @@ def test_softirq_time_of_a_job_that_begins_to_talk_is_no_fault_where_nobody_wait
 
 
 def causes_of_softirqs(packets: float, waited: float) -> set[str]:
-    """Causes told of 18 % of softirq time; somebody ``waited`` so many microseconds a second."""
+    """Return the causes of 18 % of softirq time and ``waited`` microseconds of delay a second."""
     table = with_more(
         Channel("cpu.softirq", "", Kind.COUNTER, 1e7),
         Channel("network.softnet.processed", "", Kind.COUNTER),

@@ -1,4 +1,4 @@
-"""Faults of GPUs, second by second through the analyzer: what is found and who is named."""
+"""GPU faults through the analyzer: what is found, and which subject is named."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from support.derived_metrics import derived
 from support.synthetic_node import TABLE, Node
 
 TRAIN = "ml/train-0"
-# of two cards at work; those not named here hold 0
-USUAL = {
+# values of a busy card; metrics that are not listed are 0
+BUSY_CARD = {
     "gpu.utilization": 97.0, "gpu.memory.used": 60 * 2.0**30, "gpu.memory.total": 80 * 2.0**30,
     "gpu.power": 600.0, "gpu.power.limit": 700.0, "gpu.clock.sm": 1.9e9,
     "gpu.clock.maximum": 1.98e9, "gpu.pcie.width": 16.0, "gpu.pcie.width_maximum": 16.0,
@@ -36,27 +36,27 @@ def _channel(metric: str, instance: str) -> Channel:
     return Channel(metric, instance, row.kind, 1.0, row.lane)
 
 
-_CHANNELS = [_channel(metric, gpu) for gpu in "01" for metric in (*USUAL, *_SILENT)]
+_CHANNELS = [_channel(metric, gpu) for gpu in "01" for metric in (*BUSY_CARD, *_SILENT)]
 _CHANNELS += [_channel("gpu.subject.sm_utilization", TRAIN)]
 GPU_TABLE = ChannelTable(
     (*TABLE.fast, *(c for c in _CHANNELS if c.lane is Lane.FAST)),
     (*TABLE.slow, *(c for c in _CHANNELS if c.lane is Lane.SLOW)),
 )
-AT_WORK = {f"{metric}{{{gpu}}}": value for gpu in "01" for metric, value in USUAL.items()}
+BUSY_CARDS = {f"{metric}{{{gpu}}}": value for gpu in "01" for metric, value in BUSY_CARD.items()}
 
 
 def run(seconds: int, changed: dict[str, float], quiet: int = 30) -> list[FindingUpdate]:
-    """What is told of so many seconds, after quiet ones of two cards at work."""
+    """Return the updates of some seconds that follow quiet seconds of two busy cards."""
     node = Node(GPU_TABLE)
     judge = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
     updates = []
     for second in range(quiet + seconds):
-        now = AT_WORK | (changed if second >= quiet else {})
+        now = BUSY_CARDS | (changed if second >= quiet else {})
         updates += judge.analyze(node.slice(now), node.table)
     return updates
 
 
-def test_two_cards_at_work_are_no_finding() -> None:
+def test_two_busy_cards_are_no_finding() -> None:
     assert run(150, {}) == []
 
 
@@ -90,8 +90,8 @@ def test_each_fault_is_found_and_named(
     assert finding.hypothesis is not None
     assert finding.hypothesis.name == name
     assert finding.severity.rank >= severity.rank
-    told = finding.evidence[0]
-    assert f"{told.metric}{{{told.instance}}}" in changed
+    evidence = finding.evidence[0]
+    assert f"{evidence.metric}{{{evidence.instance}}}" in changed
 
 
 def test_a_narrow_link_of_an_idle_card_is_no_finding() -> None:
@@ -99,35 +99,35 @@ def test_a_narrow_link_of_an_idle_card_is_no_finding() -> None:
     assert run(20, {"gpu.pcie.width{1}": 4.0} | idle, quiet=0) == []
 
 
-def test_heat_is_told_as_a_share_of_the_time() -> None:
+def test_heat_is_reported_as_a_share_of_the_time() -> None:
     *_, opened = run(10, {"gpu.throttled_time.thermal{0}": 4e8})
     assert opened.finding.claim.startswith("A GPU was slowed down for heat 40 % of the time")
 
 
 def test_the_subject_whose_work_fell_is_named() -> None:
     train = f"gpu.subject.sm_utilization{{{TRAIN}}}"
-    AT_WORK[train] = 95.0
+    BUSY_CARDS[train] = 95.0
     try:
         (opened, *_) = run(3, {"gpu.xid.hardware{0}": 1, train: 0.0}, quiet=70)
     finally:
-        del AT_WORK[train]
+        del BUSY_CARDS[train]
     assert opened.finding.subjects[0].name == TRAIN
 
 
 def of_card(changed: dict[str, float]) -> dict[str, float]:
-    """The quotients of one card."""
+    """Return the ratios of a card."""
     card = [channel for channel in _CHANNELS if channel.instance == "0"]
-    values = AT_WORK | changed
-    made = derived(card, (values.get(channel.label, 0.0) for channel in card))
-    return {label.removesuffix("{0}"): value for label, value in made.items()}
+    values = BUSY_CARDS | changed
+    ratios = derived(card, (values.get(channel.label, 0.0) for channel in card))
+    return {label.removesuffix("{0}"): value for label, value in ratios.items()}
 
 
 def test_quotients_of_a_card() -> None:
-    usual = of_card({"gpu.throttled_time.power{0}": 2e8, "gpu.throttled_time.thermal{0}": 1e8})
-    assert usual["gpu.memory.share"] == pytest.approx(750_000)
-    assert usual["gpu.power.share"] == pytest.approx(857_142.9)
-    assert usual["gpu.clock_deficit"] == pytest.approx(40_404.04)
-    assert usual["gpu.throttled_share"] == pytest.approx(200_000)
+    busy = of_card({"gpu.throttled_time.power{0}": 2e8, "gpu.throttled_time.thermal{0}": 1e8})
+    assert busy["gpu.memory.share"] == pytest.approx(750_000)
+    assert busy["gpu.power.share"] == pytest.approx(857_142.9)
+    assert busy["gpu.clock_deficit"] == pytest.approx(40_404.04)
+    assert busy["gpu.throttled_share"] == pytest.approx(200_000)
 
 
 def test_a_quotient_of_nothing_is_missing() -> None:

@@ -1,4 +1,4 @@
-"""A node's analysis with its jobs' heartbeats: findings of slowdowns, impacts, lines of status."""
+"""A node's analysis with the heartbeats of jobs: slowdown findings, impacts, status lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUIET = {
 
 
 def node(percent: float, end: int = END) -> Beating:
-    job = Job(0.45, 0.2, 0.02, slower=lambda at: 1 + percent / 100 * (ONSET <= at < OVER))
+    job = Job(0.45, 0.2, 0.02, slower=lambda second: 1 + percent / 100 * (ONSET <= second < OVER))
     return Beating({JOB: job}, end, others=OTHERS)
 
 
@@ -30,7 +30,7 @@ def analyzer(**settings: object) -> NodeAnalyzer:
 def run(
     judge: NodeAnalyzer, watched: Beating, fault: dict[str, float] | None = None
 ) -> list[FindingUpdate]:
-    """``fault`` is what other channels hold besides while the job is slower."""
+    """``fault`` is the values of other channels while the job is slower."""
 
     def values(second: int) -> dict[str, float]:
         return QUIET | (fault or {}) if ONSET <= second < OVER else QUIET
@@ -52,7 +52,7 @@ def test_a_slowdown_alone_is_a_finding_of_the_node() -> None:
     assert abs(last.impact.slowdown_percent - 12) < 1
 
 
-def test_a_healthy_job_says_nothing_and_shows_in_the_status() -> None:
+def test_a_healthy_job_has_no_finding_and_is_in_the_status() -> None:
     judge = analyzer()
     assert run(judge, node(0)) == []
     (line,) = judge.status().heartbeats
@@ -70,13 +70,13 @@ def test_a_fault_carries_what_it_cost_the_job() -> None:
     assert abs(last.impact.slowdown_percent - 12) < 1.5
 
 
-def test_what_is_open_at_the_end_is_told_with_its_cost() -> None:
+def test_an_open_finding_has_its_impact_when_the_analysis_ends() -> None:
     judge = analyzer()
     run(judge, node(12, OVER))
     assert all(update.finding.impact is not None for update in judge.finish())
 
 
-def test_the_papers_mode_hears_no_hearts() -> None:
+def test_the_papers_mode_has_no_heartbeats() -> None:
     updates = run(analyzer(mode="paper"), node(12))
     assert all(update.finding.impact is None for update in updates)
 

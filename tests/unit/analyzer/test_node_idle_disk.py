@@ -1,4 +1,4 @@
-"""The first requests to a disk that nobody had used are news, but no harm."""
+"""The first requests to an unused disk are new, but no harm."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ DISK = ChannelTable(
 )
 
 
-def told(changed: dict[str, float]) -> set[Subsystem]:
-    """Whose findings open when this begins after two idle minutes, and lasts half a one."""
+def opened(changed: dict[str, float]) -> set[Subsystem]:
+    """Return the subsystems with findings after two idle minutes and 30 s of these values."""
     node, judge = Node(DISK), NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
     updates = []
     for second in range(150):
         message = node.slice(changed if second >= 120 else {})
         updates += judge.analyze(message, node.table)
-    return {one.finding.subsystem for one in updates if one.change is FindingChange.OPENED}
+    return {update.finding.subsystem for update in updates if update.change is FindingChange.OPENED}
 
 
-def test_requests_of_usual_length_are_no_harm() -> None:
-    assert told(READING) == set()
+def test_requests_of_normal_duration_are_no_harm() -> None:
+    assert opened(READING) == set()
 
 
 @pytest.mark.parametrize("milliseconds", [30, 300])
-def test_requests_that_take_long_are(milliseconds: int) -> None:
+def test_slow_requests_are_harm(milliseconds: int) -> None:
     slow = READING | {"storage.disk.read_time{vda}": 64e6 * milliseconds}
-    assert Subsystem.STORAGE in told(slow)
+    assert Subsystem.STORAGE in opened(slow)

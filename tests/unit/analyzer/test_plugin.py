@@ -30,7 +30,7 @@ def documented_detector() -> ScaledDetector:
     return detector
 
 
-def test_the_documented_detector_finds_a_window_with_one_abnormal_feature() -> None:
+def test_the_documented_detector_finds_a_window_with_an_abnormal_feature() -> None:
     rng = np.random.default_rng(1)
     healthy, checked = rng.normal(size=(300, 5)), rng.normal(size=(20, 5))
     checked[7, 3] = 40.0

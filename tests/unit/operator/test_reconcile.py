@@ -97,9 +97,9 @@ class Harness:
 @pytest.fixture
 def harness() -> Harness:
     """A reconciler and one profile that was never visited."""
-    made = Harness()
-    made.api.create_profile("p")
-    return made
+    result = Harness()
+    result.api.create_profile("p")
+    return result
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_conflict_is_raised_after_the_status_is_written(running: Harness) -> N
 
 
 @pytest.mark.parametrize(("status", "reason"), [(INVALID, "Refused"), (FORBIDDEN, "Forbidden")])
-def test_a_refused_object_is_reported_and_not_repeated_at_once(
+def test_a_refused_object_is_reported_and_not_repeated_immediately(
     harness: Harness, status: int, reason: str
 ) -> None:
     harness.api.fail = lambda verb, kind: (
@@ -218,7 +218,7 @@ def test_an_object_of_somebody_else_is_left_alone(harness: Harness) -> None:
     assert other.condition("Ready")["reason"] == "NameTaken"
 
 
-def test_a_rejected_spec_has_one_event_for_each_generation(running: Harness) -> None:
+def test_a_rejected_spec_has_an_event_for_each_generation(running: Harness) -> None:
     running.api.change_spec(PROFILE_KIND, "p", collector={"sources": {"include": ["nothing"]}})
     running.visit()
     assert running.events.take() == ["ProfileRejected"]
@@ -238,7 +238,7 @@ def test_a_paused_profile_changes_no_object(running: Harness) -> None:
     assert running.condition("Ready")["reason"] == "Paused"
 
 
-def test_missing_collectors_have_one_event_and_so_has_their_recovery(running: Harness) -> None:
+def test_missing_collectors_have_an_event_and_so_has_their_recovery(running: Harness) -> None:
     name = running.name(DAEMON_SET)
     running.api.set_status(DAEMON_SET, name, numberReady=1, numberAvailable=1)
     assert running.visit() == PATIENCE_S  # a pod may take so long to start

@@ -1,4 +1,4 @@
-"""A finding names the cause apart from its symptoms, the culprit apart from its victims."""
+"""A finding separates the cause from its symptoms, and the culprit from its victims."""
 
 from __future__ import annotations
 

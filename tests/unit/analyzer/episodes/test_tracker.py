@@ -51,7 +51,7 @@ def test_a_score_above_its_threshold_is_suspected_then_opened_then_resolved() ->
     assert clock.log == [(1, "Suspected", CPU), (4, "Opened", CPU), (15, "Resolved", CPU)]
 
 
-def test_a_score_at_its_threshold_is_not_anomalous() -> None:
+def test_a_score_equal_to_its_threshold_is_not_anomalous() -> None:
     clock = Clock()
     clock.run(30, {CPU: 1.0})
     assert clock.log == []
@@ -73,7 +73,7 @@ def test_a_suspicion_is_reported_again_only_after_a_calm_second() -> None:
     assert [entry[:2] for entry in clock.log] == [(1, "Suspected"), (6, "Suspected")]
 
 
-def test_a_sustained_signature_opens_at_once() -> None:
+def test_a_sustained_signature_opens_immediately() -> None:
     clock = Clock()
     ((change, episode),) = clock.run(1, sustained=[OOM_KILL])
     assert (change, episode.subsystem) == (FindingChange.OPENED, MEMORY)
@@ -90,7 +90,7 @@ def test_a_subsystem_joins_soon_after_the_opening_and_opens_its_own_later() -> N
     assert late.log[-1] == (24, "Opened", GPU)
 
 
-def test_the_subsystem_of_most_weight_is_the_primary_one() -> None:
+def test_the_subsystem_of_most_weight_is_primary() -> None:
     clock = Clock()
     clock.run(5, {CPU: 1.5, GPU: 3.0})
     assert clock.tracker.open[0].subsystem is GPU
@@ -110,7 +110,7 @@ def test_a_new_normal_opens_nothing() -> None:
     assert clock.run(20, new_normal=[CPU]) == []
 
 
-def test_a_short_gap_is_not_calm_and_a_long_one_resolves() -> None:
+def test_a_short_gap_is_not_calm_and_a_long_gap_resolves() -> None:
     clock = Clock()
     clock.run(6, {CPU: 2.0})
     clock.second += 30

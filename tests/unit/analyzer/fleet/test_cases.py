@@ -1,4 +1,4 @@
-"""Outliers over the minutes: opened once, resolved by themselves, the same for every leader."""
+"""Outliers over minutes: opened once, resolved automatically, equal for every leader."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from support.property_tests import examples
 
 IDLE = {"memory.hugepages.free": 4.0 * GIB}
 SLOW = {"storage.pressure.some": 4e8}
-Told = list[tuple[int, str, str]]
+Changes = list[tuple[int, str, str]]
 
 
 def play(
     cases: FleetCases, minutes: list[list[Summary]], first: int = 100
 ) -> list[tuple[str, FleetCase]]:
-    """Minute after minute; every change with its case."""
-    told = []
+    """Play the minutes; return every change with its case."""
+    changes_of_cases = []
     for minute, nodes in enumerate(minutes, first):
-        found, settings, judged = compare_all([replace(one, minute=minute) for one in nodes])
-        told += cases.update(deviations(found, settings), judged, minute)
-    return told
+        found, settings, judged = compare_all([replace(node, minute=minute) for node in nodes])
+        changes_of_cases += cases.update(deviations(found, settings), judged, minute)
+    return changes_of_cases
 
 
 def changes(minutes: list[list[Summary]]) -> list[tuple[str, str, int]]:
@@ -54,123 +54,125 @@ def test_a_bad_minute_is_no_case() -> None:
 
 
 def test_it_resolves_when_it_was_gone_for_three_minutes() -> None:
-    told = changes([fleet(9, IDLE)] * 3 + [fleet(9)] * 5)
-    assert told == [("Opened", "n3", 101), ("Resolved", "n3", 102)]
+    observed = changes([fleet(9, IDLE)] * 3 + [fleet(9)] * 5)
+    assert observed == [("Opened", "n3", 101), ("Resolved", "n3", 102)]
     again = changes([fleet(9, IDLE)] * 3 + [fleet(9), fleet(9), fleet(9, IDLE)] * 3)
     assert again == [("Opened", "n3", 101)]
 
 
-def test_a_minute_counts_once_however_often_it_is_looked_at() -> None:
+def test_a_minute_counts_only_once() -> None:
     cases = FleetCases()
     assert [play(cases, [fleet(9, IDLE)]) for _ in range(9)] == [[]] * 9
 
 
 def test_while_a_node_is_away_its_case_stays_until_it_has_left() -> None:
-    there, away = fleet(9, IDLE), [one for one in fleet(9) if one.node != "n3"]
+    there, away = fleet(9, IDLE), [node for node in fleet(9) if node.node != "n3"]
     assert changes([there] * 2 + [away] * 9 + [there] * 2) == [("Opened", "n3", 101)]
     opened, gone = play(FleetCases(), [there] * 2 + [away] * 20)
     assert (opened[0], gone[0]) == ("Opened", "Resolved")
-    told = finding(gone[1], (), resolved=True)
-    assert told.state is State.RESOLVED
-    assert told.notes == ("the node can no longer be compared with others",)
+    reported = finding(gone[1], (), resolved=True)
+    assert reported.state is State.RESOLVED
+    assert reported.notes == ("the node can no longer be compared with others",)
 
 
 def test_a_fleet_that_shrinks_below_four_ends_its_cases() -> None:
-    told = changes([fleet(9, IDLE)] * 2 + [fleet(3, IDLE)] * 12)
-    assert told == [("Opened", "n3", 101), ("Resolved", "n3", 101)]
+    observed = changes([fleet(9, IDLE)] * 2 + [fleet(3, IDLE)] * 12)
+    assert observed == [("Opened", "n3", 101), ("Resolved", "n3", 101)]
 
 
 def test_settings_and_harm_are_cases_of_their_own() -> None:
-    nodes = [replace(one, facts={"memory.thp": "never"}) for one in fleet(9, IDLE)]
+    nodes = [replace(node, facts={"memory.thp": "never"}) for node in fleet(9, IDLE)]
     nodes[2] = replace(nodes[2], facts={"memory.thp": "always"})
-    told = play(FleetCases(), [nodes] * 3)
-    assert [(case.key.subsystem, case.key.kind) for _, case in told] == [
+    reported = play(FleetCases(), [nodes] * 3)
+    assert [(case.key.subsystem, case.key.kind) for _, case in reported] == [
         (Subsystem.MEMORY, FindingKind.ANOMALY), (Subsystem.MEMORY, FindingKind.CONFIGURATION),
     ]  # fmt: skip
 
 
 def test_a_setting_joins_the_harm_it_does() -> None:
-    nodes = [replace(one, facts={"memory.hugepages": "none"}) for one in fleet(9, IDLE)]
+    nodes = [replace(node, facts={"memory.hugepages": "none"}) for node in fleet(9, IDLE)]
     nodes[2] = replace(nodes[2], facts={"memory.hugepages": "2048 x 2048 kB"})
-    (told,) = play(FleetCases(), [nodes] * 3)
-    shown = finding(told[1], ())
-    assert shown.claim.startswith("Huge pages reserved on 1 of 9 nodes")
-    assert [one.metric for one in shown.evidence] == [
+    (reported,) = play(FleetCases(), [nodes] * 3)
+    opened_finding = finding(reported[1], ())
+    assert opened_finding.claim.startswith("Huge pages reserved on 1 of 9 nodes")
+    assert [node.metric for node in opened_finding.evidence] == [
         "memory.hugepages.free", "fact.memory.hugepages",
     ]  # fmt: skip
-    used = [replace(one, facts=there.facts) for one, there in zip(fleet(9), nodes, strict=True)]
+    used = [replace(node, facts=there.facts) for node, there in zip(fleet(9), nodes, strict=True)]
     assert [case.key.kind for _, case in play(FleetCases(), [used] * 3)] == [
         FindingKind.CONFIGURATION
     ]
 
 
-def test_one_fault_is_one_finding_with_all_that_shows_it() -> None:
+def test_a_fault_is_a_single_finding_with_all_its_evidence() -> None:
     both = {**SLOW, "storage.pressure.full": 3e8, "storage.procs_blocked": 9.0}
     nodes = fleet(9, both)
     plain = {"storage.pressure.full": 1e6, "storage.procs_blocked": 0.0}
-    nodes = [one if one.node == "n3" else summary(one.node, plain) for one in nodes]
-    (told,) = play(FleetCases(), [nodes] * 4)
-    shown = finding(told[1], ())
-    assert shown.subsystem is Subsystem.STORAGE
-    shows = {one.metric for one in shown.evidence}
+    nodes = [node if node.node == "n3" else summary(node.node, plain) for node in nodes]
+    (reported,) = play(FleetCases(), [nodes] * 4)
+    opened_finding = finding(reported[1], ())
+    assert opened_finding.subsystem is Subsystem.STORAGE
+    shows = {node.metric for node in opened_finding.evidence}
     assert "storage.procs_blocked" in shows
-    assert len(shows & {"storage.pressure.some", "storage.pressure.full"}) == 1  # one family
+    assert len(shows & {"storage.pressure.some", "storage.pressure.full"}) == 1  # a single group
 
 
-def test_what_grows_worse_is_told_but_not_each_minute() -> None:
+def test_a_worsening_case_is_updated_but_not_each_minute() -> None:
     slow, worse = (fleet(9, {"storage.pressure.some": level}) for level in (3e7, 9e9))
-    told = changes([slow] * 3 + [worse, slow] * 10)
-    assert told == [("Opened", "n3", 102), ("Changed", "n3", 107)]
+    observed = changes([slow] * 3 + [worse, slow] * 10)
+    assert observed == [("Opened", "n3", 102), ("Changed", "n3", 107)]
 
 
-def test_the_finding_says_who_differs_from_whom_by_what() -> None:
-    told = opened(IDLE)
-    assert told.claim == "Huge pages reserved on 1 of 9 nodes: 4 GiB idle on n3, 0 B on the others"
-    assert (told.node_name, told.scope) == ("n3", FindingScope.CROSS_NODE)
-    assert told.hypothesis is not None
-    assert told.hypothesis.name == HYPOTHESIS
-    assert told.peers == Peers(9, "0", "4294967296")
-    assert told.severity is Severity.MEDIUM
-    assert told.state is State.OPEN
-    assert told.first_seen_ns == 100 * 60 * 10**9
-    assert told.evidence[0].metric == "memory.hugepages.free"
-    assert told.confidence_percent == 80
-    json.dumps(told.to_dict())
+def test_the_finding_names_the_node_its_peers_and_the_difference() -> None:
+    reported = opened(IDLE)
+    assert (
+        reported.claim == "Huge pages reserved on 1 of 9 nodes: 4 GiB idle on n3, 0 B on the others"
+    )
+    assert (reported.node_name, reported.scope) == ("n3", FindingScope.CROSS_NODE)
+    assert reported.hypothesis is not None
+    assert reported.hypothesis.name == HYPOTHESIS
+    assert reported.peers == Peers(9, "0", "4294967296")
+    assert reported.severity is Severity.MEDIUM
+    assert reported.state is State.OPEN
+    assert reported.first_seen_ns == 100 * 60 * 10**9
+    assert reported.evidence[0].metric == "memory.hugepages.free"
+    assert reported.confidence_percent == 80
+    json.dumps(reported.to_dict())
 
 
-def test_load_is_told_with_the_range_of_the_others_and_whose_work_it_is() -> None:
+def test_a_load_finding_has_the_range_of_the_peers_and_the_workload() -> None:
     (_, case), *_ = play(FleetCases(), [fleet(9, SLOW)] * 3)
-    told = finding(
+    reported = finding(
         case, (JobMember("Pod", "ml", "train-0", "u"), JobMember("Unit", "", "/a.service"))
     )
-    assert told.claim.startswith(
+    assert reported.claim.startswith(
         "storage.pressure.some (psi io some) stands out on 1 of 9 nodes: 40 % on n3, 0.2"
     )
-    assert [pod.name for pod in told.pods] == ["train-0"]
-    assert [one.name for one in told.subjects] == ["/a.service"]
+    assert [pod.name for pod in reported.pods] == ["train-0"]
+    assert [subject.name for subject in reported.subjects] == ["/a.service"]
 
 
-def test_a_setting_is_told_with_both_values() -> None:
-    nodes = [replace(one, facts={"cpu.smt": "on"}) for one in fleet(9)]
+def test_a_setting_finding_has_both_values() -> None:
+    nodes = [replace(node, facts={"cpu.smt": "on"}) for node in fleet(9)]
     nodes[2] = replace(nodes[2], facts={"cpu.smt": "off"})
     (_, case), *_ = play(FleetCases(), [nodes] * 3)
-    told = finding(case, ())
-    assert told.claim == "cpu.smt differs on 1 of 9 nodes: off on n3, on on most others"
-    assert (told.kind, told.severity) == (FindingKind.CONFIGURATION, Severity.LOW)
-    assert told.peers == Peers(9, "on", "off")
+    reported = finding(case, ())
+    assert reported.claim == "cpu.smt differs on 1 of 9 nodes: off on n3, on on most others"
+    assert (reported.kind, reported.severity) == (FindingKind.CONFIGURATION, Severity.LOW)
+    assert reported.peers == Peers(9, "on", "off")
 
 
 @given(st.integers(0, 7))
 @examples(8)
-def test_another_leader_goes_on_where_the_last_one_stopped(at: int) -> None:
+def test_another_leader_continues_where_the_previous_leader_stopped(index: int) -> None:
     minutes = [fleet(9, {**IDLE, **SLOW})] * 4 + [fleet(9)] * 4
-    one = play(FleetCases(), minutes)
+    single = play(FleetCases(), minutes)
     first, second = FleetCases(), FleetCases()
-    told = play(first, minutes[:at])
+    reported = play(first, minutes[:index])
     second.load(json.loads(json.dumps(first.rows())))
-    told += play(second, minutes[at:], 100 + at)
-    assert [(change, finding(case, ()).id) for change, case in told] == [
-        (change, finding(case, ()).id) for change, case in one
+    reported += play(second, minutes[index:], 100 + index)
+    assert [(change, finding(case, ()).id) for change, case in reported] == [
+        (change, finding(case, ()).id) for change, case in single
     ]
 
 
@@ -225,18 +227,18 @@ def test_state_of_another_version_is_left_out() -> None:
     assert json.loads(json.dumps(cases.rows())) == [good]
 
 
-def told_of_job(levels: dict[str, float]) -> Finding:
-    nodes = [replace(one, jobs={"ml/Job/train": part()}) for one in fleet(6)]
+def finding_of_job(levels: dict[str, float]) -> Finding:
+    nodes = [replace(node, jobs={"ml/Job/train": part()}) for node in fleet(6)]
     nodes[2] = replace(nodes[2], jobs={"ml/Job/train": part(levels)})
     (_, case), *_ = play(FleetCases(), [nodes] * 3)
     return finding(case, ())
 
 
-def test_what_a_job_suffers_on_a_node_is_told_with_the_job() -> None:
-    held = told_of_job({"cpu.subject.throttled_time": 4e8})
-    assert held.claim.startswith("ml/Job/train: cpu.subject.throttled_time")
-    assert held.claim.endswith("on 1 of 6 nodes: 40 % on n3, 0 % on the others")
-    less = told_of_job({"memory.subject.page_faults": 1e4, "network.subject.tx_bytes": 2.5e7})
+def test_harm_to_a_job_on_a_node_names_the_job() -> None:
+    throttled = finding_of_job({"cpu.subject.throttled_time": 4e8})
+    assert throttled.claim.startswith("ml/Job/train: cpu.subject.throttled_time")
+    assert throttled.claim.endswith("on 1 of 6 nodes: 40 % on n3, 0 % on the others")
+    less = finding_of_job({"memory.subject.page_faults": 1e4, "network.subject.tx_bytes": 2.5e7})
     assert less.claim == (
         "ml/Job/train does 50 % less of everything than on other nodes, on 1 of 6 nodes: on n3"
     )

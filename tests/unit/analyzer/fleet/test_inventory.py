@@ -1,4 +1,4 @@
-"""What facts make of a node: its class, and what ought to be alike within it."""
+"""The class of a node from its facts, and the settings that are comparable within a class."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from reveal_contract.facts import Cpu, Device, Disk, Facts, Gpu, Kernel, Link, M
 from reveal_contract.metric import Subsystem
 from support.fleet_summaries import GIB, facts
 
-ONE = facts("n1")
+FACTS = facts("n1")
 
 
 def test_a_class_is_what_decides_what_jobs_can_get() -> None:
-    assert node_class(ONE) == "Xeon, 4 CPUs, 65536 MiB, 2 x H100, Linux 6.1"
+    assert node_class(FACTS) == "Xeon, 4 CPUs, 65536 MiB, 2 x H100, Linux 6.1"
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_class_is_what_decides_what_jobs_can_get() -> None:
     ],
 )
 def test_what_differs_by_nature_or_by_mistake_is_the_same_class(other: Facts) -> None:
-    assert node_class(other) == node_class(ONE)
+    assert node_class(other) == node_class(FACTS)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_differs_by_nature_or_by_mistake_is_the_same_class(other: Facts) ->
     ],
 )
 def test_other_hardware_and_another_kernel_family_are_another(other: Facts) -> None:
-    assert node_class(other) != node_class(ONE)
+    assert node_class(other) != node_class(FACTS)
 
 
 def test_a_node_of_which_nothing_is_known_has_no_class() -> None:
@@ -63,16 +63,16 @@ def test_memory_is_what_the_host_was_fitted_with(usable: float, memory: int) -> 
     assert installed_memory(int(usable * GIB)) == memory * GIB
 
 
-def test_settings_are_told_by_name_and_unknown_ones_left_out() -> None:
-    told = comparable(ONE)
-    assert told["cpu.smt"] == "on"
-    assert told["memory.thp"] == "madvise"
-    assert told["kernel.sysctl.vm.swappiness"] == "60"
-    assert told["network.speeds"] == "1 x 25000 Mbit/s"
-    assert told["network.mtus"] == "1 x 9000"
-    assert told["gpu.persistence"] == "on"
-    assert "gpu.ecc" not in told
-    assert "cpu.boost" not in told
+def test_settings_are_listed_by_name_and_unknown_settings_omitted() -> None:
+    settings = comparable(FACTS)
+    assert settings["cpu.smt"] == "on"
+    assert settings["memory.thp"] == "madvise"
+    assert settings["kernel.sysctl.vm.swappiness"] == "60"
+    assert settings["network.speeds"] == "1 x 25000 Mbit/s"
+    assert settings["network.mtus"] == "1 x 9000"
+    assert settings["gpu.persistence"] == "on"
+    assert "gpu.ecc" not in settings
+    assert "cpu.boost" not in settings
     assert comparable(Facts(node="n")) == {}
 
 
@@ -80,23 +80,25 @@ def test_names_addresses_and_order_make_no_difference() -> None:
     nics = (Nic("a", pci="1", up=True, mtu=1500), Nic("b", pci="2", up=True, mtu=9000))
     renamed = (replace(nics[1], name="c", pci="3"), replace(nics[0], name="d", pci="4"))
     veth = Nic("veth1", up=True, mtu=1450)
-    one, two = facts("n1", nics=nics), facts("n2", nics=(*renamed, veth))
-    assert comparable(one) == comparable(two)
+    first, second = facts("n1", nics=nics), facts("n2", nics=(*renamed, veth))
+    assert comparable(first) == comparable(second)
 
 
-def test_devices_are_told_by_kind() -> None:
+def test_devices_are_counted_by_kind() -> None:
     def gpu(address: str, width: int | None) -> Device:
         return Device(address, "gpu", "10de:2330", "nvidia", link=Link(width=width))
 
-    told = comparable(facts("n", devices=(gpu("1", 16), gpu("2", 8)), disks=(Disk("sda", "SSD"),)))
-    assert told["gpu.link_widths"] == "1 x x16, 1 x x8"
-    assert told["gpu.device_drivers"] == "nvidia"
-    assert told["storage.models"] == "1 x SSD"
+    settings = comparable(
+        facts("n", devices=(gpu("1", 16), gpu("2", 8)), disks=(Disk("sda", "SSD"),))
+    )
+    assert settings["gpu.link_widths"] == "1 x x16, 1 x x8"
+    assert settings["gpu.device_drivers"] == "nvidia"
+    assert settings["storage.models"] == "1 x SSD"
     unknown = comparable(facts("n", devices=(gpu("1", 16), gpu("2", None))))
     assert "gpu.link_widths" not in unknown
 
 
-def test_ports_that_run_slower_are_told() -> None:
+def test_slower_ports_are_listed() -> None:
     slow = comparable(facts("n", ports=(Port("mlx5_0/1", "InfiniBand", "ACTIVE", "100 Gb/sec"),)))
     assert slow["network.ports"] == "1 x ACTIVE 100 Gb/sec"
 

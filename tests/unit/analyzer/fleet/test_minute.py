@@ -1,4 +1,4 @@
-"""A node's minute: every metric folded to the node, robustly; subjects as means."""
+"""The minute of a node: robust levels of every metric of the node, and means of subjects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 from support.synthetic_node import OTHER, TABLE, WORK, Node
 
-START = 1_700_000_040 * 10**9  # the beginning of a minute
+START = 1_700_000_040 * 10**9  # the start of a minute
 GIB = 1 << 30
 DISKS = ChannelTable(
     (
@@ -56,10 +56,10 @@ PARTS = {
     "memory.hugepages.reserved{2048kB}": 1.0 * GIB, "cpu.subject.usage{/a}": 5e8,
 }  # fmt: skip
 
-MEANS = ("memory.ecc.correctable", "memory.hugepages.free")  # an event; less what is promised
+MEANS = ("memory.ecc.correctable", "memory.hugepages.free")  # an event; less the reserved pages
 
 
-class Told:
+class MinuteDriver:
     """Slices of one node pushed into its minutes."""
 
     def __init__(self, table: ChannelTable = TABLE) -> None:
@@ -70,10 +70,10 @@ class Told:
         self.push(self.node.slice(changed))
 
     def push(self, message: Message) -> None:
-        at = START + self._second * 10**9
-        made = self._deriver.second(replace(message, start_ns=at), self.table)
+        start_ns = START + self._second * 10**9
+        second = self._deriver.second(replace(message, start_ns=start_ns), self.table)
         self._second += 1
-        self.minutes.push(made)
+        self.minutes.push(second)
 
     def minute(self) -> MinuteLevels:
         ended = self.minutes.pop_ended()
@@ -86,34 +86,34 @@ def level(levels: MinuteLevels, name: str) -> float:
 
 
 def parts(seconds: int = 61) -> MinuteLevels:
-    told = Told(DISKS)
+    driver = MinuteDriver(DISKS)
     for _ in range(seconds):
-        told.second(**PARTS)
-    return told.minute()
+        driver.second(**PARTS)
+    return driver.minute()
 
 
-def test_a_minute_ends_with_the_first_second_of_the_next_and_is_told_once() -> None:
-    told = Told()
+def test_a_minute_ends_with_the_first_second_of_the_next_and_is_taken_once() -> None:
+    driver = MinuteDriver()
     for _ in range(60):
-        told.second()
-    assert told.minutes.pop_ended() is None
-    told.second()
-    levels = told.minute()
+        driver.second()
+    assert driver.minutes.pop_ended() is None
+    driver.second()
+    levels = driver.minute()
     assert (levels.minute, levels.seconds) == (START // (60 * 10**9), 60)
-    assert told.minutes.pop_ended() is None
+    assert driver.minutes.pop_ended() is None
 
 
 def test_what_bursts_for_a_second_is_no_level_and_what_lasts_is() -> None:
-    told = Told()
-    for at in range(61):
-        told.second(**{"cpu.pressure.some": 5e5 if at == 30 else 2000.0})
-    levels = told.minute()
-    place = levels.names.index("cpu.pressure.some")
-    assert levels.levels[place] == pytest.approx(2000 * 1e3, rel=0.05)
-    assert levels.spreads[place] < 0.05 * levels.levels[place]
+    driver = MinuteDriver()
+    for second in range(61):
+        driver.second(**{"cpu.pressure.some": 5e5 if second == 30 else 2000.0})
+    levels = driver.minute()
+    index = levels.names.index("cpu.pressure.some")
+    assert levels.levels[index] == pytest.approx(2000 * 1e3, rel=0.05)
+    assert levels.spreads[index] < 0.05 * levels.levels[index]
 
 
-def test_what_adds_up_is_added_up_and_else_the_worst_part_speaks() -> None:
+def test_additive_metrics_are_summed_and_others_take_the_worst_part() -> None:
     levels = parts()
     assert level(levels, "storage.disk.reads") == pytest.approx(400, rel=0.05)
     assert level(levels, "storage.disk.in_flight") == pytest.approx(7, rel=0.3)
@@ -124,31 +124,31 @@ def test_pages_that_a_program_was_promised_are_not_idle() -> None:
     assert level(parts(), "memory.hugepages.free") == 4 * GIB
 
 
-def test_where_only_meminfo_is_read_it_tells_of_the_default_size() -> None:
+def test_meminfo_alone_gives_pages_of_the_default_size() -> None:
     pages = [Channel(f"memory.huge_pages_{name}") for name in ("total", "free", "rsvd")]
     meminfo = ChannelTable((*pages, Channel("memory.hugepagesize", scale=1024.0)), ())
-    told = Told(meminfo)
+    driver = MinuteDriver(meminfo)
     for _ in range(61):
-        message = told.node.slice()
-        told.push(replace(message, fast=np.tile(np.array([1024, 512, 12, 2048]), (10, 1))))
-    assert level(told.minute(), "memory.hugepages.free") == 500 * 2048 * 1024
+        message = driver.node.slice()
+        driver.push(replace(message, fast=np.tile(np.array([1024, 512, 12, 2048]), (10, 1))))
+    assert level(driver.minute(), "memory.hugepages.free") == 500 * 2048 * 1024
 
 
-def test_events_are_told_by_their_mean_for_one_in_a_minute_counts() -> None:
-    told = Told(DISKS)
-    for at in range(61):
-        told.second(**PARTS, **{"memory.ecc.correctable{mc0}": 10.0 if at == 30 else 0.0})
-    assert 0 < level(told.minute(), "memory.ecc.correctable") < 1
+def test_events_are_means_as_a_single_event_in_a_minute_counts() -> None:
+    driver = MinuteDriver(DISKS)
+    for second in range(61):
+        driver.second(**PARTS, **{"memory.ecc.correctable{mc0}": 10.0 if second == 30 else 0.0})
+    assert 0 < level(driver.minute(), "memory.ecc.correctable") < 1
 
 
 def test_a_value_that_cannot_be_read_is_missing() -> None:
-    told = Told(DISKS)
+    driver = MinuteDriver(DISKS)
     for _ in range(61):
-        message = told.node.slice(PARTS)
+        message = driver.node.slice(PARTS)
         missing = message.fast_missing.copy()
         missing[:, 1] = True
-        told.push(replace(message, fast_missing=missing))
-    levels = told.minute()
+        driver.push(replace(message, fast_missing=missing))
+    levels = driver.minute()
     assert math.isnan(level(levels, "storage.disk.reads"))
     assert level(levels, "gpu.pcie.width") == 8
 
@@ -163,31 +163,31 @@ def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing:
     sums[gone] = np.nan
     nobody = [np.zeros(len(layout.subjects))] * blocks
     part = MinutePart(layout, list(sums), nobody, [5] * blocks)
-    told, rows = MinuteData(1, [part]).levels(), part.blocks()
+    levels, rows = MinuteData(1, [part]).levels(), part.blocks()
     assert rows.shape == (blocks, len(layout.names))
-    robust = [at for at, name in enumerate(layout.names) if name not in MEANS]
+    robust = [index for index, name in enumerate(layout.names) if name not in MEANS]
     low, middle, high = np.nanquantile(rows[:, robust], (0.25, 0.5, 0.75), axis=0)
-    np.testing.assert_allclose(told.levels[robust], middle)
-    np.testing.assert_allclose(told.spreads[robust], (high - low) / 1.349, atol=1e-12)
+    np.testing.assert_allclose(levels.levels[robust], middle)
+    np.testing.assert_allclose(levels.spreads[robust], (high - low) / 1.349, atol=1e-12)
 
 
 def test_subjects_are_means_of_the_seconds_they_were_there() -> None:
-    told = Told()
-    for at in range(61):
-        told.second(**{f"cpu.subject.usage{{{WORK}}}": 3e8 if at < 30 else 0.0})
-    assert told.minute().subjects["cpu.subject.usage", WORK] == pytest.approx(1.5e8, rel=0.05)
+    driver = MinuteDriver()
+    for second in range(61):
+        driver.second(**{f"cpu.subject.usage{{{WORK}}}": 3e8 if second < 30 else 0.0})
+    assert driver.minute().subjects["cpu.subject.usage", WORK] == pytest.approx(1.5e8, rel=0.05)
 
 
 def test_a_table_that_changes_within_the_minute_changes_no_level() -> None:
-    told = Told()
+    driver = MinuteDriver()
     more = ChannelTable(
         (*TABLE.fast, Channel("cpu.subject.usage", "/new", Kind.COUNTER)), TABLE.slow
     )
-    for at in range(61):
-        if at == 33:
-            told.table, told.node = more, Node(more)
-        told.second(**{"cpu.subject.usage{/new}": 1e8})
-    levels = told.minute()
+    for second in range(61):
+        if second == 33:
+            driver.table, driver.node = more, Node(more)
+        driver.second(**{"cpu.subject.usage{/new}": 1e8})
+    levels = driver.minute()
     assert levels.seconds == 60
     assert level(levels, "cpu.pressure.some") == pytest.approx(2e6, rel=0.05)
     assert levels.subjects["cpu.subject.usage", "/new"] == pytest.approx(1e8, rel=0.05)
@@ -202,49 +202,55 @@ def test_the_worst_of_a_metric_that_falls_is_its_least() -> None:
     assert measure("no.such.metric") is None
 
 
-def test_all_that_can_hurt_is_told_and_of_activity_what_matters() -> None:
-    told = Told(DISKS)
+def test_a_summary_has_all_harm_and_the_relevant_activity() -> None:
+    driver = MinuteDriver(DISKS)
     for _ in range(61):
-        told.second(**PARTS)
-    levels = told.minute()
-    one = summarize("n", levels, NodeSetup("kind", {"cpu.smt": "on"}), ())
-    assert {"storage.disk.in_flight", "gpu.pcie.width", "memory.hugepages.free"} <= set(one.names)
-    assert one.level("memory.ecc.correctable") == 0.0
-    assert one.activity["storage.disk.reads"] == pytest.approx(400, rel=0.05)
+        driver.second(**PARTS)
+    levels = driver.minute()
+    summary = summarize("n", levels, NodeSetup("kind", {"cpu.smt": "on"}), ())
+    assert {"storage.disk.in_flight", "gpu.pcie.width", "memory.hugepages.free"} <= set(
+        summary.names
+    )
+    assert summary.level("memory.ecc.correctable") == 0.0
+    assert summary.activity["storage.disk.reads"] == pytest.approx(400, rel=0.05)
     quiet = replace(levels, levels=np.where(levels.levels > 300, 4.0, levels.levels))
     assert "storage.disk.reads" not in summarize("n", quiet, UNKNOWN, ()).activity
-    assert (one.kind, one.facts, one.workload) == ("kind", {"cpu.smt": "on"}, ("/a x 1",))
-    assert one.jobs["/a"].levels == {"cpu.subject.usage": pytest.approx(5e8, rel=0.05)}
+    assert (summary.kind, summary.facts, summary.workload) == (
+        "kind",
+        {"cpu.smt": "on"},
+        ("/a x 1",),
+    )
+    assert summary.jobs["/a"].levels == {"cpu.subject.usage": pytest.approx(5e8, rel=0.05)}
 
 
 def test_what_matters_grows_with_the_memory_of_the_node() -> None:
-    told = Told()
+    driver = MinuteDriver()
     for _ in range(61):
-        told.second()
-    levels = told.minute()
+        driver.second()
+    levels = driver.minute()
     level = levels.names.index("memory.mem_available")
     assert summarize("n", levels, UNKNOWN, ()).names.index("memory.mem_available") >= 0
     assert "memory.mem_total" in summarize("n", levels, UNKNOWN, ()).activity
     assert levels.levels[level] == pytest.approx(12 * GIB, rel=0.05)
-    one, two = (measure(name) for name in ("memory.mem_available", "cpu.pressure.some"))
-    assert one is not None
-    assert two is not None
-    made = Quanta.of([one, two])
-    np.testing.assert_allclose(made.scaled(64.0 * GIB, 8), [64 * GIB / 512, two.row.quantum])
+    available, pressure = (measure(name) for name in ("memory.mem_available", "cpu.pressure.some"))
+    assert available is not None
+    assert pressure is not None
+    quanta = Quanta.of([available, pressure])
+    np.testing.assert_allclose(quanta.scaled(64.0 * GIB, 8), [64 * GIB / 512, pressure.row.quantum])
 
 
-def test_the_steps_of_jobs_are_told_as_they_were_when_the_minute_ended() -> None:
-    told = Told()
-    told.minutes = MinuteRecorder(lambda: {WORK: 1.5})
+def test_the_steps_of_jobs_are_those_of_the_end_of_the_minute() -> None:
+    driver = MinuteDriver()
+    driver.minutes = MinuteRecorder(lambda: {WORK: 1.5})
     for _ in range(61):
-        told.second()
-    levels = told.minute()
+        driver.second()
+    levels = driver.minute()
     assert levels.subjects["job.step", WORK] == 1.5e9
-    one = summarize("n", levels, UNKNOWN, ())
-    assert one.jobs[WORK].levels["job.step"] == 1.5e9
+    summary = summarize("n", levels, UNKNOWN, ())
+    assert summary.jobs[WORK].levels["job.step"] == 1.5e9
 
 
-def test_an_engine_tells_the_steps_that_its_heartbeat_reads(
+def test_a_node_analysis_reports_the_steps_of_its_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reading = WindowReading(window=30, percent=4.7, scatter=0.5, level=2.0)
@@ -252,10 +258,10 @@ def test_an_engine_tells_the_steps_that_its_heartbeat_reads(
     step_times = {WORK: StepTime(1.57, 1.5, "cpu", 1.0, (reading,)), OTHER: learning}
     monkeypatch.setattr(JobMonitor, "step_times", property(lambda self: step_times))
     node, engine = Node(), NodeAnalyzer("n1", AnalyzerSettings(), rules=())
-    for at in range(61):
-        engine.analyze(replace(node.slice(), start_ns=START + at * 10**9), TABLE)
+    for second in range(61):
+        engine.analyze(replace(node.slice(), start_ns=START + second * 10**9), TABLE)
     ended = engine.minutes.pop_ended()
     assert ended is not None
-    told = ended.levels().subjects
-    assert told["job.step", WORK] == 1.57e9
-    assert ("job.step", OTHER) not in told
+    subjects = ended.levels().subjects
+    assert subjects["job.step", WORK] == 1.57e9
+    assert ("job.step", OTHER) not in subjects

@@ -1,4 +1,4 @@
-"""Nodes against their peers: who stands apart, and who must not."""
+"""Nodes compared with their peers: which are outliers, and which must not be."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def found_among(summaries: list[Summary]) -> list[Outlier]:
 
 
 def named(summaries: list[Summary]) -> list[tuple[str, str]]:
-    return [(one.node, one.metric) for one in found_among(summaries) if one.harm]
+    return [(outlier.node, outlier.metric) for outlier in found_among(summaries) if outlier.harm]
 
 
 def test_what_is_compared_is_in_the_catalogue() -> None:
     for name in STANDING:
         assert catalogue.find(name).name == name
-        made = measure(name)
-        assert made is not None
-        assert made.sign
+        measured = measure(name)
+        assert measured is not None
+        assert measured.sign
 
 
-def test_reserved_pages_on_one_of_nine_stand_apart_whatever_the_nodes_run() -> None:
-    nodes = [replace(one, workload=(f"work-{one.node} x 1",)) for one in fleet(9, IDLE)]
+def test_reserved_pages_on_a_node_of_nine_are_found_for_any_workload() -> None:
+    nodes = [replace(node, workload=(f"work-{node.node} x 1",)) for node in fleet(9, IDLE)]
     (found,) = found_among(nodes)
     assert (found.node, found.metric, found.standing) == ("n3", "memory.hugepages.free", True)
     assert (found.compared, found.alike, found.value) == (9, 1, 4.0 * GIB)
@@ -48,7 +48,7 @@ def test_reserved_pages_on_one_of_nine_stand_apart_whatever_the_nodes_run() -> N
 
 def test_more_of_what_hurts_is_found_among_nodes_with_the_same_work_only() -> None:
     assert named(fleet(9, SLOW)) == [("n3", "storage.pressure.some")]
-    other = [replace(one, workload=(one.node,)) for one in fleet(9, SLOW)]
+    other = [replace(node, workload=(node.node,)) for node in fleet(9, SLOW)]
     assert named(other) == []
 
 
@@ -59,7 +59,7 @@ def test_less_of_what_hurts_is_nothing() -> None:
 def test_activity_explains_and_is_nothing_by_itself() -> None:
     busy = {"cpu.context_switches": 4e5}
     assert found_among(fleet(9, busy)) == []
-    found = {one.metric: one.harm for one in found_among(fleet(9, {**SLOW, **busy}))}
+    found = {outlier.metric: outlier.harm for outlier in found_among(fleet(9, {**SLOW, **busy}))}
     assert found == {"cpu.context_switches": False, "storage.pressure.some": True}
 
 
@@ -71,7 +71,7 @@ def test_an_idle_node_is_no_outlier_and_hides_none() -> None:
     assert named([*nodes[:2], loud_but_idle, *nodes[3:]]) == []
 
 
-def test_a_part_of_a_minute_says_nothing_about_load() -> None:
+def test_an_incomplete_minute_is_not_compared_by_load() -> None:
     nodes = fleet(9, {**SLOW, **IDLE})
     nodes[2] = replace(nodes[2], seconds=20)
     assert named(nodes) == [("n3", "memory.hugepages.free")]
@@ -103,32 +103,32 @@ def test_a_metric_that_few_nodes_have_is_not_compared() -> None:
 
 
 def test_metrics_of_a_newer_collector_are_passed_over() -> None:
-    nodes = [replace(one, names=(*one.names[:-1], "cpu.of.tomorrow")) for one in fleet(9, IDLE)]
+    nodes = [replace(node, names=(*node.names[:-1], "cpu.of.tomorrow")) for node in fleet(9, IDLE)]
     assert named(nodes) == [("n3", "memory.hugepages.free")]
 
 
-def test_a_setting_that_one_of_nine_has_otherwise_is_told() -> None:
+def test_a_setting_that_differs_on_a_node_of_nine_is_found() -> None:
     nodes = [summary(f"n{i}", facts={"cpu.smt": "off" if i == 4 else "on"}) for i in range(9)]
     assert drifts(nodes) == [Drift("n4", "cpu.smt", "off", "on", 9, 1)]
-    unknown = [replace(one, facts={}) if one.node == "n4" else one for one in nodes]
+    unknown = [replace(node, facts={}) if node.node == "n4" else node for node in nodes]
     assert drifts(unknown) == []
     assert drifts(nodes[2:5]) == []
 
 
 @pytest.mark.parametrize(("nodes", "outlying"), [(4, 1), (9, 1), (10, 2), (100, 20)])
-def test_few_are_one_in_five(nodes: int, outlying: int) -> None:
+def test_outliers_are_up_to_a_fifth_of_the_nodes(nodes: int, outlying: int) -> None:
     assert most_outliers(nodes) == outlying
 
 
-def test_classes_are_never_mixed_and_unknown_ones_not_compared() -> None:
+def test_classes_are_never_mixed_and_unknown_classes_not_compared() -> None:
     nodes = fleet(9, IDLE)
-    split = [replace(one, kind=f"class {at % 3}") for at, one in enumerate(nodes)]
+    split = [replace(each, kind=f"class {index % 3}") for index, each in enumerate(nodes)]
     assert compare_all(split) == ([], [], {})
-    assert compare_all([replace(one, kind="") for one in nodes]) == ([], [], {})
-    two = [replace(one, node=f"{one.node}.{kind}", kind=kind) for kind in "ab" for one in nodes]
+    assert compare_all([replace(each, kind="") for each in nodes]) == ([], [], {})
+    two = [replace(each, node=f"{each.node}.{kind}", kind=kind) for kind in "ab" for each in nodes]
     found, _, judged = compare_all(two)
-    assert {one.node for one in found} == {"n3.a", "n3.b"}
-    assert all(one.compared == 9 for one in found)
+    assert {each.node for each in found} == {"n3.a", "n3.b"}
+    assert all(each.compared == 9 for each in found)
     assert len(judged) == 18
 
 
@@ -145,7 +145,7 @@ def test_the_order_of_nodes_does_not_matter(count: int, seed: int, factor: float
 @given(st.integers(4, 12), st.floats(0.01, 100.0))
 @examples(60)
 def test_load_that_grows_on_all_nodes_alike_is_nothing(count: int, factor: float) -> None:
-    nodes = [replace(one, levels=one.levels * factor) for one in fleet(count)]
+    nodes = [replace(node, levels=node.levels * factor) for node in fleet(count)]
     assert compare_all(nodes)[:2] == ([], [])
 
 
@@ -160,11 +160,11 @@ def test_three_nodes_are_not_compared(count: int, pressure: float, pages: float)
 @examples(100)
 def test_outliers_are_few_and_beyond_all_others(levels: list[float]) -> None:
     nodes = [
-        summary(f"n{at}", {"storage.pressure.some": level}, workload=WORK)
-        for at, level in enumerate(levels)
+        summary(f"n{index}", {"storage.pressure.some": level}, workload=WORK)
+        for index, level in enumerate(levels)
     ]
     found = found_among(nodes)
     assert len(found) <= most_outliers(len(levels))
-    for one in found:
-        assert one.value > one.high >= one.median >= one.low
-        assert one.score >= 1
+    for outlier in found:
+        assert outlier.value > outlier.high >= outlier.median >= outlier.low
+        assert outlier.score >= 1

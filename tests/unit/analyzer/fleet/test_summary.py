@@ -1,4 +1,4 @@
-"""The bytes of a summary: back as they were, and never a crash."""
+"""The encoding of a summary: values survive, and invalid bytes never crash."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ JOBS = st.builds(
 ODD: list[Any] = [None, 1, -1.5, "x", [], [None], ["x"], [1e999], {}, {"a": 1}, [{}], True]
 
 
-def cut(one: Summary) -> tuple[dict[str, Any], bytes]:
-    """Its row and its vectors."""
-    body = zlib.decompress(encode(one)[1:])
+def parts_of(encoded: Summary) -> tuple[dict[str, Any], bytes]:
+    """Return the row and the vectors of an encoded summary."""
+    body = zlib.decompress(encode(encoded)[1:])
     ends = 4 + int.from_bytes(body[:4], "little")
     return json.loads(body[4:ends]), body[ends:]
 
 
-def row(one: Summary) -> dict[str, Any]:
-    return cut(one)[0]
+def row(encoded: Summary) -> dict[str, Any]:
+    return parts_of(encoded)[0]
 
 
 def packed(row: object, vectors: bytes) -> bytes:
@@ -68,25 +68,29 @@ SUMMARIES = st.builds(
 
 @given(SUMMARIES, st.lists(NUMBER, max_size=20))
 @examples(60)
-def test_a_summary_comes_back_as_it_was(told: Summary, levels: list[float]) -> None:
-    names = tuple(f"m{at}" for at in range(len(levels)))
-    told = replace(told, names=names, levels=np.array(levels), spreads=np.array(levels[::-1]))
-    back = decode(encode(told))
+def test_a_summary_comes_back_as_it_was(original: Summary, levels: list[float]) -> None:
+    names = tuple(f"m{index}" for index in range(len(levels)))
+    original = replace(
+        original, names=names, levels=np.array(levels), spreads=np.array(levels[::-1])
+    )
+    back = decode(encode(original))
     assert back is not None
-    for one in ("levels", "spreads"):
-        np.testing.assert_allclose(getattr(back, one), getattr(told, one), rtol=1e-5)
-    assert back.activity == pytest.approx(told.activity, rel=1e-5)
-    assert back.jobs.keys() == told.jobs.keys()
-    for name, job in told.jobs.items():
+    for field in ("levels", "spreads"):
+        np.testing.assert_allclose(getattr(back, field), getattr(original, field), rtol=1e-5)
+    assert back.activity == pytest.approx(original.activity, rel=1e-5)
+    assert back.jobs.keys() == original.jobs.keys()
+    for name, job in original.jobs.items():
         assert back.jobs[name].levels == pytest.approx(job.levels, rel=1e-5)
         assert (back.jobs[name].members, back.jobs[name].count) == (job.members, job.count)
     same = ("node", "minute", "seconds", "kind", "names", "workload", "facts")
-    assert [getattr(back, one) for one in same] == [getattr(told, one) for one in same]
+    assert [getattr(back, field) for field in same] == [getattr(original, field) for field in same]
 
 
 def test_whole_numbers_come_back_exactly() -> None:
-    told = summary("n", {"memory.hugepages.free": 4.0 * GIB + 2**21, "memory.mem_total": 1.0 * GIB})
-    back = decode(encode(told))
+    original = summary(
+        "n", {"memory.hugepages.free": 4.0 * GIB + 2**21, "memory.mem_total": 1.0 * GIB}
+    )
+    back = decode(encode(original))
     assert back is not None
     assert back.level("memory.hugepages.free") == 4 * GIB + 2**21
     assert back.level("memory.mem_total") == GIB
@@ -106,33 +110,33 @@ def test_any_bytes_are_refused_with_a_sentence(data: bytes) -> None:
 @given(st.sampled_from(FIELDS), st.sampled_from(ODD))
 @examples(150)
 def test_a_damaged_field_is_refused_or_read_and_never_a_crash(field: str, value: object) -> None:
-    told, vectors = cut(summary("n", jobs={"job": part()}))
+    fields, vectors = parts_of(summary("n", jobs={"job": part()}))
     try:
-        back = decode(packed({**told, field: value}, vectors))
+        back = decode(packed({**fields, field: value}, vectors))
     except SummaryError:
         return
     assert back is not None
     assert back.levels.size == back.spreads.size == len(back.names)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 2, 40, -1])
-def test_what_is_cut_off_is_refused(cut: int) -> None:
+@pytest.mark.parametrize("length", [0, 1, 2, 40, -1])
+def test_truncated_bytes_are_refused(length: int) -> None:
     with pytest.raises(SummaryError):
-        decode(encode(summary("n"))[:cut])
+        decode(encode(summary("n"))[:length])
 
 
 @pytest.mark.parametrize(
-    ("vectors", "said"),
+    ("vectors", "message"),
     [
         (b"", "0 bytes of levels"),
         (b"\0" * 33, "33 bytes of levels"),
         (np.array([1.0, np.inf, 0.0, 0.0]).tobytes(), "infinite"),
     ],
 )
-def test_levels_that_are_none_are_refused(vectors: bytes, said: str) -> None:
-    told = {**row(summary("n")), "names": "cpu.busy cpu.idle"}
-    with pytest.raises(SummaryError, match=said):
-        decode(packed(told, vectors))
+def test_levels_that_are_none_are_refused(vectors: bytes, message: str) -> None:
+    fields = {**row(summary("n")), "names": "cpu.busy cpu.idle"}
+    with pytest.raises(SummaryError, match=message):
+        decode(packed(fields, vectors))
 
 
 def test_what_unpacks_without_end_is_refused() -> None:
@@ -142,8 +146,8 @@ def test_what_unpacks_without_end_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_missing_or_no_number_is_missing(value: float) -> None:
-    told = summary("n", {"cpu.busy": value})
-    back = decode(encode(replace(told, spreads=np.full(len(told.names), value))))
+    original = summary("n", {"cpu.busy": value})
+    back = decode(encode(replace(original, spreads=np.full(len(original.names), value))))
     assert back is not None
     assert np.isnan(back.level("cpu.busy"))
     assert np.isnan(back.level("not.there"))
@@ -151,11 +155,11 @@ def test_what_is_missing_or_no_number_is_missing(value: float) -> None:
     assert np.isnan(back.spreads).all()
 
 
-def test_levels_beyond_single_precision_are_told() -> None:
+def test_levels_beyond_single_precision_are_kept() -> None:
     back = decode(encode(summary("n", {"cpu.pressure.some": 1.5e300})))
     assert back is not None
     assert back.level("cpu.pressure.some") == 1.5e300
 
 
-def test_the_bytes_of_one_node_are_the_same_each_time() -> None:
-    assert [encode(one) for one in fleet(3)] == [encode(one) for one in fleet(3)]
+def test_the_bytes_of_a_node_are_deterministic() -> None:
+    assert [encode(each) for each in fleet(3)] == [encode(each) for each in fleet(3)]

@@ -1,4 +1,4 @@
-"""Whose work a node does, and which node of a job is slow."""
+"""The workloads of a node, and the slow node of a job."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def slow_among(summaries: list[Summary]) -> list[Outlier]:
 
 
 def ranks(count: int, odd: dict[str, float] | None = None) -> list[Summary]:
-    """So many nodes with a rank of one job each; the third one's levels are odd."""
-    made = []
-    for at in range(1, count + 1):
-        noise = {"memory.subject.page_faults": 2e4 * (1 + 0.004 * at)}
-        levels = {**noise, **((odd or {}) if at == 3 else {})}
-        made.append(summary(f"n{at}", jobs={"ml/Job/train": part(levels)}))
-    return made
+    """Return nodes with a rank of the same job each; the levels of the third one differ."""
+    nodes = []
+    for number in range(1, count + 1):
+        noise = {"memory.subject.page_faults": 2e4 * (1 + 0.004 * number)}
+        levels = {**noise, **((odd or {}) if number == 3 else {})}
+        nodes.append(summary(f"n{number}", jobs={"ml/Job/train": part(levels)}))
+    return nodes
 
 
-def test_pods_of_one_controller_are_one_job_on_all_nodes() -> None:
+def test_pods_of_a_controller_are_the_same_job_on_all_nodes() -> None:
     means = {
         (USAGE, "ml/train-0"): 8e8, (USAGE, "ml/train-1"): 4e8, ("network.subject.tx_bytes",
         "ml/train-0"): 100.0, (USAGE, "ml/logs-x"): 1e6,
@@ -72,7 +72,9 @@ def test_a_container_within_a_pod_is_the_pods() -> None:
         ("/slurm/job_7", Identity("/slurm/job_7", SubjectKind.JOB, "7"), "/slurm/job_7"),
     ],
 )
-def test_a_job_has_one_name_on_all_nodes(instance: str, who: Identity | None, name: str) -> None:
+def test_a_job_has_the_same_name_on_all_nodes(
+    instance: str, who: Identity | None, name: str
+) -> None:
     assert job_name(instance, who, "n1") == name
 
 
@@ -86,7 +88,7 @@ def test_who_uses_next_to_nothing_is_no_work() -> None:
     assert workload(groups, jobs(groups, (), "n1")) == ("pgrp:python",)
 
 
-def test_a_part_that_is_held_back_is_told_by_what_it_suffers() -> None:
+def test_a_throttled_part_is_found_by_its_harm() -> None:
     (found,) = slow_among(ranks(6, {"cpu.subject.throttled_time": 4e8}))
     assert (found.node, found.metric, found.job) == (
         "n3", "cpu.subject.throttled_time", "ml/Job/train"
@@ -104,12 +106,12 @@ def test_a_part_that_does_less_of_everything_is_slow() -> None:
 
 
 def stepping(count: int, odd: float) -> list[Summary]:
-    """Ranks whose steps take 1.57 s, give or take two milliseconds; the third one's are odd."""
-    times = [1.57e9 + 2e6 * (at % 3 - 1) for at in range(1, count + 1)]
+    """Return ranks with steps of 1.57 s within 2 ms; the steps of the third one differ."""
+    times = [1.57e9 + 2e6 * (number % 3 - 1) for number in range(1, count + 1)]
     times[2] = odd
     return [
-        summary(f"n{at}", jobs={"ml/Job/train": part({"job.step": time})})
-        for at, time in enumerate(times, 1)
+        summary(f"n{number}", jobs={"ml/Job/train": part({"job.step": time})})
+        for number, time in enumerate(times, 1)
     ]
 
 
@@ -138,25 +140,25 @@ def test_another_role_or_a_little_less_is_not(odd: dict[str, float]) -> None:
 
 
 def test_a_nodes_pressure_stands_in_for_that_of_its_main_job() -> None:
-    def node(at: int, pressure: float, **own: float) -> Summary:
+    def node(number: int, pressure: float, **own: float) -> Summary:
         levels = {f"{name}.subject.pressure": value for name, value in own.items()}
-        beside = ("ml/Job/train x 1", f"beside-{at} x 1")  # other work: not compared as nodes
+        beside = ("ml/Job/train x 1", f"beside-{number} x 1")  # other work: not compared as nodes
         given = {"cpu.pressure.some": pressure}
-        return summary(f"n{at}", given, jobs={"ml/Job/train": part(levels)}, workload=beside)
+        return summary(f"n{number}", given, jobs={"ml/Job/train": part(levels)}, workload=beside)
 
-    pressed = [node(at, 6e8 if at == 3 else 2e7) for at in range(1, 7)]
+    pressed = [node(number, 6e8 if number == 3 else 2e7) for number in range(1, 7)]
     (found,) = slow_among(pressed)
     assert (found.node, found.metric, found.job) == ("n3", "cpu.pressure.some", "ml/Job/train")
-    beside = [replace(one, workload=("beside x 1",)) for one in pressed]
+    beside = [replace(each, workload=("beside x 1",)) for each in pressed]
     assert slow_among(beside) == []
-    fine = [node(at, 6e8 if at == 3 else 2e7, cpu=1e6) for at in range(1, 7)]
+    fine = [node(number, 6e8 if number == 3 else 2e7, cpu=1e6) for number in range(1, 7)]
     assert slow_among(fine) == []
 
 
 def test_three_parts_are_not_compared_nor_a_part_of_a_minute() -> None:
-    held = {"cpu.subject.throttled_time": 4e8}
-    assert slow_among(ranks(3, held)) == []
-    nodes = ranks(6, held)
+    throttled = {"cpu.subject.throttled_time": 4e8}
+    assert slow_among(ranks(3, throttled)) == []
+    nodes = ranks(6, throttled)
     nodes[2] = replace(nodes[2], seconds=10)
     assert slow_among(nodes) == []
 

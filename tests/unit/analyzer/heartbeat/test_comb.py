@@ -1,4 +1,4 @@
-"""The comb on made-up jobs: the period that is there, and how sure one may be of it."""
+"""The comb on simulated jobs: their period, and the confidence in it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_requests_that_come_by_chance_have_no_comb(seed: int, rate: float) -> No
 
 
 def test_a_band_leaves_out_what_lies_above_it() -> None:
-    """What is left there of a faster rhythm is the shadow of its overtones."""
+    """The rest of a faster rhythm there is an alias of its overtones."""
     spectrum = comb.spectrum(last_minute(Job(0.128, 0.4, 0.0, evaluates=0)), FINE_HZ)
     everything, low = comb.best_fit(spectrum), comb.best_fit(spectrum, 4.6)
     assert everything is not None and low is not None
@@ -85,7 +85,7 @@ def test_a_burst_far_outside_is_clipped_and_sparse_bursts_are_not() -> None:
     st.integers(0, 99),
 )
 @examples(30)
-def test_the_phase_tells_the_step_from_a_guess_that_is_off(
+def test_the_phase_corrects_a_wrong_guess_of_the_step(
     period: float, duty: float, jitter: float, off: float, seed: int
 ) -> None:
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
@@ -104,7 +104,9 @@ def test_windows_that_the_values_do_not_fill_are_left_out() -> None:
 
 @given(st.floats(2.5, 7.0), st.floats(0.05, 0.6), st.floats(0, 0.03), st.integers(0, 99))
 @examples(30)
-def test_the_lag_tells_long_steps(period: float, duty: float, jitter: float, seed: int) -> None:
+def test_autocorrelation_finds_long_steps(
+    period: float, duty: float, jitter: float, seed: int
+) -> None:
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
     found = autocorrelation.periods([last_minute(job)], FINE_HZ, period * 1.05, (60,))
     assert found[60] == pytest.approx(job.usual(30, 90), rel=0.03)

@@ -1,4 +1,4 @@
-"""A slowdown told: a finding of its own, what another one cost, or a note that none was slowed."""
+"""Reports of a slowdown: an own finding, the impact of another one, or a note of no impact."""
 
 from __future__ import annotations
 
@@ -33,50 +33,50 @@ def nothing(_: int) -> Sequence[FindingUpdate]:
 
 
 def job(percent: float) -> Job:
-    return Job(0.45, 0.2, 0.02, slower=lambda at: 1 + percent / 100 * (ONSET <= at < OVER))
+    return Job(0.45, 0.2, 0.02, slower=lambda second: 1 + percent / 100 * (ONSET <= second < OVER))
 
 
 def other(second: int, state: State = State.OPEN) -> Finding:
-    """A finding that somebody else made."""
+    """Return a finding from another source."""
     first = BEGIN_NS + second * NS_PER_SECOND
     return Finding("memory-1", "n1", Subsystem.MEMORY, Severity.LOW, state, first, first, "swaps")
 
 
 def worsened(percent: float, later: float) -> Job:
-    """A minute and a half after the onset it loses more or less than it did."""
+    """The slowdown changes a minute and a half after the onset."""
     return Job(
         0.45, 0.2, 0.02,
-        slower=lambda at: 1 + (later if at >= ONSET + 90 else percent) / 100 * (at >= ONSET),
+        slower=lambda s: 1 + (later if s >= ONSET + 90 else percent) / 100 * (s >= ONSET),
     )  # fmt: skip
 
 
-def told(
+def updates_by_second(
     percent: float, others: Updates = nothing, end: int = END
 ) -> dict[int, list[FindingUpdate]]:
-    """What is told in each second in which something is."""
+    """Return the updates by second."""
     node = Beating({JOB: job(percent)}, end)
-    heart = JobMonitor("n1", (), SubjectHistory())
-    made = {}
+    monitor = JobMonitor("n1", (), SubjectHistory())
+    by_second = {}
     for message in node.slices():
-        updates = heart.update(message, node.table, None, others(message.sequence))
+        updates = monitor.update(message, node.table, None, others(message.sequence))
         if updates:
-            made[message.sequence] = updates
-    return made
+            by_second[message.sequence] = updates
+    return by_second
 
 
-def every(made: dict[int, list[FindingUpdate]]) -> list[FindingUpdate]:
-    return [update for updates in made.values() for update in updates]
+def every(by_second: dict[int, list[FindingUpdate]]) -> list[FindingUpdate]:
+    return [update for updates in by_second.values() for update in updates]
 
 
-def test_a_slowdown_that_lasts_is_opened_once_told_better_and_resolved() -> None:
-    made = told(10)
-    changes = [update.change for update in every(made)]
+def test_a_lasting_slowdown_is_opened_once_refined_and_resolved() -> None:
+    by_second = updates_by_second(10)
+    changes = [update.change for update in every(by_second)]
     assert changes[0] is FindingChange.OPENED
     assert changes[-1] is FindingChange.RESOLVED
     assert set(changes[1:-1]) == {FindingChange.CHANGED}
-    assert ONSET + SUSTAINED_S <= min(made) <= ONSET + 20
-    assert len({update.finding.id for update in every(made)}) == 1
-    last = every(made)[-1].finding
+    assert ONSET + SUSTAINED_S <= min(by_second) <= ONSET + 20
+    assert len({update.finding.id for update in every(by_second)}) == 1
+    last = every(by_second)[-1].finding
     assert last.impact is not None
     assert last.impact.subject == JOB
     assert last.impact.slowdown_percent == pytest.approx(10, abs=1)
@@ -87,23 +87,25 @@ def test_a_slowdown_that_lasts_is_opened_once_told_better_and_resolved() -> None
     assert last.resolved_ns is not None
 
 
-def test_a_slowdown_that_gets_worse_or_better_is_told_again_a_few_times() -> None:
+def test_a_changing_slowdown_is_updated_a_few_times() -> None:
     for percent, later, severity in ((6, 40, Severity.CRITICAL), (40, 6, Severity.MEDIUM)):
         node = Beating({JOB: worsened(percent, later)}, ONSET + 200)
-        heart = JobMonitor("n1", (), SubjectHistory())
-        made = {m.sequence: heart.update(m, node.table, None, ()) for m in node.slices()}
-        after = [one for at, some in made.items() if at > ONSET + 90 for one in some]
-        assert {one.change for one in after} == {FindingChange.CHANGED}
+        monitor = JobMonitor("n1", (), SubjectHistory())
+        by_second = {m.sequence: monitor.update(m, node.table, None, ()) for m in node.slices()}
+        after = [
+            update for second, some in by_second.items() if second > ONSET + 90 for update in some
+        ]
+        assert {update.change for update in after} == {FindingChange.CHANGED}
         assert after[-1].finding.severity is severity
         assert after[-1].finding.impact is not None
         assert after[-1].finding.impact.slowdown_percent == pytest.approx(later, abs=1.5)
         assert 1 <= len(after) <= 4
-        first = min(at for at in made if at > ONSET + 90 and made[at])
+        first = min(second for second in by_second if second > ONSET + 90 and by_second[second])
         assert first <= ONSET + 90 + 25
 
 
-def test_its_claim_says_whose_steps_how_much_and_that_no_cause_was_seen() -> None:
-    opened = every(told(10))[0].finding
+def test_its_claim_has_the_job_the_slowdown_and_that_no_cause_was_found() -> None:
+    opened = every(updates_by_second(10))[0].finding
     assert opened.claim.startswith(f"Steps of {JOB} take ")
     assert "% slower since 22:16:" in opened.claim
     assert opened.claim.endswith("cause not seen")
@@ -117,24 +119,24 @@ def test_its_claim_says_whose_steps_how_much_and_that_no_cause_was_seen() -> Non
     [(4, Severity.LOW), (10, Severity.MEDIUM), (20, Severity.HIGH), (45, Severity.CRITICAL)],
 )
 def test_its_severity_is_how_much_the_job_loses(percent: float, severity: Severity) -> None:
-    assert every(told(percent, end=OVER))[-1].finding.severity is severity
+    assert every(updates_by_second(percent, end=OVER))[-1].finding.severity is severity
 
 
 def test_a_healthy_job_is_no_finding() -> None:
-    assert told(0) == {}
+    assert updates_by_second(0) == {}
 
 
 def test_a_job_that_became_faster_is_no_finding() -> None:
-    assert told(-10) == {}
+    assert updates_by_second(-10) == {}
 
 
-def test_a_finding_at_the_onset_gets_the_slowdown_as_its_cost() -> None:
+def test_a_finding_from_the_onset_gets_the_slowdown_as_its_impact() -> None:
     def opened(second: int) -> Sequence[FindingUpdate]:
         return [FindingUpdate(FindingChange.OPENED, other(second))] if second == ONSET + 3 else ()
 
-    made = told(12, opened, end=OVER)
-    assert {update.finding.id for update in every(made)} == {"memory-1"}
-    first, *later = every(made)
+    by_second = updates_by_second(12, opened, end=OVER)
+    assert {update.finding.id for update in every(by_second)} == {"memory-1"}
+    first, *later = every(by_second)
     assert first.finding.impact is None
     assert all(update.change is FindingChange.CHANGED for update in later)
     assert later[-1].finding.impact is not None
@@ -150,21 +152,21 @@ def test_what_was_known_of_its_cost_stays_when_it_is_resolved() -> None:
             return [FindingUpdate(FindingChange.RESOLVED, other(ONSET + 3, State.RESOLVED))]
         return ()
 
-    last = every(told(12, updates))[-1]
+    last = every(updates_by_second(12, updates))[-1]
     assert last.change is FindingChange.RESOLVED
     assert last.finding.impact is not None
 
 
-def test_what_is_open_for_a_minute_while_the_job_keeps_its_step_says_so() -> None:
+def test_a_finding_open_for_a_minute_without_slowdown_is_noted() -> None:
     def opened(second: int) -> Sequence[FindingUpdate]:
         return [FindingUpdate(FindingChange.OPENED, other(second))] if second == ONSET else ()
 
-    made = told(0, opened)
-    assert sorted(made)[0] == ONSET
-    first, *later = every(made)
+    by_second = updates_by_second(0, opened)
+    assert sorted(by_second)[0] == ONSET
+    first, *later = every(by_second)
     assert first.finding.notes == ()
     assert [update.change for update in later] == [FindingChange.CHANGED]
-    assert min(at for at in made if at > ONSET) >= ONSET + 59
+    assert min(time_s for time_s in by_second if time_s > ONSET) >= ONSET + 59
     (note,) = later[0].finding.notes
     assert note.startswith("changed, job not slowed")
     assert JOB in note
@@ -174,33 +176,35 @@ def test_suspicions_pass_as_they_are() -> None:
     def suspected(second: int) -> Sequence[FindingUpdate]:
         return [FindingUpdate(FindingChange.SUSPECTED, other(second))] if second == 5 else ()
 
-    assert told(0, suspected, end=10) == {5: [FindingUpdate(FindingChange.SUSPECTED, other(5))]}
+    assert updates_by_second(0, suspected, end=10) == {
+        5: [FindingUpdate(FindingChange.SUSPECTED, other(5))]
+    }
 
 
-def test_what_is_still_open_at_the_end_is_told_with_its_cost() -> None:
+def test_an_open_finding_has_its_impact_when_the_analysis_ends() -> None:
     node = Beating({JOB: job(10)}, OVER)
-    heart = JobMonitor("n1", (), SubjectHistory())
+    monitor = JobMonitor("n1", (), SubjectHistory())
     for message in node.slices():
-        heart.update(message, node.table, None, ())
-    assert heart.slower
-    (last,) = heart.finish(())
+        monitor.update(message, node.table, None, ())
+    assert monitor.slower
+    (last,) = monitor.finish(())
     assert last.change is FindingChange.CHANGED
     assert last.finding.impact is not None
 
 
-def test_what_moved_at_the_onset_names_the_subsystem() -> None:
+def test_the_changed_metric_of_the_onset_names_the_subsystem() -> None:
     node = Beating({JOB: job(10)}, OVER, others=(PRESSURE,))
     columns = column_plan(node.table)
-    place = columns.labels.index("storage.pressure.some__mean")
-    heart = JobMonitor("n1", (), SubjectHistory())
-    made = []
+    index = columns.labels.index("storage.pressure.some__mean")
+    monitor = JobMonitor("n1", (), SubjectHistory())
+    updates = []
     for message in node.slices():
-        seen = observed(columns, message.start_ns)
+        observed_second = observed(columns, message.start_ns)
         if message.sequence >= ONSET:
-            seen.excess[0, place] = seen.weighted_excess[place] = 12.0
-            seen.values[place] = 4e8
-        made += heart.update(message, node.table, seen, ())
-    opened = made[0].finding
+            observed_second.excess[0, index] = observed_second.weighted_excess[index] = 12.0
+            observed_second.values[index] = 4e8
+        updates += monitor.update(message, node.table, observed_second, ())
+    opened = updates[0].finding
     assert opened.subsystem is Subsystem.STORAGE
     assert "observed with it" in opened.claim
     assert opened.evidence[0].metric == "storage.pressure.some"
@@ -213,16 +217,18 @@ def observed(columns: ColumnPlan, start_ns: int) -> ObservedSecond:
     )
 
 
-def test_glimpses_keep_what_stood_out_near_an_onset_only() -> None:
+def test_recent_excess_keeps_only_what_stood_out_near_an_onset() -> None:
     columns = column_plan(ChannelTable((PRESSURE,), ()))
-    place = columns.labels.index("storage.pressure.some__mean")
+    index = columns.labels.index("storage.pressure.some__mean")
     kept = RecentExcess()
     for second in range(60):
-        seen = observed(columns, BEGIN_NS + second * NS_PER_SECOND)
-        seen.excess[0, place] = seen.weighted_excess[place] = float(second == 30) * 42.0
-        kept.push(seen)
+        observed_second = observed(columns, BEGIN_NS + second * NS_PER_SECOND)
+        observed_second.excess[0, index] = observed_second.weighted_excess[index] = (
+            float(second == 30) * 42.0
+        )
+        kept.push(observed_second)
     near = kept.around(BEGIN_NS + 32 * NS_PER_SECOND)
-    assert near.weights[place] == pytest.approx(42 / 21)
+    assert near.weights[index] == pytest.approx(42 / 21)
     assert kept.around(BEGIN_NS + 50 * NS_PER_SECOND).weights.max() == 0
     kept.clear()
     assert kept.around(BEGIN_NS + 32 * NS_PER_SECOND).weights.size == 0
@@ -238,10 +244,10 @@ def beat(*percents: float) -> StepTime:
 
 
 def play(beats: Sequence[StepTime | None]) -> SlowdownState:
-    course = SlowdownState(JOB)
-    for second, one in enumerate(beats):
-        course.update(one, BEGIN_NS + second * NS_PER_SECOND)
-    return course
+    state = SlowdownState(JOB)
+    for second, step in enumerate(beats):
+        state.update(step, BEGIN_NS + second * NS_PER_SECOND)
+    return state
 
 
 def test_a_few_slow_seconds_are_no_slowdown() -> None:
@@ -249,7 +255,7 @@ def test_a_few_slow_seconds_are_no_slowdown() -> None:
     assert play([beat(0, 0, 0)] * 60 + [beat(9, 3, 1)] * SUSTAINED_S).since_ns is not None
 
 
-def test_the_longest_window_within_the_slowdown_tells_its_cost() -> None:
+def test_the_longest_window_within_the_slowdown_gives_its_impact() -> None:
     young = play([beat(0, 0, 0)] * 60 + [beat(10, 4, 2)] * 6).impact
     old = play([beat(0, 0, 0)] * 60 + [beat(10, 9.5, 9)] * 90).impact
     assert young is not None

@@ -1,4 +1,4 @@
-"""What must never be believed: shadows of faster rhythms, timers, steps that scatter."""
+"""Periods that must be rejected: aliases of faster rhythms, timers, scattered steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINUTE = 60
 
 
 def accepted(values: np.ndarray, rate: int) -> list[float]:
-    """The periods that would be believed of one look at a minute."""
+    """Return the periods accepted from a single minute."""
     spectrum = comb.spectrum(values, rate)
     periods = []
     for top in (None, 4.6) if rate > 25 else (None,):
@@ -35,10 +35,10 @@ def accepted(values: np.ndarray, rate: int) -> list[float]:
     st.sampled_from([0.0, 25.0]),
 )  # fmt: skip
 @examples(60)
-def test_steps_faster_than_the_fine_lane_are_never_believed(
+def test_steps_faster_than_the_fine_lane_are_rejected(
     period: float, duty: float, jitter: float, seed: int, evaluates: float
 ) -> None:
-    """Of 4 to 39.5 ms: whatever shows of them below 25 Hz is a shadow."""
+    """Steps of 4 to 39.5 ms: every rhythm below 25 Hz is an alias."""
     job = Job(period, duty, jitter, evaluates=evaluates, seed=seed)
     for found in accepted(job.clock(MINUTE), FINE_HZ):
         pytest.fail(f"steps of {1000 * period:.2f} ms were believed to be {1000 * found:.1f} ms")
@@ -46,7 +46,7 @@ def test_steps_faster_than_the_fine_lane_are_never_believed(
 
 @given(st.floats(0.02, 0.195), st.floats(0.02, 0.95), st.floats(0, 0.02), st.integers(0, 999))
 @examples(60)
-def test_steps_faster_than_the_ticks_are_never_believed_at_10_hz(
+def test_steps_faster_than_the_ticks_are_rejected_with_10_hz(
     period: float, duty: float, jitter: float, seed: int
 ) -> None:
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
@@ -64,8 +64,8 @@ def test_steps_that_are_there_pass_the_guard(
 
 
 @given(st.floats(0.01, 24.9))
-def test_no_shadow_swings_more_than_its_rhythm(frequency: float) -> None:
-    """A counter that jumps once a period is the strongest rhythm there is."""
+def test_no_alias_swings_more_than_its_rhythm(frequency: float) -> None:
+    """A counter that jumps once a period is the strongest possible rhythm."""
     fast = FINE_HZ - frequency
     counted = np.diff(np.floor(np.arange(MINUTE * FINE_HZ + 1) / FINE_HZ * fast + 1e-9))
     assume(counted.any())
@@ -89,8 +89,8 @@ def test_eight_steps_must_fit_into_a_window() -> None:
     assert not guards.steps_fit(10, 1.26)
 
 
-def usual(scatter: float, period: float = 0.45, seconds: int = REFERENCE_S) -> StepReference:
-    """What a job with this scatter (spread over mean) of its readings would have learned."""
+def reference_of(scatter: float, period: float = 0.45, seconds: int = REFERENCE_S) -> StepReference:
+    """Return the reference of a job with this scatter (spread over mean) of its readings."""
     draw, periods = np.random.default_rng(0), StepReference()
     for _ in range(seconds):
         periods.learn({window: period * draw.normal(1, scatter) for window in WINDOWS})
@@ -98,31 +98,31 @@ def usual(scatter: float, period: float = 0.45, seconds: int = REFERENCE_S) -> S
 
 
 def test_nothing_is_read_before_a_minute_of_reference() -> None:
-    young = usual(0.005, seconds=59)
+    young = reference_of(0.005, seconds=59)
     assert young.readings({30: 0.5}) == ()
     assert "being learned" in young.unreadable_reason()
-    assert usual(0.005, seconds=60).readings({30: 0.5})
+    assert reference_of(0.005, seconds=60).readings({30: 0.5})
 
 
 def test_steps_that_scatter_are_not_read() -> None:
-    assert usual(0.04).readings({30: 0.5}) == ()
-    assert "scatter" in usual(0.04).unreadable_reason()
-    assert usual(0.02).readings({30: 0.5})
+    assert reference_of(0.04).readings({30: 0.5}) == ()
+    assert "scatter" in reference_of(0.04).unreadable_reason()
+    assert reference_of(0.02).readings({30: 0.5})
 
 
-def test_the_level_follows_the_own_scatter_and_ends_at_one_and_a_half_percent() -> None:
-    (calm,) = usual(0.0005).readings({30: 0.45})
-    (loud,) = usual(0.02).readings({30: 0.45})
+def test_the_level_follows_the_scatter_up_to_1_5_percent() -> None:
+    (calm,) = reference_of(0.0005).readings({30: 0.45})
+    (loud,) = reference_of(0.02).readings({30: 0.45})
     assert calm.level == LEAST_SLOWDOWN
     assert 5 < loud.level < 11
     assert loud.margin == pytest.approx(2 * loud.scatter)
     assert calm.margin == 1.0
 
 
-def test_a_job_that_steps_by_the_clock_is_a_timer_and_one_that_happens_to_is_not() -> None:
-    assert usual(0.0002, period=0.2).is_timer()
-    assert not usual(0.02, period=0.2).is_timer()
-    assert not usual(0.0002, period=0.21).is_timer()
+def test_a_job_driven_by_the_clock_is_a_timer_and_a_coincidence_is_not() -> None:
+    assert reference_of(0.0002, period=0.2).is_timer()
+    assert not reference_of(0.02, period=0.2).is_timer()
+    assert not reference_of(0.0002, period=0.21).is_timer()
 
 
 def test_a_ring_fills_few_gaps_and_refuses_many() -> None:
@@ -141,7 +141,7 @@ def test_a_ring_fills_few_gaps_and_refuses_many() -> None:
     assert RingBuffer(10).last() is None
 
 
-def test_a_ring_that_never_changed_tells_nothing() -> None:
+def test_a_constant_ring_has_no_rhythm() -> None:
     ring = RingBuffer(10)
     for _ in range(40):
         ring.push(np.zeros(10))

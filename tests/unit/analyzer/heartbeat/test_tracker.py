@@ -1,4 +1,4 @@
-"""One job followed: its slowdown beside the one made, its silence where it has no rhythm."""
+"""A tracked job: its measured and simulated slowdown, and no reading without a rhythm."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LEARNED = 170
 def follow(
     clock: np.ndarray, tracker: RhythmTracker | None = None, rate: int = FINE_HZ, learn: bool = True
 ) -> list[StepTime | None]:
-    """A beat a second of a job's CPU clock."""
+    """Return a step reading for each second of a job's CPU clock."""
     tracker = tracker or RhythmTracker()
     seconds = clock.reshape(-1, rate)
     return [tracker.update({CLOCK: second}, learn=learn) for second in seconds]
 
 
 def slowed(percent: float, begin: float, end: float) -> Job:
-    return Job(0.45, 0.2, 0.03, slower=lambda at: 1 + percent / 100 * (begin <= at < end))
+    return Job(0.45, 0.2, 0.03, slower=lambda second: 1 + percent / 100 * (begin <= second < end))
 
 
 def percent(beat: StepTime | None, window: int) -> float:
@@ -40,11 +40,11 @@ def percent(beat: StepTime | None, window: int) -> float:
 def test_a_healthy_job_is_locked_within_forty_seconds_and_keeps_its_step(period: float) -> None:
     job = Job(period, 0.3, 0.03)
     beats = follow(job.clock(300))
-    assert next(at for at, beat in enumerate(beats) if beat) < 40
+    assert next(index for index, beat in enumerate(beats) if beat) < 40
     read = [reading for beat in beats[LEARNED:] if beat for reading in beat.readings]
     assert len(read) > 120
     slow = [beat is not None and beat.slower for beat in beats]
-    assert not any(all(slow[at : at + 5]) for at in range(len(slow)))
+    assert not any(all(slow[index : index + 5]) for index in range(len(slow)))
     of_thirty = [abs(reading.percent) for reading in read if reading.window >= 30]
     assert np.percentile(of_thirty, 90) < 1.5
 
@@ -53,22 +53,28 @@ def test_a_healthy_job_is_locked_within_forty_seconds_and_keeps_its_step(period:
 def test_a_slowdown_is_read_to_a_point_after_thirty_seconds(cost: float) -> None:
     job = slowed(cost, 200, 262)
     beats = follow(job.clock(262))
-    usual = job.usual(20, 150)
-    assert percent(beats[-1], 30) == pytest.approx(100 * (job.usual(232, 262) / usual - 1), abs=1.0)
-    assert percent(beats[-1], 10) == pytest.approx(100 * (job.usual(252, 262) / usual - 1), abs=2.0)
+    baseline = job.usual(20, 150)
+    assert percent(beats[-1], 30) == pytest.approx(
+        100 * (job.usual(232, 262) / baseline - 1), abs=1.0
+    )
+    assert percent(beats[-1], 10) == pytest.approx(
+        100 * (job.usual(252, 262) / baseline - 1), abs=2.0
+    )
     assert beats[-1] is not None and beats[-1].slower
 
 
-def test_a_slowdown_of_three_percent_is_seen_in_a_minute() -> None:
+def test_a_slowdown_of_three_percent_is_detected_in_a_minute() -> None:
     beats = follow(slowed(3, 200, 262).clock(262))
     assert any(beat is not None and beat.slower for beat in beats[205:])
 
 
-def test_a_long_step_is_followed_by_its_lag() -> None:
-    job = Job(5.5, 0.1, 0.01, slower=lambda at: 1 + 0.1 * (at >= 240))
+def test_a_long_step_is_tracked_by_its_autocorrelation() -> None:
+    job = Job(5.5, 0.1, 0.01, slower=lambda second: 1 + 0.1 * (second >= 240))
     beats = follow(job.clock(312))
-    usual = job.usual(20, 180)
-    assert percent(beats[-1], 60) == pytest.approx(100 * (job.usual(252, 312) / usual - 1), abs=2.0)
+    baseline = job.usual(20, 180)
+    assert percent(beats[-1], 60) == pytest.approx(
+        100 * (job.usual(252, 312) / baseline - 1), abs=2.0
+    )
 
 
 def test_what_is_over_is_not_called_slower_by_a_longer_window() -> None:
@@ -84,18 +90,18 @@ def test_a_job_that_gains_is_below_zero_and_never_slower() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "said"),
+    ("job", "reason"),
     [
         (Job(0.03, 0.5, 0.0), "alias"),
         (Job(0.43, 0.4, 0.3), ""),
         (Job(0.2, 0.3, 0.003, evaluates=0), "timer"),
     ],
 )
-def test_where_there_is_no_rhythm_to_trust_nothing_is_read(job: Job, said: str) -> None:
+def test_without_a_reliable_rhythm_nothing_is_read(job: Job, reason: str) -> None:
     tracker = RhythmTracker()
     beats = follow(job.clock(260), tracker)
     assert not any(beat.readings for beat in beats if beat)
-    assert said in tracker.reason
+    assert reason in tracker.reason
     assert tracker.reason
 
 
@@ -183,19 +189,21 @@ def test_a_search_begins_when_it_is_its_turn() -> None:
 def test_a_job_that_goes_on_to_something_else_is_not_slower(then: Job) -> None:
     clock = np.concatenate([Job(0.45, 0.2, 0.03).clock(200), then.clock(90)])
     slow = [beat is not None and beat.slower for beat in follow(clock)]
-    assert not any(all(slow[at : at + 5]) for at in range(len(slow)))
+    assert not any(all(slow[index : index + 5]) for index in range(len(slow)))
 
 
-def test_of_steps_made_of_small_ones_the_whole_step_is_read() -> None:
-    """What is done once a step does not move the rhythm of the small ones."""
+def test_steps_of_small_parts_are_read_as_whole_steps() -> None:
+    """Work done once a step does not shift the rhythm of the small steps."""
     job = Job(
-        5.5, 0.15, 0.01, parts=8, evaluates=0, slower=lambda at: 1 + 0.1 * (at >= 260)
+        5.5, 0.15, 0.01, parts=8, evaluates=0, slower=lambda second: 1 + 0.1 * (second >= 260)
     )  # fmt: skip
     beats = follow(job.clock(330))
     assert beats[-1] is not None
     assert beats[-1].period == pytest.approx(6.05, rel=0.05)
-    usual = job.usual(60, 240)
-    assert percent(beats[-1], 60) == pytest.approx(100 * (job.usual(270, 330) / usual - 1), abs=2.5)
+    baseline = job.usual(60, 240)
+    assert percent(beats[-1], 60) == pytest.approx(
+        100 * (job.usual(270, 330) / baseline - 1), abs=2.5
+    )
 
 
 @given(
@@ -209,8 +217,8 @@ def test_of_steps_made_of_small_ones_the_whole_step_is_read() -> None:
 def test_no_counter_however_odd_breaks_it_or_is_slower(
     seconds: list[np.ndarray], lasts: int
 ) -> None:
-    """The same few seconds over and over, gaps and jumps in them: they keep their step."""
+    """A few repeated seconds with gaps and jumps keep their step."""
     tracker = RhythmTracker()
-    beats = [tracker.update({CLOCK: seconds[at % len(seconds)]}) for at in range(lasts)]
+    beats = [tracker.update({CLOCK: seconds[second % len(seconds)]}) for second in range(lasts)]
     assert not any(beat.slower for beat in beats if beat)
     assert tracker.reason or beats[-1] is not None

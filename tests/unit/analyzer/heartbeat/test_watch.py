@@ -1,4 +1,4 @@
-"""The jobs of a node followed from its slices: who is watched, what is lent, what a gap does."""
+"""The jobs of a node: which are tracked, borrowed host counters, and gaps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READ = Channel("storage.subject.read_bytes", JOB, Kind.COUNTER, 512.0, Lane.SLOW
 
 
 def reading(node: Beating, job_reads: int, disk_reads: int) -> tuple[Message, ChannelTable]:
-    """The first slice with what the job and its disk read in it."""
+    """Return the first slice with the reads of the job and its disk."""
     table = ChannelTable(node.table.fast, (READ,))
     message = next(iter(node.slices(lambda _: {"storage.disk.read_bytes{sda}": disk_reads / 10})))
     slow, missing = np.array([job_reads], np.int64), np.zeros(1, bool)
@@ -46,7 +46,7 @@ def test_a_channel_that_is_left_out_is_never_watched() -> None:
     assert watch.lines() == ()
 
 
-def test_idle_subjects_cost_nothing_and_say_nothing() -> None:
+def test_idle_subjects_cost_nothing_and_report_nothing() -> None:
     node = Beating({"/idle": Job(0.5, 0.01, evaluates=0)}, 5)
     watch = StepWatch()
     for message in node.slices():
@@ -54,17 +54,20 @@ def test_idle_subjects_cost_nothing_and_say_nothing() -> None:
     assert watch.lines() == ()
 
 
-def test_the_busiest_are_followed_and_no_more_than_are_paid_for() -> None:
-    jobs = {f"/job{at}": Job(0.5, 0.1 + at / 50, 0.0, evaluates=0) for at in range(MOST_JOBS + 4)}
+def test_the_busiest_jobs_are_tracked_up_to_a_limit() -> None:
+    jobs = {
+        f"/job{number}": Job(0.5, 0.1 + number / 50, 0.0, evaluates=0)
+        for number in range(MOST_JOBS + 4)
+    }
     node = Beating(jobs, 3, fine=False)
     watch = StepWatch()
     for message in node.slices():
         watch.update(message, node.table)
     followed = {line.partition(":")[0] for line in watch.lines()}
-    assert followed == {f"/job{at}" for at in range(4, MOST_JOBS + 4)}
+    assert followed == {f"/job{number}" for number in range(4, MOST_JOBS + 4)}
 
 
-def test_why_there_is_no_heartbeat_is_said() -> None:
+def test_the_reason_for_no_heartbeat_is_reported() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 10)
     watch = StepWatch()
     for message in node.slices():
@@ -73,7 +76,7 @@ def test_why_there_is_no_heartbeat_is_said() -> None:
 
 
 @pytest.mark.parametrize(("lost", "kept"), [(2, True), (8, False)])
-def test_a_short_gap_is_bridged_and_a_long_one_begins_anew(lost: int, kept: bool) -> None:
+def test_a_short_gap_is_bridged_and_a_long_gap_restarts_the_tracking(lost: int, kept: bool) -> None:
     node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
     watch = StepWatch()
     for message in node.slices():
@@ -82,7 +85,7 @@ def test_a_short_gap_is_bridged_and_a_long_one_begins_anew(lost: int, kept: bool
     assert bool(step_times and step_times[JOB].readings) is kept
 
 
-def test_another_boot_begins_anew() -> None:
+def test_another_boot_restarts_the_tracking() -> None:
     node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
     watch = StepWatch()
     for message in node.slices():
@@ -139,7 +142,7 @@ def test_what_was_lent_is_kept_for_a_while_and_then_taken_back() -> None:
 def test_a_counter_that_leaves_the_table_is_lent_no_more() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
     whole, table = reading(node, 1000, 1000)
-    bare = ChannelTable(tuple(one for one in table.fast if one != DISK), table.slow)
+    bare = ChannelTable(tuple(channel for channel in table.fast if channel != DISK), table.slow)
     without = replace(whole, fast=whole.fast[:, :-1], fast_missing=whole.fast_missing[:, :-1])
     series = CounterSeries()
     assert DISK.metric in series.second(whole, plan(table))[JOB]
@@ -155,7 +158,7 @@ def test_what_was_not_read_is_missing_and_not_zero() -> None:
     assert not np.isnan(taken[:15]).any()
 
 
-def test_what_a_short_slice_lacks_is_missing() -> None:
+def test_the_absent_part_of_a_short_slice_is_missing() -> None:
     node = Beating({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))
     short = replace(message, fast=message.fast[:7], fast_missing=message.fast_missing[:7])

@@ -1,4 +1,4 @@
-"""Columns that rest are judged, once they move, as if they had been judged all along."""
+"""Constant columns are scored, once they change, as if they had always been scored."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from support.synthetic_node import FAST, SLOW, Node
 SECONDS = 260
 SETTINGS = LiveSettings(warmup=20, quarantine=5, keep=60, give_up=30)
 NICS = tuple(
-    Channel(f"network.nic.{what}", f"eth{at}", Kind.COUNTER, 1.0)
-    for at in range(1, 4)
+    Channel(f"network.nic.{what}", f"eth{number}", Kind.COUNTER, 1.0)
+    for number in range(1, 4)
     for what in ("rx_drop", "rx_errs", "rx_bytes")
 )
 HUGE = Channel("memory.huge_pages_free", "", Kind.GAUGE, 1.0)
@@ -34,7 +34,7 @@ WITHOUT = ChannelTable(tuple(c for c in TABLE.fast if c.instance != "eth2"), SLO
 
 @dataclass(frozen=True)
 class Event:
-    """From one second to another a channel is at a level, or is missing."""
+    """A channel has a level between two seconds, or is missing."""
 
     channel: Channel
     first: int
@@ -53,7 +53,7 @@ EVENTS = st.builds(
 
 @pytest.fixture(autouse=True, scope="module")
 def often() -> Iterator[None]:
-    """Columns are put to rest as soon as a short test can see it."""
+    """Treat columns as constant after a short time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(score, "_CONSTANT_CHECK", 7)
         patched.setattr(constant_columns, "MIN_COLUMNS", 1)
@@ -63,11 +63,11 @@ def often() -> Iterator[None]:
 def seconds(
     events: Sequence[Event], gone: tuple[int, int] = (0, 0), count: int = SECONDS
 ) -> Iterator[Second]:
-    """Those of a node on which this happens, and on which a NIC is ``gone`` for a while."""
+    """Return the seconds of a node with these events, and with a NIC that is ``gone`` at times."""
     node, deriver = Node(TABLE), Deriver()
-    for at in range(count):
-        node.table = WITHOUT if gone[0] <= at < gone[1] else TABLE
-        on = [event for event in events if event.first <= at < event.first + event.lasts]
+    for second in range(count):
+        node.table = WITHOUT if gone[0] <= second < gone[1] else TABLE
+        on = [event for event in events if event.first <= second < event.first + event.lasts]
         changed = {HUGE.label: 3.0}  # so few that the noise of a node does not move them
         changed |= {event.channel.label: event.level for event in on if event.level is not None}
         missing = {event.channel for event in on if event.level is None}
@@ -80,21 +80,21 @@ def without(message: Message, table: ChannelTable, missing: set[Channel]) -> Mes
 
 
 def judged(node: Iterator[Second], rest: bool) -> tuple[list[Scored], list[np.ndarray], int]:
-    """What was said of each second, what else was known, and how many columns rested at most."""
-    live, said, known, most = LiveScore(SETTINGS), [], [], 0
+    """Return the score of each second, other state, and the largest number of constant columns."""
+    live, scored, known, most = LiveScore(SETTINGS), [], [], 0
     with pytest.MonkeyPatch.context() as patched:
         if not rest:
             patched.setattr(ConstantColumns, "deactivate", lambda now, *_, **__: now)
         for second in node:
             live.adopt_table(second)
-            said.append(live.score(second))
+            scored.append(live.score(second))
             known += [live.baseline(), live.highest()]
             most = max(most, int(live._columns.constant.sum()))
-    return said, known, most
+    return scored, known, most
 
 
-def at_rest(live: LiveScore) -> set[str]:
-    labels = (live._columns.plan.labels[at] for at in np.flatnonzero(live._columns.constant))
+def constant_labels(live: LiveScore) -> set[str]:
+    labels = (live._columns.plan.labels[index] for index in np.flatnonzero(live._columns.constant))
     return {label.removesuffix("__mean") for label in labels}
 
 
@@ -102,11 +102,13 @@ def at_rest(live: LiveScore) -> set[str]:
 @example([Event(NICS[0], 150, 100, 5e4)], (0, 0))  # an alarm that is learned, and returns
 @example([Event(HUGE, 150, 20, 5e4), Event(NICS[3], 150, 20, None)], (100, 170))
 @settings(max_examples=12, deadline=None)
-def test_what_rests_is_judged_as_if_it_did_not(events: list[Event], gone: tuple[int, int]) -> None:
-    said, known, most = judged(seconds(events, gone), rest=True)
+def test_constant_columns_are_scored_as_if_they_were_not_skipped(
+    events: list[Event], gone: tuple[int, int]
+) -> None:
+    scored, known, most = judged(seconds(events, gone), rest=True)
     expected, expected_known, none = judged(seconds(events, gone), rest=False)
     assert (most > 0, none) == (True, 0)
-    for mine, its in zip(said, expected, strict=True):
+    for mine, its in zip(scored, expected, strict=True):
         assert (mine.ready, mine.over, mine.new_normal) == (its.ready, its.over, its.new_normal)
         np.testing.assert_array_equal(mine.excess, its.excess)
         np.testing.assert_array_equal(mine.weighted, its.weighted)
@@ -114,14 +116,16 @@ def test_what_rests_is_judged_as_if_it_did_not(events: list[Event], gone: tuple[
         np.testing.assert_array_equal(mine, its)
 
 
-def test_one_that_moved_after_it_rested_is_long_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_changed_after_being_constant_is_scored_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(score, "_CONSTANT_AGAIN", 35)
     live = LiveScore(SETTINGS)
     rested = []
     for second in seconds([Event(NICS[0], 110, 1, 40.0)], count=700):
         live.adopt_table(second)
         live.score(second)
-        rested.append(NICS[0].label in at_rest(live))
+        rested.append(NICS[0].label in constant_labels(live))
     assert rested[109]
     again = rested.index(True, 110) + 1
     assert again > 110 + SETTINGS.keep
@@ -129,15 +133,15 @@ def test_one_that_moved_after_it_rested_is_long_judged(monkeypatch: pytest.Monke
 
 
 def test_what_another_job_moved_does_not_rest() -> None:
-    """When the job is back, what it moves is no news."""
+    """When the job returns, the metrics it changes are known."""
     live = LiveScore(SETTINGS)
     job = ChannelTable((*TABLE.fast, Channel("cpu.subject.usage", "/j", Kind.COUNTER, 1.0)), SLOW)
     node, deriver = Node(job), Deriver()
     moved = {NICS[2].label: 5e4}
-    for at in range(700):
-        node.table = job if at < 100 else TABLE
-        second = deriver.second(node.slice(moved if at < 100 else None), node.table)
+    for index in range(700):
+        node.table = job if index < 100 else TABLE
+        second = deriver.second(node.slice(moved if index < 100 else None), node.table)
         live.adopt_table(second)
         live.score(second)
-    assert NICS[5].label in at_rest(live)
-    assert NICS[2].label not in at_rest(live)
+    assert NICS[5].label in constant_labels(live)
+    assert NICS[2].label not in constant_labels(live)

@@ -1,4 +1,4 @@
-"""Discards: when they excuse the score of Storage, and when somebody waits behind them."""
+"""Discards: when they suppress the score of Storage, and when other requests wait for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Host:
         ]
 
 
-def test_discards_alone_excuse_storage_until_the_score_looks_back_on_them_no_longer() -> None:
+def test_discards_alone_suppress_storage_while_the_score_covers_them() -> None:
     host = Host("vda")
     assert not any(host.run(20, vda=(0, 5)))
     assert set(host.run(5, vda=(270, 280))) == {STORAGE}
@@ -42,7 +42,7 @@ def test_discards_alone_excuse_storage_until_the_score_looks_back_on_them_no_lon
     assert not any(after[-2:])
 
 
-def test_who_waits_behind_discards_is_not_excused() -> None:
+def test_waiting_requests_are_not_suppressed() -> None:
     host = Host("vda")
     host.run(20, vda=(0, 5))
     assert not any(host.run(20, vda=(900, 1_100))[-10:])
@@ -54,7 +54,7 @@ def test_readers_of_another_disk_count_too() -> None:
     assert not any(host.run(20, vda=(270, 280), vdb=(0, 400))[-10:])
 
 
-def test_a_host_without_such_counters_excuses_nothing() -> None:
+def test_a_host_without_discard_counters_suppresses_nothing() -> None:
     deriver, discards, node = Deriver(), Discards(), Node()
     seconds = (deriver.second(node.slice(), node.table) for _ in range(15))
     assert not any(map(discards.push, seconds))

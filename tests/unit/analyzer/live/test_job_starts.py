@@ -1,4 +1,4 @@
-"""Newcomers: whose start excuses which subsystem, and what no start excuses."""
+"""New jobs: which subsystem a start suppresses, and what no start suppresses."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Host:
         ]
 
 
-def test_a_newcomers_own_reads_are_excused_until_it_is_new_no_longer() -> None:
-    said = Host().run(NEW_S + 10, READS | CALM, OLD, NEW)
-    assert set(said[:NEW_S]) == {STORAGE}
-    assert not any(said[NEW_S:])
+def test_the_reads_of_a_new_job_are_suppressed_while_it_is_new() -> None:
+    suppressed = Host().run(NEW_S + 10, READS | CALM, OLD, NEW)
+    assert set(suppressed[:NEW_S]) == {STORAGE}
+    assert not any(suppressed[NEW_S:])
 
 
-def test_one_burst_at_the_start_spoils_nothing_once_it_is_over() -> None:
+def test_a_single_burst_of_the_start_has_no_lasting_effect() -> None:
     host = Host()
     burst = host.run(2, READS | CALM | {"storage.disk.queue_time{vda}": 2300.0}, OLD, NEW)
     assert not any(burst)
@@ -61,9 +61,9 @@ def test_one_burst_at_the_start_spoils_nothing_once_it_is_over() -> None:
 def test_reads_of_single_pages_second_after_second_are_no_start() -> None:
     count, size = f"storage.subject.reads{{{NEW}}}", f"storage.subject.read_bytes{{{NEW}}}"
     # three hundred pages a second: what fio's random reads look like, and a data base's
-    said = Host().run(20, CALM | {count: 300.0, size: 300 * 4096.0}, OLD, NEW)
-    assert said[0] == STORAGE
-    assert not any(said[5:])
+    suppressed = Host().run(20, CALM | {count: 300.0, size: 300 * 4096.0}, OLD, NEW)
+    assert suppressed[0] == STORAGE
+    assert not any(suppressed[5:])
     # as many reads of files, and single pages now and then
     assert all(Host().run(20, CALM | {count: 300.0, size: 300 * 65536.0}, OLD, NEW))
     assert all(Host().run(20, CALM | {count: 30.0, size: 30 * 4096.0}, OLD, NEW))
@@ -80,12 +80,12 @@ def test_a_few_seconds_of_single_pages_belong_to_a_start() -> None:
     "harm",
     [
         {"storage.pressure.some": 3e5},
-        {"storage.disk.queue_time{vda}": 20_000.0},  # asynchronous: nobody waits
+        {"storage.disk.queue_time{vda}": 20_000.0},  # asynchronous: no task waits
         {f"storage.subject.read_bytes{{{OLD}}}": 4e7},
     ],
     ids=["somebody waits", "the device is busy", "others do as much"],
 )
-def test_harm_or_the_work_of_others_is_not_excused(harm: dict[str, float]) -> None:
+def test_harm_or_the_work_of_others_is_not_suppressed(harm: dict[str, float]) -> None:
     assert not any(Host().run(20, READS | CALM | harm, OLD, NEW))
 
 
@@ -95,5 +95,5 @@ def test_subjects_that_were_there_from_the_beginning_are_not_new() -> None:
     assert host.run(1, READS | CALM, OLD, NEW) == [STORAGE]
 
 
-def test_without_pressure_files_nothing_is_excused() -> None:
+def test_without_pressure_files_nothing_is_suppressed() -> None:
     assert not any(Host(HOST[1:]).run(20, READS | CALM, OLD, NEW))

@@ -1,4 +1,4 @@
-"""Regimes: which names stay, what is remembered of a set of workloads and when it is given back."""
+"""Regimes: stable names, the state stored for a set of workloads, and when it is restored."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def learned(regimes: Regimes, key: str, level: float, seconds: int) -> None:
         regimes.learn(np.full((3, 2, 4), level))
 
 
-def test_what_the_past_has_forgotten_is_given_back() -> None:
+def test_values_that_left_the_history_are_restored() -> None:
     regimes = Regimes(FORGOTTEN)
     learned(regimes, "train", 1.0, 100)
     learned(regimes, "train and loader", 2.0, 100)
@@ -55,7 +55,7 @@ def test_what_the_past_has_forgotten_is_given_back() -> None:
     assert all((row == 2.0).all() for row in rows)
 
 
-def test_what_the_past_still_holds_is_not_given_twice() -> None:
+def test_values_still_in_the_history_are_not_restored() -> None:
     regimes = Regimes(FORGOTTEN)
     learned(regimes, "a", 1.0, 50)
     learned(regimes, "b", 2.0, FORGOTTEN - 1)
@@ -82,17 +82,17 @@ def test_columns_move_with_their_table() -> None:
     assert row[0].tolist() == [[3.0, 0.0], [7.0, 0.0]]
 
 
-def test_a_job_that_returns_after_the_past_has_forgotten_it_is_no_finding() -> None:
-    """Each time it comes it waits for the network as it did before."""
+def test_a_job_that_returns_after_leaving_the_history_is_no_finding() -> None:
+    """In each run the job waits for the network as before."""
     job = ChannelTable((*TABLE.fast, usage("/loader")), TABLE.slow)
     waiting = {"network.tcp.retrans_segs": 25.0, "network.tcp.out_segs": 1000.0}
 
     def opened(judge: NodeAnalyzer, node: Node, seconds: int, busy: bool) -> list[FindingUpdate]:
         node.table = job if busy else TABLE
-        said = []
+        updates = []
         for _ in range(seconds):
-            said += judge.analyze(node.slice(waiting if busy else None), node.table)
-        return [update for update in said if update.change.value == "Opened"]
+            updates += judge.analyze(node.slice(waiting if busy else None), node.table)
+        return [update for update in updates if update.change.value == "Opened"]
 
     node, judge = Node(), NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
     opened(judge, node, 90, busy=False)

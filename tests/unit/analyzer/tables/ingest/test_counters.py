@@ -1,4 +1,4 @@
-"""Counters of foreign tables become rates; levels stay what they are."""
+"""Counters of tables from other tools become rates; levels do not change."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ ROWS = 600
 
 
 def table(period: float = 1.0, **columns: object) -> Table:
-    made = np.column_stack([np.asarray(column, float) for column in columns.values()])
-    times = (np.arange(len(made)) * period * 1e9).astype(np.int64)
-    return Table(times, tuple(columns), made)
+    result = np.column_stack([np.asarray(column, float) for column in columns.values()])
+    times = (np.arange(len(result)) * period * 1e9).astype(np.int64)
+    return Table(times, tuple(columns), result)
 
 
 def steps(seed: int = 0, rows: int = ROWS) -> np.ndarray:
     return np.random.default_rng(seed).integers(1, 100, rows).astype(float)
 
 
-def test_a_counter_is_told_from_a_level() -> None:
+def test_counters_are_separated_from_levels() -> None:
     rising = np.cumsum(steps())
     reset = np.where(np.arange(ROWS) < 300, rising, rising - rising[299])
     rare = (np.arange(ROWS) > 400) * 5.0
-    made = table(
+    result = table(
         rising=rising, reset=reset, level=steps(), shift=rare, oom_kills_total=rare,
         constant=np.ones(ROWS), falls=rising * -1, missing=np.full(ROWS, np.nan),
     )  # fmt: skip
-    assert counters.find(made) == {"rising", "reset", "oom_kills_total"}
+    assert counters.find(result) == {"rising", "reset", "oom_kills_total"}
     sawtooth = table(heap=np.arange(ROWS) % 50)
     short = table(ramp=np.arange(19))
     assert counters.find(sawtooth) == counters.find(short) == set()
@@ -43,15 +43,15 @@ def test_a_name_does_not_make_a_counter_of_what_falls() -> None:
 
 
 @pytest.mark.parametrize("period", [0.1, 1.0, 60.0])
-def test_rates_are_per_second_and_missing_at_a_new_start(period: float) -> None:
+def test_rates_are_per_second_and_missing_after_a_reset(period: float) -> None:
     grown = steps()
     rising = np.cumsum(grown)
     reset = np.where(np.arange(ROWS) < 300, rising, rising - rising[299])
-    made = table(period, a=rising, b=reset, level=grown)
-    counters.make_rates(made, {"a", "b", "elsewhere"})
-    np.testing.assert_allclose(made.values[1:, 0], grown[1:] / period)
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(made.values[:, 1])), [0, 300])
-    np.testing.assert_array_equal(made.values[:, 2], grown)
+    result = table(period, a=rising, b=reset, level=grown)
+    counters.make_rates(result, {"a", "b", "elsewhere"})
+    np.testing.assert_allclose(result.values[1:, 0], grown[1:] / period)
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(result.values[:, 1])), [0, 300])
+    np.testing.assert_array_equal(result.values[:, 2], grown)
 
 
 @examples(50)
@@ -60,9 +60,9 @@ def test_blocks_make_no_difference(rows: int, width: int, block_bytes: int) -> N
     random = np.random.default_rng(rows * 100 + width)
     values = np.cumsum(random.integers(0, 9, (rows, width)), axis=0).astype(float)
     times = np.cumsum(random.integers(1, 9, rows)).astype(np.int64) * 10**9
-    names = tuple(f"m{at}" for at in range(width))
+    names = tuple(f"m{number}" for number in range(width))
     whole, parts = (Table(times, names, values.copy()) for _ in range(2))
-    usual = counters._BLOCK_BYTES
+    previous = counters._BLOCK_BYTES
     try:
         found = counters.find(whole)
         counters.make_rates(whole, names)
@@ -70,7 +70,7 @@ def test_blocks_make_no_difference(rows: int, width: int, block_bytes: int) -> N
         assert counters.find(parts) == found
         counters.make_rates(parts, names)
     finally:
-        counters._BLOCK_BYTES = usual
+        counters._BLOCK_BYTES = previous
     np.testing.assert_array_equal(whole.values, parts.values)
     expected = np.diff(values, axis=0) / (np.diff(times) / 1e9)[:, None]
     np.testing.assert_allclose(whole.values[1:], expected)

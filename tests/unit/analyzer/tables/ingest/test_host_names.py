@@ -1,4 +1,4 @@
-"""What the names of a foreign table's columns tell: the host and the subsystem."""
+"""The host and the subsystem from the column names of tables from other tools."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from support.property_tests import examples
         ("value", None),
     ],
 )
-def test_a_name_tells_the_subsystem_or_nothing(name: str, area: Subsystem | None) -> None:
+def test_a_name_gives_the_subsystem_or_nothing(name: str, area: Subsystem | None) -> None:
     assert subsystem_of(name) is area
 
 
-def test_our_own_names_are_told_by_the_catalogue() -> None:
+def test_names_of_reveal_are_found_in_the_catalogue() -> None:
     for row in catalogue.rows():
         assert subsystem_of(row.name) is row.subsystem
         assert subsystem_of(f"{row.name}{{x}}__mean") is row.subsystem
@@ -67,14 +67,14 @@ def test_hosts_are_found_wherever_they_stand(pattern: str, hosts: tuple[str, ...
     ]
 
 
-def test_a_host_of_several_parts_is_one() -> None:
-    columns = [f"gpu_node_{at:02d}_{m}" for at in (1, 2) for m in ("cpu", "mem", "disk")]
+def test_a_host_name_of_several_parts_is_a_single_host() -> None:
+    columns = [f"gpu_node_{number:02d}_{m}" for number in (1, 2) for m in ("cpu", "mem", "disk")]
     assert {name.host for name in split_hosts(columns)} == {"gpu_node_01", "gpu_node_02"}
 
 
 def test_labels_other_than_the_hosts_stay_with_the_metric() -> None:
-    columns = [f'cpu{{instance="n{at}:9100",mode="user"}}' for at in (1, 2)]
-    columns += [f'mem{{instance="n{at}:9100"}}' for at in (1, 2)]
+    columns = [f'cpu{{instance="n{number}:9100",mode="user"}}' for number in (1, 2)]
+    columns += [f'mem{{instance="n{number}:9100"}}' for number in (1, 2)]
     assert split_hosts(columns)[0] == HostMetric("n1", 'cpu{mode="user"}')
 
 
@@ -89,7 +89,7 @@ def test_labels_other_than_the_hosts_stay_with_the_metric() -> None:
         ["n1.cpu", "n2.mem"],  # not the same metrics
         ["a1.rx", "a1.tx", "a2.rx", "a2.tx"],  # of one subsystem: cards, not hosts
         ["n1.cpu", "n1.cpu#2"],
-        ["user_cpu-x", "system_cpu-x"],  # two columns are too few to tell
+        ["user_cpu-x", "system_cpu-x"],  # two columns are too few to decide
         [],
     ],
 )
@@ -111,7 +111,7 @@ words = st.text(st.sampled_from("abn01-_./:@ {}=\"'é"), max_size=12)
 
 @examples(200)
 @given(st.lists(words, max_size=8, unique=True))
-def test_no_two_columns_become_one(columns: list[str]) -> None:
-    made = split_hosts(columns)
-    assert len(made) == len(columns)
-    assert len(set(made)) == len(made)
+def test_columns_are_never_merged(columns: list[str]) -> None:
+    result = split_hosts(columns)
+    assert len(result) == len(columns)
+    assert len(set(result)) == len(result)

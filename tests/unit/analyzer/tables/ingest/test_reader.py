@@ -1,4 +1,4 @@
-"""Tables of anyone's: what is read, what is left out and said, what is refused in a sentence."""
+"""Tables from other tools: what is read, what is omitted with a note, and what is refused."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ def test_a_table_comes_back_as_it_was_written(
 ) -> None:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=separator)
-    writer.writerow(["time", *(f"m{at}" for at in range(len(grid[0])))])
+    writer.writerow(["time", *(f"m{index}" for index in range(len(grid[0])))])
     writer.writerows([[EPOCH + row, *values] for row, values in enumerate(grid)])
     data = text.getvalue().encode()
     pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.ZstdCompressor().compress}[packed]
     path = tmp_path_factory.mktemp("t") / f"t.csv{packed}"
     path.write_bytes(pack(data))
-    wanted = np.array([[_value(cell) for cell in row] for row in grid], float)
-    known = ~np.isnan(wanted).all(axis=0)
+    expected = np.array([[_value(cell) for cell in row] for row in grid], float)
+    known = ~np.isnan(expected).all(axis=0)
     if not known.any():
         with pytest.raises(TableFileError, match="no column of numbers"):
             read(path)
         return
     table = lone(read(path))
-    assert table.names == tuple(f"m{at}" for at in np.flatnonzero(known))
+    assert table.names == tuple(f"m{index}" for index in np.flatnonzero(known))
     assert table.times_ns.tolist() == [(EPOCH + row) * SECOND for row in range(len(grid))]
-    np.testing.assert_allclose(table.values, wanted[:, known], rtol=1e-14)
+    np.testing.assert_allclose(table.values, expected[:, known], rtol=1e-14)
 
 
 def _value(cell: float | str) -> float:
@@ -104,13 +104,15 @@ def test_whatever_a_file_holds_it_is_read_or_refused_with_a_sentence(
 @examples(60)
 @given(st.binary(min_size=1, max_size=8), st.floats(0, 1), st.booleans())
 def test_a_damaged_file_is_never_a_traceback(
-    tmp_path_factory: pytest.TempPathFactory, junk: bytes, where: float, cut: bool
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, where: float, truncated: bool
 ) -> None:
-    rows = "".join(f"{EPOCH + at},{at},{at * 2.5}\n" for at in range(200))
+    rows = "".join(f"{EPOCH + index},{index},{index * 2.5}\n" for index in range(200))
     whole = zstandard.ZstdCompressor(level=1).compress(f"time,a,b\n{rows}".encode())
-    at = int(where * len(whole))
+    index = int(where * len(whole))
     path = tmp_path_factory.mktemp("t") / "t.zst"
-    path.write_bytes(whole[:at] if cut else whole[:at] + junk + whole[at + len(junk) :])
+    path.write_bytes(
+        whole[:index] if truncated else whole[:index] + junk + whole[index + len(junk) :]
+    )
     try:
         assert len(read(path).rows) > 0  # a frame without a checksum may well gain a line
     except TableFileError as error:
@@ -130,7 +132,7 @@ def test_a_damaged_file_is_never_a_traceback(
         ("2023-11-14 22:13:20.25", EPOCH * SECOND + 250_000_000),
     ],
 )
-def test_times_are_read_in_every_form_and_shown_as_read(
+def test_times_are_parsed_in_every_form_and_displayed_as_given(
     write: Write, written: str, ns: int
 ) -> None:
     data = read(write(f"a,timestamp\n1,{written}\n"))
@@ -149,7 +151,7 @@ def test_small_numbers_count_from_a_start_in_the_unit_of_the_name(
     assert (data.times_ns.tolist(), data.clock.absolute) == ([0, ns], False)
 
 
-def test_a_table_without_times_is_numbered_and_says_so(write: Write) -> None:
+def test_a_table_without_times_is_numbered_with_a_note(write: Write) -> None:
     data = read(write("cpu,mem\n1,2\n3,4\n"))
     assert data.times_ns.tolist() == [0, SECOND]
     assert any("no column tells the time" in note for note in data.notes)
@@ -183,7 +185,7 @@ def test_a_date_and_a_time_of_day_are_read_together(write: Write) -> None:
     assert (lone(data).names, data.notes) == (("cpu",), ())
 
 
-def test_the_time_column_can_be_named_and_must_tell_times(write: Write) -> None:
+def test_the_time_column_can_be_named_and_must_have_times(write: Write) -> None:
     path = write("when,at,cpu\nx,2023-11-14T22:13:20Z,1\ny,2023-11-14T22:13:21Z,2\n")
     assert read(path, ReadOptions(time="AT")).times_ns[0] == EPOCH * SECOND
     assert read(path).times_ns[0] == EPOCH * SECOND  # found by what it holds
@@ -193,7 +195,7 @@ def test_the_time_column_can_be_named_and_must_tell_times(write: Write) -> None:
         read(path, ReadOptions(time="nowhere"))
 
 
-def test_what_is_no_number_is_left_out_and_said(write: Write) -> None:
+def test_columns_without_numbers_are_omitted_with_a_note(write: Write) -> None:
     data = read(write("time,a,host,empty,mixed,flag\n1,1,n1,,3,True\n2,2,n2,,x,False\n"))
     assert lone(data).names == ("a", "flag")
     assert lone(data).values.tolist() == [[1.0, 1.0], [2.0, 0.0]]
@@ -207,10 +209,10 @@ def test_text_that_comes_late_leaves_the_whole_column_out(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.tables.ingest.csv.BLOCK_VALUES", 8)
-    rows = "".join(f"{at},{at},{at % 3}\n" for at in range(20))
+    rows = "".join(f"{index},{index},{index % 3}\n" for index in range(20))
     data = read(write(f"time,a,b\n{rows}20,oops,2\n21,21,0\n"))
     assert lone(data).names == ("b",)
-    assert lone(data).values[:, 0].tolist() == [at % 3 for at in range(22)]
+    assert lone(data).values[:, 0].tolist() == [index % 3 for index in range(22)]
 
 
 def test_infinite_values_count_as_missing(write: Write) -> None:
@@ -219,7 +221,7 @@ def test_infinite_values_count_as_missing(write: Write) -> None:
     assert data.notes == ("infinite values count as missing: a",)
 
 
-def test_rows_out_of_order_and_of_one_time_keep_their_place_in_the_output(write: Write) -> None:
+def test_unordered_and_duplicate_rows_keep_their_order_in_the_output(write: Write) -> None:
     data = read(write("time,a\n30,3\n10,1\n20,2\n10,9\n"))
     assert data.times_ns.tolist() == [10 * SECOND, 20 * SECOND, 30 * SECOND]
     assert lone(data).values[:, 0].tolist() == [9.0, 2.0, 3.0]
@@ -229,7 +231,7 @@ def test_rows_out_of_order_and_of_one_time_keep_their_place_in_the_output(write:
 
 def test_a_row_without_a_time_stands_between_its_neighbours(write: Write) -> None:
     data = read(write(f"time,a\n{EPOCH},1\n,2\n{EPOCH + 2},3\n"))
-    assert data.times_ns.tolist() == [(EPOCH + at) * SECOND for at in range(3)]
+    assert data.times_ns.tolist() == [(EPOCH + index) * SECOND for index in range(3)]
     assert "1 row has no readable time" in data.notes[0]
 
 
@@ -247,12 +249,12 @@ def test_decimal_commas_blanks_quotes_and_marks_are_understood(write: Write) -> 
     assert lone(read(write(b"\xef\xbb\xbftime,a\n1,2\n"))).names == ("a",)
 
 
-def test_names_that_stand_twice_are_told_apart(write: Write) -> None:
+def test_duplicate_names_become_unique(write: Write) -> None:
     assert lone(read(write("time,a,a\n1,2,3\n"))).names == ("a", "a#2")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "is empty"),
         ("time,a\n", "holds no rows"),
@@ -266,11 +268,11 @@ def test_names_that_stand_twice_are_told_apart(write: Write) -> None:
         ("time,a\nx,y\n", "no column of numbers"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_one_sentence(
-    write: Write, content: str | bytes, said: str
+def test_an_unusable_table_is_a_readable_error(
+    write: Write, content: str | bytes, message: str
 ) -> None:
     path = write(content)
-    with pytest.raises(TableFileError, match=said) as refused:
+    with pytest.raises(TableFileError, match=message) as refused:
         read(path)
     assert str(path) in str(refused.value)
 
@@ -280,7 +282,7 @@ def test_a_file_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
         kind_of(tmp_path / "none")
 
 
-def test_kinds_are_told_by_content(write: Write) -> None:
+def test_file_formats_are_detected_by_content(write: Write) -> None:
     assert kind_of(write(MAGIC, "a.csv")) is FileKind.RECORDING
     assert kind_of(write(b"PAR1....", "a.rvl")) is FileKind.PARQUET
     assert kind_of(write("time,a\n", "a.parquet")) is FileKind.TEXT
@@ -309,16 +311,16 @@ def test_parquet_gives_what_the_same_csv_gives(write: Write, tmp_path: Path) -> 
     )
     frame.to_parquet(tmp_path / "t.parquet")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    one, other = read(tmp_path / "t.parquet"), read(tmp_path / "t.csv")
-    assert one.notes == other.notes == ("left out, as they hold text: host",)
-    np.testing.assert_array_equal(one.times_ns, other.times_ns)
-    np.testing.assert_allclose(lone(one).values, lone(other).values, rtol=1e-14)
+    parquet, csv_table = read(tmp_path / "t.parquet"), read(tmp_path / "t.csv")
+    assert parquet.notes == csv_table.notes == ("left out, as they hold text: host",)
+    np.testing.assert_array_equal(parquet.times_ns, csv_table.times_ns)
+    np.testing.assert_allclose(lone(parquet).values, lone(csv_table).values, rtol=1e-14)
     whole = (tmp_path / "t.parquet").read_bytes()
     with pytest.raises(TableFileError, match="damaged or cut off"):
         read(write(whole[: len(whole) // 2], "half.parquet"))
 
 
-def test_parquet_without_pyarrow_says_what_to_install(
+def test_parquet_without_pyarrow_names_the_package_to_install(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
@@ -330,7 +332,7 @@ def test_what_does_not_fit_in_memory_is_mapped_and_the_same(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.tables.ingest.csv.BLOCK_VALUES", 30)
-    rows = "".join(f"{99 - at},{at},x,{at * at}\n" for at in range(60))
+    rows = "".join(f"{99 - index},{index},x,{index * index}\n" for index in range(60))
     path = write(f"time,a,text,b\n{rows}")
     large = lone(read(path, ReadOptions(memory_bytes=64)))
     assert isinstance(large.values, np.memmap)
@@ -339,7 +341,7 @@ def test_what_does_not_fit_in_memory_is_mapped_and_the_same(
     np.testing.assert_array_equal(large.values, small.values)
 
 
-def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -351,21 +353,21 @@ def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_very_wide_tables_are_read(write: Write) -> None:
     width = 20_000
-    header = ",".join(f"m{at}" for at in range(width))
+    header = ",".join(f"m{index}" for index in range(width))
     row = ",".join(map(str, range(width)))
     table = lone(read(write(f"time,{header}\n1,{row}\n2,{row}\n")))
     assert table.values.shape == (2, width)
     np.testing.assert_array_equal(table.values[1], np.arange(width))
 
 
-def test_times_beyond_what_can_be_told_count_as_unreadable(write: Write) -> None:
+def test_times_out_of_range_count_as_unreadable(write: Write) -> None:
     data = read(write(f"time,a\n{EPOCH},1\n1e300,2\n{EPOCH + 2},3\n"))
     assert UNREADABLE not in data.times_ns.tolist()
     assert "no readable time" in data.notes[0]
 
 
-def test_counters_become_rates_and_are_said(write: Write) -> None:
-    rows = "".join(f"{at / 2},{at * 3},{at % 5}\n" for at in range(40))
+def test_counters_become_rates_with_a_note(write: Write) -> None:
+    rows = "".join(f"{index / 2},{index * 3},{index % 5}\n" for index in range(40))
     data = read(write(f"time,bytes,queue\n{rows}"))
     np.testing.assert_array_equal(lone(data).values[:3, 0], [math.nan, 6.0, 6.0])
     assert lone(data).values[:3, 1].tolist() == [0.0, 1.0, 2.0]
@@ -375,8 +377,8 @@ def test_counters_become_rates_and_are_said(write: Write) -> None:
     assert lone(level).values[:3, 0].tolist() == [0.0, 3.0, 6.0]
 
 
-def test_what_counts_on_one_host_counts_on_all(write: Write) -> None:
-    rows = "".join(f"{at},{at * 3},{at % 5},0,7\n" for at in range(40))
+def test_a_counter_on_a_host_is_a_counter_on_all_hosts(write: Write) -> None:
+    rows = "".join(f"{index},{index * 3},{index % 5},0,7\n" for index in range(40))
     data = read(write(f"time,n1.rx,n1.mem,n2.rx,n2.mem\n{rows}"))
     assert data.counters == {"rx"}
     assert data.nodes[1].table.values[1:, 0].tolist() == [0.0] * 39

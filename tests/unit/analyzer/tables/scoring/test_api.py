@@ -1,4 +1,4 @@
-"""Detection on tables through its public interface: what is found, named, and left alone."""
+"""Detection on tables through its public interface: what is found, named and ignored."""
 
 import warnings
 
@@ -24,22 +24,22 @@ FAULT = slice(1500, 1540)
 
 
 def telemetry(rows: int, metrics: int = 8, seed: int = 0) -> NDArray[np.float64]:
-    """Metrics that follow a shared load, each with noise of its own."""
+    """Return metrics that follow a shared load, each with its own noise."""
     rng = np.random.default_rng(seed)
     load = np.zeros(rows)
-    for at, push in enumerate(rng.normal(size=rows)):
-        load[at] = 0.9 * load[at - 1] + push
+    for index, push in enumerate(rng.normal(size=rows)):
+        load[index] = 0.9 * load[index - 1] + push
     return 50 + load[:, None] * rng.uniform(1, 3, metrics) + rng.normal(size=(rows, metrics))
 
 
 def table(values: NDArray[np.float64], period: int = MINUTE, first: int = 0) -> Table:
-    names = tuple(f"m{at}" for at in range(values.shape[1]))
+    names = tuple(f"m{index}" for index in range(values.shape[1]))
     return Table((first + np.arange(len(values), dtype=np.int64)) * period, names, values)
 
 
 @pytest.fixture(scope="module")
 def run() -> NDArray[np.float64]:
-    """One machine: two thousand healthy samples, then as many with a fault."""
+    """Return a machine with 2000 healthy samples, followed by as many with a fault."""
     values = telemetry(4000)
     values[2000:][FAULT, 3] += 80.0
     values[2000:][FAULT, 5] -= 60.0
@@ -60,12 +60,13 @@ def overlap(found: Scores) -> bool:
     return any(first < FAULT.stop and end > FAULT.start for first, end in found.spans)
 
 
-def same(one: Scores, other: Scores) -> bool:
+def same(first: Scores, second: Scores) -> bool:
     return (
-        one.score.tobytes() == other.score.tobytes()
-        and one.methods.keys() == other.methods.keys()
+        first.score.tobytes() == second.score.tobytes()
+        and first.methods.keys() == second.methods.keys()
         and all(
-            one.methods[name].tobytes() == other.methods[name].tobytes() for name in one.methods
+            first.methods[name].tobytes() == second.methods[name].tobytes()
+            for name in first.methods
         )
     )
 
@@ -82,7 +83,7 @@ class TestScore:
         assert found.score.shape == found.anomalous.shape == (2000,)
 
     @pytest.mark.parametrize("mode", ["report", "online"])
-    def test_nothing_wrong_nothing_said(self, mode: str, healthy: NDArray[np.float64]) -> None:
+    def test_a_healthy_table_has_no_findings(self, mode: str, healthy: NDArray[np.float64]) -> None:
         found = score(table(healthy), mode)
         assert not found.anomalous.any() and not found.spans
 
@@ -110,9 +111,9 @@ class TestScore:
 
     @pytest.mark.parametrize("mode", MODES)
     def test_units_do_not_matter(self, mode: str, faulty: NDArray[np.float64]) -> None:
-        one = score(table(faulty), mode)
+        plain = score(table(faulty), mode)
         other = score(table(faulty * 2.0**40), mode)
-        assert other.score == pytest.approx(one.score, rel=1e-3)
+        assert other.score == pytest.approx(plain.score, rel=1e-3)
 
     def test_a_fault_all_along_stands_out_of_a_baseline(self, healthy: NDArray[np.float64]) -> None:
         shifted = healthy[:300].copy()
@@ -132,7 +133,7 @@ class TestScore:
         paper = score(table(faulty), "paper", settings=SampleSettings(window=12))
         assert overlap(paper)
 
-    def test_mistakes_are_told(self, healthy: NDArray[np.float64]) -> None:
+    def test_invalid_arguments_are_errors(self, healthy: NDArray[np.float64]) -> None:
         given_table = table(healthy)
         with pytest.raises(ValueError, match="no mode 'live'"):
             score(given_table, "live")
@@ -192,21 +193,21 @@ class TestBadInput:
         found = score(table(values))
         assert np.isfinite(found.score).all()
 
-    def test_the_papers_mode_says_what_is_too_much(self) -> None:
+    def test_the_papers_mode_names_its_limit(self) -> None:
         wide = table(np.broadcast_to(np.zeros(1), (2000, 30_000)))
         with pytest.raises(ValueError, match="larger stride or fewer columns"):
             score(wide, "paper")
 
 
 class TestRank:
-    def test_names_the_metrics_at_fault_first(self, faulty: NDArray[np.float64]) -> None:
+    def test_the_metrics_of_the_fault_come_first(self, faulty: NDArray[np.float64]) -> None:
         ranking = rank(table(faulty), FAULT.start, FAULT.stop)
         assert {each.name for each in ranking[:2]} == {"m3", "m5"}
         assert len(ranking) == 8 == len({each.name for each in ranking})
         scores = [each.score for each in ranking]
         assert scores == sorted(scores, reverse=True)
 
-    def test_tells_value_baseline_and_direction(self, faulty: NDArray[np.float64]) -> None:
+    def test_has_value_baseline_and_direction(self, faulty: NDArray[np.float64]) -> None:
         by_name = {each.name: each for each in rank(table(faulty), FAULT.start, FAULT.stop)}
         assert by_name["m3"].direction == "up" and by_name["m5"].direction == "down"
         assert by_name["m3"].baseline == pytest.approx(np.median(faulty[:, 3]))

@@ -1,4 +1,4 @@
-"""Small clean tables: what nobody would miss is found, and nothing else is."""
+"""Small clean tables: obvious faults are found, and nothing else."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def clean(rows: int, metrics: int = 7, seed: int = 0) -> NDArray[np.float64]:
 
 
 def judged(values: NDArray[np.float64], mode: str = "report") -> Scores:
-    names = tuple(f"m{at}" for at in range(values.shape[1]))
+    names = tuple(f"m{index}" for index in range(values.shape[1]))
     return score(Table(np.arange(len(values), dtype=np.int64) * MINUTE, names, values), mode)
 
 
@@ -31,11 +31,11 @@ class TestReport:
         assert span[1] >= fault.stop
 
     @pytest.mark.parametrize("metrics", [1, 2, 3, 7, 30])
-    def test_says_nothing_where_nothing_is(self, metrics: int) -> None:
+    def test_finds_nothing_in_a_healthy_table(self, metrics: int) -> None:
         for rows in (60, 200, 1000):
             assert judged(clean(rows, metrics, seed=rows)).spans == []
 
-    def test_one_sample_of_one_metric_is_a_reading_gone_wrong(self) -> None:
+    def test_a_single_sample_of_a_metric_is_a_faulty_reading(self) -> None:
         values = clean(600)
         values[300, 0] += 50 * SPREAD
         assert judged(values).spans == []
@@ -48,7 +48,7 @@ class TestReport:
 
 class TestOnline:
     def test_what_a_metric_does_each_day_is_no_news(self) -> None:
-        """Two metrics jump for half an hour of each day, never at the same time of it."""
+        """Two metrics jump for half an hour each day, never together."""
         values = clean(8 * DAY, 4)
         starts = DAY * np.arange(8) + np.random.default_rng(2).integers(0, DAY - 30, 8)
         for start in starts:
@@ -56,5 +56,5 @@ class TestOnline:
         new = 7 * DAY + 700
         values[new : new + 30, 3] += 40 * SPREAD
         found = judged(values, "online")
-        usual = max(found.methods["Level"][start : start + 30].max() for start in starts[4:])
-        assert found.methods["Level"][new : new + 30].max() > 2 * usual
+        normal = max(found.methods["Level"][start : start + 30].max() for start in starts[4:])
+        assert found.methods["Level"][new : new + 30].max() > 2 * normal

@@ -19,8 +19,11 @@ def _table(rows: int = 600) -> Table:
 
 def _windows(table: Table) -> np.ndarray:
     starts = range(0, len(table) - SIZE + 1, STRIDE)
-    made = [features(np.ascontiguousarray(table.values[at : at + SIZE])).ravel() for at in starts]
-    windows = np.array(made)
+    rows = [
+        features(np.ascontiguousarray(table.values[begin : begin + SIZE])).ravel()
+        for begin in starts
+    ]
+    windows = np.array(rows)
     centre, spread = np.nanmean(windows, 0), np.nanstd(windows, 0)
     moved = spread > 1e-12 * np.abs(centre)
     return np.nan_to_num((windows[:, moved] - centre[moved]) / spread[moved])
@@ -46,7 +49,7 @@ def test_three_detectors_as_scikit_learn_has_them() -> None:
         assert np.allclose(found.methods[name].max(), over.max(), rtol=1e-4), name
 
 
-def test_two_votes_mark_a_window_and_every_sample_of_it() -> None:
+def test_two_agreeing_detectors_mark_a_window_and_all_its_samples() -> None:
     found = score(_table(), "paper", settings=SampleSettings(SIZE, STRIDE))
     over = np.stack(list(found.methods.values())) > 1.0
     assert (found.anomalous <= (over.sum(0) >= 2)).all()

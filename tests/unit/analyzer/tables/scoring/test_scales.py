@@ -1,4 +1,4 @@
-"""The parts of the detection on tables: scales, means, the day's course, forecast, windows."""
+"""The parts of the detection on tables: scales, means, the daily pattern, forecast, windows."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ holed = st.lists(
 
 
 def table(values: NDArray[np.float64], period: int = MINUTE) -> Table:
-    names = tuple(f"m{at}" for at in range(values.shape[1]))
+    names = tuple(f"m{index}" for index in range(values.shape[1]))
     return Table(np.arange(len(values), dtype=np.int64) * period, names, values)
 
 
@@ -77,8 +77,8 @@ class TestScales:
     @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
     def test_units_do_not_matter(self, size: float) -> None:
         values = noise(200, 3)
-        one, other = robust_scale(values), robust_scale(values * size)
-        assert other.distance(values * size) == pytest.approx(one.distance(values), rel=1e-9)
+        plain, other = robust_scale(values), robust_scale(values * size)
+        assert other.distance(values * size) == pytest.approx(plain.distance(values), rel=1e-9)
 
 
 class TestMeans:
@@ -95,14 +95,14 @@ class TestMeans:
     def test_worst_metrics_do_not_depend_on_the_blocks(self, width: int, block: int) -> None:
         values = np.abs(noise(30, width))
         worst = WorstMetrics(width)
-        for at in range(0, width, block):
-            worst.add(values[:, at : at + block])
+        for index in range(0, width, block):
+            worst.add(values[:, index : index + block])
         top = min(TOP, (width + 3) // 4)
         expected = np.sort(values, axis=1)[:, -top:].mean(1)
         assert worst.mean().tolist() == expected.tolist()
 
 
-class TestCourseOfTheDay:
+class TestDailyPattern:
     period = 10 * MINUTE
     times = np.arange(5 * 144, dtype=np.int64) * period
 
@@ -126,7 +126,7 @@ class TestCourseOfTheDay:
         level = learn_level(self.times[:288], values, self.period, floor=floor, newest=True)
         assert not level.daily.any()
 
-    def test_a_metric_without_one_keeps_its_plain_level(self) -> None:
+    def test_a_metric_without_a_pattern_keeps_its_plain_level(self) -> None:
         values = noise(len(self.times), 2)
         floor = least_spread(values)
         level = learn_level(self.times, values, self.period, floor=floor, newest=False)
@@ -134,7 +134,7 @@ class TestCourseOfTheDay:
         plain = robust_scale(values, floor).distance(values)
         assert level.distance(self.times, values).tolist() == plain.tolist()
 
-    def test_missing_days_leave_a_course(self) -> None:
+    def test_missing_days_leave_a_pattern(self) -> None:
         values = self.daily(2)
         values[: 3 * 144, 0] = np.nan
         values[:, 1] = np.nan
@@ -145,15 +145,15 @@ class TestCourseOfTheDay:
 
 
 class TestForecast:
-    def test_finds_the_step_that_the_past_does_not_foretell(self) -> None:
-        values = np.cumsum(0.05 * noise(400, 4), axis=0)  # a level tells nothing
+    def test_finds_the_step_that_the_history_does_not_predict(self) -> None:
+        values = np.cumsum(0.05 * noise(400, 4), axis=0)  # a level has no information
         since = np.arange(400)
         learned = Forecast(lags=2).fit(values[:300], since[:300])
         values[350, 2] += 3.0
         residual = learned.residual(values, since)
         assert np.unravel_index(residual.argmax(), residual.shape) in {(350, 2), (351, 2)}
 
-    def test_says_nothing_over_a_gap_or_of_what_is_missing(self) -> None:
+    def test_has_no_forecast_over_a_gap_or_for_missing_values(self) -> None:
         values = noise(100, 2)
         since = np.concatenate([np.arange(50), np.arange(50)])
         values[70, 1] = np.nan
@@ -224,7 +224,7 @@ class TestFrames:
         assert Frames(4, 3, np.arange(9), to_end=False).starts.tolist() == [0, 3]
         assert not Frames(4, 3, np.arange(3)).starts.size
 
-    def test_a_stretch_begins_without_the_last_ones_windows(self) -> None:
+    def test_a_segment_starts_without_windows_of_the_previous_segment(self) -> None:
         frames = Frames(4, 4, np.concatenate([np.arange(8), np.arange(8)]))
         found = frames.finished(np.array([1.0, 2.0, 3.0, 4.0]))
         assert found.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 0, 0, 0, 3, 3, 3, 3, 4]
@@ -240,14 +240,14 @@ class TestRows:
         assert np.isnan(values[:3, 0]).all() and values[3:, 0].tolist() == [5.0, 5.0]
         assert rows.since.tolist() == [0, 1, 2, 0, 1]
 
-    def test_short_holes_are_held_and_infinite_is_missing(self) -> None:
+    def test_short_holes_are_filled_and_infinite_is_missing(self) -> None:
         values = np.full((12, 1), np.nan)
         values[0], values[1], values[8] = 4.0, np.inf, 2.0
         (found,) = TableRows(table(values)).blocks()
         assert found[:4, 0].tolist() == [4.0] * 4
         assert np.isnan(found[4:8]).all() and found[8:, 0].tolist() == [2.0] * 4
 
-    def test_nothing_is_held_over_a_gap(self) -> None:
+    def test_nothing_is_filled_over_a_gap(self) -> None:
         times = np.array([0, 1, 2, 30, 31, 32], np.int64) * MINUTE
         values = np.array([[1.0], [1.0], [1.0], [np.nan], [2.0], [2.0]])
         rows = TableRows(Table(times, ("a",), values))
@@ -261,11 +261,11 @@ class TestRows:
 
 
 class TestFold:
-    def test_what_is_usual_throughout_folds_to_one(self) -> None:
-        ones = np.ones(4)
-        assert combine_views({"a": ones, "b": ones}, {"a": 2.0}) == pytest.approx(ones)
+    def test_constant_scores_fold_to_1(self) -> None:
+        constant = np.ones(4)
+        assert combine_views({"a": constant, "b": constant}, {"a": 2.0}) == pytest.approx(constant)
 
-    def test_agreement_counts_more_than_one_view_far_out(self) -> None:
+    def test_agreement_counts_more_than_a_single_extreme_view(self) -> None:
         alone = combine_views({"a": np.array([9.0]), "b": np.array([1.0])}, {})
         both = combine_views({"a": np.array([5.0]), "b": np.array([5.0])}, {})
         assert alone[0] < 5.0 == pytest.approx(both[0])
@@ -273,7 +273,7 @@ class TestFold:
     def test_a_view_that_stands_still_has_a_level(self) -> None:
         assert normal_level(np.zeros(5)) == normal_level(np.zeros(0)) > 0.0
 
-    def test_alarms_near_each_other_are_one(self) -> None:
+    def test_adjacent_alarms_are_merged(self) -> None:
         flags = np.array([1, 1, 0, 0, 1, 0, 0, 0, 1], bool)
         assert spans_of(flags, 3) == [(0, 5), (8, 9)]
         assert spans_of(flags, 4) == [(0, 9)]
