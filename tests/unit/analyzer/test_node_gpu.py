@@ -101,7 +101,7 @@ def test_a_narrow_link_of_an_idle_card_is_no_finding() -> None:
 
 def test_heat_is_reported_as_a_share_of_the_time() -> None:
     *_, opened = run(10, {"gpu.throttled_time.thermal{0}": 4e8})
-    assert opened.finding.claim.startswith("A GPU was slowed down for heat 40 % of the time")
+    assert opened.finding.claim.startswith("A GPU was throttled because of heat 40 % of the time")
 
 
 def test_the_subject_whose_work_fell_is_named() -> None:
