@@ -6,22 +6,21 @@ program permits, and is found by its mark otherwise.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from reveal_cli import child_process
 from reveal_cli.faults.cgroups import Cgroup
 from reveal_cli.faults.ledger import MARK
 
 # joins the cgroups before the program runs, so that all its children are in them, too
 _JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 99; shift; done; shift; exec "$@"'
 LAUNCHERS = ("setpriv", "sh", "ip")  # names of a process before it executes the program
-_TERM_S, _KILL_S = 1.0, 3.0
+_TERM_S = 1.0
 
 
 def start(
@@ -47,15 +46,7 @@ def start(
 
 def stop(process: subprocess.Popen[bytes]) -> None:
     """Stop the process and its session: with SIGTERM, then with SIGKILL."""
-    for number, patience in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience)
-            if number == signal.SIGTERM:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # processes that outlive their leader
-            return
+    child_process.stop(process, _TERM_S, group=True)
 
 
 def python(module: str, *arguments: str) -> list[str]:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from reveal_analyzer.telemetry.degraded import REDUCED, degradations
-from reveal_operator import children, conditions, inspection, spec, troubles
+from reveal_operator import conditions, inspection, owned_objects, pod_failures, spec
 from support.profile_factory import ROOT
 
 PAGE = (ROOT / "docs/how-to/troubleshoot.md").read_text()
@@ -39,10 +39,10 @@ def reasons() -> set[str]:
     [perf] = degradations("node", _PERF.encode())
     return (
         words(conditions) - types - statuses
-        | {*troubles._WAITING.values(), *troubles._WORDS}
-        | {spec.INVALID, spec.REDIS_MISSING, children.NAME_TAKEN}
-        | words(children.refusal_of)
-        | words(inspection.Inspection._look)
+        | {*pod_failures._WAITING.values(), *pod_failures._WORDS}
+        | {spec.INVALID, spec.REDIS_MISSING, owned_objects.NAME_TAKEN}
+        | words(owned_objects.refusal_of)
+        | words(inspection.WorkloadInspector._failure_of)
         | {REDUCED, perf.reason}
         | _OF_DEPLOYMENTS
     )
